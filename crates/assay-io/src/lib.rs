@@ -1,0 +1,82 @@
+//! The only crate that touches sockets, the kernel or a clock on the measured path.
+//!
+//! An engine worker owns one `Io` and is generic over it: `Readiness` (epoll through mio, portable), later io_uring,
+//! and `sim`, a virtual network and clock that repeats a run from its seed.
+
+use std::sync::Arc;
+
+use assay_wire::{Nanos, TlsFacts};
+
+pub mod address;
+pub mod tls;
+pub mod waker;
+
+pub use address::{Address, ConnectError};
+pub use tls::Tls;
+pub use waker::Waker;
+
+/// One worker's event loop. Not `Send`: made in the thread that uses it.
+///
+/// Use: `wait`, then `next_event` until `None`, then again. A socket is read only while its events are being
+/// taken, into one buffer that all sockets share.
+pub trait Io {
+    /// The present instant, freshly read. Time since the epoch all workers of a run share.
+    fn now(&self) -> Nanos;
+
+    /// The instant at which the last `wait` returned: when the bytes now being handed out had arrived.
+    fn received_at(&self) -> Nanos;
+
+    /// Starts connecting. `Connected` or `Closed` follows. `tls` is used only if `start_tls` is called later.
+    fn connect(&mut self, address: &Address, tls: Option<&Arc<Tls>>) -> Result<SocketId, ConnectError>;
+
+    /// Sends in order; what the kernel does not take now is kept and sent when it can. Trouble arrives as `Closed`.
+    /// Encrypted once `Secured` was reported.
+    fn send(&mut self, socket: SocketId, bytes: &[u8]);
+
+    /// Begins the TLS handshake after everything sent so far. `Secured` or `Closed` follows.
+    fn start_tls(&mut self, socket: SocketId);
+
+    /// Sends what is still pending as far as the kernel takes it now, then closes. No event follows.
+    fn close(&mut self, socket: SocketId);
+
+    /// Sleeps until something happened or `until` has come (`None`: for as long as it takes).
+    fn wait(&mut self, until: Option<Nanos>) -> std::io::Result<()>;
+
+    /// What happened, one at a time; `None` when it is time to `wait` again.
+    fn next_event(&mut self) -> Option<Event>;
+
+    /// The bytes of the `Received` event just taken. Valid until the next call of `next_event`.
+    fn received(&self) -> &[u8];
+
+    /// Interrupts this loop's `wait` from another thread.
+    fn waker(&self) -> Waker;
+}
+
+/// Names a socket of one `Io`. Never reused for another socket within a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SocketId(pub u64);
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event {
+    /// The connect succeeded.
+    Connected(SocketId),
+    /// Bytes arrived, decrypted: see `Io::received`.
+    Received(SocketId),
+    /// The TLS handshake succeeded.
+    Secured(SocketId, TlsFacts),
+    /// The socket is gone: connect or handshake refused, reset, closed by the peer. The id is dead.
+    Closed(SocketId, Closed),
+}
+
+/// Why a socket is gone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Closed {
+    /// What failed, with the address: `connecting to 127.0.0.1:5432: connection refused`.
+    pub message: String,
+    /// What to do about it, where we know (a limit and how to raise it).
+    pub hint: Option<String>,
+    /// It failed in the TLS handshake or because of a certificate.
+    pub tls: bool,
+}

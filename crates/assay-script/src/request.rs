@@ -1,0 +1,103 @@
+//! What sessions ask for and what they are told: the whole conversation between scripts and the engine.
+
+use assay_wire::{Nanos, Operation, Reply, StatementError};
+
+/// A session's place in its `State`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slot(pub u32);
+
+/// A connection's number within its session, counted from 0 in the order of `drv:connect()` calls; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionNumber(pub u32);
+
+/// What a session wants. Borrowed parts lie in the script's memory and are valid until the session is resumed.
+#[derive(Debug)]
+pub enum Request<'a> {
+    /// Open a connection. Answer: `Done` or `Error`.
+    Connect(ConnectionNumber),
+    /// Close it. Answer: `Done`.
+    Disconnect(ConnectionNumber),
+    /// Close it and open it again, keeping its prepared statements. Answer: `Done` or `Error`.
+    Reconnect(ConnectionNumber),
+    /// Run an operation. Answer: `Reply`.
+    Operation(ConnectionNumber, Operation<'a>),
+    /// `thread_init` is through: the session can take transactions. Answer: `Done`, when the run begins.
+    Ready,
+    /// May the next transaction begin? Ends the one before it, if there was one, as a success.
+    /// Answer: `Proceed(true)` at the instant it is started, or `Proceed(false)`: leave the loop.
+    Next,
+    /// The transaction now running is of this type (`assay.transaction`): an index into
+    /// `State::transaction_types`. Answer: `Done`, at once.
+    Type(u32),
+    /// The transaction failed. Answer: `Decision`. With `Retry` the session runs it again, as the same transaction (same
+    /// due instant); with `Skip` it is counted as failed and the session asks `Next`.
+    Failed(Failure),
+    /// `event` returned a truthy value: the session stops without counting that transaction. Answer: `Done`.
+    Stop,
+    /// Pause. Answer: `Done` afterwards.
+    Sleep(Nanos),
+    /// The next number, from 0, of the counter of this name that all sessions of the run share. Answer: `Number`.
+    Claim(&'a [u8]),
+    /// Wait until all sessions of the run arrived here (or ended). Answer: `Done`.
+    Barrier,
+    /// Tell the user: how much work this command has in all, in rows (`assay.expect(rows)`); added up over sessions.
+    /// Answer: `Done`, at once.
+    Expect(u64),
+    /// Tell the user something (`assay.log`, `print`). Answer: `Done`, at once.
+    Log(&'a [u8]),
+    /// The session's main function returned; its value (custom commands: `false` is failure). Not resumable.
+    Finished {
+        /// What the command returned was not `false`.
+        success: bool,
+    },
+    /// An error that nothing in the script caught, outside a transaction. Not resumable.
+    Died(Failure),
+}
+
+/// What a session is told when it is resumed.
+#[derive(Debug)]
+pub enum Answer {
+    /// First resume of a session; or: what you asked for is done.
+    Done,
+    /// The server's answer. When it is an error, the verdict says how the script learns of it.
+    Reply(Reply, Verdict),
+    /// A connection could not be opened.
+    Error(Box<StatementError>),
+    /// To `Next`.
+    Proceed(bool),
+    /// To `Claim`.
+    Number(u64),
+    /// To `Failed`.
+    Decision(Decision),
+}
+
+/// How a script learns of a statement error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The reply is no error, or the error is raised as a plain Lua error: a string with code and message.
+    Fatal,
+    /// Raised as a table with `errcode = sysbench.error.RESTART_EVENT`: the transaction should start over.
+    Restart,
+}
+
+/// What becomes of a failed transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Run it again now (back-off and reconnect are over).
+    Retry,
+    /// Give it up and go on with the next.
+    Skip,
+}
+
+/// Why a transaction, or a session, failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failure {
+    /// The script asked for a restart: a statement error judged `Restart`, or its own `error{errcode=…}`.
+    pub restart: bool,
+    /// The error came from a database operation of this session (its last error), not from the script.
+    pub statement: bool,
+    /// Lua's message, with `file:line:` in front where Lua gave one.
+    pub message: String,
+    /// Stack traceback of the script, frames of our own prelude left out; empty for restarts.
+    pub traceback: String,
+}

@@ -1,0 +1,87 @@
+//! The seam: what a script may ask of a database, and what comes back.
+//!
+//! A script yields an `Operation`, a `Connection` turns it into bytes and, later, into one `Reply`. Operations
+//! borrow from the script's own memory, so that asking copies nothing.
+
+use crate::error::StatementError;
+use crate::rows::Rows;
+
+/// One request to a server. Exactly one `Reply` answers it.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation<'a> {
+    /// Run the text as it is, in the protocol's text form. May hold several statements; may return several
+    /// result sets (`Rows::sets`).
+    Query {
+        /// The statement's text.
+        sql: &'a [u8],
+    },
+    /// Prepare `sql` under `statement`. Placeholders are `?` for every database; a driver whose server wants
+    /// another form (`$1`) rewrites those outside quotes and comments. Where protocol-level prepared statements
+    /// are switched off, or the server cannot prepare this text, the text is kept, the reply is a plain success,
+    /// and `Execute` substitutes quoted parameters into it.
+    Prepare {
+        /// Chosen by the caller, not in use on this connection.
+        statement: StatementId,
+        /// The statement's text with `?` placeholders.
+        sql: &'a [u8],
+    },
+    /// Run a prepared statement. After a reconnect the driver prepares it again by itself first: a
+    /// `StatementId` lives as long as the `Connection` value, not as long as its socket.
+    Execute {
+        /// As given to `Prepare`; unknown ids are answered with a client-side error, never a panic.
+        statement: StatementId,
+        /// One value per placeholder; another count is a client-side error.
+        parameters: &'a [Value<'a>],
+    },
+    /// Forget a prepared statement, here and on the server. Closing an unknown one succeeds.
+    Close {
+        /// As given to `Prepare`.
+        statement: StatementId,
+    },
+    /// Append rows to a table by the fastest way the server has (COPY, multi-row INSERT, …), atomically: all
+    /// rows or none, in the open transaction or else one of its own. `Reply::affected` is the number of rows.
+    Load {
+        /// Table name, quoted already where it needs to be.
+        table: &'a [u8],
+        /// Column names, comma-separated, quoted already where they need to be.
+        columns: &'a [u8],
+        /// One result set: the rows to append.
+        rows: &'a Rows,
+    },
+}
+
+/// Names a prepared statement within one `Connection`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StatementId(pub u32);
+
+/// A parameter of a prepared statement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// SQL NULL.
+    Null,
+    /// Any signed integer type.
+    Int(i64),
+    /// Any floating-point type.
+    Double(f64),
+    /// Text, in the connection's character set (UTF-8 unless the script changed it).
+    Text(&'a [u8]),
+}
+
+/// The answer to one operation.
+#[derive(Debug, Default)]
+pub struct Reply {
+    /// Present when the server returned at least one result set, even an empty one. Comes from the
+    /// `RowsPool` of the `Exchange` and should go back there.
+    pub rows: Option<Box<Rows>>,
+    /// Rows changed by the statement(s); 0 for queries.
+    pub affected: u64,
+    /// The server's (or the driver's) refusal. `rows` may still hold result sets that came before it.
+    pub error: Option<Box<StatementError>>,
+}
+
+impl Reply {
+    /// An answer that is a refusal.
+    pub fn failed(error: StatementError) -> Reply {
+        Reply { error: Some(Box::new(error)), ..Reply::default() }
+    }
+}

@@ -1,0 +1,183 @@
+//! Rows in a form that belongs to no protocol: results on their way to a script, and batches to load.
+//!
+//! Cells lie in two flat buffers, so that a reused `Rows` allocates nothing once it has grown. A pool keeps the
+//! spare ones of a worker: only sessions that are just receiving hold one.
+
+/// Result sets, one after the other. Bounded: at most 2³² − 1 bytes of cell data.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rows {
+    sets: Vec<Set>,
+    cells: Vec<Slot>,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Set {
+    columns: u32,
+    /// Index into `cells` of the set's first cell. 0 <= first_cell <= cells.len()
+    first_cell: usize,
+}
+
+/// Where a cell's content lies. `start + len <= bytes.len()` for text; `number` bits otherwise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Slot {
+    Null,
+    Text { start: u32, len: u32 },
+    Int(i64),
+    Double(f64),
+}
+
+/// One cell as its reader sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell<'a> {
+    /// SQL NULL.
+    Null,
+    /// Text as the server wrote it, or raw bytes of a binary column.
+    Text(&'a [u8]),
+    /// An integer that came in binary form.
+    Int(i64),
+    /// A floating-point number that came in binary form.
+    Double(f64),
+}
+
+/// The cell data of one `Rows` would exceed 2³² − 1 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge;
+
+impl Rows {
+    /// Number of result sets.
+    pub fn sets(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// Columns of set `set`; 0 when there is no such set.
+    pub fn columns(&self, set: usize) -> usize {
+        self.sets.get(set).map_or(0, |set| set.columns as usize)
+    }
+
+    /// Rows of set `set`; 0 when there is no such set.
+    pub fn len(&self, set: usize) -> usize {
+        let Some(this) = self.sets.get(set) else { return 0 };
+        if this.columns == 0 {
+            return 0;
+        }
+        let end = self.sets.get(set + 1).map_or(self.cells.len(), |next| next.first_cell);
+        (end - this.first_cell) / this.columns as usize
+    }
+
+    /// True when there is no row in any set.
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// The cell at `row`, `column` of set `set`, each counted from 0; `None` outside of it.
+    pub fn cell(&self, set: usize, row: usize, column: usize) -> Option<Cell<'_>> {
+        let this = self.sets.get(set)?;
+        if column >= this.columns as usize || row >= self.len(set) {
+            return None;
+        }
+        Some(match *self.cells.get(this.first_cell + row * this.columns as usize + column)? {
+            Slot::Null => Cell::Null,
+            Slot::Int(value) => Cell::Int(value),
+            Slot::Double(value) => Cell::Double(value),
+            Slot::Text { start, len } => Cell::Text(&self.bytes[start as usize..start as usize + len as usize]),
+        })
+    }
+
+    /// Bytes of text held, to know when a batch is large enough.
+    pub fn size(&self) -> usize {
+        self.bytes.len() + self.cells.len() * 4
+    }
+
+    /// Bytes of memory held, used or spare.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity() + self.cells.capacity() * size_of::<Slot>() + self.sets.capacity() * size_of::<Set>()
+    }
+
+    /// Begins a result set of `columns` columns; the cells pushed next belong to it, row by row.
+    pub fn begin_set(&mut self, columns: usize) {
+        self.sets.push(Set { columns: columns as u32, first_cell: self.cells.len() });
+    }
+
+    /// Appends a NULL.
+    pub fn push_null(&mut self) {
+        self.cells.push(Slot::Null);
+    }
+
+    /// Appends an integer.
+    pub fn push_int(&mut self, value: i64) {
+        self.cells.push(Slot::Int(value));
+    }
+
+    /// Appends a floating-point number.
+    pub fn push_double(&mut self, value: f64) {
+        self.cells.push(Slot::Double(value));
+    }
+
+    /// Appends text.
+    pub fn push_text(&mut self, text: &[u8]) -> Result<(), TooLarge> {
+        let start = u32::try_from(self.bytes.len()).map_err(|_| TooLarge)?;
+        u32::try_from(self.bytes.len() + text.len()).map_err(|_| TooLarge)?;
+        self.bytes.extend_from_slice(text);
+        self.cells.push(Slot::Text { start, len: text.len() as u32 });
+        Ok(())
+    }
+
+    /// Forgets the content, keeps the memory.
+    pub fn clear(&mut self) {
+        self.sets.clear();
+        self.cells.clear();
+        self.bytes.clear();
+    }
+}
+
+/// The spare `Rows` of one worker. Keeps at most `SPARE_MAX` of at most `SPARE_BYTES_MAX` each.
+#[derive(Debug, Default)]
+pub struct RowsPool {
+    #[expect(clippy::vec_box, reason = "boxes travel inside `Reply`; taking one must not allocate")]
+    spare: Vec<Box<Rows>>,
+}
+
+const SPARE_MAX: usize = 64;
+const SPARE_BYTES_MAX: usize = 256 * 1024;
+
+impl RowsPool {
+    /// An empty `Rows`, reused when there is a spare one.
+    pub fn take(&mut self) -> Box<Rows> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Gives one back.
+    pub fn put(&mut self, mut rows: Box<Rows>) {
+        if self.spare.len() < SPARE_MAX && rows.capacity() <= SPARE_BYTES_MAX {
+            rows.clear();
+            self.spare.push(rows);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_found_in_their_set_row_and_column() {
+        let mut rows = Rows::default();
+        rows.begin_set(2);
+        rows.push_text(b"a").unwrap();
+        rows.push_null();
+        rows.push_int(-3);
+        rows.push_double(0.5);
+        rows.begin_set(1);
+        rows.begin_set(1);
+        rows.push_text(b"").unwrap();
+        assert_eq!((rows.sets(), rows.len(0), rows.len(1), rows.len(2), rows.len(3)), (3, 2, 0, 1, 0));
+        assert_eq!(rows.cell(0, 0, 0), Some(Cell::Text(b"a")));
+        assert_eq!(rows.cell(0, 0, 1), Some(Cell::Null));
+        assert_eq!(rows.cell(0, 1, 0), Some(Cell::Int(-3)));
+        assert_eq!(rows.cell(0, 1, 1), Some(Cell::Double(0.5)));
+        assert_eq!(rows.cell(0, 2, 0), None);
+        assert_eq!(rows.cell(1, 0, 0), None);
+        assert_eq!(rows.cell(2, 0, 0), Some(Cell::Text(b"")));
+    }
+}
