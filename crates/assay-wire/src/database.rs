@@ -15,12 +15,12 @@ pub struct Driver {
     /// URL schemes, without `:`; the first is the canonical one.
     pub schemes: &'static [&'static str],
     /// Reads a URL of one of the schemes, completed from the surroundings (`PG*`, `~/.my.cnf`, …).
-    pub open: fn(
-        url: &str,
-        options: &ConnectOptions,
-        surroundings: &dyn Surroundings,
-    ) -> Result<Box<dyn Database>, TargetError>,
+    pub open: Open,
 }
+
+/// Opens a target.
+pub type Open =
+    fn(url: &str, options: &ConnectOptions, surroundings: &dyn Surroundings) -> Result<Box<dyn Database>, TargetError>;
 
 /// What the command line says about every connection, whatever the database.
 #[derive(Clone, Debug)]
