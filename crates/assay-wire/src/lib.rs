@@ -10,8 +10,10 @@ pub mod connection;
 pub mod database;
 pub mod error;
 pub mod operation;
+pub mod placeholders;
 pub mod rows;
 pub mod time;
+pub mod url;
 
 pub use connection::{Connection, Exchange, Progress};
 pub use database::{
