@@ -4,6 +4,20 @@
 //! some hundred sessions, each a coroutine with its own global environment; the engine resumes a session with an
 //! `Answer` and gets its next `Request`. A script reaches the world in no other way.
 
+pub mod declare;
+pub mod failure;
+pub mod guard;
+pub mod library;
+pub mod program;
+pub mod random;
 pub mod request;
+pub mod state;
 
+pub use declare::{CommandDeclaration, InvalidValue, OptionDeclaration, OptionKind, OptionValue};
+pub use failure::ScriptError;
+pub use guard::Guard;
+pub use library::{Library, Source};
+pub use program::{Program, TopLevel};
+pub use random::{Distribution, DistributionKind};
 pub use request::{Answer, ConnectionNumber, Decision, Failure, Request, Slot, Verdict};
+pub use state::{Entry, Setup, State};
