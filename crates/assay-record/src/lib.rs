@@ -1,1 +1,26 @@
-//! Placeholder, replaced by its first commit.
+//! The record: the file a trial leaves behind, and the only place that defines its format.
+//!
+//! Types here are serialised and versioned (`FORMAT`); what is alive in the engine is converted into them by the
+//! binary. They hold what was measured, as integers with the unit in the field's name, and derive nothing: percentiles
+//! and rates are made in `assay-report`. docs/record.md describes the format for people, docs/record.schema.json
+//! for programs.
+
+#![forbid(unsafe_code)]
+
+mod file;
+mod latencies;
+mod measurements;
+mod secrets;
+mod time;
+mod trial;
+
+pub use file::{COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DEFAULT_FOLDER, ReadError, WriteError};
+pub use hdrhistogram::Histogram;
+pub use latencies::{BadHistogram, EncodedHistogram, Latencies};
+pub use measurements::{ByClass, ErrorTally, Generator, Interval, Stage, StatementTally, Tally, TransactionTally};
+pub use secrets::without_secrets;
+pub use time::Time;
+pub use trial::{
+    Arrival, Environment, FORMAT, Limit, Load, Manifest, OnError, OptionValue, Place, Policy, Record, Server, Status,
+    Tool,
+};

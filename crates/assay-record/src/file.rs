@@ -1,0 +1,260 @@
+//! Records on disk: written whole or not at all, read within bounds.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use tempfile::NamedTempFile;
+
+use crate::time::Time;
+use crate::trial::{FORMAT, Record, Tool};
+
+/// Where records go when nobody says otherwise, below the working directory.
+pub const DEFAULT_FOLDER: &str = "assay-records";
+/// Largest file read.
+pub const COMPRESSED_BYTES_MAX: u64 = 256 << 20;
+/// Largest JSON text read.
+pub const DECOMPRESSED_BYTES_MAX: u64 = 1 << 30;
+
+/// RFC 8878, 3.1.1.
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// zstd's own default: higher levels cost more time than a partial record every few seconds should take.
+const ZSTD_LEVEL: i32 = 3;
+const NAME_LENGTH_MAX: usize = 80;
+
+/// A record could not be written. Nothing was left behind, and a file that was there before is unharmed.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The folder is missing.
+    #[error("cannot write record {path}: there is no folder {folder}")]
+    NoFolder {
+        /// The record.
+        path: PathBuf,
+        /// What should hold it.
+        folder: PathBuf,
+    },
+    /// The system refused: full disk, permissions, a folder of that name.
+    #[error("cannot write record {path}")]
+    Io {
+        /// The record.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A record could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The system refused.
+    #[error("cannot read record {path}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Some other file.
+    #[error("{path} is not a record: it is neither zstd nor JSON")]
+    NotARecord {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The end is missing.
+    #[error("record {path} is cut off: its end is missing")]
+    CutOff {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Compressed data are not what was written.
+    #[error("record {path} is damaged")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What zstd said.
+        source: io::Error,
+    },
+    /// More than a record can be expected to hold.
+    #[error("{path} is larger than a record may be ({limit_bytes} bytes)")]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// `COMPRESSED_BYTES_MAX` or `DECOMPRESSED_BYTES_MAX`.
+        limit_bytes: u64,
+    },
+    /// Not the fields of a record, or not JSON.
+    #[error("{path} is not a record of format {FORMAT}")]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// Which, and where.
+        source: serde_json::Error,
+    },
+    /// Written by another version.
+    #[error(
+        "record {path} was written by {} {} in format {format}; this assay reads format {FORMAT} (use the assay that \
+         wrote it, or a later one)",
+        tool.name,
+        tool.version
+    )]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: u64,
+        /// Who wrote it.
+        tool: Tool,
+    },
+}
+
+impl Record {
+    /// Writes the record to `path`, replacing a file of that name at once and whole. Compressed, unless the name ends
+    /// in `.json`. The same record gives the same bytes.
+    pub fn write(&self, path: &Path) -> Result<(), WriteError> {
+        let failed = |source| WriteError::Io { path: path.to_owned(), source };
+        // A device or a pipe (`--record /dev/stdout`) must not be replaced by a file.
+        if let Ok(metadata) = fs::metadata(path)
+            && !metadata.is_file()
+        {
+            let file = File::options().write(true).open(path).map_err(failed)?;
+            return self.encode(path, file).map_err(failed);
+        }
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let file = self.write_aside(path, &target)?;
+        file.persist(&target).map_err(|error| failed(error.error))?;
+        sync_folder(folder_of(&target)).map_err(failed)
+    }
+
+    /// Writes the record into `folder`, made when missing, as `WORKLOAD-TIME.json.zst`, or with `-2`, `-3`, … before
+    /// the ending when there is such a file. Returns the path.
+    pub fn write_new(&self, folder: &Path) -> Result<PathBuf, WriteError> {
+        let base = folder.join(file_stem(&self.manifest.workload, self.started));
+        let failed = |source| WriteError::Io { path: with_ending(&base, 1), source };
+        fs::create_dir_all(folder).map_err(failed)?;
+        let first = with_ending(&base, 1);
+        let mut file = self.write_aside(&first, &first)?;
+        for number in 1.. {
+            let path = with_ending(&base, number);
+            match file.persist_noclobber(&path) {
+                Ok(_) => {
+                    sync_folder(folder).map_err(failed)?;
+                    return Ok(path);
+                }
+                Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => file = error.file,
+                Err(error) => return Err(failed(error.error)),
+            }
+        }
+        unreachable!("the numbers do not end")
+    }
+
+    /// Reads a record, compressed or not. Fields it does not know are passed over.
+    pub fn read(path: &Path) -> Result<Record, ReadError> {
+        let json = read_text(path, COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX)?;
+        let refused = |source: serde_json::Error| match source.is_eof() {
+            true => ReadError::CutOff { path: path.to_owned() },
+            false => ReadError::Content { path: path.to_owned(), source },
+        };
+        // Who wrote it in what format is readable whatever the rest looks like.
+        let head: Head = serde_json::from_slice(&json).map_err(refused)?;
+        if head.format != u64::from(FORMAT) {
+            return Err(ReadError::Format { path: path.to_owned(), format: head.format, tool: head.tool });
+        }
+        serde_json::from_slice(&json).map_err(refused)
+    }
+
+    /// The record in a temporary file beside `target`, safely on disk.
+    fn write_aside(&self, path: &Path, target: &Path) -> Result<NamedTempFile, WriteError> {
+        let failed = |source| WriteError::Io { path: path.to_owned(), source };
+        let folder = folder_of(target);
+        if !folder.is_dir() {
+            return Err(WriteError::NoFolder { path: path.to_owned(), folder: folder.to_owned() });
+        }
+        // The umask applies; tempfile's own default would hide records from the user's group.
+        let permissions = fs::Permissions::from_mode(0o666);
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".assay-").suffix(".tmp").permissions(permissions);
+        let file = builder.tempfile_in(folder).map_err(failed)?;
+        self.encode(target, file.as_file()).map_err(failed)?;
+        file.as_file().sync_all().map_err(failed)?;
+        Ok(file)
+    }
+
+    fn encode(&self, path: &Path, file: impl Write) -> io::Result<()> {
+        let mut file = BufWriter::new(file);
+        if path.extension().is_some_and(|extension| extension == "json") {
+            serde_json::to_writer_pretty(&mut file, self)?;
+            file.write_all(b"\n")?;
+        } else {
+            let mut encoder = zstd::Encoder::new(&mut file, ZSTD_LEVEL)?;
+            encoder.include_checksum(true)?;
+            serde_json::to_writer(&mut encoder, self)?;
+            encoder.finish()?;
+        }
+        file.flush()
+    }
+}
+
+#[derive(Deserialize)]
+struct Head {
+    format: u64,
+    tool: Tool,
+}
+
+fn read_text(path: &Path, compressed_max: u64, decompressed_max: u64) -> Result<Vec<u8>, ReadError> {
+    let failed = |source| ReadError::Io { path: path.to_owned(), source };
+    let bytes = read_bounded(File::open(path).map_err(failed)?, compressed_max).map_err(failed)?;
+    let bytes = bytes.ok_or_else(|| ReadError::TooLarge { path: path.to_owned(), limit_bytes: compressed_max })?;
+    if bytes.starts_with(&ZSTD_MAGIC) {
+        let text = zstd::Decoder::with_buffer(bytes.as_slice()).and_then(|text| read_bounded(text, decompressed_max));
+        return match text {
+            Ok(Some(text)) => Ok(text),
+            Ok(None) => Err(ReadError::TooLarge { path: path.to_owned(), limit_bytes: decompressed_max }),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Err(ReadError::CutOff { path: path.to_owned() })
+            }
+            Err(source) => Err(ReadError::Damaged { path: path.to_owned(), source }),
+        };
+    }
+    match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'{') => Ok(bytes),
+        None => Err(ReadError::CutOff { path: path.to_owned() }),
+        Some(_) if ZSTD_MAGIC.starts_with(&bytes) => Err(ReadError::CutOff { path: path.to_owned() }),
+        Some(_) => Err(ReadError::NotARecord { path: path.to_owned() }),
+    }
+}
+
+/// Everything `from` has; `None` when that is more than `max` bytes.
+fn read_bounded(from: impl Read, max: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    from.take(max + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= max).then_some(bytes))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A rename is safe only when its folder is.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// `oltp_read_write-20260314T150926Z`. Of a workload that is a path, its last part without the ending.
+fn file_stem(workload: &str, started: Time) -> String {
+    let name = Path::new(workload).file_stem().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    let name: String = name.trim_start_matches(['.', '-']).chars().map(safe).take(NAME_LENGTH_MAX).collect();
+    let name = if name.is_empty() { "run" } else { &name };
+    format!("{name}-{}", started.compact())
+}
+
+fn with_ending(base: &Path, number: u32) -> PathBuf {
+    let mut path = base.as_os_str().to_owned();
+    if number > 1 {
+        path.push(format!("-{number}"));
+    }
+    path.push(".json.zst");
+    PathBuf::from(path)
+}

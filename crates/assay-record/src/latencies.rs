@@ -1,0 +1,97 @@
+//! A latency distribution in a record: exact edges and sum, and an HDR histogram in its portable encoding.
+//!
+//! Histograms stay encoded until somebody asks: a day of intervals would fill gigabytes otherwise. They are decoded
+//! once when they are read, so that everything later may rely on them. Bounds keep a hostile file from taking more
+//! memory than the file itself.
+
+use std::io::Read;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
+use serde::{Deserialize, Serialize};
+
+/// How long something took, many times.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latencies {
+    /// Number of values, those above the histogram's range included.
+    pub count: u64,
+    /// Smallest value, exact; 0 when empty.
+    pub min_ns: u64,
+    /// Largest value, exact, also above the histogram's range; 0 when empty.
+    pub max_ns: u64,
+    /// Sum of all values, exact.
+    pub sum_ns: u128,
+    /// Values above the histogram's range, and therefore not in it.
+    pub over: u64,
+    /// All values but those in `over`, in nanoseconds; `None` when empty.
+    pub histogram: Option<EncodedHistogram>,
+}
+
+/// A histogram as HDR V2 (deflate), base64.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct EncodedHistogram(String);
+
+/// Largest decoded V2 payload accepted. Three digits over 64 bits of range need at most 56,320 counts of 9 bytes.
+const PAYLOAD_BYTES_MAX: u64 = 56_320 * 9;
+/// Header of the V2 encoding in front of its payload.
+const HEADER_BYTES: usize = 40;
+/// Most significant digits accepted: the format writes 3.
+const DIGITS_MAX: u8 = 3;
+
+/// Text that is no histogram.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("histogram is damaged: {0}")]
+pub struct BadHistogram(&'static str);
+
+impl EncodedHistogram {
+    /// Encodes `histogram`, whose values are nanoseconds with at most 3 significant digits.
+    pub fn new(histogram: &Histogram<u64>) -> EncodedHistogram {
+        assert!(histogram.sigfig() <= DIGITS_MAX, "the format holds histograms of at most 3 digits");
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(histogram, &mut bytes).expect("writing to memory does not fail");
+        EncodedHistogram(STANDARD.encode(bytes))
+    }
+
+    /// The histogram.
+    pub fn decode(&self) -> Histogram<u64> {
+        decode(&self.0).expect("checked when it was made")
+    }
+}
+
+impl TryFrom<String> for EncodedHistogram {
+    type Error = BadHistogram;
+
+    fn try_from(text: String) -> Result<EncodedHistogram, BadHistogram> {
+        decode(&text)?;
+        Ok(EncodedHistogram(text))
+    }
+}
+
+impl From<EncodedHistogram> for String {
+    fn from(encoded: EncodedHistogram) -> String {
+        encoded.0
+    }
+}
+
+/// Inflates by itself rather than through `Deserializer`, which believes any length a header claims.
+fn decode(text: &str) -> Result<Histogram<u64>, BadHistogram> {
+    let bytes = STANDARD.decode(text).map_err(|_| BadHistogram("not base64"))?;
+    let deflated = bytes.get(8..).ok_or(BadHistogram("too short"))?;
+    let mut inner = Vec::new();
+    flate2::read::ZlibDecoder::new(deflated)
+        .take(HEADER_BYTES as u64 + PAYLOAD_BYTES_MAX + 1)
+        .read_to_end(&mut inner)
+        .map_err(|_| BadHistogram("not deflated"))?;
+    let word = |at: usize| inner.get(at..at + 4).map(|four| u32::from_be_bytes(four.try_into().expect("4 bytes")));
+    let (Some(payload), Some(digits)) = (word(4), word(12)) else { return Err(BadHistogram("too short")) };
+    if Some(payload as usize) != inner.len().checked_sub(HEADER_BYTES) {
+        return Err(BadHistogram("wrong length"));
+    }
+    if digits > u32::from(DIGITS_MAX) {
+        return Err(BadHistogram("too many significant digits"));
+    }
+    Deserializer::new().deserialize(&mut inner.as_slice()).map_err(|_| BadHistogram("not HDR V2"))
+}

@@ -1,0 +1,159 @@
+//! What was measured: stages, tallies, intervals, and what the generator did to itself.
+
+use serde::{Deserialize, Serialize};
+
+use crate::latencies::Latencies;
+use crate::time::Time;
+
+/// One step of a ladder; a plain run has one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// Sessions taking transactions.
+    pub sessions: u32,
+    /// Start of the measured part.
+    pub started: Time,
+    /// Length of the measured part: the divisor of every rate.
+    pub measured_ns: u64,
+    /// Everything measured, over all targets.
+    pub total: Tally,
+    /// The same for each target alone, in the order of `Manifest::targets`; empty when there is only one.
+    #[serde(default)]
+    pub targets: Vec<Tally>,
+    /// Fewest transactions finished by one session.
+    pub session_transactions_min: u64,
+    /// Most transactions finished by one session.
+    pub session_transactions_max: u64,
+    /// What the generator did to itself.
+    pub generator: Generator,
+    /// One per interval of the measured part, in order; the last may be shorter.
+    pub intervals: Vec<Interval>,
+}
+
+/// Counts and latencies of a stage, or of one target in it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tally {
+    /// By transaction type, in the order of `Record::types`.
+    pub transactions: Vec<TransactionTally>,
+    /// By statement class.
+    pub statements: ByClass<StatementTally>,
+    /// Errors of statements and connections, one entry per origin, class and code, in this order.
+    pub errors: Vec<ErrorTally>,
+    /// Connections made again after they were lost.
+    pub reconnects: u64,
+    /// Open loop: transactions that became due.
+    pub due: u64,
+    /// Open loop: due, but dropped because of `Load::Open::backlog_max`.
+    pub dropped: u64,
+    /// Open loop: due, but not begun when the stage ended.
+    pub unstarted: u64,
+    /// Begun, but not finished when the grace period was over.
+    pub unfinished: u64,
+    /// sent − due of every transaction: how late we were ourselves, waiting for a free session not included.
+    pub lag: Latencies,
+}
+
+/// One type of transaction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TransactionTally {
+    /// Its name, as in `Record::types`.
+    pub name: String,
+    /// Finished well: what throughput counts.
+    pub count: u64,
+    /// Given up.
+    pub failed: u64,
+    /// Runs of it that were started over.
+    pub retries: u64,
+    /// done − due, retries included; only of those that finished well.
+    pub response: Latencies,
+    /// done − sent.
+    pub service: Latencies,
+}
+
+/// One value per class of statements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByClass<T> {
+    /// Statements that return rows.
+    pub read: T,
+    /// Statements that change rows.
+    pub write: T,
+    /// BEGIN, COMMIT and everything else.
+    pub other: T,
+}
+
+/// One class of statements.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StatementTally {
+    /// Answered without error.
+    pub count: u64,
+    /// Answer received − request sent.
+    pub service: Latencies,
+}
+
+/// One kind of error.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorTally {
+    /// Who refused: `server`, `network`, `client`, `script`.
+    pub origin: String,
+    /// What kind of trouble: `deadlock`, `serialization`, `timeout`, `constraint`, `connection`, …
+    pub class: String,
+    /// The server's errno or extended result code; 0 when there is none.
+    pub number: u32,
+    /// SQLSTATE; empty when there is none.
+    pub state: String,
+    /// Times met, whatever became of it.
+    pub count: u64,
+    /// The first one's words.
+    pub message: String,
+}
+
+/// One interval: what finished within it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Since the start of the measured part.
+    pub start_ns: u64,
+    /// Its length.
+    pub length_ns: u64,
+    /// Transactions finished well, by type, in the order of `Record::types`.
+    pub transactions: Vec<u64>,
+    /// Statements answered without error.
+    pub statements: ByClass<u64>,
+    /// Errors met.
+    pub errors: u64,
+    /// Runs of transactions that were started over.
+    pub retries: u64,
+    /// Transactions given up.
+    pub failed: u64,
+    /// Connections made again.
+    pub reconnects: u64,
+    /// Open loop: due and waiting for a session at its end.
+    pub backlog: u64,
+    /// Sessions connected and taking transactions at its end.
+    pub sessions: u32,
+    /// CPU time of this process spent in it.
+    pub cpu_ns: u64,
+    /// Response times of all types together.
+    pub response: Latencies,
+}
+
+/// What the generator did to itself during a stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Generator {
+    /// CPU time of the process outside the kernel.
+    pub cpu_user_ns: u64,
+    /// CPU time of the process in the kernel.
+    pub cpu_system_ns: u64,
+    /// Context switches: the kernel took the CPU away.
+    pub switches_involuntary: u64,
+    /// Context switches: we gave it up to wait.
+    pub switches_voluntary: u64,
+    /// Turns of the workers' event loops.
+    pub turns: u64,
+    /// Events taken in them.
+    pub events: u64,
+    /// Share of the measured time the busiest worker was not asleep, in millionths. <= 1,000,000
+    pub busiest_worker_ppm: u32,
+    /// Worker threads.
+    pub workers: u32,
+    /// Largest resident set of the process so far.
+    pub memory_max_bytes: u64,
+}

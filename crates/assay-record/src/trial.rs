@@ -1,0 +1,239 @@
+//! A record's frame: what was asked for, where it ran, how it ended.
+//!
+//! Fields a reader may do without have defaults, so that records stay readable while fields are added; a field
+//! is never given another meaning under the same format number.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::measurements::Stage;
+use crate::time::Time;
+
+/// Version of the format written and read here.
+pub const FORMAT: u32 = 1;
+
+/// One trial, complete or not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// `FORMAT` of the assay that wrote it.
+    pub format: u32,
+    /// Who wrote it.
+    pub tool: Tool,
+    /// How the run ended, or that it has not.
+    pub status: Status,
+    /// Why it failed, in the words the user was shown; only with `Status::Failed`.
+    #[serde(default)]
+    pub failure: Option<String>,
+    /// Start of the run.
+    pub started: Time,
+    /// From the start of the run to its end (or to the moment a partial record was written), connects included.
+    pub elapsed_ns: u64,
+    /// What was asked for.
+    pub manifest: Manifest,
+    /// Where it ran.
+    pub environment: Environment,
+    /// Names of the transaction types, the workload's own first. Indexes `Interval::transactions`.
+    pub types: Vec<String>,
+    /// What was measured: one per stage begun, in order.
+    pub stages: Vec<Stage>,
+}
+
+/// The program that wrote a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tool {
+    /// `assay`.
+    pub name: String,
+    /// Its version, such as `0.1.0`.
+    pub version: String,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// It has not: the record is partial. Found on disk, it means the run was killed.
+    #[default]
+    Running,
+    /// It did all it was to do.
+    Complete,
+    /// By the user; everything until then is in the record.
+    Interrupted,
+    /// By an error; everything until then is in the record.
+    Failed,
+}
+
+/// What was asked for: enough to run it again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The command line, program name first, after `without_secrets`.
+    pub command: Vec<String>,
+    /// The workload's name.
+    pub workload: String,
+    /// Its options with the values in effect, defaults included.
+    #[serde(default)]
+    pub options: BTreeMap<String, OptionValue>,
+    /// Random numbers were drawn from this seed. Full 64-bit range: parse it as an integer.
+    pub seed: u64,
+    /// Distribution of the row numbers drawn (`uniform`, `special`, …); `None` when the workload draws none.
+    #[serde(default)]
+    pub distribution: Option<String>,
+    /// Sessions of every stage planned, in order.
+    pub sessions: Vec<u32>,
+    /// When transactions were due.
+    pub load: Load,
+    /// When a stage was to end.
+    pub limit: Limit,
+    /// Transactions run but not measured at the start of every stage.
+    pub warmup_ns: u64,
+    /// Length of an interval. 100 ms <= interval
+    pub interval_ns: u64,
+    /// What was to be done about errors.
+    pub policy: Policy,
+    /// Worker threads.
+    pub workers: u32,
+    /// Protocol-level prepared statements were used.
+    #[serde(default)]
+    pub prepared: bool,
+    /// Statements run on every new connection.
+    #[serde(default)]
+    pub session_sql: Vec<String>,
+    /// URLs of the servers, without passwords.
+    pub targets: Vec<String>,
+}
+
+/// The value of a workload option.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum OptionValue {
+    /// `true`, `false`.
+    Bool(bool),
+    /// A whole number, sizes included.
+    Int(i64),
+    /// Any other number. JSON has no infinity: one that is not finite is written as text.
+    Number(#[serde(serialize_with = "number_or_text")] f64),
+    /// Text.
+    Text(String),
+    /// Texts.
+    List(Vec<String>),
+}
+
+fn number_or_text<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    if value.is_finite() { serializer.serialize_f64(*value) } else { serializer.collect_str(value) }
+}
+
+/// When transactions were due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "kind")]
+pub enum Load {
+    /// The next one when the one before it was done.
+    #[default]
+    Closed,
+    /// At a rate, whatever the server did.
+    Open {
+        /// Transactions per second over all sessions. 0 < rate, finite.
+        rate_per_s: f64,
+        /// How due instants were spaced.
+        arrival: Arrival,
+        /// Due transactions that could wait for a session; more were dropped. `None`: no bound.
+        #[serde(default)]
+        backlog_max: Option<u64>,
+    },
+}
+
+/// How due instants of an open loop were spaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrival {
+    /// Evenly.
+    Constant,
+    /// Exponentially distributed gaps.
+    Poisson,
+}
+
+/// When a stage was to end, at whichever came first. Both `None`: when interrupted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// Measured time, warm-up not included.
+    #[serde(default)]
+    pub time_ns: Option<u64>,
+    /// Measured transactions begun, over all sessions.
+    #[serde(default)]
+    pub transactions: Option<u64>,
+}
+
+/// What was to be done about errors.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// Codes (errno or SQLSTATE) that failed their transaction but not the run; the single entry `all`: every error.
+    pub ignore: Vec<String>,
+    /// How often a transaction was run again after a deadlock, serialization failure or lost connection.
+    pub retries: u32,
+    /// Transactions with an ignored error were restarted, without limit, instead of being counted as failed.
+    #[serde(default)]
+    pub restart_ignored: bool,
+    /// What any other error did.
+    pub on_error: OnError,
+    /// How long a lost connection was tried again.
+    #[serde(default)]
+    pub reconnect_ns: u64,
+}
+
+/// What an error did that was neither retried nor ignored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnError {
+    /// Ended the run.
+    #[default]
+    Stop,
+    /// Failed its transaction.
+    Continue,
+}
+
+/// Where a trial ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    /// Host name of the machine that made the load.
+    pub host: String,
+    /// Its kernel's name and release, such as `Linux 6.1.0-18-amd64`.
+    pub kernel: String,
+    /// Its CPU's name.
+    pub cpu_model: String,
+    /// CPUs this process was allowed to use. 1 <= cpus
+    pub cpus: u32,
+    /// Memory of the machine.
+    pub memory_bytes: u64,
+    /// What the servers said of themselves, in the order of `Manifest::targets`.
+    pub servers: Vec<Server>,
+}
+
+/// One server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Server {
+    /// Product name: `PostgreSQL`, `MySQL`, `MariaDB`, `SQLite`.
+    pub product: String,
+    /// Its version, verbatim.
+    pub version: String,
+    /// TLS version and cipher; `None` when not encrypted.
+    #[serde(default)]
+    pub tls: Option<String>,
+    /// Where it ran, seen from the generator.
+    #[serde(default)]
+    pub place: Place,
+    /// Settings that matter for performance, as the server spells them.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+}
+
+/// Where a server ran, seen from the generator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// Elsewhere, or not known.
+    #[default]
+    Remote,
+    /// On the same machine (loopback address or unix socket): it shared the CPUs with us.
+    Local,
+    /// Inside our own process: its CPU time is counted as ours.
+    Embedded,
+}
