@@ -8,10 +8,17 @@ use std::sync::Arc;
 use assay_wire::{Nanos, TlsFacts};
 
 pub mod address;
+pub mod clock;
+pub mod readiness;
+pub mod sim;
+mod timer;
 pub mod tls;
+mod trouble;
 pub mod waker;
 
 pub use address::{Address, ConnectError};
+pub use clock::Clock;
+pub use readiness::Readiness;
 pub use tls::Tls;
 pub use waker::Waker;
 

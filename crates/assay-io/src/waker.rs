@@ -1,10 +1,36 @@
 //! Interrupting a sleeping event loop from another thread.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 /// Wakes one `Io`. Cheap to clone; waking a loop that is gone does nothing.
 #[derive(Clone, Debug)]
-pub struct Waker {}
+pub struct Waker(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    /// An eventfd in the loop's epoll set; it outlives the loop.
+    Eventfd(Arc<mio::Waker>),
+    /// Looked at by the next `wait` of a simulated loop, which never sleeps.
+    Flag(Arc<AtomicBool>),
+}
 
 impl Waker {
+    pub(crate) fn eventfd(waker: mio::Waker) -> Waker {
+        Waker(Kind::Eventfd(Arc::new(waker)))
+    }
+
+    pub(crate) fn flag(flag: Arc<AtomicBool>) -> Waker {
+        Waker(Kind::Flag(flag))
+    }
+
     /// Makes the loop's present or next `wait` return at once.
-    pub fn wake(&self) {}
+    pub fn wake(&self) {
+        match &self.0 {
+            // A write to an eventfd that we hold open fails only when its counter is full, and then the loop is
+            // being woken anyway.
+            Kind::Eventfd(waker) => drop(waker.wake()),
+            Kind::Flag(flag) => flag.store(true, Ordering::Release),
+        }
+    }
 }

@@ -1,0 +1,525 @@
+//! The event loop that is always there: epoll through mio, edge-triggered.
+//!
+//! `wait` learns which sockets are ready and queues their ids; `next_event` takes the ids in turn and only then
+//! reads, into one buffer that all sockets share. So an idle socket costs its slot (`size_of::<Slot>()`, under
+//! 100 bytes) and nothing else, and nothing is allocated per event.
+//!
+//! Edge-triggered means that a socket is reported when something new happens to it, so each is read until the
+//! kernel has no more. A read shorter than the buffer says that as well as WouldBlock does (epoll(7), questions and
+//! answers, 9) and saves a system call per reply, with one exception: bytes and the end of the stream can be
+//! reported together, and the end would then be missed. `hung_up` remembers that it was reported.
+//!
+//! It knows no protocol, keeps no timers but the one of `wait`, and retries nothing.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_wire::Nanos;
+use mio::event::Source;
+use mio::net::{TcpStream, UnixStream};
+use mio::{Events, Interest, Poll, Registry, Token};
+
+use crate::clock::Clock;
+use crate::timer::Timer;
+use crate::{Address, Closed, ConnectError, Event, Io, SocketId, Tls, Waker, trouble};
+
+/// How many sockets one `wait` reports at most, unless told otherwise. More means fewer system calls and a longer way
+/// for the last of them to its turn: batching trades median latency for CPU.
+pub const BATCH_MAX: usize = 64;
+
+/// What one read takes at most.
+const READ_BYTES_MAX: usize = 64 * 1024;
+
+/// How many full buffers a socket may hand out before it goes to the end of the queue.
+const READS_MAX: u32 = 4;
+
+/// An emptied send buffer larger than this is given back.
+const SPARE_BYTES_MAX: usize = 4 * 1024;
+
+// No socket has these: its index would be 2³² − 1.
+const WAKER: Token = Token(usize::MAX);
+const TIMER: Token = Token(usize::MAX - (1 << 32));
+
+/// One worker's event loop over epoll.
+///
+/// Its `wait` may also return early: for a signal, for a `Waker`, for an instant asked for by an earlier `wait`.
+/// It wakes within some 60 µs of the instant asked for on an idle machine (the test `timers_are_punctual` prints
+/// what it finds), never before it.
+#[derive(Debug)]
+pub struct Readiness {
+    clock: Clock,
+    poll: Poll,
+    events: Events,
+    waker: Waker,
+    timer: Timer,
+    /// What the timer is set to, unless it has expired.
+    timer_at: Option<Nanos>,
+    received_at: Nanos,
+    slots: Vec<Slot>,
+    /// Indices of empty slots.
+    free: Vec<u32>,
+    /// Every address ever connected to: one per server, so a socket can name its own in four bytes.
+    addresses: Vec<Address>,
+    /// Sockets to look at, each at most once; ids of closed ones are skipped.
+    ready: VecDeque<SocketId>,
+    /// How many of `ready` belong to the present batch. 0 <= batch <= ready.len()
+    batch: usize,
+    /// Full buffers read in a row from the socket at the front of `ready`.
+    reads: u32,
+    buffer: Box<[u8]>,
+    /// Length of the `Received` bytes in `buffer`.
+    received: usize,
+}
+
+#[derive(Debug)]
+struct Slot {
+    /// Counts the sockets that were here before: the upper half of an id.
+    generation: u32,
+    socket: Option<Socket>,
+}
+
+#[derive(Debug)]
+struct Socket {
+    stream: Stream,
+    /// Index into `Readiness::addresses`.
+    address: u32,
+    /// Errno of a failed send; told once everything that the peer said before has been read.
+    broken: i32,
+    connected: bool,
+    /// There may be something to read.
+    readable: bool,
+    /// The kernel takes bytes again, or the connect has ended.
+    writable: bool,
+    /// The end of the stream was reported: a short read is not the last one.
+    hung_up: bool,
+    /// In `Readiness::ready`.
+    queued: bool,
+    /// Writability is asked for.
+    watches_writes: bool,
+    /// Bytes the kernel did not take yet: `unsent[sent..]`. Bounded by what the caller sends without waiting.
+    unsent: Vec<u8>,
+    /// 0 <= sent <= unsent.len()
+    sent: usize,
+    tls: Option<Arc<Tls>>,
+}
+
+#[derive(Debug)]
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// What a look at a ready socket came to.
+enum Look {
+    Event(Event),
+    /// Nothing more until epoll reports it again.
+    Done,
+    /// There is more, but others come first.
+    Later,
+}
+
+impl Readiness {
+    /// An event loop whose instants are those of `clock`. `batch_max`: sockets reported by one `wait`, at least 1;
+    /// usually `BATCH_MAX`. Fails when the process has no file descriptors left.
+    pub fn new(clock: Clock, batch_max: usize) -> io::Result<Readiness> {
+        let poll = Poll::new()?;
+        Ok(Readiness {
+            clock,
+            events: Events::with_capacity(batch_max.max(1)),
+            waker: Waker::eventfd(mio::Waker::new(poll.registry(), WAKER)?),
+            timer: Timer::new(poll.registry(), TIMER)?,
+            timer_at: None,
+            poll,
+            received_at: clock.now(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            addresses: Vec::new(),
+            ready: VecDeque::new(),
+            batch: 0,
+            reads: 0,
+            buffer: vec![0; READ_BYTES_MAX].into_boxed_slice(),
+            received: 0,
+        })
+    }
+
+    fn get(&mut self, id: SocketId) -> Option<&mut Socket> {
+        let slot = self.slots.get_mut(index(id))?;
+        if slot.generation == generation(id) { slot.socket.as_mut() } else { None }
+    }
+
+    fn insert(&mut self, socket: Socket) -> SocketId {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { generation: 0, socket: None });
+            self.slots.len() as u32 - 1
+        });
+        let slot = &mut self.slots[index as usize];
+        slot.socket = Some(socket);
+        SocketId(u64::from(slot.generation) << 32 | u64::from(index))
+    }
+
+    /// Forgets a socket. Dropping it closes the descriptor, and that takes it out of the epoll set, since nothing
+    /// else holds it open.
+    fn remove(&mut self, id: SocketId) -> Option<Socket> {
+        self.get(id)?;
+        let slot = &mut self.slots[index(id)];
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(index(id) as u32);
+        slot.socket.take()
+    }
+
+    fn closed(&mut self, id: SocketId, why: Closed) -> Look {
+        self.remove(id);
+        Look::Event(Event::Closed(id, why))
+    }
+
+    fn look(&mut self, id: SocketId) -> Look {
+        let Some(slot) = self.slots.get_mut(index(id)).filter(|slot| slot.generation == generation(id)) else {
+            return Look::Done;
+        };
+        let Some(socket) = slot.socket.as_mut() else { return Look::Done };
+        let address = &self.addresses[socket.address as usize];
+        if !socket.connected {
+            match socket.stream.connected() {
+                Ok(true) => {
+                    socket.connected = true;
+                    return Look::Event(Event::Connected(id));
+                }
+                Ok(false) => {
+                    socket.writable = false;
+                    return Look::Done;
+                }
+                Err(error) => {
+                    let why = trouble::connecting(address, &error).into();
+                    return self.closed(id, why);
+                }
+            }
+        }
+        if socket.writable {
+            socket.writable = false;
+            socket.flush(self.poll.registry(), id);
+        }
+        if !socket.readable {
+            return Look::Done;
+        }
+        if self.reads == READS_MAX {
+            return Look::Later;
+        }
+        let end = match socket.stream.read(&mut self.buffer) {
+            Ok(0) => None,
+            Ok(n) => {
+                self.received = n;
+                self.reads += 1;
+                socket.readable = n == self.buffer.len() || socket.hung_up || socket.broken != 0;
+                return Look::Event(Event::Received(id));
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Look::Later,
+            Err(error) if error.kind() == ErrorKind::WouldBlock && socket.broken == 0 => {
+                socket.readable = false;
+                return Look::Done;
+            }
+            Err(error) => Some(error),
+        };
+        // A broken pipe only says that the peer is gone; how it went is what the read says.
+        let why = match (socket.broken, end) {
+            (0 | libc::EPIPE, None) => trouble::closed_by_peer(address),
+            (0, Some(error)) => trouble::lost(address, &error),
+            (errno, _) => trouble::lost(address, &io::Error::from_raw_os_error(errno)),
+        };
+        self.closed(id, why)
+    }
+}
+
+impl Io for Readiness {
+    fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    fn received_at(&self) -> Nanos {
+        self.received_at
+    }
+
+    fn connect(&mut self, address: &Address, tls: Option<&Arc<Tls>>) -> Result<SocketId, ConnectError> {
+        let failed = |error: io::Error| trouble::connecting(address, &error);
+        let known = self.addresses.iter().position(|known| known == address);
+        let known = known.unwrap_or_else(|| {
+            self.addresses.push(address.clone());
+            self.addresses.len() - 1
+        });
+        let stream = Stream::connect(address).map_err(failed)?;
+        let unix = matches!(stream, Stream::Unix(_));
+        let id = self.insert(Socket {
+            stream,
+            address: known as u32,
+            broken: 0,
+            connected: false,
+            readable: false,
+            writable: false,
+            hung_up: false,
+            queued: false,
+            watches_writes: !unix,
+            unsent: Vec::new(),
+            sent: 0,
+            tls: tls.cloned(),
+        });
+        // Unix sockets connect at once or not at all. They are not watched for writability until a send falls short:
+        // each message that the server takes would be reported otherwise, one more wake-up per statement. TCP
+        // reports only the end of a shortage, so there it is watched all the time.
+        let interest = if unix { Interest::READABLE } else { Interest::READABLE | Interest::WRITABLE };
+        let Readiness { slots, poll, ready, .. } = self;
+        let socket = slots[index(id)].socket.as_mut().expect("it was just put there");
+        if let Err(error) = poll.registry().register(&mut socket.stream, token(id), interest) {
+            self.remove(id);
+            return Err(failed(error));
+        }
+        if unix {
+            socket.queue(id, ready);
+        }
+        Ok(id)
+    }
+
+    fn send(&mut self, id: SocketId, bytes: &[u8]) {
+        let Readiness { slots, poll, ready, .. } = self;
+        let Some(slot) = slots.get_mut(index(id)).filter(|slot| slot.generation == generation(id)) else { return };
+        let Some(socket) = slot.socket.as_mut() else { return };
+        socket.write(bytes, poll.registry(), id);
+        if socket.broken != 0 {
+            socket.queue(id, ready);
+        }
+    }
+
+    fn start_tls(&mut self, id: SocketId) {
+        let Readiness { slots, ready, .. } = self;
+        let Some(slot) = slots.get_mut(index(id)).filter(|slot| slot.generation == generation(id)) else { return };
+        let Some(socket) = slot.socket.as_mut() else { return };
+        socket.tls = None;
+        socket.fail(&io::Error::from_raw_os_error(libc::EPROTONOSUPPORT));
+        socket.queue(id, ready);
+    }
+
+    fn close(&mut self, id: SocketId) {
+        if let Some(mut socket) = self.remove(id) {
+            // What does not fit now is lost, and so is a failure: the caller has said that nothing matters any more.
+            let _ = socket.stream.write_all_now(&socket.unsent[socket.sent..]);
+        }
+    }
+
+    fn wait(&mut self, until: Option<Nanos>) -> io::Result<()> {
+        // Instants that have passed, and sockets put off by fairness: look without sleeping.
+        let now = self.clock.now();
+        let sleeps = self.ready.is_empty() && until.is_none_or(|until| until > now);
+        if sleeps
+            && let Some(until) = until
+            && self.timer_at != Some(until)
+        {
+            self.timer.set(until - now)?;
+            self.timer_at = Some(until);
+        }
+        match self.poll.poll(&mut self.events, if sleeps { None } else { Some(Duration::ZERO) }) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
+            // A signal: whoever sent it wants us to look around.
+            Err(_) => self.events.clear(),
+            Ok(()) => {}
+        }
+        self.received_at = self.clock.now();
+        let Readiness { events, slots, ready, .. } = self;
+        for event in events.iter() {
+            let id = match event.token() {
+                WAKER => continue,
+                TIMER => {
+                    self.timer_at = None;
+                    continue;
+                }
+                Token(id) => SocketId(id as u64),
+            };
+            let slot = slots.get_mut(index(id)).filter(|slot| slot.generation == generation(id));
+            let Some(socket) = slot.and_then(|slot| slot.socket.as_mut()) else { continue };
+            let hung_up = event.is_read_closed() || event.is_error();
+            socket.hung_up |= hung_up;
+            socket.readable |= hung_up || event.is_readable();
+            socket.writable |= event.is_writable();
+            socket.queue(id, ready);
+        }
+        self.batch = self.ready.len();
+        Ok(())
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        while self.batch > 0 {
+            let id = *self.ready.front().expect("batch <= ready.len()");
+            let look = self.look(id);
+            if let Look::Event(event) = look {
+                return Some(event);
+            }
+            self.ready.pop_front();
+            self.batch -= 1;
+            self.reads = 0;
+            let later = matches!(look, Look::Later);
+            if let Some(socket) = self.get(id) {
+                socket.queued = later;
+                if later {
+                    self.ready.push_back(id);
+                }
+            }
+        }
+        None
+    }
+
+    fn received(&self) -> &[u8] {
+        &self.buffer[..self.received]
+    }
+
+    fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+}
+
+impl Socket {
+    fn queue(&mut self, id: SocketId, ready: &mut VecDeque<SocketId>) {
+        if !self.queued {
+            self.queued = true;
+            ready.push_back(id);
+        }
+    }
+
+    /// Sends now what the kernel takes, keeps the rest.
+    fn write(&mut self, mut bytes: &[u8], registry: &Registry, id: SocketId) {
+        if self.broken != 0 {
+            return;
+        }
+        if self.connected && self.unsent.is_empty() {
+            match self.stream.write_all_now(bytes) {
+                Ok(n) => bytes = &bytes[n..],
+                Err(error) => return self.fail(&error),
+            }
+        }
+        if !bytes.is_empty() {
+            self.unsent.extend_from_slice(bytes);
+            self.watch_writes(true, registry, id);
+        }
+    }
+
+    /// Sends what was kept.
+    fn flush(&mut self, registry: &Registry, id: SocketId) {
+        match self.stream.write_all_now(&self.unsent[self.sent..]) {
+            Ok(n) => self.sent += n,
+            Err(error) => return self.fail(&error),
+        }
+        if self.sent == self.unsent.len() {
+            self.sent = 0;
+            self.unsent.clear();
+            if self.unsent.capacity() > SPARE_BYTES_MAX {
+                self.unsent = Vec::new();
+            }
+            self.watch_writes(false, registry, id);
+        }
+    }
+
+    /// The peer is gone. What it said before, its reason perhaps, is still to be read.
+    fn fail(&mut self, error: &io::Error) {
+        self.broken = error.raw_os_error().unwrap_or(libc::EIO);
+        self.readable = true;
+        self.unsent = Vec::new();
+        self.sent = 0;
+    }
+
+    /// Only unix sockets change what they watch: see `Readiness::connect`.
+    fn watch_writes(&mut self, on: bool, registry: &Registry, id: SocketId) {
+        if let Stream::Unix(stream) = &mut self.stream
+            && self.watches_writes != on
+        {
+            let interest = if on { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
+            match registry.reregister(stream, token(id), interest) {
+                Ok(()) => self.watches_writes = on,
+                Err(error) => self.fail(&error),
+            }
+        }
+    }
+}
+
+impl Stream {
+    fn connect(address: &Address) -> io::Result<Stream> {
+        match address {
+            Address::Tcp(address) => {
+                let stream = TcpStream::connect(*address)?;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+            Address::Unix(path) => Ok(Stream::Unix(UnixStream::connect(path)?)),
+        }
+    }
+
+    /// Whether a connect has succeeded; false: not decided yet.
+    fn connected(&self) -> io::Result<bool> {
+        let Stream::Tcp(stream) = self else { return Ok(true) };
+        if let Some(error) = stream.take_error()? {
+            return Err(error);
+        }
+        match stream.peer_addr() {
+            Ok(_) => Ok(true),
+            Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(buffer),
+            Stream::Unix(stream) => stream.read(buffer),
+        }
+    }
+
+    /// Writes as much as the kernel takes without waiting.
+    fn write_all_now(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut written = 0;
+        while written < bytes.len() {
+            let result = match self {
+                Stream::Tcp(stream) => stream.write(&bytes[written..]),
+                Stream::Unix(stream) => stream.write(&bytes[written..]),
+            };
+            match result {
+                Ok(n) => written += n,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(written)
+    }
+}
+
+impl Source for Stream {
+    fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.register(registry, token, interests),
+            Stream::Unix(stream) => stream.register(registry, token, interests),
+        }
+    }
+
+    fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.reregister(registry, token, interests),
+            Stream::Unix(stream) => stream.reregister(registry, token, interests),
+        }
+    }
+
+    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.deregister(registry),
+            Stream::Unix(stream) => stream.deregister(registry),
+        }
+    }
+}
+
+fn index(id: SocketId) -> usize {
+    id.0 as u32 as usize
+}
+
+fn generation(id: SocketId) -> u32 {
+    (id.0 >> 32) as u32
+}
+
+fn token(id: SocketId) -> Token {
+    Token(id.0 as usize)
+}

@@ -1,0 +1,65 @@
+//! What the kernel's error numbers mean for somebody who loads a database, and what to do about them.
+
+use std::io;
+
+use crate::Closed;
+use crate::address::{Address, ConnectError};
+
+/// A connect that failed, at once or later.
+pub(crate) fn connecting(address: &Address, error: &io::Error) -> ConnectError {
+    ConnectError { message: format!("connecting to {address}: {}", words(error)), hint: advice(address, error) }
+}
+
+/// A connection that was there and broke.
+pub(crate) fn lost(address: &Address, error: &io::Error) -> Closed {
+    Closed { message: format!("lost the connection to {address}: {}", words(error)), hint: None, tls: false }
+}
+
+/// A connection that the peer closed in order.
+pub(crate) fn closed_by_peer(address: &Address) -> Closed {
+    Closed { message: format!("{address} closed the connection"), hint: None, tls: false }
+}
+
+impl From<ConnectError> for Closed {
+    fn from(error: ConnectError) -> Closed {
+        Closed { message: error.message, hint: error.hint, tls: false }
+    }
+}
+
+/// The system's words as a lowercase fragment, without the number.
+pub(crate) fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+fn advice(address: &Address, error: &io::Error) -> Option<String> {
+    let unix = matches!(address, Address::Unix(_));
+    Some(match error.raw_os_error()? {
+        libc::ECONNREFUSED if unix => {
+            "no server listens on this socket file: start the server, or name the socket it uses now".into()
+        }
+        libc::ENOENT if unix => {
+            "there is no such socket file: start the server, or look where its configuration puts the socket".into()
+        }
+        libc::EACCES if unix => "this user may not write to the socket file or enter its folder".into(),
+        libc::EAGAIN if unix => "the server's queue of pending connects is full: connect more slowly \
+             (`--connect-rate`), or raise the server's listen backlog and net.core.somaxconn"
+            .into(),
+        libc::ECONNREFUSED => "check that the server runs and listens on this address and port".into(),
+        libc::ETIMEDOUT => "a firewall may drop the packets, or the server's accept queue is full: check \
+             the address, connect more slowly (`--connect-rate`), or raise the server's listen backlog"
+            .into(),
+        libc::EHOSTUNREACH | libc::ENETUNREACH => "check the address, the routes and the firewall".into(),
+        // Linux answers EADDRNOTAVAIL also for an address that no interface has; only one of the two can be meant
+        // when a target is being connected to.
+        libc::EADDRNOTAVAIL => "this machine has no local port left for connections to this address: widen \
+             net.ipv4.ip_local_port_range, give the server more addresses to listen on, or use a unix socket"
+            .into(),
+        libc::EMFILE => "this process may not open more files: raise `ulimit -n`".into(),
+        libc::ENFILE => "this machine may not open more files: raise fs.file-max".into(),
+        libc::ENOBUFS | libc::ENOMEM => "the kernel has no memory for more sockets: use fewer sessions".into(),
+        _ => return None,
+    })
+}

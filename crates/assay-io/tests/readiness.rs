@@ -1,0 +1,439 @@
+//! The readiness loop against real sockets on loopback, with plain threads as peers.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixListener;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use assay_io::readiness::BATCH_MAX;
+use assay_io::{Address, Clock, Closed, Event, Io, Readiness, SocketId};
+use assay_wire::{Endpoint, Nanos};
+
+fn readiness() -> Readiness {
+    Readiness::new(Clock::start(), BATCH_MAX).unwrap()
+}
+
+/// A listener and, in a thread, `serve` for each of the first `count` connections, one after the other.
+fn serve(count: usize, mut serve: impl FnMut(TcpStream) + Send + 'static) -> (Address, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::Tcp(listener.local_addr().unwrap());
+    let thread = thread::spawn(move || {
+        for _ in 0..count {
+            serve(listener.accept().unwrap().0);
+        }
+    });
+    (address, thread)
+}
+
+fn echo(mut stream: impl Read + Write) {
+    let mut buffer = vec![0; 100_000];
+    while let Ok(n) = stream.read(&mut buffer)
+        && n > 0
+        && stream.write_all(&buffer[..n]).is_ok()
+    {}
+}
+
+/// Takes events until `done` says so, calling it with each. Fails after 20 s of silence.
+fn drive(io: &mut Readiness, mut done: impl FnMut(&mut Readiness, Event) -> bool) {
+    let mut last = Instant::now();
+    loop {
+        io.wait(Some(io.now() + Nanos::from_secs(1))).unwrap();
+        while let Some(event) = io.next_event() {
+            last = Instant::now();
+            if done(io, event) {
+                return;
+            }
+        }
+        assert!(last.elapsed() < Duration::from_secs(20), "nothing happens");
+    }
+}
+
+fn connected(io: &mut Readiness, address: &Address) -> SocketId {
+    let id = io.connect(address, None).unwrap();
+    drive(io, |_, event| match event {
+        Event::Connected(this) => this == id,
+        event => panic!("{event:?}"),
+    });
+    id
+}
+
+/// The bytes of one socket until it is closed, and why it was.
+fn read_to_end(io: &mut Readiness) -> (Vec<u8>, Closed) {
+    let (mut bytes, mut why) = (Vec::new(), None);
+    drive(io, |io, event| match event {
+        Event::Received(_) => {
+            bytes.extend_from_slice(io.received());
+            false
+        }
+        Event::Closed(_, closed) => {
+            why = Some(closed);
+            true
+        }
+        event => panic!("{event:?}"),
+    });
+    (bytes, why.unwrap())
+}
+
+/// Bytes that differ with their place, so that a lost or doubled piece shows.
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect()
+}
+
+#[test]
+fn replies_cut_into_single_bytes_arrive_whole_and_in_order() {
+    let (address, thread) = serve(1, |mut stream| {
+        stream.set_nodelay(true).unwrap();
+        let mut request = [0; 5];
+        stream.read_exact(&mut request).unwrap();
+        for byte in b"a long answer in many pieces" {
+            stream.write_all(&[*byte]).unwrap();
+        }
+    });
+    let mut io = readiness();
+    let id = connected(&mut io, &address);
+    io.send(id, b"he");
+    io.send(id, b"llo");
+    let (bytes, why) = read_to_end(&mut io);
+    assert_eq!(String::from_utf8(bytes).unwrap(), "a long answer in many pieces");
+    assert_eq!(why.message, format!("{address} closed the connection"));
+    thread.join().unwrap();
+}
+
+/// Sends and expects back `len` bytes through a peer that reads slowly, so that our send buffer fills.
+fn transfer_both_ways(io: &mut Readiness, id: SocketId, len: usize) {
+    let sent = pattern(len);
+    let mut bytes = Vec::new();
+    io.send(id, &sent[..10]);
+    io.send(id, &sent[10..]);
+    drive(io, |io, event| match event {
+        Event::Received(_) => {
+            bytes.extend_from_slice(io.received());
+            bytes.len() >= len
+        }
+        event => panic!("{event:?}"),
+    });
+    assert!(bytes == sent, "the echo differs");
+}
+
+#[test]
+fn large_transfers_survive_full_send_buffers() {
+    let (address, thread) = serve(1, echo);
+    let mut io = readiness();
+    let id = connected(&mut io, &address);
+    for _ in 0..3 {
+        transfer_both_ways(&mut io, id, 20_000_000);
+    }
+    io.close(id);
+    thread.join().unwrap();
+}
+
+#[test]
+fn unix_sockets_work_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let thread = thread::spawn(move || echo(listener.accept().unwrap().0));
+    let mut io = readiness();
+    let address = Address::resolve(&Endpoint::Unix(path)).unwrap().remove(0);
+    let id = io.connect(&address, None).unwrap();
+    io.send(id, b"early"); // before `Connected`: kept
+    let mut bytes = Vec::new();
+    drive(&mut io, |io, event| {
+        if let Event::Received(_) = event {
+            bytes.extend_from_slice(io.received());
+        }
+        bytes == b"early"
+    });
+    for _ in 0..3 {
+        transfer_both_ways(&mut io, id, 5_000_000);
+    }
+    io.close(id);
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_thousand_sockets_are_served_side_by_side() {
+    const SOCKETS: usize = 1_000;
+    const ROUNDS: usize = 20;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::Tcp(listener.local_addr().unwrap());
+    // The peer is our own loop's mirror image: one thread, all sockets in turn.
+    let thread = thread::spawn(move || {
+        let mut streams: Vec<TcpStream> = (0..SOCKETS).map(|_| listener.accept().unwrap().0).collect();
+        let mut message = [0; 16];
+        for _ in 0..ROUNDS {
+            for stream in &mut streams {
+                stream.read_exact(&mut message).unwrap();
+                stream.write_all(&message).unwrap();
+            }
+        }
+    });
+    let mut io = readiness();
+    let mut pending: HashMap<SocketId, usize> = HashMap::new();
+    for i in 0..SOCKETS {
+        pending.insert(io.connect(&address, None).unwrap(), i);
+        // Our listener's backlog is 128: let it breathe.
+        if i % 64 == 63 {
+            let mut count = 0;
+            drive(&mut io, |_, event| {
+                assert!(matches!(event, Event::Connected(_)), "{event:?}");
+                count += 1;
+                count == 64
+            });
+        }
+    }
+    let mut opened = SOCKETS / 64 * 64;
+    drive(&mut io, |_, event| {
+        opened += usize::from(matches!(event, Event::Connected(_)));
+        opened == SOCKETS
+    });
+    let say = |round: usize, i: usize| format!("{round:08}{i:08}").into_bytes();
+    let mut rounds = vec![0; SOCKETS];
+    for (id, i) in &pending {
+        io.send(*id, &say(0, *i));
+    }
+    let mut left = SOCKETS;
+    drive(&mut io, |io, event| {
+        let Event::Received(id) = event else { panic!("{event:?}") };
+        let i = pending[&id];
+        assert_eq!(io.received(), say(rounds[i], i));
+        rounds[i] += 1;
+        if rounds[i] < ROUNDS {
+            let next = say(rounds[i], i);
+            io.send(id, &next);
+        } else {
+            left -= 1;
+        }
+        left == 0
+    });
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_flood_on_one_socket_does_not_starve_another() {
+    let (address, thread) = serve(2, {
+        let mut second = false;
+        move |mut stream| {
+            if std::mem::replace(&mut second, true) {
+                return echo(stream);
+            }
+            thread::spawn(move || {
+                let block = [7; 65_536];
+                while stream.write_all(&block).is_ok() {}
+            });
+        }
+    });
+    let mut io = readiness();
+    let flood = connected(&mut io, &address);
+    let quiet = io.connect(&address, None).unwrap();
+    let (mut flooded, mut answers) = (0, 0);
+    drive(&mut io, |io, event| {
+        match event {
+            Event::Received(id) if id == flood => flooded += io.received().len(),
+            Event::Connected(id) | Event::Received(id) => {
+                assert_eq!(id, quiet);
+                answers += 1;
+                io.send(quiet, b"ping");
+            }
+            event => panic!("{event:?}"),
+        }
+        answers >= 200 && flooded >= 50_000_000
+    });
+    io.close(flood);
+    io.close(quiet);
+    thread.join().unwrap();
+}
+
+#[test]
+fn what_the_peer_said_before_it_hung_up_is_read_before_the_close() {
+    for len in [1, 65_536, 300_000] {
+        let (address, thread) = serve(1, move |mut stream| stream.write_all(&pattern(len)).unwrap());
+        let mut io = readiness();
+        connected(&mut io, &address);
+        thread.join().unwrap(); // the bytes and the end are there before we look
+        let (bytes, why) = read_to_end(&mut io);
+        assert!(bytes == pattern(len), "{} of {len} bytes", bytes.len());
+        assert_eq!(why, Closed { message: format!("{address} closed the connection"), hint: None, tls: false });
+    }
+}
+
+#[test]
+fn the_last_words_of_a_server_are_read_even_when_a_send_fails_first() {
+    let (address, thread) = serve(1, |mut stream| {
+        stream.write_all(b"FATAL: shutting down").unwrap();
+        stream.shutdown(Shutdown::Both).unwrap();
+    });
+    let mut io = readiness();
+    let id = connected(&mut io, &address);
+    thread.join().unwrap();
+    for _ in 0..10 {
+        io.send(id, b"select 1"); // the first is answered by a reset, a later one fails
+    }
+    let (bytes, why) = read_to_end(&mut io);
+    assert!(bytes.is_empty() || bytes == b"FATAL: shutting down");
+    assert!(why.message.contains(&address.to_string()), "{why}");
+}
+
+#[test]
+fn a_reset_is_told_as_one() {
+    let (address, thread) = serve(1, |stream| {
+        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+        // SAFETY: the descriptor is open, and `linger` lives through the call with the size given.
+        let result = unsafe {
+            libc::setsockopt(
+                stream.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_LINGER,
+                (&raw const linger).cast(),
+                size_of_val(&linger) as libc::socklen_t,
+            )
+        };
+        assert_eq!(result, 0);
+    });
+    let mut io = readiness();
+    connected(&mut io, &address);
+    let (bytes, why) = read_to_end(&mut io);
+    thread.join().unwrap();
+    assert!(bytes.is_empty());
+    assert_eq!(why.message, format!("lost the connection to {address}: connection reset by peer"));
+}
+
+/// The refusal of a connect, however soon it comes.
+fn refusal(address: &Address) -> Closed {
+    let mut io = readiness();
+    match io.connect(address, None) {
+        Err(error) => Closed { message: error.message, hint: error.hint, tls: false },
+        Ok(_) => read_to_end(&mut io).1,
+    }
+}
+
+#[test]
+fn refused_connects_name_the_address_and_what_to_do() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let why = refusal(&Address::Tcp(free));
+    assert_eq!(why.message, format!("connecting to {free}: connection refused"));
+    assert!(why.hint.unwrap().contains("check that the server runs"));
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("absent.sock");
+    let why = refusal(&Address::Unix(path.clone()));
+    assert_eq!(why.message, format!("connecting to {}: no such file or directory", path.display()));
+    assert!(why.hint.unwrap().contains("start the server"));
+
+    drop(UnixListener::bind(&path).unwrap());
+    let why = refusal(&Address::Unix(path.clone()));
+    assert_eq!(why.message, format!("connecting to {}: connection refused", path.display()));
+    assert!(why.hint.unwrap().contains("no server listens"));
+}
+
+#[test]
+fn a_full_backlog_of_a_unix_socket_names_the_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("busy.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    // SAFETY: the descriptor is a listening socket; listening again only changes its backlog.
+    assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 1) }, 0);
+    let address = Address::Unix(path);
+    let mut io = readiness();
+    let error = (0..10).find_map(|_| io.connect(&address, None).err()).expect("the backlog is 1");
+    assert!(error.message.ends_with("resource temporarily unavailable"), "{error}");
+    assert!(error.hint.unwrap().contains("net.core.somaxconn"));
+}
+
+#[test]
+fn an_address_that_takes_no_connection_is_told_at_once() {
+    let broadcast = Address::Tcp("255.255.255.255:1".parse().unwrap());
+    let error = readiness().connect(&broadcast, None).unwrap_err();
+    assert!(error.message.starts_with("connecting to 255.255.255.255:1: "), "{error}");
+}
+
+#[test]
+fn events_of_closed_sockets_never_surface_and_ids_are_not_reused() {
+    let (address, thread) = serve(3, |mut stream| {
+        stream.write_all(b"hello").unwrap();
+    });
+    let mut io = readiness();
+    let ids: Vec<_> = (0..2).map(|_| io.connect(&address, None).unwrap()).collect();
+    let mut connects = 0;
+    // Both are reported by the same `wait` or not: either way the second is closed while the first is looked at.
+    drive(&mut io, |io, event| {
+        let Event::Connected(id) = event else { panic!("{event:?}") };
+        connects += 1;
+        io.close(ids[usize::from(id == ids[0])]);
+        io.close(id);
+        io.send(id, b"into the void");
+        true
+    });
+    let third = io.connect(&address, None).unwrap();
+    assert!(!ids.contains(&third));
+    thread.join().unwrap();
+    let mut bytes = Vec::new();
+    drive(&mut io, |io, event| match event {
+        Event::Connected(id) => {
+            assert_eq!(id, third);
+            false
+        }
+        Event::Received(id) => {
+            assert_eq!(id, third);
+            bytes.extend_from_slice(io.received());
+            false
+        }
+        Event::Closed(id, _) => id == third,
+        event => panic!("{event:?}"),
+    });
+    assert_eq!((connects, &bytes[..]), (1, &b"hello"[..]));
+}
+
+#[test]
+fn a_waker_ends_a_wait_from_another_thread() {
+    let (to_waker, wakers) = mpsc::channel::<assay_io::Waker>();
+    let thread = thread::spawn(move || {
+        for waker in wakers {
+            waker.wake();
+        }
+    });
+    let mut io = readiness();
+    for _ in 0..100 {
+        to_waker.send(io.waker()).unwrap();
+        io.wait(None).unwrap();
+        assert!(io.next_event().is_none());
+    }
+    let waker = io.waker();
+    drop(io);
+    waker.wake();
+    drop(to_waker);
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_past_instant_does_not_sleep() {
+    let mut io = readiness();
+    let start = Instant::now();
+    for _ in 0..100 {
+        io.wait(Some(Nanos::ZERO)).unwrap();
+        let now = io.now();
+        io.wait(Some(now)).unwrap();
+    }
+    assert!(start.elapsed() < Duration::from_secs(1));
+}
+
+#[test]
+fn timers_are_punctual() {
+    let mut io = readiness();
+    let mut late: Vec<u64> = (0..500)
+        .map(|i| {
+            let until = io.now() + Nanos::from_micros(100 + 37 * (i % 50));
+            io.wait(Some(until)).unwrap();
+            assert!(io.now() >= until, "woke early");
+            (io.received_at() - until).0 / 1_000
+        })
+        .collect();
+    late.sort_unstable();
+    println!("timer lateness in µs: p50 {} p99 {} max {}", late[250], late[495], late[499]);
+    // Loose: the machine may be busy. An epoll timeout would be a millisecond late in the median.
+    assert!(late[250] < 900, "{late:?}");
+}
