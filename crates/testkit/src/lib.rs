@@ -1,1 +1,79 @@
-//! Placeholder.
+//! For tests only: real database servers that live as long as a test, and redaction of what changes between runs.
+//!
+//! A server is started from binaries that are already on the machine (`cargo xtask test` installs them), on a free
+//! loopback port and a unix socket, in a temporary folder, by an unprivileged user, and is gone afterwards whatever
+//! happens to the test. Nothing here talks to a server it has not started, installs anything, or is linked into
+//! the tool itself.
+//!
+//! ```no_run
+//! use testkit::{Kind, Settings};
+//!
+//! // One server for the whole test process; says aloud that the test is skipped where there is none to start.
+//! if Kind::MariaDb.present() {
+//!     let server = Kind::MariaDb.shared();
+//!     let database = server.fresh_database().unwrap();
+//!     println!("{}", server.url(&database));
+//! }
+//! // One with settings of its own.
+//! let access = vec!["host all all 127.0.0.1/32 scram-sha-256".to_owned()];
+//! let server = Kind::Postgres.start(&Settings { access, ..Settings::default() }).unwrap();
+//! server.sql("app", "CREATE ROLE jane LOGIN PASSWORD 'secret'").unwrap();
+//! server.kill9().unwrap();
+//! server.restart().unwrap();
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod certificates;
+mod folder;
+mod kind;
+mod mysql;
+mod pgbouncer;
+mod postgres;
+pub mod redact;
+mod server;
+
+pub use certificates::Certificates;
+pub use folder::cache;
+pub use kind::Kind;
+pub use server::Server;
+
+/// How a server is to be set up. The default: no TLS, everybody may log in without a password, 300 connections,
+/// and no waiting for the disk: commits survive `Server::kill9`, not a power cut.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Lines appended to postgresql.conf, or to the `[mysqld]` section; later lines win over ours.
+    pub config: Vec<String>,
+    /// Lines of pg_hba.conf that replace the default ones, in order. The superuser `postgres` always gets in on
+    /// the unix socket. Ignored by MySQL and MariaDB.
+    pub access: Vec<String>,
+    /// Whether the server encrypts.
+    pub tls: Tls,
+    /// Names in the server's certificate, host names or addresses.
+    pub certificate_names: Vec<String>,
+    /// Size of the connection table.
+    pub max_connections: u32,
+}
+
+/// Whether a server encrypts; its certificate is signed by a CA made for it: `Server::certificates`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tls {
+    /// Refuses TLS.
+    Off,
+    /// Takes both.
+    Offered,
+    /// Refuses TCP connections without TLS.
+    Required,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            config: Vec::new(),
+            access: Vec::new(),
+            tls: Tls::Off,
+            certificate_names: vec!["localhost".to_owned(), "127.0.0.1".to_owned()],
+            max_connections: 300,
+        }
+    }
+}

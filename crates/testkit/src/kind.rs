@@ -1,0 +1,142 @@
+//! Which servers there are, where their binaries are, and what to do when they are not.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, bail};
+
+use crate::server::Server;
+use crate::{Settings, cache, mysql, postgres};
+
+/// A kind of server that can be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The distribution's PostgreSQL, the newest that is installed (Debian 12: 15).
+    Postgres,
+    /// PostgreSQL 18.6 from the Maven repository.
+    Postgres18,
+    /// The distribution's MariaDB (Debian 12: 10.11).
+    MariaDb,
+    /// MySQL 8.0.31 from the Maven repository.
+    MySql,
+    /// The distribution's PgBouncer. It has no data of its own: see `Server::pgbouncer`.
+    PgBouncer,
+}
+
+impl Kind {
+    /// Every kind, in the order of the enum.
+    pub const ALL: [Kind; 5] = [Kind::Postgres, Kind::Postgres18, Kind::MariaDb, Kind::MySql, Kind::PgBouncer];
+
+    /// A word for file names and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Postgres => "postgres",
+            Kind::Postgres18 => "postgres18",
+            Kind::MariaDb => "mariadb",
+            Kind::MySql => "mysql",
+            Kind::PgBouncer => "pgbouncer",
+        }
+    }
+
+    /// Whether it can be started here; if not, what is missing and how to get it.
+    pub fn available(self) -> Result<(), String> {
+        let needed = match self {
+            Kind::Postgres => vec!["postgres", "initdb", "psql"],
+            Kind::Postgres18 => vec!["postgres", "initdb"],
+            Kind::MariaDb => vec!["mariadbd", "mariadb-install-db", "mariadb"],
+            Kind::MySql => vec!["mysqld"],
+            Kind::PgBouncer => vec!["pgbouncer"],
+        };
+        // Administration goes through the distribution's clients.
+        let client = match self {
+            Kind::Postgres18 | Kind::PgBouncer => Some(Kind::Postgres.program("psql")),
+            Kind::MySql => Some(Kind::MariaDb.program("mariadb")),
+            Kind::Postgres | Kind::MariaDb => None,
+        };
+        match needed.iter().map(|name| self.program(name)).chain(client).find(|path| !path.is_file()) {
+            None => Ok(()),
+            Some(path) => Err(format!(
+                "{} cannot be started here: {} is missing (`cargo xtask install` gets what the tests need)",
+                self.name(),
+                path.display()
+            )),
+        }
+    }
+
+    /// Whether it can be started here, for a test to go on or return.
+    ///
+    /// An absent server is a failure where tests must be complete (`CI` or `ASSAY_TEST_STRICT` is set); elsewhere
+    /// it is said aloud, past the test harness, which keeps the output of passing tests to itself.
+    pub fn present(self) -> bool {
+        let Err(why) = self.available() else { return true };
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        assert!(!set("CI") && !set("ASSAY_TEST_STRICT"), "{why}");
+        let test = std::thread::current().name().unwrap_or("a test").to_owned();
+        let _ = writeln!(std::io::stderr(), "SKIPPED ALOUD: {test}: {why}");
+        false
+    }
+
+    /// Starts a server of this kind; returns once it answers queries. Takes about a second.
+    pub fn start(self, settings: &Settings) -> Result<Server> {
+        if let Err(why) = self.available() {
+            bail!(why);
+        }
+        let start = match self {
+            Kind::Postgres | Kind::Postgres18 => postgres::plan,
+            Kind::MariaDb | Kind::MySql => mysql::plan,
+            Kind::PgBouncer => bail!("a pgbouncer needs a server behind it: Server::pgbouncer"),
+        };
+        Server::start(self, |folder, port| start(self, settings, folder, port))
+    }
+
+    /// The server of this kind that all tests of this process share, with default settings. Starts on first use.
+    ///
+    /// Do not stop, suspend or reconfigure it. Panics when it cannot be started: ask `present` first.
+    pub fn shared(self) -> &'static Server {
+        static SHARED: [OnceLock<Server>; 5] = [const { OnceLock::new() }; 5];
+        SHARED[self as usize].get_or_init(|| self.start(&Settings::default()).expect("the server starts"))
+    }
+
+    /// Where a program of this kind is, whether it exists or not.
+    pub fn program(self, name: &str) -> PathBuf {
+        let unpacked = |folder: &str| cache().join("servers").join(folder).join("bin").join(name);
+        match self {
+            Kind::Postgres18 => unpacked("postgresql-18.6.0"),
+            Kind::MySql => unpacked("mysql-8.0.31"),
+            Kind::Postgres => debian_postgres().join(name),
+            // The service's place is not on an ordinary user's PATH.
+            Kind::MariaDb | Kind::PgBouncer => {
+                let places = [Path::new("/usr/sbin"), Path::new("/usr/bin")];
+                let found = places.iter().map(|place| place.join(name)).find(|path| path.is_file());
+                found.unwrap_or_else(|| places[0].join(name))
+            }
+        }
+    }
+
+    /// The server's own version number, such as `15.14`, `10.11.14` or `8.0.31`.
+    pub(crate) fn version(self) -> Result<String> {
+        let program = self.program(match self {
+            Kind::Postgres | Kind::Postgres18 => "postgres",
+            Kind::MariaDb => "mariadbd",
+            Kind::MySql => "mysqld",
+            Kind::PgBouncer => "pgbouncer",
+        });
+        let output = Command::new(&program).arg("--version").output()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let number = regex::Regex::new(r"\d+(\.\d+)+").expect("a valid expression").find(&text);
+        number.map(|found| found.as_str().to_owned()).with_context(|| format!("{program:?} said {text:?} to --version"))
+    }
+}
+
+/// The binaries of the newest PostgreSQL installed the Debian way, one folder per major version.
+fn debian_postgres() -> PathBuf {
+    let root = Path::new("/usr/lib/postgresql");
+    let versions = std::fs::read_dir(root).into_iter().flatten().flatten();
+    let newest = versions
+        .filter(|entry| entry.path().join("bin/postgres").is_file())
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .max();
+    root.join(newest.unwrap_or(15).to_string()).join("bin")
+}
