@@ -258,3 +258,29 @@ fn with_ending(base: &Path, number: u32) -> PathBuf {
     path.push(".json.zst");
     PathBuf::from(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_file_cannot_fill_the_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bomb.json.zst");
+        let bomb = zstd::encode_all(io::repeat(b' ').take(1 << 26), 1).unwrap();
+        fs::write(&path, &bomb).unwrap();
+        let compressed = bomb.len() as u64;
+        for (compressed_max, decompressed_max, limit) in [
+            (compressed - 1, 1 << 26, Some(compressed - 1)),
+            (compressed, 1 << 20, Some(1 << 20)),
+            (compressed, 1 << 26, None),
+        ] {
+            let exceeded = match read_text(&path, compressed_max, decompressed_max) {
+                Err(ReadError::TooLarge { limit_bytes, .. }) => Some(limit_bytes),
+                Err(other) => panic!("{other}"),
+                Ok(_) => None,
+            };
+            assert_eq!(exceeded, limit);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! A made-up record with something in every field: a ladder of two stages, two servers, two transaction types.
+
+use std::collections::BTreeMap;
+
+use assay_record::*;
+
+/// The record. Its figures agree with each other as those of a real run do.
+pub(crate) fn example() -> Record {
+    Record {
+        format: FORMAT,
+        tool: Tool { name: "assay".into(), version: "0.1.0".into() },
+        status: Status::Interrupted,
+        failure: None,
+        started: Time::from_unix_ms(1_773_500_966_535),
+        elapsed_ns: 4_600_000_000,
+        manifest: manifest(),
+        environment: environment(),
+        types: vec!["shop".into(), "refund".into()],
+        stages: vec![stage(16, 1_773_500_966_635, 1), stage(64, 1_773_500_968_735, 2)],
+    }
+}
+
+fn manifest() -> Manifest {
+    Manifest {
+        command: ["assay", "run", "shop.lua", "--db", "postgres://app:***@db1/shop", "--sessions", "16,64"]
+            .map(String::from)
+            .to_vec(),
+        workload: "shop.lua".into(),
+        options: BTreeMap::from([
+            ("items".into(), OptionValue::Int(100_000)),
+            ("refund_share".into(), OptionValue::Number(0.25)),
+            ("regions".into(), OptionValue::List(vec!["north".into(), "south".into()])),
+            ("secondary".into(), OptionValue::Bool(false)),
+            ("table".into(), OptionValue::Text("orders".into())),
+        ]),
+        seed: u64::MAX,
+        distribution: Some("uniform".into()),
+        sessions: vec![16, 64],
+        load: Load::Open { rate_per_s: 2000.0, arrival: Arrival::Poisson, backlog_max: Some(1000) },
+        limit: Limit { time_ns: Some(2_000_000_000), transactions: None },
+        warmup_ns: 100_000_000,
+        interval_ns: 1_000_000_000,
+        policy: Policy {
+            ignore: vec!["23505".into()],
+            retries: 10,
+            restart_ignored: false,
+            on_error: OnError::Continue,
+            reconnect_ns: 60_000_000_000,
+        },
+        workers: 2,
+        prepared: true,
+        session_sql: vec!["SET application_name = 'shop'".into()],
+        targets: vec!["postgres://app@db1:5432/shop".into(), "postgres://app@db2:5432/shop".into()],
+    }
+}
+
+fn environment() -> Environment {
+    let server = |tls: Option<&str>| Server {
+        product: "PostgreSQL".into(),
+        version: "15.14".into(),
+        tls: tls.map(String::from),
+        place: Place::Remote,
+        settings: BTreeMap::from([("shared_buffers".into(), "128MB".into())]),
+    };
+    Environment {
+        host: "load1".into(),
+        kernel: "Linux 6.1.0-18-amd64".into(),
+        cpu_model: "AMD EPYC 7B13".into(),
+        cpus: 4,
+        memory_bytes: 16 << 30,
+        servers: vec![server(None), server(Some("TLSv1.3 TLS_AES_256_GCM_SHA384"))],
+    }
+}
+
+/// Two seconds. Every target did `factor` times 1,000 `shop` and 200 `refund` transactions of 1 statement of each
+/// class, with latencies spread evenly.
+fn stage(sessions: u32, started_ms: u64, factor: u64) -> Stage {
+    let target = tally(factor);
+    Stage {
+        sessions,
+        started: Time::from_unix_ms(started_ms),
+        measured_ns: 2_000_000_000,
+        total: tally(2 * factor),
+        targets: vec![target.clone(), target],
+        session_transactions_min: 2400 * factor / u64::from(sessions) - 5,
+        session_transactions_max: 2400 * factor / u64::from(sessions) + 5,
+        generator: Generator {
+            cpu_user_ns: 40_000_000 * factor,
+            cpu_system_ns: 60_000_000 * factor,
+            switches_involuntary: 30 * factor,
+            switches_voluntary: 3600 * factor,
+            turns: 3600 * factor,
+            events: 7200 * factor,
+            busiest_worker_ppm: 30_000 * factor as u32,
+            workers: 2,
+            memory_max_bytes: 24 << 20,
+        },
+        intervals: (0..2).map(|number| interval(number, sessions, factor)).collect(),
+    }
+}
+
+fn interval(number: u64, sessions: u32, factor: u64) -> Interval {
+    Interval {
+        start_ns: number * 1_000_000_000,
+        length_ns: 1_000_000_000,
+        transactions: vec![1000 * factor, 200 * factor],
+        statements: ByClass { read: 1200 * factor, write: 1200 * factor, other: 1200 * factor },
+        errors: 3 * factor,
+        retries: 2 * factor,
+        failed: factor,
+        reconnects: 0,
+        backlog: number,
+        sessions,
+        cpu_ns: 50_000_000 * factor,
+        response: spread(1200 * factor, 1_000_000, 5_000_000),
+    }
+}
+
+fn tally(factor: u64) -> Tally {
+    let transaction = |name: &str, count: u64, slowest_ns: u64| TransactionTally {
+        name: name.into(),
+        count,
+        failed: factor,
+        retries: 2 * factor,
+        response: spread(count, 1_000_000, slowest_ns),
+        service: spread(count, 900_000, slowest_ns - 100_000),
+    };
+    let statements = || StatementTally { count: 1200 * factor, service: spread(1200 * factor, 200_000, 1_000_000) };
+    Tally {
+        transactions: vec![
+            transaction("shop", 1000 * factor, 5_000_000),
+            transaction("refund", 200 * factor, 9_000_000),
+        ],
+        statements: ByClass { read: statements(), write: statements(), other: statements() },
+        errors: vec![
+            ErrorTally {
+                origin: "server".into(),
+                class: "deadlock".into(),
+                number: 0,
+                state: "40P01".into(),
+                count: 2 * factor,
+                message: "deadlock detected".into(),
+            },
+            ErrorTally {
+                origin: "server".into(),
+                class: "constraint".into(),
+                number: 0,
+                state: "23505".into(),
+                count: factor,
+                message: "duplicate key value violates unique constraint \"orders_pkey\"".into(),
+            },
+        ],
+        reconnects: 0,
+        due: 1203 * factor,
+        dropped: 1,
+        unstarted: 1,
+        unfinished: 0,
+        lag: spread(1201 * factor, 2_000, 90_000),
+    }
+}
+
+/// `count` values spread evenly from `from_ns` to `to_ns`, both included.
+pub(crate) fn spread(count: u64, from_ns: u64, to_ns: u64) -> Latencies {
+    let values = (0..count).map(|i| from_ns + (to_ns - from_ns) * i / (count - 1).max(1));
+    latencies(values)
+}
+
+/// These values.
+pub(crate) fn latencies(values: impl IntoIterator<Item = u64>) -> Latencies {
+    const HIGHEST_NS: u64 = 3_600_000_000_000;
+    let mut histogram = Histogram::new_with_bounds(1, HIGHEST_NS, 3).unwrap();
+    let mut all = Latencies { min_ns: u64::MAX, ..Latencies::default() };
+    for value in values {
+        match histogram.record(value) {
+            Ok(()) if value <= HIGHEST_NS => (),
+            _ => all.over += 1,
+        }
+        all.count += 1;
+        all.min_ns = all.min_ns.min(value);
+        all.max_ns = all.max_ns.max(value);
+        all.sum_ns += u128::from(value);
+    }
+    if all.count == 0 {
+        return Latencies::default();
+    }
+    Latencies { histogram: Some(EncodedHistogram::new(&histogram)), ..all }
+}

@@ -1,0 +1,280 @@
+//! Records on disk, as other programs and later versions meet them.
+
+mod example;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assay_record::*;
+use example::{example, latencies};
+use serde_json::{Value, json};
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// What reading a file of these bytes says, with its folder taken out.
+fn refusal(bytes: &[u8]) -> String {
+    let folder = folder();
+    let path = folder.path().join("x.json.zst");
+    fs::write(&path, bytes).unwrap();
+    let error = Record::read(&path).unwrap_err();
+    let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+    format!("{error}{source}").replace(&format!("{}/", folder.path().display()), "")
+}
+
+fn json_of(record: &Record) -> Value {
+    serde_json::to_value(record).unwrap()
+}
+
+fn written(record: &Record) -> Vec<u8> {
+    let folder = folder();
+    let path = folder.path().join("x.json.zst");
+    record.write(&path).unwrap();
+    fs::read(path).unwrap()
+}
+
+#[test]
+fn a_record_is_read_back_as_it_was_written_compressed_or_not() {
+    let folder = folder();
+    for name in ["x.json.zst", "x.json", "x"] {
+        let path = folder.path().join(name);
+        example().write(&path).unwrap();
+        assert_eq!(Record::read(&path).unwrap(), example());
+        assert_eq!(fs::read(&path).unwrap().starts_with(b"{"), name.ends_with(".json"));
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "no temporary file is left behind");
+}
+
+#[test]
+fn the_same_record_gives_the_same_bytes() {
+    assert_eq!(written(&example()), written(&example()));
+}
+
+#[test]
+fn a_written_record_satisfies_the_schema_which_knows_every_field() {
+    let mut schema: Value = serde_json::from_str(include_str!("../../../docs/record.schema.json")).unwrap();
+    let as_published = jsonschema::validator_for(&schema).unwrap();
+    forbid_unknown_fields(&mut schema);
+    let strict = jsonschema::validator_for(&schema).unwrap();
+    let mut closed = example();
+    closed.manifest.load = Load::Closed;
+    for record in [json_of(&example()), json_of(&closed)] {
+        if let Err(error) = strict.validate(&record) {
+            panic!("{error} at {}", error.instance_path());
+        }
+        let mut newer = record.clone();
+        newer["manifest"]["added_later"] = json!(1);
+        assert!(as_published.is_valid(&newer) && !strict.is_valid(&newer));
+        let mut wrong = record;
+        wrong["stages"][0]["total"]["lag"]["count"] = json!(-1);
+        assert!(!as_published.is_valid(&wrong));
+    }
+}
+
+fn forbid_unknown_fields(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if members.contains_key("properties") {
+                members.insert("additionalProperties".into(), json!(false));
+            }
+            members.values_mut().for_each(forbid_unknown_fields);
+        }
+        Value::Array(items) => items.iter_mut().for_each(forbid_unknown_fields),
+        _ => (),
+    }
+}
+
+#[test]
+fn a_record_of_every_released_format_still_loads() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records/0.1.0.json.zst");
+    let record = Record::read(&path).unwrap();
+    assert_eq!((record.format, record.status, record.types.len()), (1, Status::Interrupted, 2));
+    assert_eq!(record.manifest.options["items"], OptionValue::Int(100_000));
+    assert_eq!(record.manifest.seed, u64::MAX);
+    let last = &record.stages[1];
+    assert_eq!((last.sessions, last.intervals.len(), last.targets.len()), (64, 2, 2));
+    let response = &last.total.transactions[0].response;
+    assert_eq!((response.count, response.min_ns, response.max_ns), (4000, 1_000_000, 5_000_000));
+    assert_eq!(response.histogram.as_ref().unwrap().decode().len(), 4000);
+    assert_eq!(last.total.errors[0].state, "40P01");
+}
+
+#[test]
+fn fields_added_later_are_passed_over_and_optional_ones_may_be_missing() {
+    let folder = folder();
+    let path = folder.path().join("x.json");
+    let mut value = json_of(&example());
+    value["stages"][0]["total"]["added_later"] = json!({"x": [1]});
+    value["environment"]["servers"][0].as_object_mut().unwrap().remove("settings");
+    fs::write(&path, value.to_string()).unwrap();
+    let mut expected = example();
+    expected.environment.servers[0].settings.clear();
+    assert_eq!(Record::read(&path).unwrap(), expected);
+}
+
+#[test]
+fn a_record_of_another_format_is_refused_with_who_wrote_it() {
+    let newer = json!({"format": 7, "tool": {"name": "assay", "version": "3.0.0"}, "everything": "else"});
+    insta::assert_snapshot!(refusal(newer.to_string().as_bytes()), @"record x.json.zst was written by assay 3.0.0 in format 7; this assay reads format 1 (use the assay that wrote it, or a later one)");
+}
+
+#[test]
+fn files_that_are_no_records_are_refused_and_say_why() {
+    let whole = written(&example());
+    let text = json_of(&example()).to_string();
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 0x55;
+    let mut histogram = json_of(&example());
+    histogram["stages"][0]["total"]["lag"]["histogram"] = json!("HISTFAAAAA==");
+    let mut time = json_of(&example());
+    time["started"] = json!("yesterday");
+    let refusals: Vec<String> = [
+        &b""[..],
+        &whole[..3],
+        &whole[..whole.len() - 1],
+        &whole[..whole.len() / 2],
+        &text.as_bytes()[..text.len() - 1],
+        b"#!/bin/sh\n",
+        b"\x1f\x8b\x08",
+        b"[1]",
+        b"{\"format\": 1}",
+        b"{\"format\": 1, \"tool\": {\"name\": \"assay\", \"version\": \"0.1.0\"}, nonsense",
+        &zstd::encode_all(&b"hello"[..], 3).unwrap(),
+        histogram.to_string().as_bytes(),
+        time.to_string().as_bytes(),
+    ]
+    .into_iter()
+    .map(refusal)
+    .collect();
+    insta::assert_snapshot!(refusals.join("\n"), @r#"
+    record x.json.zst is cut off: its end is missing
+    record x.json.zst is cut off: its end is missing
+    record x.json.zst is cut off: its end is missing
+    record x.json.zst is cut off: its end is missing
+    record x.json.zst is cut off: its end is missing
+    x.json.zst is not a record: it is neither zstd nor JSON
+    x.json.zst is not a record: it is neither zstd nor JSON
+    x.json.zst is not a record: it is neither zstd nor JSON
+    x.json.zst is not a record of format 1: missing field `tool` at line 1 column 13
+    x.json.zst is not a record of format 1: key must be a string at line 1 column 62
+    x.json.zst is not a record of format 1: expected value at line 1 column 1
+    x.json.zst is not a record of format 1: histogram is damaged: too short at line 1 column 8168
+    x.json.zst is not a record of format 1: "yesterday" is no time such as 2026-03-14T15:09:26.535Z at line 1 column 20006
+    "#);
+    assert!(refusal(&damaged).starts_with("record x.json.zst is damaged"));
+}
+
+#[test]
+fn a_record_cut_off_anywhere_is_refused() {
+    let whole = written(&example());
+    for length in (0..whole.len()).step_by(37) {
+        let said = refusal(&whole[..length]);
+        assert!(said.contains("cut off") || said.contains("damaged"), "{length}: {said}");
+    }
+}
+
+#[test]
+fn a_histogram_whose_header_lies_is_refused() {
+    use base64::Engine as _;
+    let mut inner = Vec::new();
+    let good = latencies([5_000]).histogram.unwrap();
+    let good = base64::engine::general_purpose::STANDARD.decode(String::from(good)).unwrap();
+    std::io::Read::read_to_end(&mut flate2::read::ZlibDecoder::new(&good[8..]), &mut inner).unwrap();
+    let refuse = |inner: &[u8]| {
+        let mut bytes = good[..8].to_vec();
+        let mut deflate = flate2::write::ZlibEncoder::new(&mut bytes, flate2::Compression::fast());
+        std::io::Write::write_all(&mut deflate, inner).unwrap();
+        deflate.finish().unwrap();
+        let text = base64::engine::general_purpose::STANDARD.encode(bytes);
+        EncodedHistogram::try_from(text).unwrap_err().to_string()
+    };
+    let with = |at: usize, bytes: &[u8]| {
+        let mut changed = inner.clone();
+        changed[at..at + bytes.len()].copy_from_slice(bytes);
+        changed
+    };
+    let refusals = [
+        refuse(&with(0, &[9])),
+        refuse(&with(4, &u32::MAX.to_be_bytes())),
+        refuse(&with(12, &5u32.to_be_bytes())),
+        refuse(&with(16, &u64::MAX.to_be_bytes())),
+        refuse(&inner[..20]),
+        refuse(&[0; 2_000_000]),
+    ];
+    insta::assert_snapshot!(refusals.join("\n"), @r#"
+    histogram is damaged: not HDR V2
+    histogram is damaged: wrong length
+    histogram is damaged: too many significant digits
+    histogram is damaged: not HDR V2
+    histogram is damaged: wrong length
+    histogram is damaged: wrong length
+    "#);
+}
+
+#[test]
+fn the_default_name_never_overwrites() {
+    let folder = folder();
+    let records = folder.path().join("a/records");
+    let names: Vec<PathBuf> = (0..3).map(|_| example().write_new(&records).unwrap()).collect();
+    let shown: Vec<_> = names.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
+    assert_eq!(
+        shown,
+        ["shop-20260314T150926Z.json.zst", "shop-20260314T150926Z-2.json.zst", "shop-20260314T150926Z-3.json.zst"]
+    );
+    assert_eq!(fs::read_dir(&records).unwrap().count(), 3);
+}
+
+#[test]
+fn a_workload_name_cannot_leave_the_folder() {
+    let folder = folder();
+    for (workload, name) in [
+        ("../../etc/passwd", "passwd"),
+        ("..", "run"),
+        ("", "run"),
+        ("-rf ~;.lua", "rf___"),
+        (&"ü".repeat(300), &*"_".repeat(80)),
+    ] {
+        let mut record = example();
+        record.manifest.workload = workload.into();
+        let path = record.write_new(folder.path()).unwrap();
+        assert_eq!(path.parent(), Some(folder.path()));
+        assert!(path.file_name().unwrap().to_str().unwrap().starts_with(&format!("{name}-2026")), "{path:?}");
+    }
+}
+
+#[test]
+fn writing_replaces_whole_files_and_follows_links() {
+    let folder = folder();
+    let (path, link) = (folder.path().join("x.json"), folder.path().join("link.json"));
+    fs::write(&path, "old").unwrap();
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    example().write(&link).unwrap();
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+    assert_eq!(Record::read(&path).unwrap(), example());
+    example().write(Path::new("/dev/null")).unwrap();
+    assert!(!fs::metadata("/dev/null").unwrap().is_file());
+}
+
+#[test]
+fn a_record_that_cannot_be_written_says_why_and_leaves_nothing() {
+    let folder = folder();
+    let missing = example().write(&folder.path().join("missing/x.json.zst")).unwrap_err();
+    assert!(missing.to_string().ends_with("missing"), "{missing}");
+    assert!(matches!(missing, WriteError::NoFolder { .. }));
+    assert!(matches!(example().write(folder.path()).unwrap_err(), WriteError::Io { .. }));
+    let full = example().write(Path::new("/dev/full")).unwrap_err();
+    let WriteError::Io { source, .. } = &full else { panic!("{full}") };
+    assert_eq!(source.kind(), std::io::ErrorKind::StorageFull);
+    fs::write(folder.path().join("file"), "").unwrap();
+    example().write_new(&folder.path().join("file")).unwrap_err();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn an_option_that_is_not_a_finite_number_is_kept_as_text() {
+    let text = serde_json::to_string(&OptionValue::Number(f64::INFINITY)).unwrap();
+    assert_eq!(text, "\"inf\"");
+    assert_eq!(serde_json::to_string(&OptionValue::Number(2.0)).unwrap(), "2.0");
+    assert_eq!(serde_json::from_str::<OptionValue>("2.0").unwrap(), OptionValue::Number(2.0));
+}
