@@ -1,1 +1,19 @@
-//! Placeholder, replaced by its first commit.
+//! The engine: drives sessions of a script over connections, when the schedule says so, and measures.
+//!
+//! `run` takes a `Plan` and gives an `Outcome`, telling an `Observer` on the way. It never prints, exits or handles
+//! signals: the binary does, through a `Control`.
+
+#![forbid(unsafe_code)]
+
+pub mod control;
+pub mod observer;
+pub mod outcome;
+pub mod plan;
+
+pub use control::Control;
+pub use observer::{Notice, Observer, Warning};
+pub use outcome::{
+    End, ErrorKey, ErrorTally, Generator, Interval, Latencies, Outcome, RunError, StageOutcome, StatementTally, Tally,
+    TransactionTally,
+};
+pub use plan::{Arrival, Connects, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target};

@@ -1,0 +1,96 @@
+//! What a run tells while it is going on, to whoever watches: the terminal, a partial record.
+
+use assay_wire::Nanos;
+
+use crate::outcome::Interval;
+use crate::outcome::Outcome;
+
+/// Watches a run. Called on the coordinating thread, never on the measured path.
+pub trait Observer {
+    /// Something happened.
+    fn notice(&mut self, notice: Notice<'_>);
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Notice<'a> {
+    /// Sessions are connecting: so many of so many are ready.
+    Connecting {
+        /// Sessions ready.
+        ready: u32,
+        /// Sessions wanted for the stage.
+        wanted: u32,
+    },
+    /// A stage begins (its warm-up, when there is one).
+    StageBegins {
+        /// Counted from 0.
+        stage: usize,
+        /// Sessions of it.
+        sessions: u32,
+        /// Warm-up before the measured part.
+        warmup: Nanos,
+    },
+    /// An interval of the measured part is complete.
+    Interval {
+        /// Stage it belongs to, counted from 0.
+        stage: usize,
+        /// What finished within it.
+        interval: &'a Interval,
+        /// Everything so far, for a partial record. `end` is `Interrupted` in it.
+        so_far: &'a Outcome,
+    },
+    /// A stage is complete: the last of `so_far.stages`.
+    StageEnds {
+        /// Counted from 0.
+        stage: usize,
+        /// Everything so far.
+        so_far: &'a Outcome,
+    },
+    /// A command is loading rows.
+    Loading {
+        /// Rows loaded.
+        rows: u64,
+        /// Rows expected in all; 0 when the script has not said.
+        expected: u64,
+        /// Since the start.
+        elapsed: Nanos,
+    },
+    /// The script has something to say (`assay.log`, `print`).
+    Log {
+        /// Session number.
+        session: u32,
+        /// Its words.
+        text: &'a str,
+    },
+    /// Something the user should know and may want to act on.
+    Warning(Warning),
+}
+
+/// Something the user should know and may want to act on. Typed, so that advice can take into account what was tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Warning {
+    /// A script has held a worker, and with it that worker's sessions, for more than a second.
+    Held {
+        /// `file:line` and function, when Lua could tell.
+        place: Option<String>,
+        /// How long so far.
+        held: Nanos,
+    },
+    /// The server is away; the run goes on trying. Said once per outage and target.
+    Outage {
+        /// Index into `Plan::targets`.
+        target: usize,
+        /// What the connect said.
+        message: String,
+    },
+    /// The outage is over.
+    Recovered {
+        /// Index into `Plan::targets`.
+        target: usize,
+    },
+    /// The user interrupted; transactions in flight are being finished. A second interrupt quits.
+    Finishing {
+        /// Transactions in flight.
+        in_flight: u32,
+    },
+}

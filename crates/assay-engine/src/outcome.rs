@@ -1,0 +1,325 @@
+//! What a run measured, while it is alive in memory. Files have types of their own (assay-record).
+
+use std::collections::BTreeMap;
+
+use assay_wire::{Class, Code, Nanos, Origin, ServerFacts, StatementError};
+use hdrhistogram::Histogram;
+
+/// Everything a run has to say.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Why it ended.
+    pub end: End,
+    /// One per stage begun, in order.
+    pub stages: Vec<StageOutcome>,
+    /// Names of the transaction types, the workload's own first. Indexes `Tally::transactions`.
+    pub types: Vec<String>,
+    /// What each target's server said of itself, in the order of `Plan::targets`.
+    pub servers: Vec<ServerFacts>,
+    /// Rows loaded by `Operation::Load` (commands), and the time from the first connect to the end.
+    pub loaded: u64,
+    /// From the start of the run to its end, connects included.
+    pub elapsed: Nanos,
+    /// A command's sessions all returned success.
+    pub success: bool,
+}
+
+/// Why a run ended.
+#[derive(Debug)]
+pub enum End {
+    /// It did all it was to do.
+    Complete,
+    /// By the user; the outcome holds what was done until then.
+    Interrupted,
+    /// By an error; the outcome holds what was done until then.
+    Failed(RunError),
+}
+
+/// What ended a run early.
+#[derive(Debug, Clone)]
+pub enum RunError {
+    /// A connection could not be made, or not be made again.
+    Connect {
+        /// Index into `Plan::targets`.
+        target: usize,
+        /// Sessions that were connected by then, and wanted.
+        connected: u32,
+        /// How many the plan wants.
+        wanted: u32,
+        /// What the server or the system said.
+        error: Box<StatementError>,
+    },
+    /// A statement failed for good inside a transaction or a command.
+    Statement {
+        /// Index into `Plan::targets`.
+        target: usize,
+        /// The transaction type, or the command.
+        transaction: String,
+        /// How often the transaction had been retried.
+        retries: u32,
+        /// What the server said.
+        error: Box<StatementError>,
+        /// Where in the script: Lua's message and traceback.
+        failure: assay_script::Failure,
+    },
+    /// The script is wrong.
+    Script(assay_script::ScriptError),
+    /// The machine is in the way: no event loop, no thread, no descriptor.
+    Environment(String),
+}
+
+/// One stage's measurements.
+#[derive(Debug)]
+pub struct StageOutcome {
+    /// Sessions taking transactions.
+    pub sessions: u32,
+    /// Start of the measured part, since the start of the run.
+    pub started: Nanos,
+    /// Length of the measured part.
+    pub measured: Nanos,
+    /// Everything measured, over all targets.
+    pub total: Tally,
+    /// The same for each target alone, in the order of `Plan::targets`; empty when there is only one.
+    pub targets: Vec<Tally>,
+    /// One per interval of the measured part, in order; the last may be shorter.
+    pub intervals: Vec<Interval>,
+    /// Fewest and most transactions of one session: how evenly sessions were served.
+    pub session_transactions: (u64, u64),
+    /// What the generator did to itself.
+    pub generator: Generator,
+}
+
+/// Counts and latencies of some span of time.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// By transaction type; may be shorter than `Outcome::types`.
+    pub transactions: Vec<TransactionTally>,
+    /// By statement class: read, write, other.
+    pub statements: [StatementTally; 3],
+    /// Errors of statements and connections, by what they were. One entry per error met, whatever became of it.
+    pub errors: BTreeMap<ErrorKey, ErrorTally>,
+    /// Connections made again after they were lost.
+    pub reconnects: u64,
+    /// Open loop: transactions that became due.
+    pub due: u64,
+    /// Open loop: due, but dropped because of `Load::Open::backlog_max`.
+    pub dropped: u64,
+    /// Open loop: due, but not begun when the stage ended.
+    pub unstarted: u64,
+    /// Begun, but not finished when the grace period was over.
+    pub unfinished: u64,
+    /// sent − due of every transaction: how late we were ourselves, waiting for a free session not included.
+    pub lag: Latencies,
+}
+
+/// One type of transaction.
+#[derive(Clone, Debug, Default)]
+pub struct TransactionTally {
+    /// Finished well: what throughput counts.
+    pub count: u64,
+    /// Given up: after an ignored error, too many retries, or an error passed over (`OnError::Continue`).
+    pub failed: u64,
+    /// Runs of it that were started over.
+    pub retries: u64,
+    /// done − due, retries included; only of those that finished well.
+    pub response: Latencies,
+    /// done − sent.
+    pub service: Latencies,
+}
+
+/// One class of statements.
+#[derive(Clone, Debug, Default)]
+pub struct StatementTally {
+    /// Answered without error.
+    pub count: u64,
+    /// Answer received − request sent.
+    pub service: Latencies,
+}
+
+/// A latency distribution: HDR histogram of nanoseconds, 1 µs … 1 h, 3 significant digits; exact minimum,
+/// maximum and sum beside it. Empty ones hold no memory.
+#[derive(Clone, Debug, Default)]
+pub struct Latencies {
+    /// `None` until the first value. Values above one hour are in `over`, not in here.
+    pub histogram: Option<Box<Histogram<u64>>>,
+    /// Values above the histogram's range.
+    pub over: u64,
+    /// Smallest value; meaningless when empty.
+    pub min: Nanos,
+    /// Largest value, also above the range.
+    pub max: Nanos,
+    /// Sum of all values, in nanoseconds.
+    pub sum: u128,
+}
+
+/// What an error was.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ErrorKey {
+    /// Who refused.
+    pub origin: Origin,
+    /// What kind of trouble.
+    pub class: Class,
+    /// The server's code.
+    pub code: Code,
+}
+
+/// How often, and in what words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErrorTally {
+    /// Times met.
+    pub count: u64,
+    /// The first one's words.
+    pub message: String,
+}
+
+/// One reporting interval. Holds what finished within it.
+#[derive(Clone, Debug, Default)]
+pub struct Interval {
+    /// Since the start of the measured part.
+    pub start: Nanos,
+    /// Its length.
+    pub length: Nanos,
+    /// Transactions finished well, by type.
+    pub transactions: Vec<u64>,
+    /// Statements: read, write, other.
+    pub statements: [u64; 3],
+    /// Errors met.
+    pub errors: u64,
+    /// Retries.
+    pub retries: u64,
+    /// Transactions given up.
+    pub failed: u64,
+    /// Connections made again.
+    pub reconnects: u64,
+    /// Open loop: due and waiting for a session at its end.
+    pub backlog: u64,
+    /// Sessions connected and taking transactions at its end.
+    pub sessions: u32,
+    /// Response times of all types together.
+    pub response: Latencies,
+    /// CPU time of this process spent in it.
+    pub cpu: Nanos,
+}
+
+/// What the generator did to itself during a stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Generator {
+    /// CPU time of the process, user and system.
+    pub cpu_user: Nanos,
+    /// In the kernel.
+    pub cpu_system: Nanos,
+    /// Context switches: the kernel took the CPU away, or we gave it up.
+    pub switches_involuntary: u64,
+    /// Gave the CPU up (slept).
+    pub switches_voluntary: u64,
+    /// Workers' event loop turns, and the events taken in them.
+    pub turns: u64,
+    /// Events taken.
+    pub events: u64,
+    /// Share of the measured time the busiest worker was not asleep, 0 … 1.
+    pub busiest_worker: f64,
+    /// Worker threads.
+    pub workers: u32,
+    /// Largest resident set of the process so far, bytes.
+    pub memory_max: u64,
+}
+
+impl Latencies {
+    /// Number of values.
+    pub fn count(&self) -> u64 {
+        self.histogram.as_ref().map_or(0, |histogram| histogram.len()) + self.over
+    }
+
+    /// Adds one value. Allocates only for the very first.
+    pub fn record(&mut self, value: Nanos) {
+        let histogram = self.histogram.get_or_insert_with(new_histogram);
+        if value.0 > HIGHEST_NS {
+            self.over += 1;
+        } else {
+            histogram.saturating_record(value.0);
+        }
+        if self.sum == 0 && histogram.len() + self.over == 1 {
+            self.min = value;
+        }
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        self.sum += u128::from(value.0);
+    }
+
+    /// Adds all values of `other`.
+    pub fn add(&mut self, other: &Latencies) {
+        if other.count() == 0 {
+            return;
+        }
+        self.min = if self.count() == 0 { other.min } else { self.min.min(other.min) };
+        self.max = self.max.max(other.max);
+        self.sum += other.sum;
+        self.over += other.over;
+        if let Some(theirs) = &other.histogram {
+            let ours = self.histogram.get_or_insert_with(new_histogram);
+            ours.add(&**theirs).expect("all histograms have the same bounds");
+        }
+    }
+
+    /// Forgets the values, keeps the memory.
+    pub fn clear(&mut self) {
+        if let Some(histogram) = &mut self.histogram {
+            histogram.reset();
+        }
+        (self.over, self.min, self.max, self.sum) = (0, Nanos::ZERO, Nanos::ZERO, 0);
+    }
+
+    /// The smallest value that a share `q` (0 … 1) of all values does not exceed; zero when empty. Values above the
+    /// range count as the maximum; never outside `min ..= max`.
+    pub fn quantile(&self, q: f64) -> Nanos {
+        let count = self.count();
+        let Some(histogram) = &self.histogram else { return Nanos::ZERO };
+        let rank = ((q * count as f64).ceil() as u64).clamp(1, count.max(1));
+        if rank > histogram.len() {
+            return self.max;
+        }
+        let share = rank as f64 / histogram.len() as f64;
+        Nanos(histogram.value_at_quantile(share)).clamp(self.min, self.max.max(self.min))
+    }
+}
+
+/// Lowest value told apart, and highest value held, in nanoseconds.
+const LOWEST_NS: u64 = 1_000;
+const HIGHEST_NS: u64 = 3_600_000_000_000;
+
+fn new_histogram() -> Box<Histogram<u64>> {
+    Box::new(Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, 3).expect("the bounds are constants in range"))
+}
+
+impl Tally {
+    /// Adds everything of `other`.
+    pub fn add(&mut self, other: &Tally) {
+        if self.transactions.len() < other.transactions.len() {
+            self.transactions.resize_with(other.transactions.len(), TransactionTally::default);
+        }
+        for (ours, theirs) in self.transactions.iter_mut().zip(&other.transactions) {
+            ours.count += theirs.count;
+            ours.failed += theirs.failed;
+            ours.retries += theirs.retries;
+            ours.response.add(&theirs.response);
+            ours.service.add(&theirs.service);
+        }
+        for (ours, theirs) in self.statements.iter_mut().zip(&other.statements) {
+            ours.count += theirs.count;
+            ours.service.add(&theirs.service);
+        }
+        for (key, theirs) in &other.errors {
+            let ours = self.errors.entry(key.clone()).or_default();
+            ours.count += theirs.count;
+            if ours.message.is_empty() {
+                ours.message.clone_from(&theirs.message);
+            }
+        }
+        self.reconnects += other.reconnects;
+        self.due += other.due;
+        self.dropped += other.dropped;
+        self.unstarted += other.unstarted;
+        self.unfinished += other.unfinished;
+        self.lag.add(&other.lag);
+    }
+}

@@ -1,0 +1,154 @@
+//! What a run is to do, decided before it begins.
+//!
+//! A `Plan` is made of values that vary independently: sessions, load, limits, warm-up, policy, seed. Front ends
+//! (`assay run`, the sysbench front) translate their options into it; nothing in here knows an option's name.
+
+use std::sync::Arc;
+
+use assay_io::{Address, Tls};
+use assay_script::{Program, Setup};
+use assay_wire::{Database, Nanos, StatementError};
+
+/// A whole run: one or more stages of the same workload, or one command of it.
+#[derive(Clone)]
+pub struct Plan {
+    /// The workload.
+    pub program: Arc<Program>,
+    /// Command, options, seed and names for the script. `setup.sessions` is the largest stage.
+    pub setup: Setup,
+    /// Servers; sessions are spread over them round-robin. At least one.
+    pub targets: Vec<Target>,
+    /// One entry per step of the ladder; a plain run has one. At least one.
+    pub stages: Vec<Stage>,
+    /// When transactions are due.
+    pub load: Load,
+    /// When a stage ends.
+    pub limit: Limit,
+    /// Transactions run but not measured at the start of every stage.
+    pub warmup: Nanos,
+    /// Length of a reporting interval. 100 ms <= interval.
+    pub interval: Nanos,
+    /// What to do about errors.
+    pub policy: Policy,
+    /// How fast sessions connect.
+    pub connects: Connects,
+    /// OS threads, each with its own event loop. 1 <= workers.
+    pub workers: usize,
+    /// Sessions per Lua state; more make garbage collection pauses longer, fewer cost memory.
+    pub sessions_per_state: usize,
+    /// How long transactions in flight may take to finish after the end of a stage, or after an interrupt.
+    pub grace: Nanos,
+    /// How long a script may hold its worker before the run ends with an error; it is named after one second.
+    pub hold_max: Nanos,
+}
+
+/// One server.
+#[derive(Clone)]
+pub struct Target {
+    /// How to log in and talk.
+    pub database: Arc<dyn Database>,
+    /// Where, resolved; tried in order. Empty for an embedded database.
+    pub addresses: Vec<Address>,
+    /// How to encrypt; `None` when the database's settings say never.
+    pub tls: Option<Arc<Tls>>,
+}
+
+/// One step of a ladder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// Sessions taking transactions. 1 <= sessions.
+    pub sessions: u32,
+}
+
+/// When transactions are due.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Load {
+    /// The next one when the one before it is done.
+    Closed,
+    /// At a rate, whatever the server does.
+    Open {
+        /// Transactions per second over all sessions. 0 < rate.
+        rate: f64,
+        /// How due instants are spaced.
+        arrival: Arrival,
+        /// Due transactions that may wait for a session; more are dropped, and counted. `None`: no bound.
+        backlog_max: Option<u64>,
+    },
+}
+
+/// How the due instants of an open loop are spaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// Evenly.
+    Constant,
+    /// Exponentially distributed gaps: independent users.
+    Poisson,
+}
+
+/// When a stage ends: at whichever comes first. Both `None`: when interrupted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limit {
+    /// Measured time, warm-up not included.
+    pub time: Option<Nanos>,
+    /// Measured transactions begun, over all sessions.
+    pub transactions: Option<u64>,
+}
+
+/// What to do about errors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Errors that fail their transaction but not the run.
+    pub ignore: Ignore,
+    /// How often a transaction is run again after a deadlock, serialization failure or lost connection.
+    pub retries: u32,
+    /// Restart a transaction whose error is ignored, within the same transaction and without limit, as sysbench does,
+    /// instead of counting it as failed.
+    pub restart_ignored: bool,
+    /// What any other error does.
+    pub on_error: OnError,
+    /// Roll an open transaction back before it is run again or given up.
+    pub rollback: bool,
+    /// How long to keep trying to reconnect after a connection was lost.
+    pub reconnect: Nanos,
+}
+
+/// Errors that fail their transaction but not the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ignore {
+    /// These codes: errno or SQLSTATE as text.
+    Codes(Vec<String>),
+    /// Every statement error.
+    All,
+}
+
+impl Ignore {
+    /// Whether `error` is to be ignored.
+    pub fn covers(&self, error: &StatementError) -> bool {
+        match self {
+            Ignore::All => true,
+            Ignore::Codes(codes) => codes.iter().any(|code| {
+                *code == error.code.state || (error.code.number != 0 && code.parse() == Ok(error.code.number))
+            }),
+        }
+    }
+}
+
+/// What an error does that is neither retried nor ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnError {
+    /// End the run, with report and record.
+    Stop,
+    /// Count the transaction as failed and go on.
+    Continue,
+}
+
+/// How fast sessions connect.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Connects {
+    /// Connects under way at once, over all workers. 1 <= pending_max.
+    pub pending_max: usize,
+    /// Connects begun per second; `None`: as fast as they go.
+    pub rate: Option<f64>,
+    /// How long one may take.
+    pub timeout: Nanos,
+}
