@@ -322,4 +322,38 @@ impl Tally {
         self.unfinished += other.unfinished;
         self.lag.add(&other.lag);
     }
+
+    /// Forgets everything counted, keeps the memory of the histograms.
+    pub(crate) fn clear(&mut self) {
+        for transaction in &mut self.transactions {
+            (transaction.count, transaction.failed, transaction.retries) = (0, 0, 0);
+            transaction.response.clear();
+            transaction.service.clear();
+        }
+        for statement in &mut self.statements {
+            statement.count = 0;
+            statement.service.clear();
+        }
+        self.errors.clear();
+        (self.reconnects, self.due, self.dropped, self.unstarted, self.unfinished) = (0, 0, 0, 0, 0);
+        self.lag.clear();
+    }
+
+    /// The tally of transaction type `index`.
+    pub(crate) fn transaction(&mut self, index: usize) -> &mut TransactionTally {
+        if self.transactions.len() <= index {
+            self.transactions.resize_with(index + 1, TransactionTally::default);
+        }
+        &mut self.transactions[index]
+    }
+
+    /// Counts an error.
+    pub(crate) fn error(&mut self, error: &StatementError) {
+        let key = ErrorKey { origin: error.origin, class: error.class, code: error.code.clone() };
+        let tally = self.errors.entry(key).or_default();
+        tally.count += 1;
+        if tally.message.is_empty() {
+            tally.message.clone_from(&error.message);
+        }
+    }
 }

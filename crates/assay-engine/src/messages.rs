@@ -1,0 +1,94 @@
+//! What the coordinator and the workers tell each other: a handful of messages per stage and interval.
+
+use assay_wire::{Nanos, ServerFacts};
+
+use crate::observer::Warning;
+use crate::outcome::{RunError, Tally};
+
+/// From the coordinator to a worker.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Get the sessions of this stage ready (connected, `thread_init` done), then say `Ready`. A command's sessions
+    /// run at once, to their end.
+    Stage(usize),
+    /// The stage begins at this instant, with its warm-up.
+    Begin(Nanos),
+    /// Begin no more transactions; say `StageDone` once those in flight are done, or the grace period is over.
+    End,
+    /// Let every session leave its loop and clean up, then say `Finished`.
+    Finish,
+    /// Drop everything now, then say `Finished`.
+    Abort,
+    /// Cleared tallies to be used again.
+    Recycle(Vec<Tally>),
+}
+
+/// From a worker to the coordinator.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// So many sessions of the stage are ready.
+    Connected {
+        worker: usize,
+        ready: u32,
+    },
+    /// All of them.
+    Ready {
+        worker: usize,
+    },
+    /// The next interval, in order.
+    Interval {
+        worker: usize,
+        part: Part,
+    },
+    /// The stage is over for this worker; `part` is its last, partial interval.
+    StageDone {
+        worker: usize,
+        part: Part,
+        summary: StageSummary,
+    },
+    /// All sessions have ended; `success` when none of them returned failure.
+    Finished {
+        worker: usize,
+        success: bool,
+    },
+    /// What a target's server said of itself.
+    Server {
+        target: usize,
+        facts: ServerFacts,
+    },
+    /// Something ended the run.
+    Failed(Box<RunError>),
+    Log {
+        session: u32,
+        text: String,
+    },
+    Warning(Warning),
+}
+
+/// One worker's part of one interval.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// By target.
+    pub(crate) tallies: Vec<Tally>,
+    pub(crate) due: u64,
+    pub(crate) dropped: u64,
+    pub(crate) backlog: u64,
+    pub(crate) sessions: u32,
+}
+
+/// One worker's stage as a whole.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StageSummary {
+    /// When the last measured transaction was done, or no more were begun, whichever was later; zero when
+    /// the worker had no session in the stage.
+    pub(crate) end: Nanos,
+    pub(crate) unstarted: u64,
+    /// Sessions in the stage; fewest and most measured transactions of one of them.
+    pub(crate) sessions: u32,
+    pub(crate) fewest: u64,
+    pub(crate) most: u64,
+    pub(crate) turns: u64,
+    pub(crate) events: u64,
+    /// Time asleep in the event loop while measuring.
+    pub(crate) asleep: Nanos,
+}

@@ -1,0 +1,508 @@
+//! The course of a run: connect, stage after stage, finish; and the sum of what the workers measured.
+//!
+//! The coordinator is a machine without a thread: `step` takes the instant and a worker's message and sends commands.
+//! `run` drives it with real threads, tests with a virtual clock.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+
+use assay_io::Waker;
+use assay_script::Entry;
+use assay_wire::{Nanos, ServerFacts};
+
+use crate::control::Control;
+use crate::messages::{Command, Message, Part, StageSummary};
+use crate::observer::{Notice, Observer, Warning};
+use crate::outcome::{End, Generator, Interval, Latencies, Outcome, RunError, StageOutcome, Tally};
+use crate::plan::Plan;
+use crate::shared::Shared;
+
+/// See the module.
+pub(crate) struct Coordinator<'a> {
+    plan: Arc<Plan>,
+    shared: Arc<Shared>,
+    control: &'a Control,
+    observer: &'a mut dyn Observer,
+    usage: &'a mut dyn FnMut() -> Usage,
+    workers: Vec<WorkerHandle>,
+    outcome: Outcome,
+    course: Course,
+    stage: usize,
+    /// A graceful stop was passed on.
+    stopping: bool,
+    started: Nanos,
+    /// When progress was last told.
+    told: Nanos,
+    told_loaded: u64,
+    outages: Vec<bool>,
+}
+
+/// What the process has used so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    pub(crate) cpu_user: Nanos,
+    pub(crate) cpu_system: Nanos,
+    pub(crate) switches_voluntary: u64,
+    pub(crate) switches_involuntary: u64,
+    pub(crate) memory_max: u64,
+}
+
+/// A worker as the coordinator sees it.
+struct WorkerHandle {
+    commands: Sender<Command>,
+    waker: Waker,
+    /// Sessions ready for the stage.
+    ready: u32,
+    is_ready: bool,
+    /// Intervals of the stage received.
+    cuts: usize,
+    /// Its stage is over.
+    done: Option<StageSummary>,
+    finished: bool,
+}
+
+enum Course {
+    Preparing,
+    Running(Measuring),
+    Finishing,
+    Over,
+}
+
+/// A stage under way.
+struct Measuring {
+    measured_from: Nanos,
+    /// Usage at the start of the measured part, once that has come; and at the last interval told.
+    usage_from: Option<Usage>,
+    usage_told: Usage,
+    /// By interval, not told yet; the first is number `told`.
+    slots: Vec<Slot>,
+    told: usize,
+}
+
+#[derive(Default)]
+struct Slot {
+    tallies: Vec<Tally>,
+    due: u64,
+    dropped: u64,
+    backlog: u64,
+    sessions: u32,
+}
+
+/// Between the decision to begin a stage and its begin, so that every worker has heard of it.
+const BEGIN_AHEAD: Nanos = Nanos::from_millis(2);
+/// Between two notices of progress.
+const PROGRESS_EVERY: Nanos = Nanos::from_millis(100);
+
+impl<'a> Coordinator<'a> {
+    pub(crate) fn new(
+        plan: Arc<Plan>,
+        shared: Arc<Shared>,
+        control: &'a Control,
+        observer: &'a mut dyn Observer,
+        usage: &'a mut dyn FnMut() -> Usage,
+        workers: Vec<(Sender<Command>, Waker)>,
+        now: Nanos,
+    ) -> Coordinator<'a> {
+        let targets = plan.targets.len();
+        let mut coordinator = Coordinator {
+            shared,
+            control,
+            observer,
+            usage,
+            workers: workers
+                .into_iter()
+                .map(|(commands, waker)| WorkerHandle {
+                    commands,
+                    waker,
+                    ready: 0,
+                    is_ready: false,
+                    cuts: 0,
+                    done: None,
+                    finished: false,
+                })
+                .collect(),
+            outcome: Outcome {
+                end: End::Interrupted,
+                stages: Vec::new(),
+                types: Vec::new(),
+                servers: vec![ServerFacts::default(); targets],
+                loaded: 0,
+                elapsed: Nanos::ZERO,
+                success: true,
+            },
+            course: Course::Preparing,
+            stage: 0,
+            stopping: false,
+            started: now,
+            told: now,
+            told_loaded: 0,
+            outages: vec![false; targets],
+            plan,
+        };
+        coordinator.prepare();
+        coordinator
+    }
+
+    /// What the run came to; complete once `step` has returned false.
+    pub(crate) fn into_outcome(mut self) -> Outcome {
+        self.outcome.types = self.shared.types();
+        self.outcome
+    }
+
+    /// Takes a worker's message, if there is one, and whatever follows from it and from the time; false when the run is
+    /// over.
+    pub(crate) fn step(&mut self, now: Nanos, message: Option<Message>) -> bool {
+        self.outcome.elapsed = now - self.started;
+        if let Some(message) = message {
+            self.hear(message, now);
+        }
+        if self.control.is_stopped() && !self.stopping {
+            self.stopping = true;
+            match self.course {
+                Course::Running(_) => {
+                    let in_flight = self.workers.iter().filter(|worker| worker.done.is_none()).count() as u32;
+                    self.observer.notice(Notice::Warning(Warning::Finishing { in_flight }));
+                    self.order(|| Command::End);
+                }
+                Course::Preparing => self.finish(Command::Abort),
+                Course::Finishing | Course::Over => {}
+            }
+        }
+        if let Course::Running(measuring) = &mut self.course
+            && measuring.usage_from.is_none()
+            && now >= measuring.measured_from
+        {
+            let usage = (self.usage)();
+            measuring.usage_from = Some(usage);
+            measuring.usage_told = usage;
+        }
+        self.tell_progress(now);
+        !matches!(self.course, Course::Over)
+    }
+
+    fn order(&self, command: impl Fn() -> Command) {
+        for worker in &self.workers {
+            // A worker that is gone has said so, or has panicked, which ends the run when its thread is joined.
+            let _ = worker.commands.send(command());
+            worker.waker.wake();
+        }
+    }
+
+    fn prepare(&mut self) {
+        for worker in &mut self.workers {
+            (worker.ready, worker.is_ready, worker.cuts, worker.done) = (0, false, 0, None);
+        }
+        self.shared.begun.store(0, Ordering::Relaxed);
+        self.course = Course::Preparing;
+        let stage = self.stage;
+        self.order(|| Command::Stage(stage));
+    }
+
+    fn begin(&mut self, now: Nanos) {
+        let at = now + BEGIN_AHEAD;
+        let measured_from = at + self.plan.warmup;
+        self.course = Course::Running(Measuring {
+            measured_from,
+            usage_from: None,
+            usage_told: Usage::default(),
+            slots: Vec::new(),
+            told: 0,
+        });
+        let sessions = self.plan.stages[self.stage].sessions;
+        let targets = self.plan.targets.len();
+        self.outcome.stages.push(StageOutcome {
+            sessions,
+            started: measured_from - self.started,
+            measured: Nanos::ZERO,
+            total: Tally::default(),
+            targets: if targets > 1 { vec![Tally::default(); targets] } else { Vec::new() },
+            intervals: Vec::new(),
+            session_transactions: (0, 0),
+            generator: Generator::default(),
+        });
+        self.observer.notice(Notice::StageBegins { stage: self.stage, sessions, warmup: self.plan.warmup });
+        self.order(|| Command::Begin(at));
+    }
+
+    fn finish(&mut self, command: Command) {
+        self.course = Course::Finishing;
+        let abort = matches!(command, Command::Abort);
+        self.order(|| if abort { Command::Abort } else { Command::Finish });
+    }
+
+    fn hear(&mut self, message: Message, now: Nanos) {
+        match message {
+            Message::Connected { worker, ready } => self.workers[worker].ready = ready,
+            Message::Ready { worker } => {
+                self.workers[worker].is_ready = true;
+                if matches!(self.course, Course::Preparing) && self.workers.iter().all(|worker| worker.is_ready) {
+                    self.tell_connecting();
+                    self.begin(now);
+                }
+            }
+            Message::Interval { worker, part } => {
+                let index = self.workers[worker].cuts;
+                self.workers[worker].cuts += 1;
+                self.merge(index, worker, part);
+                self.tell_intervals(now);
+            }
+            Message::StageDone { worker, part, summary } => {
+                let index = self.workers[worker].cuts;
+                self.workers[worker].done = Some(summary);
+                self.merge(index, worker, part);
+                if self.workers.iter().all(|worker| worker.done.is_some()) {
+                    self.end_stage(now);
+                } else {
+                    self.tell_intervals(now);
+                }
+            }
+            Message::Finished { worker, success } => {
+                self.workers[worker].finished = true;
+                self.outcome.success &= success;
+                if self.workers.iter().all(|worker| worker.finished) {
+                    if matches!(self.course, Course::Preparing)
+                        && self.plan.setup.entry != Entry::Thread
+                        && !matches!(self.outcome.end, End::Failed(_))
+                    {
+                        self.outcome.end = End::Complete;
+                    }
+                    self.tell_loading();
+                    self.course = Course::Over;
+                }
+            }
+            Message::Server { target, facts } => self.outcome.servers[target] = facts,
+            Message::Failed(error) => self.fail(*error),
+            Message::Log { session, text } => self.observer.notice(Notice::Log { session, text: &text }),
+            Message::Warning(warning) => {
+                let news = match &warning {
+                    Warning::Outage { target, .. } => !std::mem::replace(&mut self.outages[*target], true),
+                    Warning::Recovered { target } => std::mem::take(&mut self.outages[*target]),
+                    Warning::Held { .. } | Warning::Finishing { .. } => true,
+                };
+                if news {
+                    self.observer.notice(Notice::Warning(warning));
+                }
+            }
+        }
+    }
+
+    /// Only the first error ends a run; others follow from it.
+    fn fail(&mut self, error: RunError) {
+        if matches!(self.outcome.end, End::Failed(_)) {
+            return;
+        }
+        self.outcome.end = End::Failed(error);
+        match self.course {
+            Course::Running(_) => self.order(|| Command::End),
+            Course::Preparing => self.finish(Command::Abort),
+            Course::Finishing | Course::Over => {}
+        }
+    }
+
+    fn merge(&mut self, index: usize, worker: usize, part: Part) {
+        let Course::Running(measuring) = &mut self.course else { return };
+        let Some(offset) = index.checked_sub(measuring.told) else { return };
+        if measuring.slots.len() <= offset {
+            measuring.slots.resize_with(offset + 1, Slot::default);
+        }
+        let slot = &mut measuring.slots[offset];
+        slot.due += part.due;
+        slot.dropped += part.dropped;
+        slot.backlog += part.backlog;
+        slot.sessions += part.sessions;
+        if slot.tallies.is_empty() {
+            slot.tallies = part.tallies;
+            return;
+        }
+        let mut tallies = part.tallies;
+        for (ours, theirs) in slot.tallies.iter_mut().zip(&mut tallies) {
+            ours.add(theirs);
+            theirs.clear();
+        }
+        let _ = self.workers[worker].commands.send(Command::Recycle(tallies));
+    }
+
+    /// Tells the intervals that every worker has sent, except the last of a stage of known length: it waits for what
+    /// is still in flight at the end.
+    fn tell_intervals(&mut self, now: Nanos) {
+        loop {
+            let Course::Running(measuring) = &self.course else { return };
+            let index = measuring.told;
+            let complete = self.workers.iter().all(|worker| worker.cuts > index || worker.done.is_some());
+            let end = Nanos(self.plan.interval.0 * (index as u64 + 1));
+            let last = self.plan.limit.time.is_some_and(|time| end + self.plan.interval > time);
+            if !complete || last || measuring.slots.is_empty() {
+                return;
+            }
+            self.tell_interval(self.plan.interval, now);
+        }
+    }
+
+    /// Adds the first slot to the outcome as an interval of this length.
+    fn tell_interval(&mut self, length: Nanos, now: Nanos) {
+        let Course::Running(measuring) = &mut self.course else { return };
+        let slot = measuring.slots.remove(0);
+        let start = Nanos(self.plan.interval.0 * measuring.told as u64);
+        measuring.told += 1;
+        let usage = (self.usage)();
+        let cpu = usage.cpu() - measuring.usage_told.cpu();
+        measuring.usage_told = usage;
+
+        let stage = self.outcome.stages.last_mut().expect("a stage is running");
+        let mut tallies = slot.tallies;
+        let mut sum = Tally::default();
+        for tally in &tallies {
+            sum.add(tally);
+        }
+        (sum.due, sum.dropped) = (slot.due, slot.dropped);
+        let mut response = Latencies::default();
+        for transaction in &sum.transactions {
+            response.add(&transaction.response);
+        }
+        stage.total.add(&sum);
+        for (ours, theirs) in stage.targets.iter_mut().zip(&tallies) {
+            ours.add(theirs);
+        }
+        stage.measured = start + length;
+        stage.intervals.push(Interval {
+            start,
+            length,
+            transactions: sum.transactions.iter().map(|transaction| transaction.count).collect(),
+            statements: [0, 1, 2].map(|class| sum.statements[class].count),
+            errors: sum.errors.values().map(|error| error.count).sum(),
+            retries: sum.transactions.iter().map(|transaction| transaction.retries).sum(),
+            failed: sum.transactions.iter().map(|transaction| transaction.failed).sum(),
+            reconnects: sum.reconnects,
+            backlog: slot.backlog,
+            sessions: slot.sessions,
+            response,
+            cpu,
+        });
+        for tally in &mut tallies {
+            tally.clear();
+        }
+        let _ = self.workers[0].commands.send(Command::Recycle(tallies));
+        self.outcome.types = self.shared.types();
+        self.outcome.elapsed = now - self.started;
+        let interval = self.outcome.stages.last().and_then(|stage| stage.intervals.last()).expect("just pushed");
+        self.observer.notice(Notice::Interval { stage: self.stage, interval, so_far: &self.outcome });
+    }
+
+    fn end_stage(&mut self, now: Nanos) {
+        let Course::Running(measuring) = &mut self.course else { return };
+        let summaries: Vec<StageSummary> = self.workers.iter().filter_map(|worker| worker.done).collect();
+        let end = summaries.iter().map(|summary| summary.end).max().unwrap_or(Nanos::ZERO);
+        let measured = end - measuring.measured_from;
+        let usage = (self.usage)();
+        let usage_from = measuring.usage_from.unwrap_or(usage);
+        let measured_from = measuring.measured_from;
+
+        // The last interval ends where the stage does. One that would be shorter than half an interval would show
+        // a rate of nothing much: it joins the one before, unless that was told already.
+        loop {
+            let Course::Running(measuring) = &mut self.course else { return };
+            let left = measuring.slots.len();
+            if left == 0 {
+                break;
+            }
+            let start = Nanos(self.plan.interval.0 * measuring.told as u64);
+            let rest = measured - start;
+            let is_tail = left == 2 && rest < self.plan.interval + Nanos(self.plan.interval.0 / 2);
+            if is_tail {
+                let tail = measuring.slots.pop().expect("there are two");
+                let slot = &mut measuring.slots[0];
+                for (ours, theirs) in slot.tallies.iter_mut().zip(&tail.tallies) {
+                    ours.add(theirs);
+                }
+                slot.due += tail.due;
+                slot.dropped += tail.dropped;
+                (slot.backlog, slot.sessions) = (tail.backlog, tail.sessions);
+            }
+            let is_last = left == 1 || is_tail;
+            let length = if is_last { rest } else { self.plan.interval };
+            if is_last && length == Nanos::ZERO && measuring.told > 0 && measuring.slots[0].is_empty() {
+                break;
+            }
+            self.tell_interval(length, now);
+        }
+
+        let stage = self.outcome.stages.last_mut().expect("a stage is running");
+        stage.measured = measured;
+        stage.total.unstarted = summaries.iter().map(|summary| summary.unstarted).sum();
+        let served = || summaries.iter().filter(|summary| summary.sessions > 0);
+        stage.session_transactions = (
+            served().map(|summary| summary.fewest).min().unwrap_or(0),
+            served().map(|summary| summary.most).max().unwrap_or(0),
+        );
+        let span = (now - measured_from).as_secs_f64();
+        let busy = |summary: &StageSummary| 1.0 - summary.asleep.as_secs_f64() / span;
+        stage.generator = Generator {
+            cpu_user: usage.cpu_user - usage_from.cpu_user,
+            cpu_system: usage.cpu_system - usage_from.cpu_system,
+            switches_involuntary: usage.switches_involuntary - usage_from.switches_involuntary,
+            switches_voluntary: usage.switches_voluntary - usage_from.switches_voluntary,
+            turns: summaries.iter().map(|summary| summary.turns).sum(),
+            events: summaries.iter().map(|summary| summary.events).sum(),
+            busiest_worker: served().map(busy).fold(0.0, f64::max).clamp(0.0, 1.0),
+            workers: self.workers.len() as u32,
+            memory_max: usage.memory_max,
+        };
+        self.observer.notice(Notice::StageEnds { stage: self.stage, so_far: &self.outcome });
+        self.stage += 1;
+        let failed = matches!(self.outcome.end, End::Failed(_));
+        if failed || self.stopping || self.stage == self.plan.stages.len() {
+            if !failed && !self.stopping {
+                self.outcome.end = End::Complete;
+            }
+            self.finish(Command::Finish);
+        } else {
+            self.prepare();
+        }
+    }
+
+    fn tell_progress(&mut self, now: Nanos) {
+        if now - self.told < PROGRESS_EVERY || !matches!(self.course, Course::Preparing) {
+            return;
+        }
+        self.told = now;
+        if self.plan.setup.entry == Entry::Thread {
+            self.tell_connecting();
+        } else if self.shared.loaded.load(Ordering::Relaxed) != self.told_loaded {
+            self.tell_loading();
+        }
+    }
+
+    fn tell_connecting(&mut self) {
+        let ready = self.workers.iter().map(|worker| worker.ready).sum();
+        let wanted = self.plan.stages[self.stage].sessions;
+        self.observer.notice(Notice::Connecting { ready, wanted });
+    }
+
+    fn tell_loading(&mut self) {
+        let rows = self.shared.loaded.load(Ordering::Relaxed);
+        self.outcome.loaded = rows;
+        if rows != self.told_loaded {
+            self.told_loaded = rows;
+            let expected = self.shared.expected.load(Ordering::Relaxed);
+            self.observer.notice(Notice::Loading { rows, expected, elapsed: self.outcome.elapsed });
+        }
+    }
+}
+
+impl Slot {
+    fn is_empty(&self) -> bool {
+        self.due == 0
+            && self.tallies.iter().all(|tally| {
+                tally.errors.is_empty()
+                    && tally.statements.iter().all(|statement| statement.count == 0)
+                    && tally.transactions.iter().all(|transaction| transaction.count == 0 && transaction.failed == 0)
+            })
+    }
+}
+
+impl Usage {
+    fn cpu(&self) -> Nanos {
+        self.cpu_user + self.cpu_system
+    }
+}

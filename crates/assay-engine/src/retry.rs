@@ -1,0 +1,128 @@
+//! What becomes of an error: told to the script as restart or failure, then retried, passed over, or the end of the run.
+//!
+//! Pure decisions of the plan's `Policy`; the worker carries them out.
+
+use assay_script::Verdict;
+use assay_wire::{Class, Nanos, Origin, Retry, StatementError};
+
+use crate::plan::{OnError, Policy};
+use crate::random::Random;
+
+/// What to do about a transaction that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Remedy {
+    /// Run it again after this pause.
+    Again(Nanos),
+    /// Count it as failed, go on with the next.
+    GiveUp,
+    /// End the run.
+    EndRun,
+}
+
+/// How the script learns of `error` in the middle of a transaction.
+pub(crate) fn verdict(policy: &Policy, error: &StatementError) -> Verdict {
+    if policy.ignore.covers(error) || error.retry != Retry::Never { Verdict::Restart } else { Verdict::Fatal }
+}
+
+/// What to do about a transaction whose last statement error was `error` (`None`: the script asked for a restart by
+/// itself), after `retries` runs of it were started over already.
+pub(crate) fn remedy(
+    policy: &Policy,
+    error: Option<&StatementError>,
+    retries: u32,
+    random: &mut Random,
+) -> Remedy {
+    let ignored = error.is_some_and(|error| policy.ignore.covers(error));
+    if ignored && policy.restart_ignored {
+        return Remedy::Again(Nanos::ZERO);
+    }
+    let retry = error.map_or(Retry::Now, |error| error.retry);
+    if !ignored && retry != Retry::Never && retries < policy.retries {
+        return Remedy::Again(if retry == Retry::AfterBackoff { pause(retries, random) } else { Nanos::ZERO });
+    }
+    if ignored || policy.on_error == OnError::Continue { Remedy::GiveUp } else { Remedy::EndRun }
+}
+
+/// Whether a failed attempt to reconnect is worth another: a server that is starting, full or away may come back, a
+/// refused password stays refused.
+pub(crate) fn may_come_back(error: &StatementError) -> bool {
+    error.origin == Origin::Network
+        || error.retry != Retry::Never
+        || matches!(error.class, Class::Connection | Class::Limit | Class::Cancelled | Class::Timeout)
+}
+
+/// Pause before run number `attempt + 1` (counted from 0): 1 ms doubling to 128 ms, jittered by ± 50 % so that
+/// victims of one deadlock do not meet again.
+fn pause(attempt: u32, random: &mut Random) -> Nanos {
+    jittered(Nanos::from_millis(1 << attempt.min(7)), random)
+}
+
+/// Pause before attempt `attempt` (counted from 0) to reconnect: 10 ms doubling to 640 ms, jittered by ± 50 %.
+pub(crate) fn reconnect_pause(attempt: u32, random: &mut Random) -> Nanos {
+    jittered(Nanos::from_millis(10 << attempt.min(6)), random)
+}
+
+fn jittered(pause: Nanos, random: &mut Random) -> Nanos {
+    Nanos((pause.0 as f64 * (0.5 + random.unit())) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Ignore;
+    use assay_wire::Code;
+
+    fn policy(ignore: Ignore, on_error: OnError) -> Policy {
+        Policy {
+            ignore,
+            retries: 2,
+            restart_ignored: false,
+            on_error,
+            rollback: true,
+            reconnect: Nanos::from_secs(1),
+        }
+    }
+
+    fn error(number: u32, state: &str, retry: Retry) -> StatementError {
+        let mut error = StatementError::client(Class::Other, "words");
+        error.code = Code { number, state: state.to_owned() };
+        error.retry = retry;
+        error
+    }
+
+    fn check(policy: &Policy, error: Option<&StatementError>, retries: u32) -> &'static str {
+        match remedy(policy, error, retries, &mut Random::new(1, 1)) {
+            Remedy::Again(Nanos::ZERO) => "again now",
+            Remedy::Again(_) => "again later",
+            Remedy::GiveUp => "give up",
+            Remedy::EndRun => "end run",
+        }
+    }
+
+    #[test]
+    fn retries_are_bounded_and_what_follows_is_the_policy() {
+        let deadlock = error(1213, "40001", Retry::AfterBackoff);
+        let none = Ignore::Codes(Vec::new());
+        let stop = policy(none.clone(), OnError::Stop);
+        assert_eq!(check(&stop, Some(&deadlock), 1), "again later");
+        assert_eq!(check(&stop, Some(&deadlock), 2), "end run");
+        assert_eq!(check(&policy(none.clone(), OnError::Continue), Some(&deadlock), 2), "give up");
+        assert_eq!(check(&stop, Some(&error(1062, "23000", Retry::Never)), 0), "end run");
+        assert_eq!(check(&stop, None, 0), "again now");
+        let ignore = policy(Ignore::Codes(vec!["1213".into()]), OnError::Stop);
+        assert_eq!(check(&ignore, Some(&deadlock), 0), "give up");
+        assert_eq!(check(&ignore, Some(&error(0, "40P01", Retry::AfterBackoff)), 0), "again later");
+        assert_eq!(check(&policy(Ignore::All, OnError::Stop), Some(&error(1, "", Retry::Never)), 0), "give up");
+        let sysbench = Policy { restart_ignored: true, ..ignore };
+        assert_eq!(check(&sysbench, Some(&deadlock), 1000), "again now");
+    }
+
+    #[test]
+    fn pauses_grow_and_stay_bounded() {
+        let mut random = Random::new(3, 3);
+        for attempt in 0..40 {
+            let pause = pause(attempt, &mut random);
+            assert!(pause >= Nanos(500_000) && pause <= Nanos::from_millis(192), "{attempt}: {pause}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! When transactions are due in an open loop.
+//!
+//! A schedule turns a rate into a sequence of due instants. It knows no session, socket or clock: the worker asks
+//! for `next_due` and keeps the promise, or records how late it was. Due instants never move because the server was
+//! slow (coordinated omission, docs/methodology.md). A closed loop has no schedule: there a transaction is due when
+//! the one before it is done.
+//!
+//! Each worker has its own part of the arrivals, decided by the numbers of its sessions alone, so that no worker
+//! waits for another. Constant arrivals are dealt to sessions in turn, which keeps them evenly spaced over the whole
+//! run; Poisson arrivals are independent streams of a share each, whose sum is a Poisson stream of the whole rate.
+
+use assay_wire::Nanos;
+
+use crate::plan::Arrival;
+use crate::random::Random;
+
+/// One worker's part of the arrivals of one stage.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    start: Nanos,
+    next: Nanos,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Constant { rate: f64, share: Share, index: u64 },
+    Poisson { rate: f64, random: Random, elapsed: f64 },
+}
+
+/// Which part of the sessions a worker drives: those whose number is `worker` modulo `workers`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Counted from 0.
+    pub worker: u32,
+    /// All workers. 1 <= workers.
+    pub workers: u32,
+    /// All sessions of the stage. 1 <= sessions.
+    pub sessions: u32,
+}
+
+impl Share {
+    /// How many sessions that is.
+    pub fn own_sessions(&self) -> u32 {
+        self.sessions / self.workers + u32::from(self.worker < self.sessions % self.workers)
+    }
+
+    /// Whether session `number` is one of them.
+    pub fn owns(&self, number: u32) -> bool {
+        number % self.workers == self.worker
+    }
+}
+
+impl Schedule {
+    /// Arrivals from `start` on, at `rate` per second over all sessions; `None` when this worker has no session.
+    pub fn new(start: Nanos, rate: f64, arrival: Arrival, share: Share, seed: u64) -> Option<Schedule> {
+        if share.own_sessions() == 0 {
+            return None;
+        }
+        let kind = match arrival {
+            Arrival::Constant => Kind::Constant { rate, share, index: 0 },
+            Arrival::Poisson => Kind::Poisson {
+                rate: rate * f64::from(share.own_sessions()) / f64::from(share.sessions),
+                random: Random::new(seed, u64::from(share.worker) + 1),
+                elapsed: 0.0,
+            },
+        };
+        let mut schedule = Schedule { start, next: start, kind };
+        if let Kind::Constant { index, share, .. } = &mut schedule.kind
+            && !share.owns((*index % u64::from(share.sessions)) as u32)
+        {
+            schedule.advance();
+        } else if matches!(schedule.kind, Kind::Poisson { .. }) {
+            schedule.advance();
+        }
+        Some(schedule)
+    }
+
+    /// The earliest instant not taken yet.
+    pub fn next_due(&self) -> Nanos {
+        self.next
+    }
+
+    /// Takes it.
+    pub fn take(&mut self) -> Nanos {
+        let due = self.next;
+        self.advance();
+        due
+    }
+
+    fn advance(&mut self) {
+        let offset_secs = match &mut self.kind {
+            Kind::Constant { rate, share, index } => {
+                loop {
+                    *index += 1;
+                    if share.owns((*index % u64::from(share.sessions)) as u32) {
+                        break;
+                    }
+                }
+                *index as f64 / *rate
+            }
+            Kind::Poisson { rate, random, elapsed } => {
+                *elapsed -= random.unit().ln() / *rate;
+                *elapsed
+            }
+        };
+        self.next = self.start + Nanos::from_secs_f64(offset_secs);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrivals(arrival: Arrival, rate: f64, share: Share, until: Nanos) -> Vec<Nanos> {
+        let mut schedule = Schedule::new(Nanos::from_secs(1), rate, arrival, share, 42).unwrap();
+        let mut dues = Vec::new();
+        while schedule.next_due() < until {
+            dues.push(schedule.take());
+        }
+        dues
+    }
+
+    fn of_all_workers(arrival: Arrival, rate: f64, workers: u32, sessions: u32, until: Nanos) -> Vec<Nanos> {
+        let mut all: Vec<Nanos> = (0..workers.min(sessions))
+            .flat_map(|worker| arrivals(arrival, rate, Share { worker, workers, sessions }, until))
+            .collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn constant_arrivals_of_all_workers_together_are_evenly_spaced() {
+        for (workers, sessions) in [(1, 1), (2, 1), (2, 3), (3, 7), (4, 64)] {
+            let all = of_all_workers(Arrival::Constant, 1000.0, workers, sessions, Nanos::from_secs(2));
+            let wanted: Vec<Nanos> = (0..1000).map(|i| Nanos(1_000_000_000 + i * 1_000_000)).collect();
+            assert_eq!(all, wanted, "{workers} workers, {sessions} sessions");
+        }
+    }
+
+    #[test]
+    fn constant_arrivals_do_not_drift_over_an_hour() {
+        let share = Share { worker: 0, workers: 1, sessions: 1 };
+        let mut schedule = Schedule::new(Nanos::ZERO, 3.0, Arrival::Constant, share, 1).unwrap();
+        let mut last = Nanos::ZERO;
+        for _ in 0..=3 * 3600 {
+            last = schedule.take();
+        }
+        assert_eq!(last, Nanos::from_secs(3600));
+    }
+
+    #[test]
+    fn poisson_arrivals_keep_the_rate_and_have_exponential_gaps() {
+        let all = of_all_workers(Arrival::Poisson, 10_000.0, 2, 5, Nanos::from_secs(11));
+        let rate = all.len() as f64 / 10.0;
+        // Standard deviation of the count is √100,000 = 316: five of them.
+        assert!((rate - 10_000.0).abs() < 160.0, "{rate}");
+        let gaps: Vec<f64> = all.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        // Kolmogorov–Smirnov distance from the exponential distribution; 1.63/√n is the 1 % bound.
+        let mut sorted = gaps.clone();
+        sorted.sort_by(f64::total_cmp);
+        let distance = sorted
+            .iter()
+            .enumerate()
+            .map(|(i, gap)| ((1.0 - (-gap / mean).exp()) - i as f64 / sorted.len() as f64).abs())
+            .fold(0.0, f64::max);
+        assert!(distance < 1.63 / (gaps.len() as f64).sqrt(), "{distance}");
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_arrivals() {
+        let run = |seed| {
+            let share = Share { worker: 0, workers: 1, sessions: 1 };
+            let mut schedule = Schedule::new(Nanos::ZERO, 100.0, Arrival::Poisson, share, seed).unwrap();
+            (0..100).map(|_| schedule.take()).collect::<Vec<_>>()
+        };
+        assert_eq!(run(7), run(7));
+        assert_ne!(run(7), run(8));
+    }
+
+    #[test]
+    fn a_worker_without_sessions_has_no_schedule() {
+        let share = Share { worker: 1, workers: 2, sessions: 1 };
+        assert!(Schedule::new(Nanos::ZERO, 1.0, Arrival::Constant, share, 1).is_none());
+    }
+}

@@ -1,0 +1,130 @@
+//! The few things workers share: counters and meeting points. Locks in here are taken by commands (loading), or
+//! the first time a transaction type is met, never per statement.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use assay_io::Waker;
+use assay_script::Guard;
+
+/// Shared by the workers of one run.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// Measured transactions begun in the present stage.
+    pub(crate) begun: AtomicU64,
+    /// Rows loaded, and rows the script expects to load.
+    pub(crate) loaded: AtomicU64,
+    pub(crate) expected: AtomicU64,
+    types: Mutex<Vec<String>>,
+    claims: Mutex<HashMap<Vec<u8>, u64>>,
+    meeting: Mutex<Meeting>,
+    wakers: Mutex<Vec<Waker>>,
+    guards: Mutex<Vec<Guard>>,
+}
+
+#[derive(Debug, Default)]
+struct Meeting {
+    /// Sessions that have not ended.
+    alive: u32,
+    arrived: u32,
+    generation: u64,
+}
+
+impl Shared {
+    /// For a run of `sessions` sessions of a workload of this name.
+    pub(crate) fn new(workload: &str, sessions: u32) -> Shared {
+        let shared = Shared::default();
+        lock(&shared.types).push(workload.to_owned());
+        lock(&shared.meeting).alive = sessions;
+        shared
+    }
+
+    /// Index of a transaction type over the whole run.
+    pub(crate) fn type_index(&self, name: &str) -> usize {
+        let mut types = lock(&self.types);
+        types.iter().position(|known| known == name).unwrap_or_else(|| {
+            types.push(name.to_owned());
+            types.len() - 1
+        })
+    }
+
+    /// Names of all transaction types met so far.
+    pub(crate) fn types(&self) -> Vec<String> {
+        lock(&self.types).clone()
+    }
+
+    /// The next number of a named counter, from 0.
+    pub(crate) fn claim(&self, name: &[u8]) -> u64 {
+        let mut claims = lock(&self.claims);
+        if let Some(next) = claims.get_mut(name) {
+            *next += 1;
+            return *next;
+        }
+        claims.insert(name.to_owned(), 0);
+        0
+    }
+
+    /// A session arrives at the barrier; returns the generation to wait for (`passed` tells when it is over).
+    pub(crate) fn arrive(&self) -> u64 {
+        let mut meeting = lock(&self.meeting);
+        meeting.arrived += 1;
+        let awaited = meeting.generation + 1;
+        self.open_if_complete(&mut meeting);
+        awaited
+    }
+
+    /// Whether the barrier of that generation has opened.
+    pub(crate) fn passed(&self, generation: u64) -> bool {
+        lock(&self.meeting).generation >= generation
+    }
+
+    /// A session ended and will arrive at no barrier again.
+    pub(crate) fn leave(&self) {
+        let mut meeting = lock(&self.meeting);
+        meeting.alive = meeting.alive.saturating_sub(1);
+        self.open_if_complete(&mut meeting);
+    }
+
+    fn open_if_complete(&self, meeting: &mut Meeting) {
+        if meeting.arrived > 0 && meeting.arrived >= meeting.alive {
+            meeting.arrived = 0;
+            meeting.generation += 1;
+            self.wake_all();
+        }
+    }
+
+    /// Registers a worker's waker.
+    pub(crate) fn add_waker(&self, waker: Waker) {
+        lock(&self.wakers).push(waker);
+    }
+
+    /// Interrupts every worker's sleep.
+    pub(crate) fn wake_all(&self) {
+        for waker in lock(&self.wakers).iter() {
+            waker.wake();
+        }
+    }
+
+    /// Registers a Lua state with the watchdog.
+    pub(crate) fn add_guard(&self, guard: Guard) {
+        lock(&self.guards).push(guard);
+    }
+
+    /// The Lua states there are.
+    pub(crate) fn guards(&self) -> MutexGuard<'_, Vec<Guard>> {
+        lock(&self.guards)
+    }
+
+    /// Takes the right to begin one measured transaction; false when all `limit` are taken.
+    pub(crate) fn begin(&self, limit: Option<u64>) -> bool {
+        limit.is_none_or(|limit| {
+            self.begun.load(Ordering::Relaxed) < limit && self.begun.fetch_add(1, Ordering::Relaxed) < limit
+        })
+    }
+}
+
+/// A poisoned lock only says that another thread panicked, which ends the run anyway.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

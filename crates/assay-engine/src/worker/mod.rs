@@ -1,0 +1,588 @@
+//! One OS thread's share of a run: an event loop that drives many sessions and measures them.
+//!
+//! The worker owns its sessions, their Lua states, their connections and its part of the schedule; it shares only
+//! what `Shared` holds and talks to the coordinator in messages. `turn` is one round of its loop: obey commands, begin what is
+//! due, sleep, handle what arrived. Three files, one struct: here the loop and the stage, in `session` the conversation
+//! with scripts, in `link` the connections.
+
+mod link;
+mod session;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+
+use assay_io::{Event, Io};
+use assay_script::{Answer, Entry, State};
+use assay_wire::{Nanos, RowsPool};
+
+use crate::messages::{Command, Message, Part, StageSummary};
+use crate::outcome::{RunError, Tally};
+use crate::plan::{Load, Plan};
+use crate::random::Random;
+use crate::schedule::{Schedule, Share};
+use crate::shared::Shared;
+use link::Link;
+use session::{Doing, Session};
+
+/// See the module.
+pub(crate) struct Worker<I: Io> {
+    number: usize,
+    plan: Arc<Plan>,
+    shared: Arc<Shared>,
+    inbox: Receiver<Command>,
+    outbox: Sender<Message>,
+    io: I,
+
+    states: Vec<StateEntry>,
+    /// Session `number + i · workers` is at index `i`.
+    sessions: Vec<Session>,
+    links: Vec<Link>,
+    /// Links of dropped sessions, to be used again.
+    free_links: Vec<usize>,
+    /// Link by the lower half of its socket's id.
+    sockets: Vec<usize>,
+    /// Links that wait for their turn to connect.
+    connect_queue: VecDeque<usize>,
+    connecting: usize,
+    connect_next: Nanos,
+
+    timers: BinaryHeap<Reverse<Timer>>,
+    timers_set: u64,
+    /// Sessions that can go on at once: those of embedded databases, and those that have had their turn.
+    runnable: VecDeque<(usize, Answer, Nanos)>,
+
+    phase: Phase,
+    stage: Stage,
+    /// Since the last cut, by target.
+    tallies: Vec<Tally>,
+    spare: Vec<Vec<Tally>>,
+
+    out: Vec<u8>,
+    pool: RowsPool,
+    random: Random,
+    /// An outage of this target was reported and is not over.
+    outages: Vec<bool>,
+    facts_told: Vec<bool>,
+    ready_told: u32,
+}
+
+/// A Lua state, and what its transaction types are called over the whole run.
+struct StateEntry {
+    state: State,
+    sessions: usize,
+    types: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing to do yet, or between stages.
+    Waiting,
+    /// Sessions of the stage are getting ready.
+    Preparing,
+    /// A command's sessions run.
+    Command,
+    /// The stage runs.
+    Running,
+    /// Sessions are leaving their loops; those still there at the instant are dropped.
+    Finishing(Nanos),
+    /// `Finished` was said.
+    Over,
+}
+
+/// The stage now running. Instants are those of the worker's `Io`.
+struct Stage {
+    index: usize,
+    /// Sessions of the whole stage; this worker drives those it owns.
+    share: Share,
+    begin: Nanos,
+    /// Start of the measured part. begin <= measured_from
+    measured_from: Nanos,
+    /// No transaction is begun at or after this; `MAX` without a time limit.
+    end: Nanos,
+    /// No more transactions are begun, since this instant.
+    ended: Option<Nanos>,
+    released: bool,
+    last_done: Nanos,
+    next_cut: Nanos,
+    in_flight: u32,
+    schedule: Option<Schedule>,
+    /// Due and not begun.
+    backlog: VecDeque<Nanos>,
+    /// Sessions free to take a due transaction, longest free first.
+    idle: VecDeque<usize>,
+    due: u64,
+    dropped: u64,
+    unstarted: u64,
+    turns: u64,
+    events: u64,
+    asleep: Nanos,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Timer {
+    at: Nanos,
+    /// Order of setting: equal instants fire in it, and a timer whose owner has set another since is void.
+    serial: u64,
+    what: Alarm,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Alarm {
+    /// A session's pause is over.
+    Session(usize),
+    /// A link's connect takes too long, its embedded database may be free again, or it should try to connect again.
+    Link(usize),
+}
+
+/// Sessions of embedded databases resumed between two looks at the event loop.
+const RUNNABLE_MAX: usize = 64;
+
+impl<I: Io> Worker<I> {
+    pub(crate) fn new(
+        number: usize,
+        plan: Arc<Plan>,
+        shared: Arc<Shared>,
+        inbox: Receiver<Command>,
+        outbox: Sender<Message>,
+        io: I,
+    ) -> Worker<I> {
+        shared.add_waker(io.waker());
+        let targets = plan.targets.len();
+        Worker {
+            number,
+            random: Random::new(plan.setup.seed, 1_000_000 + number as u64),
+            shared,
+            inbox,
+            outbox,
+            io,
+            states: Vec::new(),
+            sessions: Vec::new(),
+            links: Vec::new(),
+            free_links: Vec::new(),
+            sockets: Vec::new(),
+            connect_queue: VecDeque::new(),
+            connecting: 0,
+            connect_next: Nanos::ZERO,
+            timers: BinaryHeap::new(),
+            timers_set: 0,
+            runnable: VecDeque::new(),
+            phase: Phase::Waiting,
+            stage: Stage::new(0, Share { worker: number as u32, workers: plan.workers as u32, sessions: 1 }),
+            tallies: vec![Tally::default(); targets],
+            spare: Vec::new(),
+            out: Vec::new(),
+            pool: RowsPool::default(),
+            outages: vec![false; targets],
+            facts_told: vec![false; targets],
+            ready_told: 0,
+            plan,
+        }
+    }
+
+    /// The present instant of this worker's event loop.
+    pub(crate) fn now(&self) -> Nanos {
+        self.io.now()
+    }
+
+    /// Turns until the run is over.
+    pub(crate) fn run(&mut self) {
+        while self.turn() {}
+    }
+
+    /// One round; false when the run is over.
+    pub(crate) fn turn(&mut self) -> bool {
+        self.obey();
+        self.ring(self.io.now());
+        self.begin_due(self.io.now());
+        self.connect_more();
+        if self.phase != Phase::Running {
+            self.pass_barriers();
+        }
+        self.run_runnable();
+        self.conclude();
+        if self.phase == Phase::Over {
+            return false;
+        }
+        let before = self.io.now();
+        let until = self.deadline();
+        if let Err(error) = self.io.wait(until) {
+            self.fail(RunError::Environment(format!("the event loop failed: {error}")));
+            self.finish_now(false);
+            return false;
+        }
+        let at = self.io.received_at();
+        self.stage.turns += 1;
+        if self.is_measuring(at) {
+            self.stage.asleep += at - before.max(self.stage.measured_from);
+        }
+        self.cut(at);
+        while let Some(event) = self.io.next_event() {
+            self.stage.events += 1;
+            self.handle(event, at);
+        }
+        true
+    }
+
+    fn send(&self, message: Message) {
+        // The coordinator outlives its workers, except when it is gone because of a panic of its own.
+        let _ = self.outbox.send(message);
+    }
+
+    fn fail(&mut self, error: RunError) {
+        self.end_stage(self.io.now());
+        self.send(Message::Failed(Box::new(error)));
+    }
+
+    fn obey(&mut self) {
+        loop {
+            match self.inbox.try_recv() {
+                Ok(Command::Stage(stage)) => self.prepare_stage(stage),
+                Ok(Command::Begin(at)) => self.begin_stage(at),
+                Ok(Command::End) => self.end_stage(self.io.now()),
+                Ok(Command::Finish) => self.begin_finish(),
+                Ok(Command::Recycle(tallies)) => self.spare.push(tallies),
+                Ok(Command::Abort) | Err(TryRecvError::Disconnected) => {
+                    if self.phase != Phase::Over {
+                        self.finish_now(false);
+                    }
+                    return;
+                }
+                Err(TryRecvError::Empty) => return,
+            }
+        }
+    }
+
+    fn prepare_stage(&mut self, index: usize) {
+        let share = Share {
+            worker: self.number as u32,
+            workers: self.plan.workers as u32,
+            sessions: self.plan.stages[index].sessions,
+        };
+        self.stage = Stage::new(index, share);
+        self.ready_told = 0;
+        self.phase = if self.plan.setup.entry == Entry::Thread { Phase::Preparing } else { Phase::Command };
+        while self.sessions.len() < share.own_sessions() as usize {
+            let number = self.number as u32 + self.sessions.len() as u32 * share.workers;
+            match self.add_session(number) {
+                Ok(session) => self.runnable.push_back((session, Answer::Done, self.io.now())),
+                Err(error) => return self.fail(RunError::Script(error)),
+            }
+        }
+    }
+
+    fn begin_stage(&mut self, at: Nanos) {
+        let stage = &mut self.stage;
+        stage.begin = at;
+        stage.measured_from = at + self.plan.warmup;
+        stage.end = self.plan.limit.time.map_or(Nanos::MAX, |time| stage.measured_from + time);
+        stage.next_cut = stage.measured_from + self.plan.interval;
+        stage.last_done = stage.measured_from;
+        if let Load::Open { rate, arrival, .. } = self.plan.load {
+            let seed = self.plan.setup.seed.wrapping_add(stage.index as u64);
+            stage.schedule = Schedule::new(at, rate, arrival, stage.share, seed);
+        }
+        self.phase = Phase::Running;
+    }
+
+    /// Begins no more transactions from `at` on. What was due before and has not begun is counted.
+    fn end_stage(&mut self, at: Nanos) {
+        if self.phase != Phase::Running || self.stage.ended.is_some() {
+            return;
+        }
+        self.arrive(at);
+        let stage = &mut self.stage;
+        stage.ended = Some(at.min(stage.end));
+        stage.unstarted = stage.backlog.iter().filter(|due| **due >= stage.measured_from).count() as u64;
+        stage.backlog.clear();
+        stage.schedule = None;
+        stage.idle.clear();
+    }
+
+    /// When to stop sleeping, whatever happens on the sockets.
+    fn deadline(&self) -> Option<Nanos> {
+        if !self.runnable.is_empty() {
+            return Some(Nanos::ZERO);
+        }
+        let mut until = Nanos::MAX;
+        if let Some(Reverse(timer)) = self.timers.peek() {
+            until = until.min(timer.at);
+        }
+        if !self.connect_queue.is_empty() && self.connecting < self.pending_max() {
+            until = until.min(self.connect_next);
+        }
+        match self.phase {
+            Phase::Running => {
+                let stage = &self.stage;
+                until = until.min(stage.next_cut);
+                if !stage.released {
+                    until = until.min(stage.begin);
+                }
+                until = until.min(match stage.ended {
+                    Some(ended) => ended + self.plan.grace,
+                    None => stage.end,
+                });
+                if let Some(schedule) = &stage.schedule
+                    && !stage.idle.is_empty()
+                {
+                    until = until.min(schedule.next_due());
+                }
+            }
+            Phase::Finishing(limit) => until = until.min(limit),
+            Phase::Waiting | Phase::Preparing | Phase::Command | Phase::Over => {}
+        }
+        (until != Nanos::MAX).then_some(until)
+    }
+
+    fn set_timer(&mut self, at: Nanos, what: Alarm) {
+        self.timers_set += 1;
+        let serial = self.timers_set;
+        match what {
+            Alarm::Session(session) => self.sessions[session].timer = serial,
+            Alarm::Link(link) => self.links[link].timer = serial,
+        }
+        self.timers.push(Reverse(Timer { at, serial, what }));
+    }
+
+    /// Fires the timers that are due.
+    fn ring(&mut self, now: Nanos) {
+        while let Some(Reverse(timer)) = self.timers.peek().copied()
+            && timer.at <= now
+        {
+            self.timers.pop();
+            match timer.what {
+                Alarm::Session(session) if self.sessions[session].timer == timer.serial => {
+                    self.wake_session(session, now);
+                }
+                Alarm::Link(link) if self.links[link].timer == timer.serial => self.wake_link(link, now),
+                Alarm::Session(_) | Alarm::Link(_) => {}
+            }
+        }
+    }
+
+    /// Begins the stage's transactions: all sessions at its begin, then whatever has become due.
+    fn begin_due(&mut self, now: Nanos) {
+        if self.phase != Phase::Running || self.stage.ended.is_some() || now < self.stage.begin {
+            return;
+        }
+        if now >= self.stage.end {
+            return self.end_stage(now);
+        }
+        if !self.stage.released {
+            self.stage.released = true;
+            for session in 0..self.sessions.len() {
+                match self.sessions[session].doing {
+                    Doing::Initialised => self.runnable.push_back((session, Answer::Done, self.stage.begin)),
+                    Doing::Parked if self.is_active(session) => {
+                        if let Some(answer) = self.grant(session, self.stage.begin) {
+                            self.runnable.push_back((session, answer, self.stage.begin));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.arrive(now);
+        while self.stage.ended.is_none()
+            && !self.stage.backlog.is_empty()
+            && let Some(session) = self.stage.idle.pop_front()
+        {
+            let due = self.stage.backlog.pop_front().expect("checked above");
+            if let Some(answer) = self.begin_transaction(session, due) {
+                self.advance(session, answer, now);
+            }
+        }
+    }
+
+    /// Takes what has become due by now from the schedule into the backlog.
+    fn arrive(&mut self, now: Nanos) {
+        let Load::Open { backlog_max, .. } = self.plan.load else { return };
+        let stage = &mut self.stage;
+        let Some(schedule) = &mut stage.schedule else { return };
+        while schedule.next_due() <= now && schedule.next_due() < stage.end {
+            let due = schedule.take();
+            let measured = due >= stage.measured_from;
+            stage.due += u64::from(measured);
+            // An idle session takes one at once: only those beyond wait, and only those are bounded.
+            let waiting = stage.backlog.len().saturating_sub(stage.idle.len()) as u64;
+            if backlog_max.is_some_and(|max| stage.idle.len() <= stage.backlog.len() && waiting >= max) {
+                stage.dropped += u64::from(measured);
+            } else {
+                stage.backlog.push_back(due);
+            }
+        }
+    }
+
+    fn run_runnable(&mut self) {
+        for _ in 0..RUNNABLE_MAX {
+            let Some((session, answer, at)) = self.runnable.pop_front() else { return };
+            self.advance(session, answer, at);
+        }
+    }
+
+    /// Notices what has come to an end.
+    fn conclude(&mut self) {
+        match self.phase {
+            Phase::Preparing => {
+                let active = 0..self.stage.share.own_sessions() as usize;
+                let settled = |session: &Session| {
+                    matches!(session.doing, Doing::Initialised | Doing::Parked | Doing::Gone)
+                };
+                let ready = self.sessions[active].iter().filter(|session| settled(session)).count() as u32;
+                if ready != self.ready_told {
+                    self.ready_told = ready;
+                    self.send(Message::Connected { worker: self.number, ready });
+                }
+                if ready == self.stage.share.own_sessions() {
+                    self.phase = Phase::Waiting;
+                    self.send(Message::Ready { worker: self.number });
+                }
+            }
+            Phase::Running => self.conclude_stage(),
+            Phase::Command => {
+                if self.sessions.iter().all(|session| session.doing == Doing::Gone) {
+                    let success = self.sessions.iter().all(|session| session.success);
+                    self.finish_now(success);
+                }
+            }
+            Phase::Finishing(limit) => {
+                let all_gone = self.sessions.iter().all(|session| session.doing == Doing::Gone);
+                if all_gone || self.io.now() >= limit {
+                    let success = self.sessions.iter().all(|session| session.success);
+                    self.finish_now(success);
+                }
+            }
+            Phase::Waiting | Phase::Over => {}
+        }
+    }
+
+    fn conclude_stage(&mut self) {
+        let own = self.stage.share.own_sessions() as usize;
+        if self.stage.ended.is_none() {
+            if self.stage.released && self.sessions[..own].iter().all(|session| session.doing == Doing::Gone) {
+                // Every session stopped by itself, or there is none.
+                self.end_stage(self.io.now());
+            } else {
+                return;
+            }
+        }
+        let ended = self.stage.ended.expect("ended by now");
+        if self.stage.in_flight > 0 {
+            if self.io.now() < ended + self.plan.grace {
+                return;
+            }
+            self.give_up_unfinished();
+        }
+        self.cut(self.io.now());
+        let mut summary = StageSummary {
+            end: if own == 0 { Nanos::ZERO } else { self.stage.last_done },
+            unstarted: self.stage.unstarted,
+            sessions: own as u32,
+            fewest: u64::MAX,
+            most: 0,
+            turns: self.stage.turns,
+            events: self.stage.events,
+            asleep: self.stage.asleep,
+        };
+        if own > 0 && (self.plan.limit.transactions.is_none() || self.stage.end == ended) {
+            summary.end = summary.end.max(ended);
+        }
+        for session in &self.sessions[..own] {
+            summary.fewest = summary.fewest.min(session.completed);
+            summary.most = summary.most.max(session.completed);
+        }
+        self.phase = Phase::Waiting;
+        let part = self.part();
+        self.send(Message::StageDone { worker: self.number, part, summary });
+    }
+
+    /// Sends the intervals that are complete at `at`.
+    fn cut(&mut self, at: Nanos) {
+        while self.phase == Phase::Running && at >= self.stage.next_cut {
+            if self.stage.ended.is_none() {
+                self.arrive(self.stage.next_cut);
+            }
+            let part = self.part();
+            self.stage.next_cut += self.plan.interval;
+            self.send(Message::Interval { worker: self.number, part });
+        }
+    }
+
+    /// What was tallied since the last cut.
+    fn part(&mut self) -> Part {
+        let fresh = self.spare.pop().unwrap_or_else(|| vec![Tally::default(); self.plan.targets.len()]);
+        let own = self.stage.share.own_sessions() as usize;
+        Part {
+            tallies: std::mem::replace(&mut self.tallies, fresh),
+            due: std::mem::take(&mut self.stage.due),
+            dropped: std::mem::take(&mut self.stage.dropped),
+            backlog: self.stage.backlog.len() as u64,
+            sessions: self.sessions[..own].iter().filter(|session| session.is_served(&self.links)).count() as u32,
+        }
+    }
+
+    fn begin_finish(&mut self) {
+        self.phase = Phase::Finishing(self.io.now() + self.plan.grace);
+        for session in 0..self.sessions.len() {
+            let at = self.io.now();
+            match self.sessions[session].doing {
+                Doing::Initialised => self.runnable.push_back((session, Answer::Done, at)),
+                Doing::Parked => self.runnable.push_back((session, Answer::Proceed(false), at)),
+                Doing::Queued => {}
+                Doing::Fresh | Doing::Waiting | Doing::Recovering | Doing::AtBarrier => self.drop_session(session),
+                Doing::Gone => {}
+            }
+        }
+    }
+
+    /// Drops what is left and says so.
+    fn finish_now(&mut self, success: bool) {
+        self.runnable.clear();
+        for session in 0..self.sessions.len() {
+            self.drop_session(session);
+        }
+        self.phase = Phase::Over;
+        self.send(Message::Finished { worker: self.number, success });
+    }
+
+    /// Whether something that happens at `at` belongs to the measured part of the stage.
+    fn is_measuring(&self, at: Nanos) -> bool {
+        self.phase == Phase::Running && at >= self.stage.measured_from
+    }
+
+    fn handle(&mut self, event: Event, at: Nanos) {
+        match event {
+            Event::Received(socket) => self.on_received(socket, at),
+            Event::Connected(socket) => self.on_connected(socket, at),
+            Event::Secured(socket, facts) => self.on_secured(socket, &facts, at),
+            Event::Closed(socket, closed) => self.on_closed(socket, &closed, at),
+        }
+    }
+}
+
+impl Stage {
+    fn new(index: usize, share: Share) -> Stage {
+        Stage {
+            index,
+            share,
+            begin: Nanos::ZERO,
+            measured_from: Nanos::ZERO,
+            end: Nanos::MAX,
+            ended: None,
+            released: false,
+            last_done: Nanos::ZERO,
+            next_cut: Nanos::MAX,
+            in_flight: 0,
+            schedule: None,
+            backlog: VecDeque::new(),
+            idle: VecDeque::new(),
+            due: 0,
+            dropped: 0,
+            unstarted: 0,
+            turns: 0,
+            events: 0,
+            asleep: Nanos::ZERO,
+        }
+    }
+}

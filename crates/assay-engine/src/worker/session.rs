@@ -1,0 +1,602 @@
+//! Sessions: the conversation between a script and the world.
+
+use assay_io::Io;
+use assay_script::{Answer, ConnectionNumber, Decision, Failure, Request, ScriptError, Slot, State, Verdict};
+use assay_wire::{Exchange, Nanos, Operation, Progress, Reply, StatementError};
+
+use super::link::{Link, LinkDoing};
+use super::{Alarm, Phase, StateEntry, Worker};
+use crate::messages::Message;
+use crate::outcome::RunError;
+use crate::plan::Load;
+use crate::random::Random;
+use crate::retry::{self, Remedy};
+
+/// One client: a coroutine and its connections.
+pub(super) struct Session {
+    pub(super) number: u32,
+    state: usize,
+    slot: Slot,
+    pub(super) target: usize,
+    pub(super) doing: Doing,
+    /// Link of each connection number; `None` once disconnected.
+    pub(super) links: Vec<Option<usize>>,
+    /// Between `Proceed(true)` and the next `Next`, `Stop` or skipped failure.
+    pub(super) in_transaction: bool,
+    /// The stage that transaction belongs to.
+    stage: usize,
+    /// free <= sent, due <= sent
+    due: Nanos,
+    free: Nanos,
+    sent: Nanos,
+    /// Index of the transaction type over the run.
+    kind: usize,
+    retries: u32,
+    /// The last statement error, until a statement succeeds.
+    last_error: Option<Box<StatementError>>,
+    /// The last error of `Connect`, until one succeeds.
+    connect_error: Option<Box<StatementError>>,
+    pub(super) recovery: Option<Recovery>,
+    barrier: u64,
+    /// Serial of the timer that counts; older ones are void.
+    pub(super) timer: u64,
+    random: Random,
+    /// Measured transactions of the stage.
+    pub(super) completed: u64,
+    pub(super) success: bool,
+}
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// Not resumed yet.
+    Fresh,
+    /// For a reply, a connection or a pause.
+    Waiting,
+    /// Through `thread_init`; the run has not begun for it.
+    Initialised,
+    /// Has asked for a transaction and got none yet.
+    Parked,
+    /// In `Worker::runnable`.
+    Queued,
+    /// Getting its connections in order after a failure.
+    Recovering,
+    AtBarrier,
+    Gone,
+}
+
+/// On the way from a failure to the answer that the script waits for.
+pub(super) struct Recovery {
+    answer: RecoveryAnswer,
+    pause: Nanos,
+    paused: bool,
+    pub(super) started: Nanos,
+    /// Attempts to reconnect so far.
+    pub(super) attempts: u32,
+}
+
+#[derive(Clone, Copy)]
+enum RecoveryAnswer {
+    Decide(Decision),
+    /// The script asked for the reconnect by itself.
+    Done,
+}
+
+impl Session {
+    /// Whether its connections are usable.
+    pub(super) fn is_served(&self, links: &[Link]) -> bool {
+        self.doing != Doing::Gone && self.links.iter().flatten().all(|link| links[*link].is_open())
+    }
+}
+
+impl<I: Io> Worker<I> {
+    pub(super) fn add_session(&mut self, number: u32) -> Result<usize, ScriptError> {
+        let per_state = self.plan.sessions_per_state;
+        if self.states.last().is_none_or(|entry| entry.sessions >= per_state) {
+            let state = State::new(&self.plan.program, &self.plan.setup)?;
+            self.shared.add_guard(state.guard());
+            self.states.push(StateEntry { state, sessions: 0, types: vec![0] });
+        }
+        let state = self.states.len() - 1;
+        let entry = &mut self.states[state];
+        let slot = entry.state.add_session(number)?;
+        entry.sessions += 1;
+        self.sessions.push(Session {
+            number,
+            state,
+            slot,
+            target: number as usize % self.plan.targets.len(),
+            doing: Doing::Queued,
+            links: Vec::new(),
+            in_transaction: false,
+            stage: 0,
+            due: Nanos::ZERO,
+            free: Nanos::ZERO,
+            sent: Nanos::ZERO,
+            kind: 0,
+            retries: 0,
+            last_error: None,
+            connect_error: None,
+            recovery: None,
+            barrier: 0,
+            timer: 0,
+            random: Random::new(self.plan.setup.seed, 2_000_000 + u64::from(number)),
+            completed: 0,
+            success: true,
+        });
+        Ok(self.sessions.len() - 1)
+    }
+
+    /// Whether the session takes transactions in the present stage.
+    pub(super) fn is_active(&self, session: usize) -> bool {
+        self.sessions[session].number < self.stage.share.sessions
+    }
+
+    /// Resumes a session and does what it asks, until it has to wait. `at`: when what it is told happened.
+    pub(super) fn advance(&mut self, session: usize, answer: Answer, at: Nanos) {
+        if self.sessions[session].doing == Doing::Gone {
+            return;
+        }
+        let mut answer = answer;
+        let mut begun = 0;
+        loop {
+            let Session { state, slot, .. } = self.sessions[session];
+            self.sessions[session].doing = Doing::Waiting;
+            let request = self.states[state].state.resume(slot, answer, &mut self.pool);
+            answer = match request {
+                Request::Operation(connection, operation) => {
+                    let link = self.sessions[session].links.get(connection.0 as usize).copied().flatten();
+                    let Some(link) = link.filter(|link| self.links[*link].is_open()) else {
+                        let error = self.take_broken(link);
+                        return self.queue_reply(session, Reply::failed(error));
+                    };
+                    let load = matches!(operation, Operation::Load { .. });
+                    let now = self.io.now();
+                    let this = &mut self.links[link];
+                    this.sent = now;
+                    this.doing = LinkDoing::Operation { load };
+                    let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
+                    let progress = this.machine.execute(&operation, &mut exchange);
+                    return self.follow_inline(link, progress);
+                }
+                Request::Next => {
+                    if self.sessions[session].in_transaction {
+                        self.complete(session, at);
+                    }
+                    match self.grant(session, at) {
+                        Some(answer) if begun == 0 => {
+                            begun += 1;
+                            answer
+                        }
+                        // A script that never waits must not keep the others waiting.
+                        Some(answer) => return self.queue(session, answer, at),
+                        None => return,
+                    }
+                }
+                Request::Type(index) => {
+                    self.sessions[session].kind = self.type_index(state, index as usize);
+                    Answer::Done
+                }
+                Request::Failed(failure) => return self.on_failed(session, failure, at),
+                Request::Stop => {
+                    self.leave_transaction(session);
+                    Answer::Done
+                }
+                Request::Ready => {
+                    if self.stage.released && self.phase == Phase::Running {
+                        Answer::Done
+                    } else {
+                        self.sessions[session].doing = Doing::Initialised;
+                        return;
+                    }
+                }
+                Request::Connect(connection) => return self.connect(session, connection),
+                Request::Disconnect(connection) => {
+                    self.disconnect(session, connection);
+                    Answer::Done
+                }
+                Request::Reconnect(connection) => return self.reconnect(session, connection, at),
+                Request::Sleep(pause) => {
+                    let wake = self.io.now() + pause;
+                    return self.set_timer(wake, Alarm::Session(session));
+                }
+                Request::Claim(name) => Answer::Number(self.shared.claim(name)),
+                Request::Barrier => {
+                    self.sessions[session].doing = Doing::AtBarrier;
+                    self.sessions[session].barrier = self.shared.arrive();
+                    return self.pass_barriers();
+                }
+                Request::Expect(rows) => {
+                    self.shared.expected.fetch_add(rows, std::sync::atomic::Ordering::Relaxed);
+                    Answer::Done
+                }
+                Request::Log(text) => {
+                    let text = String::from_utf8_lossy(text).into_owned();
+                    self.send(Message::Log { session: self.sessions[session].number, text });
+                    Answer::Done
+                }
+                Request::Finished { success } => {
+                    self.sessions[session].success &= success;
+                    return self.drop_session(session);
+                }
+                Request::Died(failure) => return self.on_died(session, &failure),
+            };
+        }
+    }
+
+    /// Lets the session go on in a later round.
+    fn queue(&mut self, session: usize, answer: Answer, at: Nanos) {
+        self.sessions[session].doing = Doing::Queued;
+        self.runnable.push_back((session, answer, at));
+    }
+
+    /// A reply that came without waiting.
+    fn queue_reply(&mut self, session: usize, reply: Reply) {
+        let at = self.io.now();
+        let answer = self.judge(session, reply);
+        self.queue(session, answer, at);
+    }
+
+    /// Takes note of a reply and decides how the script learns of it.
+    pub(super) fn judge(&mut self, session: usize, reply: Reply) -> Answer {
+        let this = &mut self.sessions[session];
+        let Some(error) = &reply.error else {
+            this.last_error = None;
+            return Answer::Reply(reply, Verdict::Fatal);
+        };
+        let verdict = if this.in_transaction { retry::verdict(&self.plan.policy, error) } else { Verdict::Fatal };
+        this.last_error = Some(error.clone());
+        let (target, in_transaction) = (this.target, this.in_transaction);
+        if !in_transaction || self.counts(session, self.io.now()) {
+            self.tallies[target].error(error);
+        }
+        Answer::Reply(reply, verdict)
+    }
+
+    /// An operation of the script is answered. `at`: when the answer arrived.
+    pub(super) fn on_reply(&mut self, link: usize, reply: Reply, at: Nanos, inline: bool) {
+        let (session, sent, load) = (self.links[link].session, self.links[link].sent, self.links[link].is_loading());
+        self.links[link].doing = LinkDoing::Idle;
+        if reply.error.is_none() {
+            if load {
+                self.shared.loaded.fetch_add(reply.affected, std::sync::atomic::Ordering::Relaxed);
+            }
+            if self.sessions[session].in_transaction && self.counts(session, at) {
+                let class = match (&reply.rows, reply.affected) {
+                    (Some(_), _) => 0,
+                    (None, 1..) => 1,
+                    (None, 0) => 2,
+                };
+                let tally = &mut self.tallies[self.sessions[session].target].statements[class];
+                tally.count += 1;
+                tally.service.record(at - sent);
+            }
+        }
+        let answer = self.judge(session, reply);
+        if inline { self.queue(session, answer, at) } else { self.advance(session, answer, at) }
+    }
+
+    /// Whether the session's present transaction is measured, for something that happens at `at`: in an open loop when
+    /// it was due in the measured part, in a closed loop when this happens in it.
+    fn counts(&self, session: usize, at: Nanos) -> bool {
+        let this = &self.sessions[session];
+        let instant = match (self.plan.load, self.plan.limit.transactions) {
+            (Load::Open { .. }, _) => this.due,
+            (Load::Closed, Some(_)) => this.sent,
+            (Load::Closed, None) => at,
+        };
+        this.stage == self.stage.index && self.is_measuring(instant)
+    }
+
+    /// Decides about a session that asks for a transaction: `None` when it has to wait.
+    pub(super) fn grant(&mut self, session: usize, at: Nanos) -> Option<Answer> {
+        self.sessions[session].doing = Doing::Parked;
+        self.sessions[session].free = at;
+        if matches!(self.phase, Phase::Finishing(_)) {
+            return Some(Answer::Proceed(false));
+        }
+        if self.phase != Phase::Running
+            || !self.stage.released
+            || self.stage.ended.is_some()
+            || !self.is_active(session)
+        {
+            return None;
+        }
+        if self.plan.load == Load::Closed {
+            if self.io.now() >= self.stage.end {
+                self.end_stage(self.stage.end);
+                return None;
+            }
+            return self.begin_transaction(session, at);
+        }
+        self.arrive(at);
+        match self.stage.backlog.pop_front() {
+            Some(due) => self.begin_transaction(session, due),
+            None => {
+                self.stage.idle.push_back(session);
+                None
+            }
+        }
+    }
+
+    /// Begins a transaction that was due at `due`; `None` when the transaction limit is reached.
+    pub(super) fn begin_transaction(&mut self, session: usize, due: Nanos) -> Option<Answer> {
+        let now = self.io.now();
+        if now >= self.stage.measured_from && !self.shared.begin(self.plan.limit.transactions) {
+            self.end_stage(now);
+            return None;
+        }
+        let this = &mut self.sessions[session];
+        (this.due, this.sent) = (due, now);
+        (this.kind, this.retries, this.in_transaction) = (0, 0, true);
+        if this.stage != self.stage.index {
+            this.completed = 0;
+        }
+        this.stage = self.stage.index;
+        self.stage.in_flight += 1;
+        Some(Answer::Proceed(true))
+    }
+
+    /// The session's transaction is done, well.
+    fn complete(&mut self, session: usize, at: Nanos) {
+        if self.counts(session, at) {
+            let this = &mut self.sessions[session];
+            this.completed += 1;
+            let tally = &mut self.tallies[this.target];
+            let transaction = tally.transaction(this.kind);
+            transaction.count += 1;
+            transaction.response.record(at - this.due);
+            transaction.service.record(at - this.sent);
+            // Waiting for a session that was still busy is the server's doing, not our lateness.
+            tally.lag.record(this.sent - this.due.max(this.free));
+            self.stage.last_done = self.stage.last_done.max(at);
+        }
+        self.leave_transaction(session);
+    }
+
+    fn leave_transaction(&mut self, session: usize) {
+        let this = &mut self.sessions[session];
+        if std::mem::take(&mut this.in_transaction) && this.stage == self.stage.index {
+            self.stage.in_flight = self.stage.in_flight.saturating_sub(1);
+        }
+    }
+
+    /// The grace period is over: those still in flight will not be waited for.
+    pub(super) fn give_up_unfinished(&mut self) {
+        let now = self.io.now();
+        for session in 0..self.sessions.len() {
+            if self.sessions[session].in_transaction && self.sessions[session].stage == self.stage.index {
+                if self.counts(session, now) {
+                    let target = self.sessions[session].target;
+                    self.tallies[target].unfinished += 1;
+                }
+                // Its late end belongs to no stage.
+                self.sessions[session].stage = usize::MAX;
+            }
+        }
+        self.stage.in_flight = 0;
+    }
+
+    fn type_index(&mut self, state: usize, index: usize) -> usize {
+        let entry = &mut self.states[state];
+        if index >= entry.types.len() {
+            let names = entry.state.transaction_types();
+            let known = entry.types.len();
+            entry.types.extend(names[known..].iter().map(|name| self.shared.type_index(name)));
+        }
+        entry.types.get(index).copied().unwrap_or(0)
+    }
+
+    /// The transaction failed: decide, and bring the connections in order before saying so.
+    fn on_failed(&mut self, session: usize, failure: Failure, at: Nanos) {
+        let this = &mut self.sessions[session];
+        let error = if failure.statement { this.last_error.take() } else { None };
+        if error.is_none() && !failure.restart {
+            let kind = this.kind;
+            let target = this.target;
+            if self.counts(session, at) {
+                self.tallies[target].transaction(kind).failed += 1;
+            }
+            self.fail(RunError::Script(ScriptError::from(&failure)));
+            return self.drop_session(session);
+        }
+        let remedy = retry::remedy(&self.plan.policy, error.as_deref(), this.retries, &mut this.random);
+        let (kind, target) = (this.kind, this.target);
+        let counted = self.counts(session, at);
+        let tally = self.tallies[target].transaction(kind);
+        let (decision, pause) = match remedy {
+            Remedy::Again(pause) => {
+                tally.retries += u64::from(counted);
+                self.sessions[session].retries += 1;
+                (Decision::Retry, pause)
+            }
+            Remedy::GiveUp => {
+                tally.failed += u64::from(counted);
+                if counted {
+                    self.stage.last_done = self.stage.last_done.max(at);
+                }
+                self.leave_transaction(session);
+                (Decision::Skip, Nanos::ZERO)
+            }
+            Remedy::EndRun => {
+                tally.failed += u64::from(counted);
+                let retries = self.sessions[session].retries;
+                let error = match error {
+                    Some(error) => RunError::Statement {
+                        target,
+                        transaction: self.shared.types()[kind].clone(),
+                        retries,
+                        error,
+                        failure,
+                    },
+                    None => RunError::Script(ScriptError::from(&failure)),
+                };
+                self.fail(error);
+                return self.drop_session(session);
+            }
+        };
+        for link in self.sessions[session].links.iter().flatten() {
+            self.links[*link].rolled_back = false;
+        }
+        self.sessions[session].recovery = Some(Recovery {
+            answer: RecoveryAnswer::Decide(decision),
+            pause,
+            paused: false,
+            started: at,
+            attempts: 0,
+        });
+        self.recover(session, at);
+    }
+
+    /// The script asked for a new connection by itself.
+    fn reconnect(&mut self, session: usize, connection: ConnectionNumber, at: Nanos) {
+        match self.sessions[session].links.get(connection.0 as usize).copied().flatten() {
+            Some(link) => self.break_link(link, StatementError::network("closed by the script to connect anew")),
+            None => {
+                let at = self.io.now();
+                return self.queue(session, Answer::Done, at);
+            }
+        }
+        self.sessions[session].recovery = Some(Recovery {
+            answer: RecoveryAnswer::Done,
+            pause: Nanos::ZERO,
+            paused: false,
+            started: at,
+            attempts: 0,
+        });
+        self.recover(session, at);
+    }
+
+    /// Takes the next step of a recovery: roll back what is open, reconnect what is broken, pause, go on.
+    pub(super) fn recover(&mut self, session: usize, at: Nanos) {
+        self.sessions[session].doing = Doing::Recovering;
+        for number in 0..self.sessions[session].links.len() {
+            let Some(link) = self.sessions[session].links[number] else { continue };
+            if self.links[link].is_open() && self.links[link].machine.in_transaction() && self.rolls_back(session) {
+                if self.links[link].rolled_back {
+                    self.break_link(link, StatementError::network("still in a transaction after ROLLBACK"));
+                } else {
+                    return self.roll_back(link);
+                }
+            }
+            if self.links[link].is_broken() {
+                return self.connect_again(link);
+            }
+            if !self.links[link].is_open() {
+                return;
+            }
+        }
+        let this = &mut self.sessions[session];
+        let Some(recovery) = &mut this.recovery else { return };
+        if recovery.pause > Nanos::ZERO && !recovery.paused {
+            recovery.paused = true;
+            let wake = self.io.now() + recovery.pause;
+            return self.set_timer(wake, Alarm::Session(session));
+        }
+        let answer = match recovery.answer {
+            RecoveryAnswer::Decide(decision) => Answer::Decision(decision),
+            RecoveryAnswer::Done => Answer::Done,
+        };
+        this.recovery = None;
+        self.queue(session, answer, at);
+    }
+
+    fn rolls_back(&self, session: usize) -> bool {
+        let recovery = self.sessions[session].recovery.as_ref();
+        self.plan.policy.rollback
+            && recovery.is_some_and(|recovery| matches!(recovery.answer, RecoveryAnswer::Decide(_)))
+    }
+
+    fn roll_back(&mut self, link: usize) {
+        let now = self.io.now();
+        let this = &mut self.links[link];
+        this.rolled_back = true;
+        this.doing = LinkDoing::Rollback;
+        let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
+        let progress = this.machine.execute(&Operation::Query { sql: b"ROLLBACK" }, &mut exchange);
+        self.follow_inline(link, progress);
+    }
+
+    /// Acts on what a machine said to an operation just given to it: replies go through the queue, since the
+    /// session that asked is not to be resumed within its own request.
+    fn follow_inline(&mut self, link: usize, progress: Progress) {
+        let at = self.io.now();
+        self.follow(link, progress, at, true);
+    }
+
+    /// An error that nothing in the script caught, outside a transaction.
+    fn on_died(&mut self, session: usize, failure: &Failure) {
+        let this = &mut self.sessions[session];
+        this.success = false;
+        let target = this.target;
+        let error = if let Some(error) = this.connect_error.take() {
+            RunError::Connect {
+                target,
+                connected: self.sessions.iter().filter(|session| session.is_served(&self.links)).count() as u32,
+                wanted: self.plan.setup.sessions,
+                error,
+            }
+        } else if let Some(error) = this.last_error.take().filter(|_| failure.statement) {
+            RunError::Statement {
+                target,
+                transaction: self.plan.setup.command.clone(),
+                retries: 0,
+                error,
+                failure: failure.clone(),
+            }
+        } else {
+            RunError::Script(ScriptError::from(failure))
+        };
+        self.fail(error);
+        self.drop_session(session);
+    }
+
+    /// A connection asked for by the script could not be made.
+    pub(super) fn refuse_connect(&mut self, session: usize, error: Box<StatementError>) {
+        self.sessions[session].connect_error = Some(error.clone());
+        let at = self.io.now();
+        self.queue(session, Answer::Error(error), at);
+    }
+
+    /// A connection asked for by the script is there.
+    pub(super) fn accept_connect(&mut self, session: usize, at: Nanos) {
+        self.sessions[session].connect_error = None;
+        self.queue(session, Answer::Done, at);
+    }
+
+    /// The session's pause is over.
+    pub(super) fn wake_session(&mut self, session: usize, now: Nanos) {
+        match self.sessions[session].doing {
+            Doing::Recovering => self.recover(session, now),
+            Doing::Waiting => self.advance(session, Answer::Done, now),
+            _ => {}
+        }
+    }
+
+    /// Lets sessions go on whose barrier has opened.
+    pub(super) fn pass_barriers(&mut self) {
+        for session in 0..self.sessions.len() {
+            if self.sessions[session].doing == Doing::AtBarrier && self.shared.passed(self.sessions[session].barrier) {
+                let at = self.io.now();
+                self.queue(session, Answer::Done, at);
+            }
+        }
+    }
+
+    /// Ends a session: closes its connections, forgets its coroutine.
+    pub(super) fn drop_session(&mut self, session: usize) {
+        if self.sessions[session].doing == Doing::Gone {
+            return;
+        }
+        self.leave_transaction(session);
+        for number in 0..self.sessions[session].links.len() {
+            self.disconnect(session, ConnectionNumber(number as u32));
+        }
+        let this = &mut self.sessions[session];
+        this.doing = Doing::Gone;
+        this.recovery = None;
+        let (state, slot) = (this.state, this.slot);
+        self.states[state].state.remove(slot, &mut self.pool);
+        self.shared.leave();
+    }
+}
