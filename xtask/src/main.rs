@@ -1,2 +1,47 @@
-//! Placeholder.
-fn main() {}
+//! The project's automation: `cargo xtask test` is all a fresh machine needs to know.
+//!
+//! Everything that is more than one cargo command lives here, in Rust, so that it runs the same at home and in CI.
+//! Nothing here is part of the tool.
+
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod install;
+mod steps;
+mod test;
+mod tidy;
+
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask", about = "Automation of this project")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install what is missing, then check formatting, lints, tidiness and run every test
+    Test,
+    /// Install what the tests and benchmarks need: by apt, from the Maven repository
+    Install,
+    /// Check what the compiler does not: module heads, crate dependencies, licences, tests that prove nothing
+    Tidy,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().task {
+        Task::Test => test::run_all(),
+        Task::Install => install::run_all(),
+        Task::Tidy => tidy::run(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

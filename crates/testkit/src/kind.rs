@@ -116,7 +116,7 @@ impl Kind {
     }
 
     /// The server's own version number, such as `15.14`, `10.11.14` or `8.0.31`.
-    pub(crate) fn version(self) -> Result<String> {
+    pub fn version(self) -> Result<String> {
         let program = self.program(match self {
             Kind::Postgres | Kind::Postgres18 => "postgres",
             Kind::MariaDb => "mariadbd",

@@ -1,0 +1,146 @@
+//! Which crate may depend on which, and what no crate may depend on.
+//!
+//! A crate exists to forbid a dependency, so the table below is the architecture: how to say it (wire), what to do
+//! (script) and when to do it (engine) do not know each other's insides, only assay-io meets the kernel, results
+//! (record, stats, report) know nothing of how they were measured, and only the binary knows everything.
+//! A new arrow is an event: it comes with a paragraph in its commit.
+
+use serde_json::Value;
+
+use super::{File, list, text};
+use crate::steps::root;
+
+/// A crate, what it may depend on, and what else its tests may.
+const ARROWS: [(&str, &[&str], &[&str]); 12] = [
+    ("assay-wire", &[], &["testkit"]),
+    ("assay-sqlite", &["assay-wire"], &[]),
+    ("assay-script", &["assay-wire"], &["assay-workloads"]),
+    ("assay-io", &["assay-wire"], &["testkit"]),
+    ("assay-engine", &["assay-io", "assay-script", "assay-wire"], &["assay-sqlite", "testkit"]),
+    ("assay-record", &[], &[]),
+    ("assay-stats", &[], &[]),
+    ("assay-report", &["assay-record", "assay-stats"], &["testkit"]),
+    ("assay-workloads", &[], &[]),
+    (
+        "assay",
+        &[
+            "assay-engine",
+            "assay-io",
+            "assay-record",
+            "assay-report",
+            "assay-script",
+            "assay-sqlite",
+            "assay-stats",
+            "assay-wire",
+            "assay-workloads",
+        ],
+        &["testkit"],
+    ),
+    ("testkit", &[], &[]),
+    ("xtask", &["testkit"], &["assay-wire"]),
+];
+
+/// Crates from outside with few friends: who may use them.
+const OUTSIDERS: [(&str, &[&str]); 4] = [
+    // Only assay-io touches sockets.
+    ("mio", &["assay-io"]),
+    ("io-uring", &["assay-io"]),
+    // There is no async runtime on the measured path; nothing else needs one yet.
+    ("tokio", &[]),
+    ("async-std", &[]),
+];
+
+/// Crates that cannot do without unsafe code: the kernel's boundary and Lua's.
+const UNSAFE: [&str; 2] = ["assay-io", "assay-script"];
+
+/// Dependencies that the tables do not allow, and crates that they do not know.
+pub(super) fn complaints(metadata: &Value) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for package in members(metadata) {
+        let name = text(package, "name");
+        let Some((_, allowed, in_tests)) = ARROWS.iter().find(|(one, _, _)| *one == name) else {
+            complaints.push(format!("{name}: not in the table of crate dependencies, xtask/src/tidy/arrows.rs"));
+            continue;
+        };
+        for dependency in list(package, "dependencies") {
+            let on = text(dependency, "name");
+            let for_tests = text(dependency, "kind") == "dev";
+            let ours = ARROWS.iter().any(|(one, _, _)| *one == on);
+            if ours && !allowed.contains(&on) && !(for_tests && in_tests.contains(&on)) {
+                let what = if for_tests { "may not depend on, even for tests," } else { "may not depend on" };
+                complaints.push(format!("{name}: {what} {on}"));
+            }
+            if OUTSIDERS.iter().any(|(one, friends)| *one == on && !friends.contains(&name)) {
+                complaints.push(format!("{name}: may not depend on {on}"));
+            }
+        }
+    }
+    complaints
+}
+
+/// Crate roots (libraries and programs) that do not forbid unsafe code.
+pub(super) fn unsafe_roots(metadata: &Value, files: &[File]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for package in members(metadata).filter(|package| !UNSAFE.contains(&text(package, "name"))) {
+        for target in list(package, "targets") {
+            let kinds = list(target, "kind");
+            if !kinds.iter().any(|kind| kind == "lib" || kind == "bin") {
+                continue;
+            }
+            let path = text(target, "src_path");
+            let inside = path.strip_prefix(&format!("{}/", root().display())).unwrap_or(path);
+            let forbids = |file: &&File| file.path == inside && file.text.contains("#![forbid(unsafe_code)]");
+            if !files.iter().any(|file| forbids(&file)) {
+                complaints.push(format!("{inside}: lacks #![forbid(unsafe_code)]"));
+            }
+        }
+    }
+    complaints
+}
+
+fn members(metadata: &Value) -> impl Iterator<Item = &Value> {
+    let members = list(metadata, "workspace_members");
+    list(metadata, "packages").iter().filter(|package| members.contains(&package["id"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn workspace(name: &str, dependency: &str, kind: Option<&str>) -> Value {
+        json!({
+            "workspace_members": ["one"],
+            "packages": [{
+                "id": "one",
+                "name": name,
+                "dependencies": [{ "name": dependency, "kind": kind }],
+                "targets": [{ "kind": ["lib"], "src_path": format!("{}/crates/one/src/lib.rs", root().display()) }],
+            }],
+        })
+    }
+
+    #[test]
+    fn an_arrow_that_is_not_in_the_table_is_found() {
+        let check = |name, dependency, kind| complaints(&workspace(name, dependency, kind));
+        assert_eq!(check("assay-engine", "assay-wire", None), [""; 0]);
+        assert_eq!(check("assay-wire", "assay-io", None), ["assay-wire: may not depend on assay-io"]);
+        assert_eq!(check("assay", "testkit", Some("dev")), [""; 0]);
+        assert_eq!(check("assay", "testkit", None), ["assay: may not depend on testkit"]);
+        assert_eq!(check("assay-wire", "mio", None), ["assay-wire: may not depend on mio"]);
+        assert_eq!(check("assay-io", "tokio", None), ["assay-io: may not depend on tokio"]);
+        assert!(check("assay-new", "serde", None)[0].contains("not in the table"));
+    }
+
+    #[test]
+    fn a_crate_that_does_not_forbid_unsafe_code_is_found() {
+        let check = |name, text: &str| {
+            let file = File { path: "crates/one/src/lib.rs".to_owned(), text: text.to_owned() };
+            unsafe_roots(&workspace(name, "serde", None), &[file])
+        };
+        assert_eq!(check("assay-wire", "#![forbid(unsafe_code)]\n"), [""; 0]);
+        assert_eq!(check("assay-wire", "fn f() {}\n"), ["crates/one/src/lib.rs: lacks #![forbid(unsafe_code)]"]);
+        assert_eq!(check("assay-io", "fn f() {}\n"), [""; 0]);
+    }
+}
