@@ -6,9 +6,17 @@
 #![forbid(unsafe_code)]
 
 pub mod control;
+mod messages;
 pub mod observer;
 pub mod outcome;
+mod phases;
 pub mod plan;
+mod random;
+mod retry;
+pub mod run;
+pub mod schedule;
+mod shared;
+mod worker;
 
 pub use control::Control;
 pub use observer::{Notice, Observer, Warning};
@@ -17,3 +25,4 @@ pub use outcome::{
     TransactionTally,
 };
 pub use plan::{Arrival, Connects, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target};
+pub use run::{run, run_inline};

@@ -181,6 +181,11 @@ impl<'a> Coordinator<'a> {
         !matches!(self.course, Course::Over)
     }
 
+    /// Whether a worker whose thread has ended has not said that it finished.
+    pub(crate) fn misses_any_of(&self, ended: &[bool]) -> bool {
+        self.workers.iter().zip(ended).any(|(worker, ended)| *ended && !worker.finished)
+    }
+
     fn order(&self, command: impl Fn() -> Command) {
         for worker in &self.workers {
             // A worker that is gone has said so, or has panicked, which ends the run when its thread is joined.

@@ -26,12 +26,7 @@ pub(crate) fn verdict(policy: &Policy, error: &StatementError) -> Verdict {
 
 /// What to do about a transaction whose last statement error was `error` (`None`: the script asked for a restart by
 /// itself), after `retries` runs of it were started over already.
-pub(crate) fn remedy(
-    policy: &Policy,
-    error: Option<&StatementError>,
-    retries: u32,
-    random: &mut Random,
-) -> Remedy {
+pub(crate) fn remedy(policy: &Policy, error: Option<&StatementError>, retries: u32, random: &mut Random) -> Remedy {
     let ignored = error.is_some_and(|error| policy.ignore.covers(error));
     if ignored && policy.restart_ignored {
         return Remedy::Again(Nanos::ZERO);
@@ -73,14 +68,7 @@ mod tests {
     use assay_wire::Code;
 
     fn policy(ignore: Ignore, on_error: OnError) -> Policy {
-        Policy {
-            ignore,
-            retries: 2,
-            restart_ignored: false,
-            on_error,
-            rollback: true,
-            reconnect: Nanos::from_secs(1),
-        }
+        Policy { ignore, retries: 2, restart_ignored: false, on_error, rollback: true, reconnect: Nanos::from_secs(1) }
     }
 
     fn error(number: u32, state: &str, retry: Retry) -> StatementError {

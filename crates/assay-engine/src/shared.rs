@@ -9,7 +9,7 @@ use assay_io::Waker;
 use assay_script::Guard;
 
 /// Shared by the workers of one run.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Shared {
     /// Measured transactions begun in the present stage.
     pub(crate) begun: AtomicU64,

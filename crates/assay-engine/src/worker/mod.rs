@@ -426,9 +426,8 @@ impl<I: Io> Worker<I> {
         match self.phase {
             Phase::Preparing => {
                 let active = 0..self.stage.share.own_sessions() as usize;
-                let settled = |session: &Session| {
-                    matches!(session.doing, Doing::Initialised | Doing::Parked | Doing::Gone)
-                };
+                let settled =
+                    |session: &Session| matches!(session.doing, Doing::Initialised | Doing::Parked | Doing::Gone);
                 let ready = self.sessions[active].iter().filter(|session| settled(session)).count() as u32;
                 if ready != self.ready_told {
                     self.ready_told = ready;
@@ -530,7 +529,7 @@ impl<I: Io> Worker<I> {
                 Doing::Initialised => self.runnable.push_back((session, Answer::Done, at)),
                 Doing::Parked => self.runnable.push_back((session, Answer::Proceed(false), at)),
                 Doing::Queued => {}
-                Doing::Fresh | Doing::Waiting | Doing::Recovering | Doing::AtBarrier => self.drop_session(session),
+                Doing::Waiting | Doing::Recovering | Doing::AtBarrier => self.drop_session(session),
                 Doing::Gone => {}
             }
         }

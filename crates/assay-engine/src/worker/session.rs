@@ -49,8 +49,6 @@ pub(super) struct Session {
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doing {
-    /// Not resumed yet.
-    Fresh,
     /// For a reply, a connection or a pause.
     Waiting,
     /// Through `thread_init`; the run has not begun for it.
@@ -438,13 +436,8 @@ impl<I: Io> Worker<I> {
         for link in self.sessions[session].links.iter().flatten() {
             self.links[*link].rolled_back = false;
         }
-        self.sessions[session].recovery = Some(Recovery {
-            answer: RecoveryAnswer::Decide(decision),
-            pause,
-            paused: false,
-            started: at,
-            attempts: 0,
-        });
+        self.sessions[session].recovery =
+            Some(Recovery { answer: RecoveryAnswer::Decide(decision), pause, paused: false, started: at, attempts: 0 });
         self.recover(session, at);
     }
 
