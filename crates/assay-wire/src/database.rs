@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::connection::Connection;
+use crate::time::Nanos;
 
 /// One kind of database: an entry of the registry.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +52,11 @@ pub trait Database: Send + Sync {
 
     /// How its sockets may be encrypted.
     fn tls(&self) -> TlsSettings;
+
+    /// How long a socket may take to connect and log in; `None`: the engine's own limit.
+    fn connect_timeout(&self) -> Option<Nanos> {
+        None
+    }
 
     /// A machine for one new connection, not yet connected.
     fn connection(&self) -> Box<dyn Connection>;
