@@ -11,6 +11,7 @@ pub mod database;
 pub mod error;
 pub mod operation;
 pub mod placeholders;
+pub mod postgres;
 pub mod rows;
 pub mod time;
 pub mod url;

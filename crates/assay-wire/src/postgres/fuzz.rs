@@ -1,0 +1,104 @@
+//! Arbitrary bytes against the machine, in every state it can be in.
+
+use crate::connection::{Connection, Exchange, Progress};
+use crate::database::{ConnectOptions, Surroundings, TlsFacts};
+use crate::operation::{Operation, StatementId, Value};
+use crate::postgres::frontend::Frontend;
+use crate::postgres::target;
+use crate::rows::{Rows, RowsPool};
+use crate::time::Nanos;
+
+/// A server's greeting up to ReadyForQuery.
+const GREETING: &[u8] = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\x01\0\0\0\x02Z\0\0\0\x05I";
+/// The answer to a Prepare: one parameter, one column.
+const PREPARED: &[u8] =
+    b"3\0\0\0\x041\0\0\0\x04t\0\0\0\x0a\0\x01\0\0\0\x17T\0\0\0\x1a\0\x01a\0\0\0\0\0\0\0\0\0\0\x17\0\x04\0\0\0\0\0\0Z\0\0\0\x05I";
+
+struct Nowhere;
+
+impl Surroundings for Nowhere {
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn read(&self, _: &std::path::Path) -> Option<Vec<u8>> {
+        None
+    }
+    fn mode(&self, _: &std::path::Path) -> Option<u32> {
+        None
+    }
+    fn home(&self) -> Option<std::path::PathBuf> {
+        None
+    }
+    fn user(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Feeds `data` to a connection in every state: while it logs in (with and without TLS, with and without a
+/// server's own proof), when it is idle, and during each kind of operation. Panics on a bug of ours.
+///
+/// The first byte of `data` chooses the size of the pieces the rest arrives in.
+pub fn fuzz_postgres(data: &[u8]) {
+    let Some((&size, data)) = data.split_first() else { return };
+    let size = usize::from(size) + 1;
+    let mut load = Rows::default();
+    load.begin_set(2);
+    load.push_null();
+    load.push_text(b"a\tb").expect("three bytes fit");
+    let (id, unknown) = (StatementId(7), StatementId(8));
+    let operations = [
+        Operation::Query { sql: b"SELECT 1" },
+        Operation::Execute { statement: id, parameters: &[Value::Int(1)] },
+        Operation::Prepare { statement: id, sql: b"SELECT ?" },
+        Operation::Load { table: b"t", columns: b"a,b", rows: &load },
+        Operation::Close { statement: id },
+        Operation::Execute { statement: unknown, parameters: &[] },
+    ];
+    for mode in ["disable", "prefer", "allow", "require"] {
+        // Login, then whatever the bytes lead to.
+        run(mode, size, &[data], &operations);
+        run(mode, size, &[b"S", data], &operations);
+        run(mode, size, &[b"N", data], &operations);
+    }
+    run("disable", size, &[GREETING, data], &[]);
+    for skipped in 0..operations.len() {
+        run("disable", size, &[GREETING, data], &operations[skipped..]);
+        let after_prepare: Vec<_> = [operations[2]].into_iter().chain(operations[skipped..].iter().copied()).collect();
+        run("disable", size, &[GREETING, PREPARED, data], &after_prepare);
+    }
+}
+
+fn run(mode: &str, size: usize, parts: &[&[u8]], operations: &[Operation<'_>]) {
+    let url = format!("postgres://user:secret@localhost/db?sslmode={mode}");
+    let options = ConnectOptions { session_sql: Vec::new(), prepared: true };
+    let target = target::read(&url, &options, &Nowhere).expect("the URL is right");
+    let mut frontend = Frontend::new(target.into());
+    let mut operations = operations.iter();
+    let (mut out, mut pool) = (Vec::new(), RowsPool::default());
+    let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
+    let tls = TlsFacts { server_end_point: Some(vec![1; 32]), cipher: "TLSv1.3".into() };
+    frontend.on_connected(&mut exchange);
+    for part in parts {
+        for bytes in part.chunks(size) {
+            let mut progress = frontend.on_bytes(bytes, &mut exchange);
+            loop {
+                progress = match progress {
+                    Progress::Pending | Progress::Wait(_) => break,
+                    Progress::StartTls => frontend.on_secured(&tls, &mut exchange),
+                    Progress::Ready | Progress::Reply(_) => match operations.next() {
+                        Some(operation) => frontend.execute(operation, &mut exchange),
+                        None => break,
+                    },
+                    Progress::Reconnect | Progress::Failed(_) => {
+                        frontend.on_closed();
+                        frontend.on_connected(&mut exchange)
+                    }
+                };
+            }
+            let received: usize = parts.iter().map(|part| part.len()).sum();
+            assert!(frontend.tail_capacity() <= 2 * received + 64, "more was kept than arrived");
+            exchange.out.clear();
+        }
+    }
+    frontend.close(&mut exchange);
+}

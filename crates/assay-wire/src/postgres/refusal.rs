@@ -1,0 +1,171 @@
+//! The server's errors: reading ErrorResponse, and what its SQLSTATE means for us.
+//!
+//! Class and retry are decided by the five characters alone; the words stay the server's. Where a limit or a
+//! setting is behind the refusal, the hint names it.
+//! Source: PostgreSQL manual, appendix A (codes), 55.8 (fields).
+
+use crate::error::{Class, Code, Origin, Retry, StatementError};
+use crate::postgres::message::{Body, Broken};
+
+/// An ErrorResponse.
+pub(super) struct Refusal {
+    /// The server closes the connection after it.
+    pub(super) fatal: bool,
+    /// The server's function that raised it: unlike the message never translated.
+    pub(super) routine: Vec<u8>,
+    pub(super) error: StatementError,
+}
+
+impl Refusal {
+    pub(super) fn read(body: &[u8]) -> Result<Refusal, Broken> {
+        let mut body = Body(body);
+        let (mut severity, mut state, mut message, mut advice, mut routine) = Default::default();
+        loop {
+            let field = match body.byte()? {
+                0 => break,
+                // `V` is `S` in English, from 9.6 on, and comes after it.
+                b'S' | b'V' => &mut severity,
+                b'C' => &mut state,
+                b'M' => &mut message,
+                b'H' => &mut advice,
+                b'R' => &mut routine,
+                _ => {
+                    body.text()?;
+                    continue;
+                }
+            };
+            *field = body.text()?;
+        }
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let state = text(state);
+        let message = text(message);
+        let (class, retry) = classify(&state, &message);
+        let ours = hint(&state, &message, routine).map(str::to_owned);
+        let hint = ours.or_else(|| Some(text(advice)).filter(|advice| !advice.is_empty()));
+        Ok(Refusal {
+            fatal: matches!(severity, b"FATAL" | b"PANIC"),
+            routine: routine.to_vec(),
+            error: StatementError {
+                origin: Origin::Server,
+                class,
+                code: Code { number: 0, state },
+                retry,
+                message,
+                hint,
+            },
+        })
+    }
+}
+
+/// What an SQLSTATE means. Codes that are not named fall to their class, the first two characters.
+fn classify(state: &str, message: &str) -> (Class, Retry) {
+    use Class::*;
+    use Retry::*;
+    match state {
+        "40P01" => (Deadlock, AfterBackoff),
+        "40002" => (Constraint, Never),
+        "55P03" => (Timeout, AfterBackoff),
+        "57014" => (Timeout, Never),
+        // Idle in transaction, transaction and session timeouts: the server hangs up.
+        "25P03" | "25P04" | "57P05" => (Timeout, Reconnect),
+        "57P01" => (Cancelled, Reconnect),
+        "57P02" | "57P03" => (Connection, Reconnect),
+        "57P04" => (Missing, Never),
+        // PgBouncer before 1.21 has no better code for its own limit.
+        "08P01" if message.contains("max_client_conn") => (Limit, Reconnect),
+        "08P01" => (Protocol, Never),
+        "53300" => (Limit, Reconnect),
+        "42501" => (Permission, Never),
+        // Names a prepared statement that is gone (DEALLOCATE): it is prepared again the next time.
+        "26000" => (Missing, Now),
+        "3D000" | "3F000" | "42P01" | "42703" | "42704" | "42883" | "42P02" | "34000" => (Missing, Never),
+        "42P03" | "42P04" | "42P05" | "42P06" | "42P07" | "42701" | "42710" | "42712" | "42723" => (Exists, Never),
+        _ => match state.get(..2) {
+            Some("08") => (Connection, Reconnect),
+            Some("23" | "44") => (Constraint, Never),
+            Some("28") => (Authentication, Never),
+            Some("40") => (Serialization, AfterBackoff),
+            Some("42") => (Syntax, Never),
+            Some("53" | "54") => (Limit, Never),
+            _ => (Other, Never),
+        },
+    }
+}
+
+/// Advice, where we know better than the server's own.
+fn hint(state: &str, message: &str, routine: &[u8]) -> Option<&'static str> {
+    Some(match (state, routine) {
+        ("53300", b"InitializeSessionUserId") => {
+            "the role has a limit of its own: ALTER ROLE … CONNECTION LIMIT n, or use fewer sessions"
+        }
+        ("53300", b"CheckMyDatabase") => {
+            "the database has a limit of its own: ALTER DATABASE … CONNECTION LIMIT n, or use fewer sessions"
+        }
+        ("53300", _) => {
+            "the server takes max_connections clients, of which superuser_reserved_connections are kept back: use \
+             fewer sessions, or raise it (ALTER SYSTEM SET max_connections = n, then restart the server)"
+        }
+        ("08P01", _) if message.contains("max_client_conn") => {
+            "use fewer sessions, or raise PgBouncer's max_client_conn"
+        }
+        ("28P01", _) => "check user and password: the URL, PGUSER and PGPASSWORD, ~/.pgpass",
+        ("28000", _) => "the server's pg_hba.conf says who may log in, from where and how",
+        ("3D000", _) => "create the database first (createdb NAME), or name another one in the URL",
+        ("26000" | "42P05", _) => {
+            "a connection pooler does not keep prepared statements apart: switch them off (--prepared off)"
+        }
+        ("57P03", _) => "the server is starting up, shutting down or recovering",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(fields: &[&str], fatal: bool, class: Class, retry: Retry, hint: &str) {
+        let mut body: Vec<u8> = fields.iter().flat_map(|field| [field.as_bytes(), b"\0"].concat()).collect();
+        body.push(0);
+        let refusal = Refusal::read(&body).unwrap();
+        assert_eq!((refusal.fatal, refusal.error.class, refusal.error.retry), (fatal, class, retry), "{fields:?}");
+        let found = refusal.error.hint.unwrap_or_default();
+        assert!(found.contains(hint) && found.is_empty() == hint.is_empty(), "{fields:?}: {found}");
+    }
+
+    #[test]
+    fn states_tell_class_retry_and_advice() {
+        let plain = |state: &str, class, retry| {
+            check(&["SERROR", "VERROR", &format!("C{state}"), "Mwords"], false, class, retry, "");
+        };
+        plain("40P01", Class::Deadlock, Retry::AfterBackoff);
+        plain("40001", Class::Serialization, Retry::AfterBackoff);
+        plain("55P03", Class::Timeout, Retry::AfterBackoff);
+        plain("57014", Class::Timeout, Retry::Never);
+        plain("23505", Class::Constraint, Retry::Never);
+        plain("42601", Class::Syntax, Retry::Never);
+        plain("42P01", Class::Missing, Retry::Never);
+        plain("42P07", Class::Exists, Retry::Never);
+        plain("42501", Class::Permission, Retry::Never);
+        plain("53100", Class::Limit, Retry::Never);
+        plain("08006", Class::Connection, Retry::Reconnect);
+        plain("XX000", Class::Other, Retry::Never);
+        plain("", Class::Other, Retry::Never);
+        check(&["SFATAL", "C57P01"], true, Class::Cancelled, Retry::Reconnect, "");
+        check(&["SFATAL", "C53300"], true, Class::Limit, Retry::Reconnect, "superuser_reserved_connections");
+        check(&["SFATAL", "C53300", "RCheckMyDatabase"], true, Class::Limit, Retry::Reconnect, "ALTER DATABASE");
+        check(&["SFATAL", "C08P01", "Mno more (max_client_conn)"], true, Class::Limit, Retry::Reconnect, "PgBouncer");
+        check(&["SFATAL", "C28P01"], true, Class::Authentication, Retry::Never, "PGPASSWORD");
+        check(&["SFATAL", "C3D000"], true, Class::Missing, Retry::Never, "createdb");
+        check(&["SFEHLER", "VERROR", "C22012", "HTry one."], false, Class::Other, Retry::Never, "Try one.");
+        check(&["SSCHWERWIEGEND", "VFATAL", "C57P02"], true, Class::Connection, Retry::Reconnect, "");
+    }
+
+    #[test]
+    fn the_servers_words_are_kept() {
+        let refusal = Refusal::read(b"SERROR\0C22012\0Mdivision by zero\0Rint4div\0\0").unwrap();
+        assert_eq!(refusal.error.to_string(), "server: division by zero (22012)");
+        assert_eq!(refusal.routine, b"int4div");
+        assert!(Refusal::read(b"SERROR\0C22012").is_err());
+        assert!(Refusal::read(b"SERROR\0").is_err());
+    }
+}

@@ -1,0 +1,373 @@
+//! Where to connect and as whom: the URL, completed as libpq does it.
+//!
+//! What the URL leaves open is taken from the `PG*` variables, `~/.pgpass` and `~/.postgresql`, then from libpq's
+//! defaults: without a host the unix socket in /var/run/postgresql (Debian's place; /tmp where a socket is there
+//! and not here), the operating system's user, a database of the user's name. Parameters we do not honour are
+//! refused rather than ignored. Source: PostgreSQL manual, 34.1.1, 34.1.2, 34.15, 34.16, 34.19.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::connection::Connection;
+use crate::database::{ConnectOptions, Database, Endpoint, Surroundings, TargetError, TlsMode, TlsSettings};
+use crate::error::StatementError;
+use crate::postgres::frontend::Frontend;
+use crate::postgres::login::{ChannelBinding, Credentials};
+use crate::postgres::passfile;
+use crate::time::Nanos;
+use crate::url::{Host, Url};
+
+/// One server, as all its connections know it.
+pub(super) struct Target {
+    pub(super) credentials: Credentials,
+    pub(super) database: String,
+    pub(super) application_name: String,
+    /// Command-line options for the server's process (`-c name=value`); empty when there are none.
+    pub(super) options: String,
+    pub(super) tls: TlsSettings,
+    pub(super) connect: ConnectOptions,
+    endpoints: Vec<Endpoint>,
+    connect_timeout: Option<Nanos>,
+    display: String,
+}
+
+struct Postgres(Arc<Target>);
+
+impl Database for Postgres {
+    fn driver(&self) -> &'static str {
+        super::DRIVER.name
+    }
+
+    fn display(&self) -> String {
+        self.0.display.clone()
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        self.0.endpoints.clone()
+    }
+
+    fn tls(&self) -> TlsSettings {
+        self.0.tls.clone()
+    }
+
+    fn connect_timeout(&self) -> Option<Nanos> {
+        self.0.connect_timeout
+    }
+
+    fn connection(&self) -> Box<dyn Connection> {
+        Box::new(Frontend::new(self.0.clone()))
+    }
+
+    fn advice(&self, error: &StatementError, sessions: usize) -> Option<String> {
+        let hint = error.hint.as_deref()?;
+        Some(match error.code.state.as_str() {
+            "53300" => format!("{sessions} sessions were asked for; {hint}"),
+            _ => hint.to_owned(),
+        })
+    }
+}
+
+/// Parameters we read, and the variables that stand in for them.
+const PARAMETERS: &[(&str, &str)] = &[
+    ("host", "PGHOST"),
+    ("port", "PGPORT"),
+    ("user", "PGUSER"),
+    ("password", "PGPASSWORD"),
+    ("dbname", "PGDATABASE"),
+    ("sslmode", "PGSSLMODE"),
+    ("sslrootcert", "PGSSLROOTCERT"),
+    ("sslcert", "PGSSLCERT"),
+    ("sslkey", "PGSSLKEY"),
+    ("application_name", "PGAPPNAME"),
+    ("options", "PGOPTIONS"),
+    ("passfile", "PGPASSFILE"),
+    ("connect_timeout", "PGCONNECT_TIMEOUT"),
+    ("channel_binding", "PGCHANNELBINDING"),
+    ("target_session_attrs", "PGTARGETSESSIONATTRS"),
+];
+
+/// Parameters of libpq of which we know only these values, which are what we do anyway.
+const FIXED: &[(&str, &[&str])] = &[
+    ("target_session_attrs", &["any"]),
+    ("load_balance_hosts", &["disable"]),
+    ("gssencmode", &["disable", "prefer"]),
+    ("sslnegotiation", &["postgres"]),
+    ("sslcompression", &["0"]),
+    ("sslsni", &["1"]),
+    ("client_encoding", &["UTF8", "utf8", "auto"]),
+    ("replication", &["false", "off", "no", "0"]),
+];
+
+const DEFAULT_PORT: u16 = 5432;
+const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+
+struct Settings<'a> {
+    url: Url,
+    surroundings: &'a dyn Surroundings,
+}
+
+impl Settings<'_> {
+    /// The last such option of the URL, else the variable.
+    fn get(&self, name: &str) -> Option<String> {
+        self.option(name).or_else(|| self.variable(name))
+    }
+
+    fn option(&self, name: &str) -> Option<String> {
+        self.url.options.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.clone())
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        let (_, variable) = PARAMETERS.iter().find(|(key, _)| *key == name)?;
+        self.surroundings.variable(variable).filter(|value| !value.is_empty())
+    }
+
+    fn in_home(&self, name: &str) -> Option<PathBuf> {
+        Some(self.surroundings.home()?.join(name))
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        self.surroundings.mode(path).is_some()
+    }
+}
+
+pub(super) fn open(
+    url: &str,
+    options: &ConnectOptions,
+    surroundings: &dyn Surroundings,
+) -> Result<Box<dyn Database>, TargetError> {
+    Ok(Box::new(Postgres(Arc::new(read(url, options, surroundings)?))))
+}
+
+pub(super) fn read(
+    url: &str,
+    options: &ConnectOptions,
+    surroundings: &dyn Surroundings,
+) -> Result<Target, TargetError> {
+    let mut url = Url::parse(url)?;
+    if url.options.iter().any(|(key, value)| key == "ssl" && value == "true") {
+        // As JDBC writes it; libpq knows it too.
+        url.options.retain(|(key, _)| key != "ssl");
+        url.options.push(("sslmode".into(), "require".into()));
+    }
+    let settings = Settings { url, surroundings };
+    check_parameters(&settings)?;
+
+    let user = settings.option("user").or_else(|| settings.url.user.clone());
+    let user = user
+        .or_else(|| settings.variable("user"))
+        .or_else(|| surroundings.user())
+        .ok_or_else(|| wrong("no user name for PostgreSQL", "name one in the URL (postgres://USER@…) or in PGUSER"))?;
+    let path = Some(settings.url.path.clone()).filter(|path| !path.is_empty());
+    let database = settings.option("dbname").or(path).or_else(|| settings.variable("dbname"));
+    let database = database.unwrap_or_else(|| user.clone());
+
+    let hosts = hosts(&settings)?;
+    let tls = tls(&settings, &hosts)?;
+    let (password, password_hint) = password(&settings, &hosts, &user, &database)?;
+    let channel_binding = match settings.get("channel_binding").as_deref() {
+        None | Some("prefer") => ChannelBinding::Prefer,
+        Some("disable") => ChannelBinding::Disable,
+        Some("require") => ChannelBinding::Require,
+        Some(other) => return Err(unknown("channel_binding", other, "disable, prefer or require")),
+    };
+    let connect_timeout = match settings.get("connect_timeout").map(|text| (text.trim().parse::<i64>(), text)) {
+        None => None,
+        Some((Ok(secs), _)) => u64::try_from(secs).ok().filter(|&secs| secs > 0).map(Nanos::from_secs),
+        Some((Err(_), text)) => return Err(unknown("connect_timeout", &text, "a number of seconds")),
+    };
+    Ok(Target {
+        display: display(&settings.url, &user, &database, &hosts, tls.mode),
+        endpoints: hosts.iter().map(endpoint).collect(),
+        application_name: settings.get("application_name").unwrap_or_else(|| "assay".into()),
+        options: settings.get("options").unwrap_or_default(),
+        credentials: Credentials { user, password, password_hint, channel_binding },
+        database,
+        tls,
+        connect: options.clone(),
+        connect_timeout,
+    })
+}
+
+/// Refuses what we do not honour.
+fn check_parameters(settings: &Settings<'_>) -> Result<(), TargetError> {
+    for (key, value) in &settings.url.options {
+        let known = PARAMETERS.iter().any(|(name, _)| name == key) || FIXED.iter().any(|(name, _)| name == key);
+        if !known {
+            return Err(wrong(
+                &format!("the PostgreSQL URL has the parameter {key}, which is not supported"),
+                "server settings go into options: ?options=-c%20NAME%3DVALUE",
+            ));
+        }
+        if value.is_empty() && key != "password" {
+            return Err(wrong(&format!("the parameter {key} in the PostgreSQL URL has no value"), "leave it out"));
+        }
+    }
+    for (name, values) in FIXED {
+        if let Some(value) = settings.get(name).filter(|value| !values.contains(&value.as_str())) {
+            return Err(unknown(name, &value, values[0]));
+        }
+    }
+    Ok(())
+}
+
+/// The hosts with their ports; a name with a leading `/` is a socket's directory. Never empty.
+fn hosts(settings: &Settings<'_>) -> Result<Vec<(String, u16)>, TargetError> {
+    let url = &settings.url;
+    let named = settings.option("host");
+    let from_authority = named.is_none() && !url.hosts.is_empty();
+    let written: Vec<Host> = match named.or_else(|| settings.variable("host")) {
+        _ if from_authority => url.hosts.clone(),
+        Some(list) => list.split(',').map(|name| Host { name: name.to_owned(), port: None }).collect(),
+        None => vec![Host { name: String::new(), port: None }],
+    };
+    let mut ports = Vec::new();
+    for text in settings.get("port").iter().flat_map(|list| list.split(',')) {
+        match text.parse::<u16>() {
+            Ok(port @ 1..) => ports.push(port),
+            _ => return Err(unknown("port", text, "a number from 1 to 65535")),
+        }
+    }
+    if ports.len() > 1 && ports.len() != written.len() {
+        return Err(wrong("there are not as many ports as hosts", "give one port, or one for each host"));
+    }
+    let hosts: Vec<_> = written
+        .into_iter()
+        .enumerate()
+        .map(|(i, host)| {
+            let port = host.port.or(ports.get(i).or(ports.first()).copied()).unwrap_or(DEFAULT_PORT);
+            let name = if host.name.is_empty() { default_socket(settings, port) } else { host.name };
+            (name, port)
+        })
+        .collect();
+    let sockets = hosts.iter().filter(|(name, _)| name.starts_with('/')).count();
+    if sockets > 0 && sockets < hosts.len() {
+        return Err(wrong("socket directories and hosts are mixed in one PostgreSQL URL", "give --db twice"));
+    }
+    Ok(hosts)
+}
+
+fn default_socket(settings: &Settings<'_>, port: u16) -> String {
+    let there = |directory: &&str| settings.exists(&socket(directory, port));
+    SOCKET_DIRECTORIES.into_iter().find(there).unwrap_or(SOCKET_DIRECTORIES[0]).to_owned()
+}
+
+fn socket(directory: &str, port: u16) -> PathBuf {
+    Path::new(directory).join(format!(".s.PGSQL.{port}"))
+}
+
+fn endpoint((name, port): &(String, u16)) -> Endpoint {
+    match name.starts_with('/') {
+        true => Endpoint::Unix(socket(name, *port)),
+        false => Endpoint::Tcp { host: name.clone(), port: *port },
+    }
+}
+
+/// Unix sockets are never encrypted. A root certificate turns `require` into `verify-ca`; `system` asks for
+/// `verify-full`, as in libpq.
+fn tls(settings: &Settings<'_>, hosts: &[(String, u16)]) -> Result<TlsSettings, TargetError> {
+    let written = settings.get("sslmode");
+    let default_root = settings.in_home(".postgresql/root.crt").filter(|path| settings.exists(path));
+    let system = settings.get("sslrootcert").is_some_and(|name| name == "system");
+    let root = match settings.get("sslrootcert") {
+        Some(_) if system => None,
+        Some(path) => Some(PathBuf::from(path)),
+        None => default_root,
+    };
+    let mode = match written.as_deref() {
+        None if system => TlsMode::VerifyFull,
+        Some("verify-full") => TlsMode::VerifyFull,
+        Some(weak) if system => return Err(unknown("sslmode", weak, "verify-full, which sslrootcert=system needs")),
+        Some("disable") => TlsMode::Disable,
+        Some("allow") => TlsMode::Allow,
+        None | Some("prefer") => TlsMode::Prefer,
+        Some("require") if root.is_some() => TlsMode::VerifyCa,
+        Some("require") => TlsMode::Require,
+        Some("verify-ca") => TlsMode::VerifyCa,
+        Some(other) => {
+            return Err(unknown("sslmode", other, "disable, allow, prefer, require, verify-ca or verify-full"));
+        }
+    };
+    if hosts[0].0.starts_with('/') {
+        return Ok(TlsSettings::default());
+    }
+    if mode == TlsMode::VerifyFull && hosts.iter().any(|(name, _)| *name != hosts[0].0) {
+        return Err(wrong("sslmode=verify-full works with one host name only", "give --db once for each host"));
+    }
+    let file = |parameter, name| settings.get(parameter).map(PathBuf::from).or_else(|| settings.in_home(name));
+    let given = settings.get("sslcert").is_some() || settings.get("sslkey").is_some();
+    let client = file("sslcert", ".postgresql/postgresql.crt").zip(file("sslkey", ".postgresql/postgresql.key"));
+    let client = client.filter(|(certificate, key)| given || (settings.exists(certificate) && settings.exists(key)));
+    Ok(TlsSettings { mode, root, client, server_name: hosts[0].0.clone() })
+}
+
+/// The password and, where a password file was passed over, why.
+fn password(
+    settings: &Settings<'_>,
+    hosts: &[(String, u16)],
+    user: &str,
+    database: &str,
+) -> Result<(Option<Vec<u8>>, Option<String>), TargetError> {
+    let given =
+        settings.option("password").or_else(|| settings.url.password.clone()).filter(|password| !password.is_empty());
+    if let Some(password) = given.or_else(|| settings.variable("password")) {
+        return Ok((Some(password.into_bytes()), None));
+    }
+    let Some(path) = settings.get("passfile").map(PathBuf::from).or_else(|| settings.in_home(".pgpass")) else {
+        return Ok((None, None));
+    };
+    match settings.surroundings.mode(&path) {
+        Some(mode) if mode & 0o077 != 0 => {
+            let path = path.display();
+            return Ok((None, Some(format!("{path} was ignored because others may read it: chmod 0600 {path}"))));
+        }
+        _ => {}
+    }
+    let Some(content) = settings.surroundings.read(&path) else { return Ok((None, None)) };
+    let mut found = hosts.iter().map(|(name, port)| {
+        let host = if SOCKET_DIRECTORIES.contains(&name.as_str()) { "localhost" } else { name };
+        passfile::find(&content, passfile::Login { host, port: *port, database, user })
+    });
+    let first = found.next().flatten();
+    if found.any(|other| other != first) {
+        let message = format!("{} has different passwords for the hosts of one URL", path.display());
+        return Err(wrong(&message, "give --db once for each host"));
+    }
+    Ok((first, None))
+}
+
+/// The canonical URL, without a password.
+fn display(url: &Url, user: &str, database: &str, hosts: &[(String, u16)], mode: TlsMode) -> String {
+    let hidden = ["host", "port", "user", "password", "passfile", "dbname", "sslmode"];
+    let mut options: Vec<_> = url.options.iter().filter(|(key, _)| !hidden.contains(&key.as_str())).cloned().collect();
+    let mut shown = Vec::new();
+    if hosts[0].0.starts_with('/') {
+        let list = |part: fn(&(String, u16)) -> String| hosts.iter().map(part).collect::<Vec<_>>().join(",");
+        options.push(("host".into(), list(|host| host.0.clone())));
+        if hosts.iter().any(|host| host.1 != DEFAULT_PORT) {
+            options.push(("port".into(), list(|host| host.1.to_string())));
+        }
+    } else {
+        shown.extend(hosts.iter().map(|(name, port)| Host { name: name.clone(), port: Some(*port) }));
+        let mode = match mode {
+            TlsMode::Disable => "disable",
+            TlsMode::Allow => "allow",
+            TlsMode::Prefer => "prefer",
+            TlsMode::Require => "require",
+            TlsMode::VerifyCa => "verify-ca",
+            TlsMode::VerifyFull => "verify-full",
+        };
+        if mode != "prefer" {
+            options.push(("sslmode".into(), mode.into()));
+        }
+    }
+    let scheme = super::DRIVER.schemes[0].to_owned();
+    Url { scheme, user: Some(user.into()), password: None, hosts: shown, path: database.into(), options }.to_string()
+}
+
+fn unknown(parameter: &str, value: &str, instead: &str) -> TargetError {
+    wrong(&format!("{parameter} cannot be `{value}` for PostgreSQL"), &format!("use {instead}"))
+}
+
+fn wrong(message: &str, hint: &str) -> TargetError {
+    TargetError { message: message.into(), hint: Some(hint.into()) }
+}
