@@ -8,6 +8,7 @@ use std::sync::Arc;
 use assay_wire::{Nanos, TlsFacts};
 
 pub mod address;
+mod certificate;
 pub mod clock;
 pub mod readiness;
 pub mod sim;

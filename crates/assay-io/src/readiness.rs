@@ -9,6 +9,8 @@
 //! answers, 9) and saves a system call per reply, with one exception: bytes and the end of the stream can be
 //! reported together, and the end would then be missed. `hung_up` remembers that it was reported.
 //!
+//! Encrypted bytes are read into the same buffer and decrypted from there into a second one that all sockets share.
+//!
 //! It knows no protocol, keeps no timers but the one of `wait`, and retries nothing.
 
 use std::collections::VecDeque;
@@ -23,20 +25,24 @@ use mio::{Events, Interest, Poll, Registry, Token};
 
 use crate::clock::Clock;
 use crate::timer::Timer;
+use crate::tls::{self, Session};
 use crate::{Address, Closed, ConnectError, Event, Io, SocketId, Tls, Waker, trouble};
 
 /// How many sockets one `wait` reports at most, unless told otherwise. More means fewer system calls and a longer way
 /// for the last of them to its turn: batching trades median latency for CPU.
 pub const BATCH_MAX: usize = 64;
 
-/// What one read takes at most.
-const READ_BYTES_MAX: usize = 64 * 1024;
+/// What one read takes at least, if there is so much.
+const READ_BYTES: usize = 64 * 1024;
 
 /// How many full buffers a socket may hand out before it goes to the end of the queue.
 const READS_MAX: u32 = 4;
 
 /// An emptied send buffer larger than this is given back.
 const SPARE_BYTES_MAX: usize = 4 * 1024;
+
+/// How much is encrypted at a time.
+const ENCRYPT_BYTES: usize = 64 * 1024;
 
 // No socket has these: its index would be 2³² − 1.
 const WAKER: Token = Token(usize::MAX);
@@ -68,9 +74,24 @@ pub struct Readiness {
     batch: usize,
     /// Full buffers read in a row from the socket at the front of `ready`.
     reads: u32,
-    buffer: Box<[u8]>,
-    /// Length of the `Received` bytes in `buffer`.
-    received: usize,
+    /// What was read last. READ_BYTES <= buffer.len(); longer once an incomplete record had to stand in front.
+    buffer: Vec<u8>,
+    /// What was decrypted last.
+    plain: Vec<u8>,
+    /// What was encrypted last. Empty between calls.
+    sealed: Vec<u8>,
+    received: Received,
+    /// The socket whose handshake ended with bytes in `plain` that are still to be told of.
+    early: Option<SocketId>,
+}
+
+/// Where the bytes of the last `Received` event are.
+#[derive(Debug)]
+enum Received {
+    /// In `buffer`, this many.
+    Read(usize),
+    /// All of `plain`.
+    Decrypted,
 }
 
 #[derive(Debug)]
@@ -103,6 +124,8 @@ struct Socket {
     /// 0 <= sent <= unsent.len()
     sent: usize,
     tls: Option<Arc<Tls>>,
+    /// From `start_tls` on.
+    session: Option<Box<Session>>,
 }
 
 #[derive(Debug)]
@@ -139,14 +162,12 @@ impl Readiness {
             ready: VecDeque::new(),
             batch: 0,
             reads: 0,
-            buffer: vec![0; READ_BYTES_MAX].into_boxed_slice(),
-            received: 0,
+            buffer: vec![0; READ_BYTES],
+            plain: Vec::new(),
+            sealed: Vec::new(),
+            received: Received::Read(0),
+            early: None,
         })
-    }
-
-    fn get(&mut self, id: SocketId) -> Option<&mut Socket> {
-        let slot = self.slots.get_mut(index(id))?;
-        if slot.generation == generation(id) { slot.socket.as_mut() } else { None }
     }
 
     fn insert(&mut self, socket: Socket) -> SocketId {
@@ -162,7 +183,7 @@ impl Readiness {
     /// Forgets a socket. Dropping it closes the descriptor, and that takes it out of the epoll set, since nothing
     /// else holds it open.
     fn remove(&mut self, id: SocketId) -> Option<Socket> {
-        self.get(id)?;
+        live(&mut self.slots, id)?;
         let slot = &mut self.slots[index(id)];
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(index(id) as u32);
@@ -175,10 +196,7 @@ impl Readiness {
     }
 
     fn look(&mut self, id: SocketId) -> Look {
-        let Some(slot) = self.slots.get_mut(index(id)).filter(|slot| slot.generation == generation(id)) else {
-            return Look::Done;
-        };
-        let Some(socket) = slot.socket.as_mut() else { return Look::Done };
+        let Some(socket) = live(&mut self.slots, id) else { return Look::Done };
         let address = &self.addresses[socket.address as usize];
         if !socket.connected {
             match socket.stream.connected() {
@@ -200,19 +218,33 @@ impl Readiness {
             socket.writable = false;
             socket.flush(self.poll.registry(), id);
         }
+        if self.early.take_if(|early| *early == id).is_some() {
+            return Look::Event(Event::Received(id));
+        }
         if !socket.readable {
             return Look::Done;
         }
         if self.reads == READS_MAX {
             return Look::Later;
         }
-        let end = match socket.stream.read(&mut self.buffer) {
+        // What is left of an incomplete record goes in front of what is read now.
+        let kept = socket.session.as_ref().map_or(0, |session| session.rest().len());
+        if self.buffer.len() < kept + READ_BYTES {
+            self.buffer.resize(kept + READ_BYTES, 0);
+        }
+        if let Some(session) = &socket.session {
+            if session.is_closed() {
+                let why = trouble::closed_by_peer(address);
+                return self.closed(id, why);
+            }
+            self.buffer[..kept].copy_from_slice(session.rest());
+        }
+        let end = match socket.stream.read(&mut self.buffer[kept..]) {
             Ok(0) => None,
             Ok(n) => {
-                self.received = n;
                 self.reads += 1;
-                socket.readable = n == self.buffer.len() || socket.hung_up || socket.broken != 0;
-                return Look::Event(Event::Received(id));
+                socket.readable = kept + n == self.buffer.len() || socket.hung_up || socket.broken != 0;
+                return self.take_in(id, kept + n);
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => return Look::Later,
             Err(error) if error.kind() == ErrorKind::WouldBlock && socket.broken == 0 => {
@@ -227,7 +259,45 @@ impl Readiness {
             (0, Some(error)) => trouble::lost(address, &error),
             (errno, _) => trouble::lost(address, &io::Error::from_raw_os_error(errno)),
         };
+        let why = match &socket.session {
+            Some(session) if !session.is_secured() => tls::interrupted(why),
+            _ => why,
+        };
         self.closed(id, why)
+    }
+
+    /// Makes an event of the first `len` bytes of the buffer.
+    fn take_in(&mut self, id: SocketId, len: usize) -> Look {
+        let Readiness { slots, poll, addresses, buffer, plain, sealed, .. } = self;
+        let socket = slots[index(id)].socket.as_mut().expect("it was just read from");
+        let Some(session) = &mut socket.session else {
+            self.received = Received::Read(len);
+            return Look::Event(Event::Received(id));
+        };
+        plain.clear();
+        let result = session.receive(&mut buffer[..len], plain, sealed);
+        // A close_notify ends the stream as the end of the stream does.
+        socket.readable |= session.is_closed();
+        let secured = session.is_secured();
+        let facts = result.as_ref().is_ok_and(|ended| *ended).then(|| session.facts());
+        if !sealed.is_empty() {
+            socket.write(sealed, poll.registry(), id);
+            sealed.clear();
+        }
+        if let Err(error) = result {
+            let why = tls::explain(&addresses[socket.address as usize], &error, secured);
+            return self.closed(id, why);
+        }
+        self.received = Received::Decrypted;
+        match facts {
+            Some(facts) => {
+                self.early = (!self.plain.is_empty()).then_some(id);
+                Look::Event(Event::Secured(id, facts))
+            }
+            None if !self.plain.is_empty() => Look::Event(Event::Received(id)),
+            None if socket.readable => Look::Later,
+            None => Look::Done,
+        }
     }
 }
 
@@ -262,6 +332,7 @@ impl Io for Readiness {
             unsent: Vec::new(),
             sent: 0,
             tls: tls.cloned(),
+            session: None,
         });
         // Unix sockets connect at once or not at all. They are not watched for writability until a send falls short:
         // each message that the server takes would be reported otherwise, one more wake-up per statement. TCP
@@ -280,29 +351,58 @@ impl Io for Readiness {
     }
 
     fn send(&mut self, id: SocketId, bytes: &[u8]) {
-        let Readiness { slots, poll, ready, .. } = self;
-        let Some(slot) = slots.get_mut(index(id)).filter(|slot| slot.generation == generation(id)) else { return };
-        let Some(socket) = slot.socket.as_mut() else { return };
-        socket.write(bytes, poll.registry(), id);
+        let Readiness { slots, poll, ready, sealed, .. } = self;
+        let Some(socket) = live(slots, id) else { return };
+        match socket.session.take() {
+            None => socket.write(bytes, poll.registry(), id),
+            Some(mut session) => {
+                assert!(session.is_secured(), "nothing is sent between start_tls and Secured");
+                for piece in bytes.chunks(ENCRYPT_BYTES) {
+                    if session.encrypt(piece, sealed).is_err() {
+                        // The keys are worn out (2⁶⁴ records) or the peer has broken the session; a read will tell.
+                        socket.broken = libc::EPROTO;
+                        socket.readable = true;
+                        break;
+                    }
+                    socket.write(sealed, poll.registry(), id);
+                    sealed.clear();
+                }
+                socket.session = Some(session);
+            }
+        }
         if socket.broken != 0 {
             socket.queue(id, ready);
         }
     }
 
+    /// Needs a `Tls` given to `connect`.
     fn start_tls(&mut self, id: SocketId) {
-        let Readiness { slots, ready, .. } = self;
-        let Some(slot) = slots.get_mut(index(id)).filter(|slot| slot.generation == generation(id)) else { return };
-        let Some(socket) = slot.socket.as_mut() else { return };
-        socket.tls = None;
-        socket.fail(&io::Error::from_raw_os_error(libc::EPROTONOSUPPORT));
-        socket.queue(id, ready);
+        let Readiness { slots, poll, ready, sealed, .. } = self;
+        let Some(socket) = live(slots, id) else { return };
+        let tls = socket.tls.take().expect("connect was told how to encrypt");
+        match Session::start(&tls, sealed) {
+            Ok(session) => {
+                socket.session = Some(Box::new(session));
+                socket.write(sealed, poll.registry(), id);
+                sealed.clear();
+            }
+            Err(_) => socket.fail(&io::Error::from_raw_os_error(libc::EPROTO)),
+        }
+        if socket.broken != 0 {
+            socket.queue(id, ready);
+        }
     }
 
     fn close(&mut self, id: SocketId) {
-        if let Some(mut socket) = self.remove(id) {
-            // What does not fit now is lost, and so is a failure: the caller has said that nothing matters any more.
-            let _ = socket.stream.write_all_now(&socket.unsent[socket.sent..]);
+        let Some(mut socket) = self.remove(id) else { return };
+        let Readiness { sealed, .. } = self;
+        if let Some(session) = socket.session.as_mut().filter(|session| session.is_secured()) {
+            // A goodbye that cannot be said is left unsaid.
+            let _ = session.close(sealed);
+            socket.unsent.append(sealed);
         }
+        // What does not fit now is lost, and so is a failure: the caller has said that nothing matters any more.
+        let _ = socket.stream.write_all_now(&socket.unsent[socket.sent..]);
     }
 
     fn wait(&mut self, until: Option<Nanos>) -> io::Result<()> {
@@ -333,8 +433,7 @@ impl Io for Readiness {
                 }
                 Token(id) => SocketId(id as u64),
             };
-            let slot = slots.get_mut(index(id)).filter(|slot| slot.generation == generation(id));
-            let Some(socket) = slot.and_then(|slot| slot.socket.as_mut()) else { continue };
+            let Some(socket) = live(slots, id) else { continue };
             let hung_up = event.is_read_closed() || event.is_error();
             socket.hung_up |= hung_up;
             socket.readable |= hung_up || event.is_readable();
@@ -356,7 +455,7 @@ impl Io for Readiness {
             self.batch -= 1;
             self.reads = 0;
             let later = matches!(look, Look::Later);
-            if let Some(socket) = self.get(id) {
+            if let Some(socket) = live(&mut self.slots, id) {
                 socket.queued = later;
                 if later {
                     self.ready.push_back(id);
@@ -367,7 +466,10 @@ impl Io for Readiness {
     }
 
     fn received(&self) -> &[u8] {
-        &self.buffer[..self.received]
+        match self.received {
+            Received::Read(len) => &self.buffer[..len],
+            Received::Decrypted => &self.plain,
+        }
     }
 
     fn waker(&self) -> Waker {
@@ -510,6 +612,10 @@ impl Source for Stream {
             Stream::Unix(stream) => stream.deregister(registry),
         }
     }
+}
+
+fn live(slots: &mut [Slot], id: SocketId) -> Option<&mut Socket> {
+    slots.get_mut(index(id)).filter(|slot| slot.generation == generation(id))?.socket.as_mut()
 }
 
 fn index(id: SocketId) -> usize {

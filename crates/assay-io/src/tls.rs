@@ -1,17 +1,417 @@
 //! Encryption: rustls behind libpq's sslmode.
+//!
+//! `Tls` is what a target's sockets share, `Session` one socket's state. A session has no buffers of its own except
+//! for an incomplete record: it works on those that the event loop's sockets share (rustls's unbuffered interface).
+//!
+//! Each connect makes a full handshake. Resumption is switched off: the clients whose load we imitate do not resume
+//! either, and the cache would be a lock that all workers share.
+//!
+//! What rustls cannot do stays out: TLS before 1.2, key exchange without forward secrecy, DHE, RSA keys
+//! under 2,048 bits. A host name must stand among the certificate's alternative names; the common name, which
+//! libpq falls back to, is not looked at.
 
-use assay_wire::TlsSettings;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
 
-use crate::address::ConnectError;
+use assay_wire::{TlsFacts, TlsMode, TlsSettings};
+use rustls::client::{Resumption, UnbufferedClientConnection};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
+use rustls::{AlertDescription, CertificateError, ClientConfig, InvalidMessage, OtherError, PeerIncompatible};
+use rustls::{InconsistentKeys, RootCertStore};
+
+use crate::address::{Address, ConnectError};
+use crate::certificate::Certificate;
+use crate::{Closed, trouble};
+
+mod verify;
+
+use self::verify::{SelfSigned, Verifier, Version1};
 
 /// A TLS client configuration, made once per target and shared by its sockets.
 #[derive(Debug)]
-pub struct Tls {}
+pub struct Tls {
+    config: Arc<ClientConfig>,
+    /// What SNI names; an IP address where the target's name is none that SNI could carry.
+    name: ServerName<'static>,
+}
 
 impl Tls {
     /// Reads the certificates that `settings` name. Fails with the file and reason.
+    ///
+    /// What is checked: nothing but that the server holds its certificate's key up to `Require`; from `VerifyCa` that the
+    /// certificate chains to a root (or is one, byte for byte, as OpenSSL allows); in `VerifyFull` also that it is
+    /// for `server_name`, a host or an IP address. `Require` with a root file is `VerifyCa`, as in libpq.
     pub fn new(settings: &TlsSettings) -> Result<Tls, ConnectError> {
-        let _ = settings;
-        Ok(Tls {})
+        let mode = match settings.mode {
+            TlsMode::Require if settings.root.is_some() => TlsMode::VerifyCa,
+            mode => mode,
+        };
+        let name = ServerName::try_from(settings.server_name.as_str()).map(|name| name.to_owned());
+        let checks_name = mode == TlsMode::VerifyFull;
+        if checks_name && name.is_err() {
+            return Err(ConnectError {
+                message: format!("`{}` is no host name that a certificate could be checked for", settings.server_name),
+                hint: Some("name the host, or check only the certificate's chain (`verify-ca`)".into()),
+            });
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let algorithms = provider.signature_verification_algorithms;
+        let verifier = if mode >= TlsMode::VerifyCa {
+            let roots = match &settings.root {
+                Some(path) => certificates(path, "root certificates")?,
+                None => system_roots()?,
+            };
+            let mut store = RootCertStore::empty();
+            let (usable, _) = store.add_parsable_certificates(roots.iter().cloned());
+            if usable == 0 {
+                let from = settings.root.as_deref().unwrap_or(Path::new("the system"));
+                return Err(unusable(from, "no certificate in it can serve as a root"));
+            }
+            Verifier::chain(algorithms, store, roots, checks_name)
+        } else {
+            Verifier::anything(algorithms)
+        };
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("the ring provider has suites for TLS 1.2 and 1.3")
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier));
+        let mut config = match &settings.client {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let chain = certificates(certificate, "certificates")?;
+                let private = PrivateKeyDer::from_pem_file(key).map_err(|error| match error {
+                    pem::Error::NoItemsFound => unusable(key, "it holds no private key (encrypted ones are not read)"),
+                    error => unreadable(key, &error),
+                })?;
+                builder.with_client_auth_cert(chain, private).map_err(|error| match error {
+                    rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                        unusable(key, &format!("it is not the key of {}", certificate.display()))
+                    }
+                    error => unusable(key, &format!("it does not fit {}: {error}", certificate.display())),
+                })?
+            }
+        };
+        config.resumption = Resumption::disabled();
+        // rustls never sends an IP address as SNI, so a name that could not be sent becomes one.
+        let name = name.unwrap_or(ServerName::IpAddress(std::net::Ipv4Addr::LOCALHOST.into()));
+        Ok(Tls { config: Arc::new(config), name })
     }
+}
+
+fn certificates(path: &Path, what: &str) -> Result<Vec<CertificateDer<'static>>, ConnectError> {
+    let read = CertificateDer::pem_file_iter(path).and_then(|found| found.collect::<Result<Vec<_>, _>>());
+    let found = read.map_err(|error| unreadable(path, &error))?;
+    if found.is_empty() { Err(unusable(path, &format!("it holds no {what} in PEM form"))) } else { Ok(found) }
+}
+
+fn system_roots() -> Result<Vec<CertificateDer<'static>>, ConnectError> {
+    let found = rustls_native_certs::load_native_certs();
+    if !found.certs.is_empty() {
+        return Ok(found.certs);
+    }
+    let why = found.errors.first().map_or_else(|| "there are none".to_owned(), ToString::to_string);
+    Err(ConnectError {
+        message: format!("reading the system's root certificates: {why}"),
+        hint: Some("install the package ca-certificates, or name a file of root certificates".into()),
+    })
+}
+
+fn unreadable(path: &Path, error: &pem::Error) -> ConnectError {
+    let why = match error {
+        pem::Error::Io(error) => trouble::words(error),
+        error => error.to_string(),
+    };
+    unusable(path, &why)
+}
+
+fn unusable(path: &Path, why: &str) -> ConnectError {
+    ConnectError { message: format!("reading {}: {why}", path.display()), hint: None }
+}
+
+/// One socket's encryption.
+pub(crate) struct Session {
+    connection: UnbufferedClientConnection,
+    /// What arrived and is not yet a whole record or handshake message.
+    rest: Vec<u8>,
+    secured: bool,
+    peer_closed: bool,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("secured", &self.secured).finish_non_exhaustive()
+    }
+}
+
+/// An incomplete record's buffer larger than this is given back once it is empty.
+const SPARE_BYTES_MAX: usize = 4 * 1024;
+
+/// RFC 8446 §5.2: a record holds at most 2¹⁴ bytes. Its frame takes at most 5 + 8 + 1 + 16 in the suites we offer.
+const RECORD_BYTES_MAX: usize = 1 << 14;
+const FRAME_BYTES_MAX: usize = 30;
+
+impl Session {
+    /// Begins a handshake: appends what is to be sent first to `out`.
+    pub(crate) fn start(tls: &Tls, out: &mut Vec<u8>) -> Result<Session, rustls::Error> {
+        let connection = UnbufferedClientConnection::new(Arc::clone(&tls.config), tls.name.clone())?;
+        let mut session = Session { connection, rest: Vec::new(), secured: false, peer_closed: false };
+        session.process(&mut [], &mut Vec::new(), out)?;
+        Ok(session)
+    }
+
+    /// Application data may be sent.
+    pub(crate) fn is_secured(&self) -> bool {
+        self.secured
+    }
+
+    /// The peer has said that nothing more will come.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.peer_closed
+    }
+
+    /// What must stand in front of newly arrived bytes.
+    pub(crate) fn rest(&self) -> &[u8] {
+        &self.rest
+    }
+
+    /// Takes what arrived, `rest` in front: decrypts it in place, appends plain text to `plain` and what is to be
+    /// sent to `out` (also with an error: the alert that tells the server). Returns true when this ended the handshake.
+    pub(crate) fn receive(
+        &mut self,
+        incoming: &mut [u8],
+        plain: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, rustls::Error> {
+        let taken = self.process(incoming, plain, out)?;
+        self.rest.clear();
+        self.rest.extend_from_slice(&incoming[taken..]);
+        if self.rest.is_empty() && self.rest.capacity() > SPARE_BYTES_MAX {
+            self.rest = Vec::new();
+        }
+        let ended = !self.secured && !self.connection.is_handshaking();
+        self.secured |= ended;
+        Ok(ended)
+    }
+
+    /// What the handshake found out.
+    pub(crate) fn facts(&self) -> TlsFacts {
+        let version = self.connection.protocol_version().and_then(|version| version.as_str()).unwrap_or_default();
+        let version = version.replace('_', ".");
+        let suite = self.connection.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str());
+        // rustls names the suites of TLS 1.3 `TLS13_…`; IANA and everybody else `TLS_…`.
+        let suite = suite.unwrap_or_default().replace("TLS13_", "TLS_");
+        let certificate = self.connection.peer_certificates().and_then(|chain| chain.first());
+        let server_end_point = certificate.and_then(|der| Certificate::parse(der)?.server_end_point());
+        TlsFacts { server_end_point, cipher: format!("{version} {suite}") }
+    }
+
+    /// Appends `bytes`, encrypted, to `out`.
+    pub(crate) fn encrypt(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), rustls::Error> {
+        self.write(out, bytes.len() + (bytes.len() / RECORD_BYTES_MAX + 1) * FRAME_BYTES_MAX, |traffic, out| {
+            traffic.encrypt(bytes, out)
+        })
+    }
+
+    /// Appends the goodbye to `out`.
+    pub(crate) fn close(&mut self, out: &mut Vec<u8>) -> Result<(), rustls::Error> {
+        self.write(out, 2 + FRAME_BYTES_MAX, |traffic, out| traffic.queue_close_notify(out))
+    }
+
+    /// Writes what `encode` makes, for which `room` bytes usually do, after what the session itself has to send.
+    fn write(
+        &mut self,
+        out: &mut Vec<u8>,
+        mut room: usize,
+        mut encode: impl FnMut(&mut WriteTraffic<'_>, &mut [u8]) -> Result<usize, EncryptError>,
+    ) -> Result<(), rustls::Error> {
+        loop {
+            let UnbufferedStatus { discard, state } = self.connection.process_tls_records(&mut self.rest);
+            let mut done = false;
+            match state? {
+                ConnectionState::WriteTraffic(mut traffic) => {
+                    let at = out.len();
+                    while !done {
+                        out.resize(at + room, 0);
+                        match encode(&mut traffic, &mut out[at..]) {
+                            Ok(written) => {
+                                out.truncate(at + written);
+                                done = true;
+                            }
+                            // The session had something of its own to say.
+                            Err(EncryptError::InsufficientSize(more)) if more.required_size > room => {
+                                room = more.required_size
+                            }
+                            Err(_) => return Err(rustls::Error::EncryptError),
+                        }
+                    }
+                }
+                ConnectionState::EncodeTlsData(mut data) => encode_into(&mut data, out),
+                ConnectionState::TransmitTlsData(data) => data.done(),
+                ConnectionState::PeerClosed => self.peer_closed = true,
+                _ => return Err(rustls::Error::HandshakeNotComplete),
+            }
+            self.rest.drain(..discard);
+            if done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Returns how many bytes of `incoming` are done with.
+    fn process(&mut self, incoming: &mut [u8], plain: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<usize, rustls::Error> {
+        let mut taken = 0;
+        loop {
+            let UnbufferedStatus { mut discard, state } = self.connection.process_tls_records(&mut incoming[taken..]);
+            match state {
+                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                    while let Some(record) = traffic.next_record() {
+                        let record = record?;
+                        discard += record.discard;
+                        plain.extend_from_slice(record.payload);
+                    }
+                }
+                Ok(ConnectionState::EncodeTlsData(mut data)) => encode_into(&mut data, out),
+                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
+                Ok(ConnectionState::PeerClosed) => self.peer_closed = true,
+                Ok(_) => return Ok(taken + discard),
+                Err(error) => {
+                    self.take_alert(out);
+                    return Err(error);
+                }
+            }
+            taken += discard;
+        }
+    }
+
+    /// Only what rustls has queued is taken out: it must not see the bytes it failed on again.
+    fn take_alert(&mut self, out: &mut Vec<u8>) {
+        while self.connection.wants_write() {
+            match self.connection.process_tls_records(&mut []).state {
+                Ok(ConnectionState::EncodeTlsData(mut data)) => encode_into(&mut data, out),
+                // Plain text from before the failure comes first.
+                Ok(ConnectionState::ReadTraffic(mut traffic)) => while traffic.next_record().is_some() {},
+                _ => return,
+            }
+        }
+    }
+}
+
+type WriteTraffic<'a> = rustls::unbuffered::WriteTraffic<'a, rustls::client::ClientConnectionData>;
+type EncodeTlsData<'a> = rustls::unbuffered::EncodeTlsData<'a, rustls::client::ClientConnectionData>;
+
+fn encode_into(data: &mut EncodeTlsData<'_>, out: &mut Vec<u8>) {
+    let at = out.len();
+    if let Err(EncodeError::InsufficientSize(size)) = data.encode(&mut []) {
+        out.resize(at + size.required_size, 0);
+        data.encode(&mut out[at..]).expect("it has the room that it asked for");
+    }
+}
+
+/// What went wrong with encryption, in words for somebody who runs a database. `secured`: the handshake was over.
+pub(crate) fn explain(address: &Address, error: &rustls::Error, secured: bool) -> Closed {
+    let (what, hint) = words(error);
+    let message = match secured {
+        true => format!("lost the connection to {address}: {what}"),
+        false => format!("TLS handshake with {address}: {what}"),
+    };
+    Closed { message, hint: hint.map(str::to_owned), tls: true }
+}
+
+/// The socket went away under a handshake.
+pub(crate) fn interrupted(why: Closed) -> Closed {
+    Closed {
+        message: format!("{} during the TLS handshake", why.message),
+        hint: Some("check that the server has TLS switched on; its log may say why it hung up".into()),
+        tls: true,
+    }
+}
+
+const ROOT: &str = "name the file of the root certificate that signed it, or do not verify (`require`)";
+const VERSIONS: &str = "the server must offer TLS 1.3, or TLS 1.2 with ECDHE";
+const CLIENT: &str = "check our certificate and key, and the authorities that the server trusts";
+
+fn words(error: &rustls::Error) -> (String, Option<&'static str>) {
+    use rustls::Error::{AlertReceived, InvalidCertificate, PeerIncompatible as Incompatible};
+    match error {
+        InvalidCertificate(error) => certificate_words(error),
+        Incompatible(
+            PeerIncompatible::ServerDoesNotSupportTls12Or13 | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
+        )
+        | AlertReceived(AlertDescription::ProtocolVersion) => {
+            ("the server does not speak TLS 1.2 or newer".into(), Some(VERSIONS))
+        }
+        AlertReceived(AlertDescription::HandshakeFailure) => {
+            ("the server found no cipher in common with us".into(), Some(VERSIONS))
+        }
+        Incompatible(why) => (format!("the server's TLS does not fit ours: {why:?}"), Some(VERSIONS)),
+        AlertReceived(AlertDescription::CertificateRequired) => {
+            ("the server demands a client certificate".into(), Some("name our certificate and key"))
+        }
+        AlertReceived(
+            alert @ (AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA
+            | AlertDescription::AccessDenied
+            | AlertDescription::DecryptError),
+        ) => (format!("the server refused our certificate: {alert:?}"), Some(CLIENT)),
+        AlertReceived(alert) => (format!("the server broke it off: {alert:?}"), None),
+        rustls::Error::InvalidMessage(
+            InvalidMessage::InvalidContentType
+            | InvalidMessage::UnknownProtocolVersion
+            | InvalidMessage::MessageTooLarge,
+        ) => (
+            "the server answered with something that is not TLS".into(),
+            Some("check that this port speaks the database's protocol and that the server has TLS switched on"),
+        ),
+        error => (error.to_string(), None),
+    }
+}
+
+fn certificate_words(error: &CertificateError) -> (String, Option<&'static str>) {
+    use CertificateError as E;
+    match error {
+        E::UnknownIssuer => {
+            ("the server's certificate is signed by an authority that we do not trust".into(), Some(ROOT))
+        }
+        E::Other(OtherError(why)) if why.is::<SelfSigned>() => (
+            "the server's certificate is self-signed and not among the roots".into(),
+            Some("name the certificate itself as root, or do not verify (`require`)"),
+        ),
+        E::Other(OtherError(why)) if why.is::<Version1>() => (
+            "the server's certificate is of X.509 version 1, which cannot be verified".into(),
+            Some("issue one of version 3 with the host as alternative name, or do not verify (`require`)"),
+        ),
+        E::NotValidForNameContext { expected, presented } if presented.is_empty() => (
+            format!("the server's certificate names no host, so it is not for {}", expected.to_str()),
+            Some(
+                "issue it with the host as subject alternative name (the common name does not count), or check only \
+                 its chain (`verify-ca`)",
+            ),
+        ),
+        E::NotValidForNameContext { expected, presented } => (
+            format!("the server's certificate is for {}, not for {}", hosts(presented), expected.to_str()),
+            Some("connect by a name that the certificate has, or check only its chain (`verify-ca`)"),
+        ),
+        E::Expired | E::ExpiredContext { .. } => {
+            ("the server's certificate has expired".into(), Some("renew it, or do not verify (`require`)"))
+        }
+        E::NotValidYet | E::NotValidYetContext { .. } => {
+            ("the server's certificate is not valid yet".into(), Some("check the clocks of both machines"))
+        }
+        E::BadSignature => ("the server does not hold the key of its certificate".into(), None),
+        error => (format!("the server's certificate: {error}"), None),
+    }
+}
+
+/// webpki lists names as `DnsName("db.test")`; people read them bare.
+fn hosts(presented: &[String]) -> String {
+    let bare = |name: &String| name.split('"').nth(1).unwrap_or(name).to_owned();
+    presented.iter().map(bare).collect::<Vec<_>>().join(", ")
 }

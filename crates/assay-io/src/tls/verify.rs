@@ -1,0 +1,172 @@
+//! Which certificates are good enough for which mode.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
+use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, DigitallySignedStruct, Error, OtherError, PeerMisbehaved, RootCertStore, SignatureScheme,
+};
+
+use crate::certificate::Certificate;
+
+/// Checks as much of a certificate as the mode asks for, and always that the server holds its key.
+#[derive(Debug)]
+pub(super) struct Verifier {
+    algorithms: WebPkiSupportedAlgorithms,
+    /// `None`: any certificate will do.
+    chain: Option<Chain>,
+}
+
+#[derive(Debug)]
+struct Chain {
+    store: RootCertStore,
+    /// The same roots, to find certificates that are one themselves.
+    roots: Vec<CertificateDer<'static>>,
+    checks_name: bool,
+}
+
+impl Verifier {
+    pub(super) fn anything(algorithms: WebPkiSupportedAlgorithms) -> Verifier {
+        Verifier { algorithms, chain: None }
+    }
+
+    pub(super) fn chain(
+        algorithms: WebPkiSupportedAlgorithms,
+        store: RootCertStore,
+        roots: Vec<CertificateDer<'static>>,
+        checks_name: bool,
+    ) -> Verifier {
+        Verifier { algorithms, chain: Some(Chain { store, roots, checks_name }) }
+    }
+}
+
+/// A certificate that is its own authority and none of ours.
+#[derive(Debug)]
+pub(super) struct SelfSigned;
+
+/// webpki reads version 3 only.
+#[derive(Debug)]
+pub(super) struct Version1;
+
+impl fmt::Display for SelfSigned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("self-signed")
+    }
+}
+
+impl fmt::Display for Version1 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("X.509 version 1")
+    }
+}
+
+impl std::error::Error for SelfSigned {}
+impl std::error::Error for Version1 {}
+
+fn other(why: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(why))))
+}
+
+impl Chain {
+    fn check(
+        &self,
+        der: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        now: UnixTime,
+        algorithms: &WebPkiSupportedAlgorithms,
+    ) -> Result<(), Error> {
+        let fields = Certificate::parse(der).ok_or(Error::InvalidCertificate(CertificateError::BadEncoding))?;
+        // webpki reads version 3 only and says of others no more than that they are odd.
+        let parsed = ParsedCertificate::try_from(der)
+            .map_err(|error| if fields.is_version_1() { other(Version1) } else { error })?;
+        if self.roots.iter().any(|root| root == der) {
+            // Trusted itself: what OpenSSL does with a self-signed server certificate in the root file. webpki would
+            // refuse it for also being an authority, as `openssl req -x509` makes them.
+            let now = UNIX_EPOCH + Duration::from_secs(now.as_secs());
+            if fields.is_expired(now) {
+                return Err(Error::InvalidCertificate(CertificateError::Expired));
+            }
+            if fields.is_not_valid_yet(now) {
+                return Err(Error::InvalidCertificate(CertificateError::NotValidYet));
+            }
+        } else {
+            verify_server_cert_signed_by_trust_anchor(&parsed, &self.store, intermediates, now, algorithms.all)
+                .map_err(|error| match error {
+                    Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::Other(_))
+                        if fields.is_self_issued() =>
+                    {
+                        other(SelfSigned)
+                    }
+                    // An authority of the same name with another key: it was made anew.
+                    Error::InvalidCertificate(CertificateError::BadSignature) => {
+                        Error::InvalidCertificate(CertificateError::UnknownIssuer)
+                    }
+                    error => error,
+                })?;
+        }
+        if self.checks_name { verify_server_name(&parsed, name) } else { Ok(()) }
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if let Some(chain) = &self.chain {
+            chain.check(end_entity, intermediates, server_name, now, &self.algorithms)?;
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    // Both signatures are verified with the bare key: rustls's own functions for certificates do not read version 1.
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let fields = Certificate::parse(cert).ok_or(Error::InvalidCertificate(CertificateError::BadEncoding))?;
+        let (_, candidates) = self
+            .algorithms
+            .mapping
+            .iter()
+            .find(|(scheme, _)| *scheme == dss.scheme)
+            .ok_or(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme)?;
+        // In TLS 1.2 a scheme names the hash and leaves the curve to the key.
+        let algorithm = candidates
+            .iter()
+            .find(|algorithm| algorithm.public_key_alg_id().as_ref() == fields.key_algorithm)
+            .ok_or(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme)?;
+        algorithm
+            .verify_signature(fields.key_bits, message, dss.signature())
+            .map_err(|_| Error::InvalidCertificate(CertificateError::BadSignature))?;
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let fields = Certificate::parse(cert).ok_or(Error::InvalidCertificate(CertificateError::BadEncoding))?;
+        verify_tls13_signature_with_raw_key(message, &SubjectPublicKeyInfoDer::from(fields.key), dss, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,15 @@
+[
+    ("rsa_md5", include_str!("rsa_md5.pem"), Some("f277d5c990073ce581e5d39f6932e63f920d29e745f80957d0ee94e456615c46")),
+    ("rsa_sha1", include_str!("rsa_sha1.pem"), Some("8ae876ab953ada42d97e156552187c42bfdd587d5746304cd49a90d79ed42a6d")),
+    ("rsa_sha224", include_str!("rsa_sha224.pem"), None),
+    ("rsa_sha256", include_str!("rsa_sha256.pem"), Some("c46becd86ab413e5cfc01ef77b63cfc59ce3a694337090f24fdc12a23d12fd30")),
+    ("rsa_sha384", include_str!("rsa_sha384.pem"), Some("92aafcbe0faa5cc8d69cdac1dc132ce69af2cc33f9146c3c1c13d8f0ea7dc8640620557d9a557a2a316e385d60d6714c")),
+    ("rsa_sha512", include_str!("rsa_sha512.pem"), Some("5c354ec8ebf2ad006be0a0aa2731ee1b55f624266e2c7fa36b773ec8c23a2644bced28f87a6191507c8ce8679abc4d10c15b467805877f3792037581c9a06089")),
+    ("rsa_pss_sha1", include_str!("rsa_pss_sha1.pem"), Some("4be6bb33937cc804257f8202c1dcd36cf2e37d195f45541dacd207ff6bc3cf66")),
+    ("rsa_pss_sha384", include_str!("rsa_pss_sha384.pem"), Some("a2101e3ea71c20c1c6d945f7ff3c3c06915d1c90205fec719d049481adca071da7952c09478c30ecd68e7c64f433e35e")),
+    ("rsa_version1", include_str!("rsa_version1.pem"), Some("9d15283047ef1ec5ae1d4fe037ef802a571852a6efd0e5d619901397ddf5b43b")),
+    ("ecdsa_sha256", include_str!("ecdsa_sha256.pem"), Some("9be2cb886202b37b5ff87d55659cd080ef5b43914d91383649481c5d09373ec2")),
+    ("ecdsa_sha384", include_str!("ecdsa_sha384.pem"), Some("75ab6d5f879876df8d42ea5d19e761594055a92fdd27e06a464c6105879c896e71d06cf49c9112987db7731896c56470")),
+    ("ecdsa_sha512", include_str!("ecdsa_sha512.pem"), Some("cc855c89d712a3f293d16ed16d90a3655aef818139752249d2cd3e67e50214508a917ee6bd59ef5156b6a19e48dfe61e070da6e90b37ba2b91ca6409fec3ddac")),
+    ("ed25519", include_str!("ed25519.pem"), None),
+]
