@@ -76,9 +76,83 @@ impl OptionDeclaration {
 }
 
 impl OptionKind {
-    /// Reads the value of `--name=text`, or of a bare `--name` when `text` is `None`.
+    /// Reads the value of `--name=text`, or of a bare `--name` when `text` is `None`. An empty text clears the option:
+    /// 0, "" or an empty list.
     pub fn parse(self, text: Option<&str>) -> Result<OptionValue, InvalidValue> {
-        let _ = text;
-        todo!()
+        let wanted = |wanted| InvalidValue { text: text.unwrap_or_default().to_owned(), wanted };
+        let given = text.unwrap_or_default();
+        match self {
+            OptionKind::Bool => match text {
+                None | Some("on" | "true" | "1") => Ok(OptionValue::Bool(true)),
+                Some("off" | "false" | "0") => Ok(OptionValue::Bool(false)),
+                Some(_) => Err(wanted("`on` or `off`")),
+            },
+            OptionKind::Text => Ok(OptionValue::Text(given.to_owned())),
+            OptionKind::List => {
+                Ok(OptionValue::List(given.split(',').map(str::to_owned).filter(|item| !item.is_empty()).collect()))
+            }
+            OptionKind::Int | OptionKind::Double | OptionKind::Size if given.is_empty() => Ok(OptionValue::Number(0.0)),
+            OptionKind::Int => match number(given) {
+                Some(value) if value.fract() == 0.0 && i32::try_from(value as i64).is_ok() => {
+                    Ok(OptionValue::Number(value))
+                }
+                _ => Err(wanted("a whole number of at most 32 bits")),
+            },
+            OptionKind::Double => number(given).map(OptionValue::Number).ok_or_else(|| wanted("a number")),
+            OptionKind::Size => match number(given) {
+                Some(value) if value >= 0.0 => Ok(OptionValue::Number(value.trunc())),
+                _ => Err(wanted("a size such as 4096, 16K or 2G")),
+            },
+        }
+    }
+}
+
+/// A number with an optional suffix K, M, G or T, each 1024 times the one before.
+fn number(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let (digits, factor) = match text.chars().last()?.to_ascii_uppercase() {
+        'K' => (&text[..text.len() - 1], 1u64 << 10),
+        'M' => (&text[..text.len() - 1], 1 << 20),
+        'G' => (&text[..text.len() - 1], 1 << 30),
+        'T' => (&text[..text.len() - 1], 1 << 40),
+        _ => (text, 1),
+    };
+    digits.parse::<f64>().ok().map(|value| value * factor as f64).filter(|value| value.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(kind: OptionKind, text: Option<&str>, wanted: Result<OptionValue, &str>) {
+        let found = kind.parse(text).map_err(|error| error.to_string());
+        assert_eq!(found, wanted.map_err(str::to_owned), "{kind:?} {text:?}");
+    }
+
+    #[test]
+    fn values_are_read_by_kind() {
+        use OptionKind::*;
+        use OptionValue as Value;
+        check(Bool, None, Ok(Value::Bool(true)));
+        check(Bool, Some("off"), Ok(Value::Bool(false)));
+        check(Bool, Some("maybe"), Err("`maybe` is not `on` or `off`"));
+        check(Int, Some("-12"), Ok(Value::Number(-12.0)));
+        check(Int, Some("1.5"), Err("`1.5` is not a whole number of at most 32 bits"));
+        check(Int, Some("4294967296"), Err("`4294967296` is not a whole number of at most 32 bits"));
+        check(Double, Some("0.5"), Ok(Value::Number(0.5)));
+        check(Double, Some("1M"), Ok(Value::Number(1_048_576.0)));
+        check(Double, Some("abc"), Err("`abc` is not a number"));
+        check(Size, Some("16k"), Ok(Value::Number(16_384.0)));
+        check(Size, Some("16x"), Err("`16x` is not a size such as 4096, 16K or 2G"));
+        check(Text, None, Ok(Value::Text(String::new())));
+        check(List, Some("a,b"), Ok(Value::List(vec!["a".into(), "b".into()])));
+    }
+
+    #[test]
+    fn an_empty_value_clears_an_option() {
+        check(OptionKind::Int, Some(""), Ok(OptionValue::Number(0.0)));
+        check(OptionKind::Text, Some(""), Ok(OptionValue::Text(String::new())));
+        check(OptionKind::List, Some(""), Ok(OptionValue::List(Vec::new())));
     }
 }

@@ -1,31 +1,221 @@
 //! The watchdog's view of a `State`: which script line has held the worker, and a way to end it.
+//!
+//! Lua runs no other code while it loops. LuaJIT lets another thread install a debug hook, which the running code,
+//! compiled loops included (`LUAJIT_ENABLE_CHECKHOOK`, `.cargo/config.toml`), then calls at its next instruction. A
+//! C function that blocks is beyond its reach.
+
+use std::ffi::{CStr, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mlua_sys as lua;
 
 /// A handle on one `State` for another thread. Outlives the state harmlessly.
-#[derive(Clone)]
-pub struct Guard {}
+#[derive(Clone, Debug)]
+pub struct Guard {
+    watch: Arc<Watch>,
+}
+
+/// What the watched state and its guards share.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    /// Odd while Lua runs.
+    generation: AtomicU64,
+    /// The generation whose place is wanted; 0: none.
+    inspect: AtomicU64,
+    /// The generation to interrupt; 0: none.
+    interrupt: AtomicU64,
+    message: Mutex<String>,
+    place: Mutex<Option<String>>,
+    /// Null once the state is closed.
+    lua: Mutex<LuaPointer>,
+}
+
+#[derive(Debug)]
+struct LuaPointer(*mut lua::lua_State);
+
+// SAFETY: the pointer is only used for `lua_sethook`, which LuaJIT allows at any time ("can be called
+// asynchronously"), and under the lock that `Watch::close` takes before the state goes away.
+unsafe impl Send for LuaPointer {}
+
+/// The key in the Lua registry under which the hook finds its `Watch`.
+static KEY: u8 = 0;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Guard {
+    pub(crate) fn new(watch: &Arc<Watch>) -> Guard {
+        Guard { watch: Arc::clone(watch) }
+    }
+
     /// Changes with every resume and its end; odd while Lua runs. One relaxed load.
     pub fn generation(&self) -> u64 {
-        todo!()
+        self.watch.generation.load(Ordering::Relaxed)
     }
 
     /// Makes the Lua code that runs in resume `generation` report where it is; `place` has it a moment later. Does
     /// nothing when that resume is over. A C function that blocks reports only when it returns.
     pub fn inspect(&self, generation: u64) {
-        let _ = generation;
-        todo!()
+        self.watch.inspect.store(generation, Ordering::Release);
+        self.install();
     }
 
-    /// Where the code inspected last was: `file:line, in function 'name'`. Taken once.
+    /// Where the code inspected last was: `file:line: in function 'name'`. Taken once.
     pub fn place(&self) -> Option<String> {
-        todo!()
+        lock(&self.watch.place).take()
     }
 
     /// Raises a Lua error with this message in the script code that runs in resume `generation`, again and again
     /// until the resume ends, so that no `pcall` of the script can swallow it.
     pub fn interrupt(&self, generation: u64, message: &str) {
-        let _ = (generation, message);
-        todo!()
+        message.clone_into(&mut lock(&self.watch.message));
+        self.watch.interrupt.store(generation, Ordering::Release);
+        self.install();
     }
+
+    fn install(&self) {
+        let pointer = lock(&self.watch.lua);
+        if !pointer.0.is_null() {
+            // SAFETY: the state is open, since `close` needs the lock we hold; see `LuaPointer`.
+            unsafe { lua::lua_sethook(pointer.0, Some(hook), lua::LUA_MASKCOUNT, 1) };
+        }
+    }
+}
+
+impl Watch {
+    /// Watches a state and makes the hook find this.
+    ///
+    /// # Safety
+    /// `state` is open, and `close` is called before it is closed.
+    pub(crate) unsafe fn new(state: *mut lua::lua_State) -> Arc<Watch> {
+        let watch = Arc::new(Watch {
+            generation: AtomicU64::new(0),
+            inspect: AtomicU64::new(0),
+            interrupt: AtomicU64::new(0),
+            message: Mutex::default(),
+            place: Mutex::default(),
+            lua: Mutex::new(LuaPointer(state)),
+        });
+        // SAFETY: the caller's promise; the registry gets one entry.
+        unsafe {
+            lua::lua_pushlightuserdata(state, (&raw const KEY).cast_mut().cast());
+            lua::lua_pushlightuserdata(state, Arc::as_ptr(&watch).cast_mut().cast());
+            lua::lua_rawset(state, lua::LUA_REGISTRYINDEX);
+        }
+        watch
+    }
+
+    /// The state is about to close: no guard touches it after this.
+    pub(crate) fn close(&self) {
+        lock(&self.lua).0 = ptr::null_mut();
+    }
+
+    /// Lua begins or ends to run. One relaxed store; only the state's thread calls this.
+    #[inline]
+    pub(crate) fn step(&self, generation: u64) {
+        self.generation.store(generation, Ordering::Relaxed);
+    }
+}
+
+/// Called by Lua, in the state's thread, before its next instruction.
+unsafe extern "C-unwind" fn hook(state: *mut lua::lua_State, activation: *mut lua::lua_Debug) {
+    // SAFETY: Lua calls with a live state and activation record. Values that own memory live in `attend` and
+    // `push_message`, which have returned when `lua_error` leaves this frame.
+    unsafe {
+        lua::lua_pushlightuserdata(state, (&raw const KEY).cast_mut().cast::<c_void>());
+        lua::lua_rawget(state, lua::LUA_REGISTRYINDEX);
+        let watch: *const Watch = lua::lua_touserdata(state, -1).cast_const().cast();
+        lua::lua_settop(state, -2);
+        if watch.is_null() {
+            return;
+        }
+        match attend(state, activation, &*watch) {
+            Attention::Done => {
+                lua::lua_sethook(state, None, 0, 0);
+            }
+            Attention::Wait => {}
+            Attention::Raise => {
+                push_message(state, activation, &*watch);
+                lua::lua_error(state);
+            }
+        }
+    }
+}
+
+enum Attention {
+    /// Nothing more to do: the hook can go.
+    Done,
+    /// Our own prelude runs: not to be broken; wait until it is the script again, or the resume's end.
+    Wait,
+    Raise,
+}
+
+/// # Safety
+/// As for `hook`.
+unsafe fn attend(state: *mut lua::lua_State, activation: *mut lua::lua_Debug, watch: &Watch) -> Attention {
+    let generation = watch.generation.load(Ordering::Relaxed);
+    if watch.inspect.compare_exchange(generation, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+        // SAFETY: the caller's promise.
+        *lock(&watch.place) = Some(unsafe { script_place(state) });
+    }
+    if watch.interrupt.load(Ordering::Acquire) != generation {
+        return Attention::Done;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        lua::lua_getinfo(state, c"S".as_ptr(), activation);
+        if is_script(&*activation) { Attention::Raise } else { Attention::Wait }
+    }
+}
+
+/// Pushes `file:line: message`.
+///
+/// # Safety
+/// As for `hook`.
+unsafe fn push_message(state: *mut lua::lua_State, activation: *mut lua::lua_Debug, watch: &Watch) {
+    // SAFETY: the caller's promise; `text` is copied by Lua.
+    unsafe {
+        lua::lua_getinfo(state, c"Sl".as_ptr(), activation);
+        let text = format!("{}: {}", place_of(&*activation), lock(&watch.message));
+        lua::lua_pushlstring_(state, text.as_ptr().cast(), text.len());
+    }
+}
+
+fn is_script(activation: &lua::lua_Debug) -> bool {
+    // SAFETY: `lua_getinfo` with `S` has set `source` to a string.
+    let source = unsafe { CStr::from_ptr(activation.source) }.to_bytes();
+    !source.starts_with(b"=assay/") && source != b"=[C]"
+}
+
+fn place_of(activation: &lua::lua_Debug) -> String {
+    // SAFETY: `lua_getinfo` with `S` has filled `short_src`, which ends with a zero.
+    let file = unsafe { CStr::from_ptr(activation.short_src.as_ptr()) };
+    format!("{}:{}", file.to_string_lossy(), activation.currentline)
+}
+
+/// The innermost frame of the script.
+///
+/// # Safety
+/// As for `hook`.
+unsafe fn script_place(state: *mut lua::lua_State) -> String {
+    // SAFETY: `lua_Debug` is plain data; Lua fills it before it is read. `state` is the caller's promise.
+    unsafe {
+        let mut activation: lua::lua_Debug = std::mem::zeroed();
+        let mut level = 0;
+        while lua::lua_getstack(state, level, &mut activation) != 0 {
+            lua::lua_getinfo(state, c"Sln".as_ptr(), &mut activation);
+            if is_script(&activation) {
+                let place = place_of(&activation);
+                if activation.name.is_null() {
+                    return place;
+                }
+                return format!("{place}: in function '{}'", CStr::from_ptr(activation.name).to_string_lossy());
+            }
+            level += 1;
+        }
+    }
+    "outside of the script's own code".to_owned()
 }

@@ -8,6 +8,7 @@ pub mod declare;
 pub mod failure;
 pub mod guard;
 pub mod library;
+mod native;
 pub mod program;
 pub mod random;
 pub mod request;

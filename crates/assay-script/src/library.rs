@@ -4,7 +4,7 @@
 //! exact file counts only when the name looks like a file (it has a `/` or ends in `.lua`). A stray file called
 //! `oltp_read_write` in the current directory is not run by accident; `sysbench_order` restores that.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::failure::ScriptError;
 
@@ -27,13 +27,158 @@ pub struct Source {
     /// The file; `None` for a built-in.
     pub path: Option<PathBuf>,
     /// The text as it is, shebang line included.
-    pub text: String,
+    pub text: Vec<u8>,
 }
 
 impl Library {
     /// Finds a script by file path, module name or built-in name. The error lists near built-in names.
     pub fn find(&self, name: &str) -> Result<Source, ScriptError> {
-        let _ = name;
-        todo!()
+        let looks_like_a_file = name.contains('/') || name.ends_with(".lua");
+        if (looks_like_a_file || self.sysbench_order) && Path::new(name).is_file() {
+            return read(Path::new(name), name);
+        }
+        let file = name.replace('.', "/");
+        for template in self.search_path(None).split(';') {
+            let candidate = template.replace('?', &file);
+            if Path::new(&candidate).is_file() {
+                return read(Path::new(&candidate), &candidate);
+            }
+        }
+        if let Some(text) = self.module(name.strip_suffix(".lua").unwrap_or(name)) {
+            let display = format!("{}.lua", name.strip_suffix(".lua").unwrap_or(name));
+            return Ok(Source { display, path: None, text: text.into() });
+        }
+        let near = self.near(name);
+        Err(ScriptError {
+            message: if looks_like_a_file {
+                format!("cannot find the script `{name}`")
+            } else {
+                format!("cannot find a workload `{name}`: no such built-in, file or module")
+            },
+            hint: Some(match near.as_slice() {
+                [] => "`assay list` shows the built-in workloads; a file of your own is named by its path".to_owned(),
+                names => format!("did you mean {}?", names.join(" or ")),
+            }),
+            ..ScriptError::default()
+        })
+    }
+
+    /// A built-in module's text.
+    pub fn module(&self, name: &str) -> Option<&'static str> {
+        self.modules.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    }
+
+    /// `package.path` for a script in the folder `script`: `path`, else `LUA_PATH`, else sysbench's own with the
+    /// script's folder after the current one. In `LUA_PATH`, `;;` stands for the default.
+    pub(crate) fn search_path(&self, script: Option<&Path>) -> String {
+        let mut parts: Vec<String> = ["./?.lua", "./?/init.lua", "./src/lua/?.lua"].map(str::to_owned).to_vec();
+        if let Some(folder) = script.map(|folder| folder.display().to_string()).filter(|folder| !folder.is_empty()) {
+            parts.insert(1, format!("{folder}/?.lua"));
+            parts.insert(2, format!("{folder}/?/init.lua"));
+        }
+        if let Ok(home) = std::env::var("HOME") {
+            for folder in ["share/lua/5.1", "share/lua"] {
+                parts.push(format!("{home}/.luarocks/{folder}/?.lua"));
+                parts.push(format!("{home}/.luarocks/{folder}/?/init.lua"));
+            }
+        }
+        parts.extend(["/usr/local/share/lua/5.1/?.lua", "/usr/share/lua/5.1/?.lua"].map(str::to_owned));
+        let own = parts.join(";");
+        match self.path.clone().or_else(|| std::env::var("LUA_PATH").ok()) {
+            Some(path) => path.replace(";;", &format!(";{own};")).trim_matches(';').to_owned(),
+            None => own,
+        }
+    }
+
+    /// `package.cpath`, by the same rules.
+    pub(crate) fn search_cpath(&self) -> String {
+        let mut own = "./?.so".to_owned();
+        if let Ok(home) = std::env::var("HOME") {
+            own.push_str(&format!(";{home}/.luarocks/lib/lua/5.1/?.so;{home}/.luarocks/lib/lua/?.so"));
+        }
+        own.push_str(";/usr/local/lib/lua/5.1/?.so;/usr/lib/lua/5.1/?.so");
+        match std::env::var("LUA_CPATH") {
+            Ok(path) => path.replace(";;", &format!(";{own};")).trim_matches(';').to_owned(),
+            Err(_) => own,
+        }
+    }
+
+    /// Built-in names a user may have meant, nearest first, at most three.
+    fn near(&self, name: &str) -> Vec<String> {
+        let mut near: Vec<(usize, &str)> = self
+            .modules
+            .iter()
+            .map(|(known, _)| (distance(name, known), *known))
+            .filter(|(distance, known)| *distance <= known.len() / 3 || known.contains(name))
+            .collect();
+        near.sort_unstable();
+        near.into_iter().take(3).map(|(_, name)| format!("`{name}`")).collect()
+    }
+}
+
+fn read(path: &Path, display: &str) -> Result<Source, ScriptError> {
+    match std::fs::read(path) {
+        Ok(text) => Ok(Source { display: display.to_owned(), path: Some(path.to_owned()), text }),
+        Err(error) => Err(ScriptError::from_message(&format!("cannot read the script {display}: {error}"), "")),
+    }
+}
+
+/// Levenshtein distance in characters.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn library(path: &str) -> Library {
+        Library {
+            modules: vec![("oltp_read_write", "-- rw"), ("oltp_read_only", "-- ro"), ("tpcc", "-- tpcc")],
+            path: Some(path.to_owned()),
+            sysbench_order: false,
+        }
+    }
+
+    #[test]
+    fn a_misspelt_name_is_answered_with_the_nearest_ones() {
+        let error = library("/nowhere/?.lua").find("oltp_read_wirte").unwrap_err();
+        assert_eq!(error.to_string(), "cannot find a workload `oltp_read_wirte`: no such built-in, file or module");
+        assert_eq!(error.hint.as_deref(), Some("did you mean `oltp_read_write`?"));
+    }
+
+    #[test]
+    fn a_module_on_the_path_comes_before_a_built_in_and_a_stray_file_only_when_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("tpcc.lua"), "-- mine").unwrap();
+        let mut library = library(&format!("{}/?.lua", folder.path().display()));
+        assert_eq!(library.find("tpcc").unwrap().text, b"-- mine");
+        assert_eq!(library.find("oltp_read_only").unwrap().text, b"-- ro");
+        let exact = folder.path().join("oltp");
+        std::fs::write(&exact, "-- exact").unwrap();
+        assert_eq!(library.find(exact.to_str().unwrap()).unwrap().text, b"-- exact");
+        library.path = Some("/nowhere/?.lua".to_owned());
+        assert_eq!(library.find("tpcc").unwrap().display, "tpcc.lua");
+    }
+
+    #[test]
+    fn the_scripts_folder_is_searched_after_the_current_one() {
+        let library = Library::default();
+        if std::env::var_os("LUA_PATH").is_none() {
+            assert!(
+                library.search_path(Some(Path::new("/s"))).starts_with("./?.lua;/s/?.lua;/s/?/init.lua;./?/init.lua")
+            );
+        }
     }
 }

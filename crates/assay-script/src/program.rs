@@ -1,14 +1,50 @@
 //! A script loaded once: its text, and what its top level declared.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::declare::{CommandDeclaration, OptionDeclaration};
 use crate::failure::ScriptError;
-use crate::library::Library;
+use crate::library::{Library, Source};
+use crate::state;
 
 /// A script, known but not running. Shared by all workers.
 #[derive(Debug)]
-pub struct Program {}
+pub struct Program {
+    pub(crate) script: Script,
+    declared: Declared,
+    description: Option<String>,
+}
+
+/// What a state needs to run a script.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub(crate) library: Arc<Library>,
+    pub(crate) source: Source,
+    /// As the user named it: `sysbench.cmdline.script_path`.
+    pub(crate) given: String,
+    pub(crate) name: String,
+}
+
+impl Script {
+    /// Where the script's file lies.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        self.source.path.as_ref()?.parent().map(PathBuf::from)
+    }
+}
+
+/// What a script's top level left behind.
+#[derive(Debug, Default)]
+pub(crate) struct Declared {
+    /// By name.
+    pub(crate) options: Vec<OptionDeclaration>,
+    pub(crate) has_options: bool,
+    /// By name.
+    pub(crate) commands: Vec<CommandDeclaration>,
+    /// Global functions.
+    pub(crate) globals: BTreeSet<String>,
+}
 
 /// What a script's top level may look at before options are known.
 #[derive(Clone, Debug, Default)]
@@ -24,8 +60,7 @@ pub struct TopLevel {
 impl Program {
     /// Finds `name` and runs its top level once, in a state that is thrown away.
     pub fn load(library: &Arc<Library>, name: &str, top: &TopLevel) -> Result<Program, ScriptError> {
-        let _ = (library, name, top);
-        todo!()
+        Program::from_source(library, name, library.find(name)?, top)
     }
 
     /// The same for a text at hand (a script from standard input, a test). `display` names it in messages.
@@ -35,38 +70,78 @@ impl Program {
         text: &str,
         top: &TopLevel,
     ) -> Result<Program, ScriptError> {
-        let _ = (library, display, text, top);
-        todo!()
+        let source = Source { display: display.to_owned(), path: None, text: text.into() };
+        Program::from_source(library, display, source, top)
+    }
+
+    fn from_source(
+        library: &Arc<Library>,
+        given: &str,
+        source: Source,
+        top: &TopLevel,
+    ) -> Result<Program, ScriptError> {
+        let file = given.rsplit('/').next().unwrap_or(given);
+        let name = file.strip_suffix(".lua").unwrap_or(file).to_owned();
+        let description = describe(&String::from_utf8_lossy(&source.text));
+        let script = Script { library: Arc::clone(library), source, given: given.to_owned(), name };
+        let declared = state::declare(&script, top)?;
+        Ok(Program { script, declared, description })
     }
 
     /// Options in the order of their names.
     pub fn options(&self) -> &[OptionDeclaration] {
-        todo!()
+        &self.declared.options
     }
 
     /// Whether the script declared an option table at all (sysbench then refuses unknown options).
     pub fn declares_options(&self) -> bool {
-        todo!()
+        self.declared.has_options
     }
 
     /// Custom commands in the order of their names.
     pub fn commands(&self) -> &[CommandDeclaration] {
-        todo!()
+        &self.declared.commands
     }
 
     /// Whether the top level left a global function of this name (`event`, `prepare`, `thread_init`, …).
     pub fn defines(&self, global: &str) -> bool {
-        let _ = global;
-        todo!()
+        self.declared.globals.contains(global)
     }
 
     /// The script's name, without folder and `.lua`.
     pub fn name(&self) -> &str {
-        todo!()
+        &self.script.name
     }
 
     /// The file's opening `---` comment: its first paragraph, on one line.
     pub fn description(&self) -> Option<&str> {
-        todo!()
+        self.description.as_deref()
+    }
+}
+
+/// The first run of `---` lines, when only blank lines and a shebang come before it.
+fn describe(text: &str) -> Option<String> {
+    let mut words: Vec<&str> = Vec::new();
+    for line in text.lines().skip_while(|line| line.starts_with('#') || line.trim().is_empty()) {
+        let Some(comment) = line.trim().strip_prefix("---").map(str::trim) else { break };
+        if comment.is_empty() {
+            break;
+        }
+        words.extend(comment.split_whitespace());
+    }
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_opening_comment_describes_a_script() {
+        assert_eq!(
+            describe("#!/usr/bin/env assay\n\n--- Reads rows\n--- by key.\n---\n--- More.\nlocal x").as_deref(),
+            Some("Reads rows by key.")
+        );
+        assert_eq!(describe("-- a plain comment\nlocal x"), None);
     }
 }

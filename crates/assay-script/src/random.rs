@@ -1,4 +1,7 @@
 //! The random numbers of `sysbench.rand`: one generator per session, seeded from (seed, session) and nothing else.
+//!
+//! So a session's statements repeat from run to run, whatever the timing and however sessions are spread over
+//! workers. Ranges are inclusive and wrap at 2³², as sysbench's do. Nothing here is fit for secrets.
 
 /// What `sysbench.rand.default` draws from, and the parameters of all distributions.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,5 +71,285 @@ impl DistributionKind {
             DistributionKind::Pareto => "pareto",
             DistributionKind::Zipfian => "zipfian",
         }
+    }
+}
+
+/// xoshiro256++ (Blackman & Vigna 2019), seeded through SplitMix64.
+#[derive(Clone, Debug)]
+pub(crate) struct Rng([u64; 4]);
+
+impl Rng {
+    /// Independent streams for every pair of `seed` and `stream`.
+    pub(crate) fn new(seed: u64, stream: u64) -> Rng {
+        let mut state = mix64(seed) ^ mix64(stream ^ 0x6a09_e667_f3bc_c909).rotate_left(32);
+        Rng(std::array::from_fn(|_| {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            mix64(state)
+        }))
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> u64 {
+        let s = &mut self.0;
+        let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
+        let t = s[1] << 17;
+        s[2] ^= s[0];
+        s[3] ^= s[1];
+        s[1] ^= s[2];
+        s[0] ^= s[3];
+        s[2] ^= t;
+        s[3] = s[3].rotate_left(45);
+        result
+    }
+
+    /// In [0, 1), 53 bits.
+    #[inline]
+    pub(crate) fn double(&mut self) -> f64 {
+        (self.next() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+
+    /// In 0 … n − 1; bias below 2⁻³². `n` <= 2³².
+    #[inline]
+    fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// In `low` … `high`.
+    #[inline]
+    pub(crate) fn uniform(&mut self, low: u32, high: u32) -> u32 {
+        let size = range(low, high);
+        low.wrapping_add(self.below(size) as u32)
+    }
+
+    /// The mean of `iterations` uniforms, scaled to the range.
+    pub(crate) fn gaussian(&mut self, low: u32, high: u32, iterations: u32) -> u32 {
+        let iterations = iterations.max(1);
+        let sum: f64 = (0..iterations).map(|_| self.double()).sum();
+        low.wrapping_add((range(low, high) as f64 * (sum / f64::from(iterations))) as u32)
+    }
+
+    /// With probability `special_hits` % uniform over the central `special_percent` % of the range, else gaussian.
+    pub(crate) fn special(&mut self, low: u32, high: u32, distribution: &Distribution) -> u32 {
+        if self.double() * 100.0 >= distribution.special_hits {
+            return self.gaussian(low, high, distribution.iterations);
+        }
+        let size = range(low, high) as f64;
+        let centre = (size * (distribution.special_percent / 100.0)).clamp(1.0, size);
+        let offset = (size - centre) / 2.0 + self.double() * centre;
+        low.wrapping_add((offset as u64).min(range(low, high) - 1) as u32)
+    }
+
+    /// `low + ⌊size · u^p⌋` with p = ln h / ln(1 − h): a share 1 − h of draws falls into a share h of the range.
+    pub(crate) fn pareto(&mut self, low: u32, high: u32, h: f64) -> u32 {
+        let power = h.ln() / (1.0 - h).ln();
+        let size = range(low, high);
+        low.wrapping_add(((size as f64 * self.double().powf(power)) as u64).min(size - 1) as u32)
+    }
+
+    /// Bounded Zipf, rank 1 = `low`. Source: Hörmann & Derflinger 1996, "Rejection-inversion to generate variates
+    /// from monotone discrete distributions".
+    pub(crate) fn zipfian(&mut self, low: u32, high: u32, zipf: &mut Zipf) -> u32 {
+        let size = range(low, high);
+        zipf.prepare(size);
+        loop {
+            let u = zipf.h_n + self.double() * (zipf.h_x1 - zipf.h_n);
+            let x = zipf.h_inverse(u);
+            let k = (x + 0.5).floor().clamp(1.0, size as f64);
+            if k - x <= zipf.s || u >= zipf.h(k + 0.5) - zipf.density(k) {
+                return low.wrapping_add(k as u32 - 1);
+            }
+        }
+    }
+
+    /// From the distribution `--rand-type` names.
+    pub(crate) fn draw(&mut self, low: u32, high: u32, distribution: &Distribution, zipf: &mut Zipf) -> u32 {
+        match distribution.kind {
+            DistributionKind::Uniform => self.uniform(low, high),
+            DistributionKind::Gaussian => self.gaussian(low, high, distribution.iterations),
+            DistributionKind::Special => self.special(low, high, distribution),
+            DistributionKind::Pareto => self.pareto(low, high, distribution.pareto_h),
+            DistributionKind::Zipfian => self.zipfian(low, high, zipf),
+        }
+    }
+
+    /// Copies `format` to `target`, every `#` a digit, every `@` a letter. Lengths are equal.
+    pub(crate) fn fill(&mut self, format: &[u8], target: &mut [u8]) {
+        // One draw serves several characters: multiplying a 64-bit fraction by 10 brings its next digit above the
+        // point. After 9 characters at least 2²¹ values are left, so the bias stays below 10⁻⁵.
+        let (mut fraction, mut left) = (0u64, 0u32);
+        for (from, to) in format.iter().zip(target) {
+            let (base, first) = match *from {
+                b'#' => (10, b'0'),
+                b'@' => (26, b'a'),
+                other => {
+                    *to = other;
+                    continue;
+                }
+            };
+            if left == 0 {
+                (fraction, left) = (self.next(), 9);
+            }
+            left -= 1;
+            let product = u128::from(fraction) * base;
+            *to = first + (product >> 64) as u8;
+            fraction = product as u64;
+        }
+    }
+
+    /// `low` … `high` characters, each from `0` to `z`; how many it became. `target` holds `high`.
+    pub(crate) fn varied(&mut self, low: u32, high: u32, target: &mut [u8]) -> usize {
+        let length = self.uniform(low, high) as usize;
+        for to in &mut target[..length] {
+            *to = self.uniform(u32::from(b'0'), u32::from(b'z')) as u8;
+        }
+        length
+    }
+}
+
+/// How many values lie in `low` … `high`; a range that runs backwards wraps at 2³².
+#[inline]
+fn range(low: u32, high: u32) -> u64 {
+    u64::from(high.wrapping_sub(low)) + 1
+}
+
+fn mix64(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// What Zipf's law needs for one range size, kept from draw to draw.
+#[derive(Clone, Debug)]
+pub(crate) struct Zipf {
+    exponent: f64,
+    size: u64,
+    h_x1: f64,
+    h_n: f64,
+    s: f64,
+}
+
+impl Zipf {
+    pub(crate) fn new(exponent: f64) -> Zipf {
+        Zipf { exponent: exponent.max(0.0), size: 0, h_x1: 0.0, h_n: 0.0, s: 0.0 }
+    }
+
+    fn prepare(&mut self, size: u64) {
+        if self.size != size {
+            self.size = size;
+            self.h_x1 = self.h(1.5) - 1.0;
+            self.h_n = self.h(size as f64 + 0.5);
+            self.s = 2.0 - self.h_inverse(self.h(2.5) - self.density(2.0));
+        }
+    }
+
+    fn density(&self, x: f64) -> f64 {
+        (-self.exponent * x.ln()).exp()
+    }
+
+    /// An antiderivative of the density, (x^(1−q) − 1) / (1 − q), exact at q = 1 too.
+    fn h(&self, x: f64) -> f64 {
+        let (log, q) = (x.ln(), 1.0 - self.exponent);
+        if (q * log).abs() < 1e-8 { log * (1.0 + q * log / 2.0) } else { (q * log).exp_m1() / q }
+    }
+
+    fn h_inverse(&self, x: f64) -> f64 {
+        let q = 1.0 - self.exponent;
+        let t = (x * q).max(-1.0);
+        if t.abs() < 1e-8 { (x * (1.0 - t / 2.0)).exp() } else { (t.ln_1p() / q).exp() }
+    }
+}
+
+/// A bijection of 32-bit numbers (Wellons 2018, "lowbias32"), moved by `seed`: what makes `unique()` look random.
+pub(crate) fn permute(mut x: u32, seed: u32) -> u32 {
+    x = x.wrapping_add(seed);
+    x ^= x >> 16;
+    x = x.wrapping_mul(0x7feb_352d);
+    x ^= x >> 15;
+    x = x.wrapping_mul(0x846c_a68b);
+    x ^ (x >> 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draws(kind: DistributionKind, low: u32, high: u32) -> Vec<u32> {
+        let distribution = Distribution { kind, ..Distribution::default() };
+        let mut zipf = Zipf::new(distribution.zipfian_exponent);
+        let mut rng = Rng::new(7, 3);
+        (0..100_000).map(|_| rng.draw(low, high, &distribution, &mut zipf)).collect()
+    }
+
+    /// Share of draws in `low` … `high`.
+    fn share(draws: &[u32], low: u32, high: u32) -> f64 {
+        draws.iter().filter(|&&x| (low..=high).contains(&x)).count() as f64 / draws.len() as f64
+    }
+
+    #[test]
+    fn every_distribution_stays_in_its_range_and_reaches_most_of_it() {
+        for kind in ["uniform", "gaussian", "special", "pareto", "zipfian"] {
+            let kind = DistributionKind::from_name(kind).unwrap();
+            let all = draws(kind, 11, 20);
+            assert_eq!(share(&all, 11, 20), 1.0, "{kind:?}");
+            assert!((13..=17).all(|x| all.contains(&x)), "{kind:?}");
+            assert!(draws(kind, 5, 5).iter().all(|&x| x == 5), "{kind:?} of one value");
+        }
+    }
+
+    #[test]
+    fn distributions_have_their_shapes() {
+        let near = |value: f64, wanted: f64| assert!((value - wanted).abs() < 0.01, "{value}, expected {wanted}");
+        near(share(&draws(DistributionKind::Uniform, 1, 1000), 1, 100), 0.1);
+        // The mean of 12 uniforms has standard deviation 1/12.
+        near(share(&draws(DistributionKind::Gaussian, 1, 12_000), 5_001, 7_000), 0.683);
+        // 75 % in the central 1 %, and of the bell 1 % of the range holds about 4.8 %.
+        near(share(&draws(DistributionKind::Special, 1, 10_000), 4_951, 5_050), 0.75 + 0.25 * 0.048);
+        // h = 0.2: 80 % of draws in the lowest 20 %.
+        near(share(&draws(DistributionKind::Pareto, 1, 10_000), 1, 2_000), 0.8);
+        // P(rank <= k) = H(k) / H(n), summed exactly.
+        let harmonic = |n: u32| (1..=n).map(|k| f64::from(k).powf(-0.8)).sum::<f64>();
+        near(share(&draws(DistributionKind::Zipfian, 1, 1000), 1, 1), harmonic(1) / harmonic(1000));
+        near(share(&draws(DistributionKind::Zipfian, 1, 1000), 1, 50), harmonic(50) / harmonic(1000));
+    }
+
+    #[test]
+    fn zipfian_works_for_any_exponent_and_the_whole_range_of_numbers() {
+        for exponent in [0.0, 0.5, 1.0, 1.5] {
+            let mut rng = Rng::new(1, 1);
+            let mut zipf = Zipf::new(exponent);
+            assert!((0..10_000).all(|_| rng.zipfian(1, 3, &mut zipf) <= 3));
+            rng.zipfian(0, u32::MAX, &mut zipf);
+        }
+    }
+
+    #[test]
+    fn streams_differ_by_seed_and_by_session_and_repeat() {
+        let first = |seed, stream| Rng::new(seed, stream).next();
+        assert_eq!(first(1, 2), first(1, 2));
+        assert_ne!(first(1, 2), first(2, 1));
+        assert_ne!(first(0, 0), first(0, 1));
+    }
+
+    #[test]
+    fn filled_strings_keep_what_is_no_placeholder_and_use_every_digit_and_letter() {
+        let format = b"###-@@@@@@@@@@@".repeat(100);
+        let mut target = vec![0; format.len()];
+        Rng::new(1, 1).fill(&format, &mut target);
+        for (from, to) in format.iter().zip(&target) {
+            assert!(match from {
+                b'#' => to.is_ascii_digit(),
+                b'@' => to.is_ascii_lowercase(),
+                other => other == to,
+            });
+        }
+        assert!((b'0'..=b'9').chain(b'a'..=b'z').all(|c| target.contains(&c)));
+    }
+
+    #[test]
+    fn the_permutation_never_repeats() {
+        let mut seen: Vec<u32> = (0..200_000).map(|x| permute(x, 99)).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 200_000);
     }
 }

@@ -1,13 +1,27 @@
 //! One `lua_State` and the sessions that live in it.
+//!
+//! A session is a coroutine of the prelude (`src/lua/*.lua`), which runs the script and yields numbers that say what
+//! it asks; `Asked` names them. Resuming pushes the answer, switches the shared block to the session and calls
+//! `lua_resume`: nothing is allocated on our side once the scratch space has grown.
+//!
+//! Memory: LuaJIT's collector runs as garbage arises. Its final phase walks all coroutines of the state at once, so a
+//! state should hold some hundred sessions, not ten thousand.
 
-use assay_wire::RowsPool;
+use std::ffi::{CStr, c_int, c_void};
+use std::slice;
+use std::sync::Arc;
 
-use crate::declare::OptionValue;
+use assay_wire::{Nanos, Operation, RowsPool, StatementError, StatementId, Value};
+use mlua_sys as lua;
+use mlua_sys::lua_State;
+
+use crate::declare::{CommandDeclaration, OptionDeclaration, OptionKind, OptionValue};
 use crate::failure::ScriptError;
-use crate::guard::Guard;
-use crate::program::Program;
+use crate::guard::{Guard, Watch};
+use crate::native::{FUNCTIONS, Native, Shared};
+use crate::program::{Declared, Program, Script, TopLevel};
 use crate::random::Distribution;
-use crate::request::{Answer, Request, Slot};
+use crate::request::{Answer, ConnectionNumber, Decision, Failure, Request, Slot, Verdict};
 
 /// What the sessions of a state are to do, and what they see.
 #[derive(Clone, Debug)]
@@ -44,51 +58,753 @@ pub enum Entry {
 }
 
 /// One `lua_State` with its sessions. Not `Send`: made and used in one thread.
-pub struct State {}
+pub struct State {
+    lua: *mut lua_State,
+    /// From `Box::into_raw`; Lua holds its address too. Freed after the state is closed.
+    shared: *mut Shared,
+    watch: Arc<Watch>,
+    sessions: Vec<Option<Session>>,
+    /// Parameters of the `Execute` handed out last. The lifetime is erased: see `State::operation`.
+    parameters: Vec<Value<'static>>,
+    generation: u64,
+    seed: u64,
+}
+
+/// A session, seen from outside.
+struct Session {
+    /// Anchored in the prelude's `sessions`.
+    thread: *mut lua_State,
+    /// From `Box::into_raw`: while the session runs, native functions reach it through `Shared`.
+    native: *mut Native,
+    /// The connection of the operation whose reply is awaited.
+    asked: u32,
+    ended: bool,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // SAFETY: made by `Box::into_raw` in `add_session`, freed only here; the session will not run again.
+        drop(unsafe { Box::from_raw(self.native) });
+    }
+}
+
+/// The parts of the prelude, in the order they run.
+const PRELUDE: [(&CStr, &str); 5] = [
+    (c"=assay/core", include_str!("lua/core.lua")),
+    (c"=assay/foreign", include_str!("lua/foreign.lua")),
+    (c"=assay/rand", include_str!("lua/rand.lua")),
+    (c"=assay/sql", include_str!("lua/sql.lua")),
+    (c"=assay/session", include_str!("lua/session.lua")),
+];
+
+/// A new collection starts when memory has grown to this many percent of what the last one left.
+const GC_PAUSE: c_int = 200;
+/// Collector speed relative to allocation, percent.
+const GC_STEP: c_int = 300;
+
+/// What a state is made for.
+struct Opening<'a> {
+    entry: &'a str,
+    entry_name: &'a str,
+    command: Option<&'a str>,
+    options: Option<&'a [(String, OptionValue)]>,
+    driver: &'a str,
+    seed: u64,
+    sessions: u32,
+    distribution: Distribution,
+    argv: &'a [String],
+}
 
 impl State {
     /// Compiles the script. Runs none of it.
     pub fn new(program: &Program, setup: &Setup) -> Result<State, ScriptError> {
-        let _ = (program, setup);
-        todo!()
+        let (entry, entry_name) = match &setup.entry {
+            Entry::Thread => ("thread", ""),
+            Entry::Function(name) => ("function", name.as_str()),
+            Entry::Frame => ("frame", ""),
+            Entry::TopLevel => ("top_level", ""),
+        };
+        State::open(
+            &program.script,
+            &Opening {
+                entry,
+                entry_name,
+                command: Some(&setup.command),
+                options: Some(&setup.options),
+                driver: setup.driver,
+                seed: setup.seed,
+                sessions: setup.sessions,
+                distribution: setup.distribution,
+                argv: &setup.argv,
+            },
+        )
+    }
+
+    fn open(script: &Script, opening: &Opening<'_>) -> Result<State, ScriptError> {
+        let shared = Shared::new(&script.library, &script.name, opening.seed, opening.sessions, opening.distribution);
+        // SAFETY: a fresh state, used by this thread only. Errors inside Lua are caught by `run`'s protected calls;
+        // what is called outside of them allocates at most, and LuaJIT ends the process when memory runs out there.
+        unsafe {
+            let lua = lua::luaL_newstate();
+            assert!(!lua.is_null(), "out of memory for a Lua state");
+            lua::luaL_openlibs(lua);
+            lua::lua_gc(lua, lua::LUA_GCSETPAUSE, GC_PAUSE);
+            lua::lua_gc(lua, lua::LUA_GCSETSTEPMUL, GC_STEP);
+            let watch = Watch::new(lua);
+            let state = State {
+                lua,
+                shared: Box::into_raw(Box::new(shared)),
+                watch,
+                sessions: Vec::new(),
+                parameters: Vec::new(),
+                generation: 0,
+                seed: opening.seed,
+            };
+            state.push_core(script, opening);
+            for (name, text) in PRELUDE {
+                if lua::luaL_loadbuffer(lua, text.as_ptr().cast(), text.len(), name.as_ptr()) != lua::LUA_OK {
+                    return Err(state.error_on_top());
+                }
+                lua::lua_pushvalue(lua, 1);
+                state.run(1, 0)?;
+            }
+            // core.script = core.compile(text, display)
+            lua::lua_getfield_(lua, 1, c"compile".as_ptr());
+            push_bytes(lua, &script.source.text);
+            push_bytes(lua, script.source.display.as_bytes());
+            state.run(2, 2)?;
+            if lua::lua_type(lua, -2) == lua::LUA_TNIL {
+                return Err(state.error_on_top());
+            }
+            lua::lua_settop(lua, -2);
+            lua::lua_setfield(lua, 1, c"script".as_ptr());
+            Ok(state)
+        }
+    }
+
+    /// Leaves the prelude's `core` table at the bottom of the main stack, where it stays.
+    ///
+    /// # Safety
+    /// The main stack is empty.
+    unsafe fn push_core(&self, script: &Script, opening: &Opening<'_>) {
+        let lua = self.lua;
+        let (path, cpath) = (script.library.search_path(script.folder().as_deref()), script.library.search_cpath());
+        // SAFETY: every push is matched by the `set` after it.
+        unsafe {
+            lua::lua_createtable(lua, 0, 32);
+            let set = |name: &CStr| lua::lua_setfield(lua, 1, name.as_ptr());
+            lua::lua_createtable(lua, 0, FUNCTIONS.len() as c_int);
+            for (name, address) in FUNCTIONS {
+                push_bytes(lua, name.as_bytes());
+                lua::lua_pushlightuserdata(lua, address.cast_mut());
+                lua::lua_rawset(lua, -3);
+            }
+            set(c"addresses");
+            lua::lua_pushlightuserdata(lua, self.shared.cast::<c_void>());
+            set(c"shared");
+            for (name, text) in [
+                (c"path", path.as_str()),
+                (c"cpath", &cpath),
+                (c"script_path", &script.given),
+                (c"driver", opening.driver),
+                (c"entry", opening.entry),
+                (c"entry_name", opening.entry_name),
+            ] {
+                push_bytes(lua, text.as_bytes());
+                set(name);
+            }
+            if let Some(command) = opening.command {
+                push_bytes(lua, command.as_bytes());
+                set(c"command");
+            }
+            lua::lua_createtable(lua, opening.argv.len() as c_int, 1);
+            for (i, argument) in opening.argv.iter().enumerate() {
+                push_bytes(lua, argument.as_bytes());
+                lua::lua_rawseti_(lua, -2, i as c_int);
+            }
+            set(c"argv");
+            if let Some(options) = opening.options {
+                lua::lua_createtable(lua, 0, options.len() as c_int);
+                for (key, value) in options {
+                    push_bytes(lua, key.as_bytes());
+                    push_option(lua, value);
+                    lua::lua_rawset(lua, -3);
+                }
+                set(c"options");
+            }
+        }
+    }
+
+    /// Calls the function below `arguments` values on the main stack.
+    ///
+    /// # Safety
+    /// They are there.
+    unsafe fn run(&self, arguments: c_int, results: c_int) -> Result<(), ScriptError> {
+        // SAFETY: the caller's promise; a protected call lets no Lua error pass.
+        unsafe {
+            if lua::lua_pcall(self.lua, arguments, results, 0) == lua::LUA_OK {
+                return Ok(());
+            }
+            Err(self.error_on_top())
+        }
+    }
+
+    /// # Safety
+    /// The main stack is not empty.
+    unsafe fn error_on_top(&self) -> ScriptError {
+        // SAFETY: the caller's promise.
+        let message = unsafe { text_at(self.lua, -1) };
+        ScriptError::from_message(&String::from_utf8_lossy(message), "")
     }
 
     /// Makes session `number` (from 0, unique in the run). Its first `resume` (with `Answer::Done`) runs the top level.
     pub fn add_session(&mut self, number: u32) -> Result<Slot, ScriptError> {
-        let _ = number;
-        todo!()
+        let free = self.sessions.iter().position(Option::is_none);
+        let index = free.unwrap_or(self.sessions.len());
+        // SAFETY: `core` lies at the bottom of the main stack; the prelude keeps the thread in its `sessions`.
+        let thread = unsafe {
+            lua::lua_getfield_(self.lua, 1, c"add_session".as_ptr());
+            lua::lua_pushnumber(self.lua, (index + 1) as f64);
+            lua::lua_pushnumber(self.lua, f64::from(number));
+            let made = self.run(2, 1);
+            let thread = lua::lua_tothread(self.lua, -1);
+            lua::lua_settop(self.lua, 1);
+            made?;
+            thread
+        };
+        let native = Box::into_raw(Box::new(Native::new(self.seed, number)));
+        let session = Session { thread, native, asked: 0, ended: false };
+        match free {
+            Some(index) => self.sessions[index] = Some(session),
+            None => self.sessions.push(Some(session)),
+        }
+        Ok(Slot(index as u32))
     }
 
     /// Runs a session until its next request. Panics when there is no such session or it has ended.
+    #[inline]
     pub fn resume(&mut self, slot: Slot, answer: Answer, pool: &mut RowsPool) -> Request<'_> {
-        let _ = (slot, answer, pool);
-        todo!()
+        let asked = self.advance(slot, answer, pool);
+        self.request(slot, asked, pool)
+    }
+
+    /// Answers a session and runs it until it asks. What it asks lies on its stack.
+    fn advance(&mut self, slot: Slot, answer: Answer, pool: &mut RowsPool) -> Asked {
+        let session = self.sessions[slot.0 as usize].as_mut().expect("the slot came from add_session");
+        assert!(!session.ended, "a session that has ended is not resumed");
+        let thread = session.thread;
+        // SAFETY: the thread is suspended and ours. Nothing borrowed from its stack is alive, since the last request
+        // borrowed `self`. `shared` and `native` live as long as the state and the session; no reference to them is
+        // held while Lua runs.
+        unsafe {
+            // A thread that has not begun holds its function.
+            if lua::lua_status(thread) == lua::LUA_YIELD {
+                lua::lua_settop(thread, 0);
+            }
+            let count = push_answer(thread, &mut *session.native, session.asked, answer, pool);
+            (*self.shared).session = slot.0 + 1;
+            (*self.shared).native = session.native;
+            self.generation += 1;
+            self.watch.step(self.generation);
+            let status = lua::lua_resume_(thread, count);
+            self.generation += 1;
+            self.watch.step(self.generation);
+            match status {
+                lua::LUA_YIELD | lua::LUA_OK if lua::lua_type(thread, 1) == lua::LUA_TNUMBER => {
+                    let asked = Asked::from_number(lua::lua_tonumber(thread, 1));
+                    session.ended = matches!(asked, Asked::Finished | Asked::Died) || status == lua::LUA_OK;
+                    asked
+                }
+                lua::LUA_YIELD => {
+                    session.ended = true;
+                    Asked::Stray
+                }
+                _ => {
+                    session.ended = true;
+                    Asked::Broken
+                }
+            }
+        }
+    }
+
+    /// What a session asks, read from its stack.
+    fn request(&mut self, slot: Slot, asked: Asked, pool: &mut RowsPool) -> Request<'_> {
+        let session = self.sessions[slot.0 as usize].as_mut().expect("it was just resumed");
+        let thread = session.thread;
+        // SAFETY: the thread is suspended; its stack, and so the strings on it, stay until it is resumed, which needs
+        // `&mut self` that the request borrows. `native` is only used here and while Lua runs.
+        unsafe {
+            let number = |index| lua::lua_tonumber(thread, index);
+            match asked {
+                Asked::Connect => Request::Connect(ConnectionNumber(number(2) as u32)),
+                Asked::Disconnect | Asked::Reconnect => {
+                    let connection = number(2) as u32;
+                    if let Some(rows) = (*session.native).live(connection).begin() {
+                        pool.put(rows);
+                    }
+                    if asked == Asked::Disconnect {
+                        Request::Disconnect(ConnectionNumber(connection))
+                    } else {
+                        Request::Reconnect(ConnectionNumber(connection))
+                    }
+                }
+                Asked::Query | Asked::Prepare | Asked::Execute | Asked::Close | Asked::Load => {
+                    let connection = number(2) as u32;
+                    session.asked = connection;
+                    let live = (*session.native).live(connection);
+                    if asked != Asked::Close
+                        && let Some(rows) = live.begin()
+                    {
+                        pool.put(rows);
+                    }
+                    let native = session.native;
+                    let operation = self.operation(thread, native, asked);
+                    Request::Operation(ConnectionNumber(connection), operation)
+                }
+                Asked::Ready => Request::Ready,
+                Asked::Next => {
+                    // A transaction is over, and its results with it: an idle session holds no row buffers.
+                    for live in &mut (*session.native).results {
+                        if let Some(rows) = live.rows.take() {
+                            pool.put(rows);
+                        }
+                    }
+                    Request::Next
+                }
+                Asked::Type => Request::Type(number(2) as u32),
+                Asked::Failed => Request::Failed(failure(thread)),
+                Asked::Stop => Request::Stop,
+                Asked::Sleep => Request::Sleep(Nanos::from_secs_f64(number(2))),
+                Asked::Claim => Request::Claim(text_at(thread, 2)),
+                Asked::Barrier => Request::Barrier,
+                Asked::Expect => Request::Expect(number(2) as u64),
+                Asked::Log => Request::Log(text_at(thread, 2)),
+                Asked::Finished => Request::Finished { success: lua::lua_toboolean(thread, 2) != 0 },
+                Asked::Died => Request::Died(failure(thread)),
+                Asked::Declared => unreachable!("only `declare` opens states that ask this"),
+                Asked::Stray => Request::Died(Failure {
+                    message: "coroutine.yield was called outside of a coroutine of the script".to_owned(),
+                    ..Failure::default()
+                }),
+                // Even the handler failed: out of memory, or out of stack.
+                Asked::Broken => Request::Died(Failure {
+                    message: String::from_utf8_lossy(text_at(thread, -1)).into_owned(),
+                    ..Failure::default()
+                }),
+            }
+        }
+    }
+
+    /// The operation on a suspended session's stack.
+    ///
+    /// # Safety
+    /// The thread is suspended, and the result does not outlive that; `native` is its session's.
+    unsafe fn operation<'a>(&'a mut self, thread: *mut lua_State, native: *mut Native, asked: Asked) -> Operation<'a> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let statement = || StatementId(lua::lua_tonumber(thread, 3) as u32);
+            match asked {
+                Asked::Query => Operation::Query { sql: text_at(thread, 3) },
+                Asked::Prepare => Operation::Prepare { statement: statement(), sql: text_at(thread, 4) },
+                Asked::Execute => {
+                    let kinds = text_at(thread, 4);
+                    self.parameters.clear();
+                    for (i, kind) in kinds.iter().enumerate() {
+                        self.parameters.push(parameter(thread, 5 + i as c_int, *kind));
+                    }
+                    Operation::Execute { statement: statement(), parameters: &self.parameters }
+                }
+                Asked::Load => {
+                    let loader = lua::lua_tonumber(thread, 5) as usize;
+                    Operation::Load {
+                        table: text_at(thread, 3),
+                        columns: text_at(thread, 4),
+                        rows: &(&(*native).loaders)[loader],
+                    }
+                }
+                _ => Operation::Close { statement: statement() },
+            }
+        }
     }
 
     /// Names of transaction types in the order of their first use; index 0 is the workload's own name.
     pub fn transaction_types(&self) -> &[String] {
-        todo!()
+        // SAFETY: `shared` lives as long as `self`, and no Lua code runs while `self` is borrowed.
+        unsafe { &(*self.shared).types }
     }
 
     /// What the session counted itself with `sb_counter_inc`/`sb_counter_add`, in the order of `SB_CNT_*`.
     pub fn counters(&self, slot: Slot) -> [u64; 8] {
-        let _ = slot;
-        todo!()
+        let session = self.sessions[slot.0 as usize].as_ref().expect("the slot came from add_session");
+        // SAFETY: `native` lives as long as the session, and no Lua code runs while `self` is borrowed.
+        unsafe { (*session.native).counters }
     }
 
     /// Forgets a session, wherever it is. Its slot is reused.
     pub fn remove(&mut self, slot: Slot, pool: &mut RowsPool) {
-        let _ = (slot, pool);
-        todo!()
+        let Some(session) = self.sessions[slot.0 as usize].take() else { return };
+        // SAFETY: `native` lives until the session is dropped below. `core` is at the bottom of the main stack.
+        unsafe {
+            for live in &mut (*session.native).results {
+                if let Some(rows) = live.rows.take() {
+                    pool.put(rows);
+                }
+            }
+            lua::lua_getfield_(self.lua, 1, c"remove_session".as_ptr());
+            lua::lua_pushnumber(self.lua, f64::from(slot.0 + 1));
+            self.run(1, 0).expect("setting a field of an existing table cannot fail");
+        }
     }
 
     /// Bytes in use by Lua.
     pub fn memory(&self) -> usize {
-        todo!()
+        // SAFETY: asks for two numbers.
+        unsafe {
+            lua::lua_gc(self.lua, lua::LUA_GCCOUNT, 0) as usize * 1024
+                + lua::lua_gc(self.lua, lua::LUA_GCCOUNTB, 0) as usize
+        }
+    }
+
+    /// Collects all garbage now: before a run, or to measure. Takes milliseconds.
+    pub fn collect_garbage(&mut self) {
+        // SAFETY: finalizers of a script run protected.
+        unsafe { lua::lua_gc(self.lua, lua::LUA_GCCOLLECT, 0) };
     }
 
     /// For the watchdog.
     pub fn guard(&self) -> Guard {
-        todo!()
+        Guard::new(&self.watch)
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        self.watch.close();
+        // SAFETY: no guard touches the state any more, and nothing of it is borrowed. Finalizers of the script run
+        // here; what they call finds `shared` alive and no session (its functions are not reachable without one).
+        unsafe {
+            (*self.shared).session = 0;
+            lua::lua_close(self.lua);
+            self.sessions.clear();
+            drop(Box::from_raw(self.shared));
+        }
+    }
+}
+
+/// What a session asks for: `core.ask` in `src/lua/core.lua`, in the same order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Connect,
+    Disconnect,
+    Reconnect,
+    Query,
+    Prepare,
+    Execute,
+    Close,
+    Load,
+    Ready,
+    Next,
+    Type,
+    Failed,
+    Stop,
+    Sleep,
+    Claim,
+    Barrier,
+    Expect,
+    Log,
+    Finished,
+    Died,
+    Declared,
+    /// The script yielded something of its own.
+    Stray,
+    /// Lua gave up on the coroutine.
+    Broken,
+}
+
+impl Asked {
+    #[inline]
+    fn from_number(number: f64) -> Asked {
+        use Asked::*;
+        const ORDER: [Asked; 21] = [
+            Connect, Disconnect, Reconnect, Query, Prepare, Execute, Close, Load, Ready, Next, Type, Failed, Stop,
+            Sleep, Claim, Barrier, Expect, Log, Finished, Died, Declared,
+        ];
+        ORDER.get((number as usize).wrapping_sub(1)).copied().unwrap_or(Stray)
+    }
+}
+
+/// Pushes what the session gets from its `yield`; how many values.
+///
+/// # Safety
+/// The thread is suspended with an empty stack.
+unsafe fn push_answer(
+    thread: *mut lua_State,
+    native: &mut Native,
+    asked: u32,
+    answer: Answer,
+    pool: &mut RowsPool,
+) -> c_int {
+    // SAFETY: a coroutine's stack always has room for LUA_MINSTACK values.
+    unsafe {
+        match answer {
+            Answer::Done => 0,
+            Answer::Reply(reply, verdict) => {
+                if let Some(error) = reply.error {
+                    if let Some(rows) = reply.rows {
+                        pool.put(rows);
+                    }
+                    return push_error(thread, &error, verdict);
+                }
+                let Some(rows) = reply.rows else { return 0 };
+                if rows.sets() == 0 {
+                    pool.put(rows);
+                    return 0;
+                }
+                let live = native.live(asked);
+                for number in [1, live.serial as usize, rows.len(0), rows.columns(0), rows.sets()] {
+                    lua::lua_pushnumber(thread, number as f64);
+                }
+                live.rows = Some(rows);
+                5
+            }
+            Answer::Error(error) => push_error(thread, &error, Verdict::Fatal),
+            Answer::Proceed(proceed) => {
+                lua::lua_pushboolean(thread, c_int::from(proceed));
+                1
+            }
+            Answer::Number(number) => {
+                lua::lua_pushnumber(thread, number as f64);
+                1
+            }
+            Answer::Decision(decision) => {
+                lua::lua_pushboolean(thread, c_int::from(decision == Decision::Retry));
+                1
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for `push_answer`.
+unsafe fn push_error(thread: *mut lua_State, error: &StatementError, verdict: Verdict) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        lua::lua_pushnumber(thread, 2.0);
+        lua::lua_pushnumber(thread, f64::from(error.code.number));
+        push_bytes(thread, error.code.state.as_bytes());
+        push_bytes(thread, error.message.as_bytes());
+        lua::lua_pushboolean(thread, c_int::from(verdict == Verdict::Restart));
+    }
+    5
+}
+
+/// # Safety
+/// The stack has room for one more value.
+unsafe fn push_bytes(lua: *mut lua_State, bytes: &[u8]) {
+    // SAFETY: Lua copies the bytes; a slice's pointer is never null.
+    unsafe { lua::lua_pushlstring_(lua, bytes.as_ptr().cast(), bytes.len()) }
+}
+
+/// # Safety
+/// The stack has room for three more values.
+unsafe fn push_option(lua: *mut lua_State, value: &OptionValue) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match value {
+            OptionValue::None => lua::lua_pushnil(lua),
+            OptionValue::Bool(value) => lua::lua_pushboolean(lua, c_int::from(*value)),
+            OptionValue::Number(value) => lua::lua_pushnumber(lua, *value),
+            OptionValue::Text(value) => push_bytes(lua, value.as_bytes()),
+            OptionValue::List(items) => {
+                lua::lua_createtable(lua, items.len() as c_int, 0);
+                for (i, item) in items.iter().enumerate() {
+                    push_bytes(lua, item.as_bytes());
+                    lua::lua_rawseti_(lua, -2, i as c_int + 1);
+                }
+            }
+        }
+    }
+}
+
+/// The string (or number, which becomes one) at `index`; empty when it is neither.
+///
+/// # Safety
+/// The value stays on the stack, and so alive, as long as the result is used.
+unsafe fn text_at<'a>(lua: *mut lua_State, index: c_int) -> &'a [u8] {
+    // SAFETY: Lua gives null or a pointer to `length` bytes.
+    unsafe {
+        let mut length = 0;
+        let text = lua::lua_tolstring(lua, index, &mut length);
+        if text.is_null() { &[] } else { slice::from_raw_parts(text.cast(), length) }
+    }
+}
+
+/// A statement parameter of kind `i` (integer), `d` (double) or `t` (text).
+///
+/// # Safety
+/// As for `text_at`; the lifetime is chosen by the caller, who must not use the value longer than that.
+unsafe fn parameter(thread: *mut lua_State, index: c_int, kind: u8) -> Value<'static> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (lua::lua_type(thread, index), kind) {
+            (lua::LUA_TNUMBER, b'i') => Value::Int(lua::lua_tonumber(thread, index) as i64),
+            (lua::LUA_TNUMBER, b'd') => Value::Double(lua::lua_tonumber(thread, index)),
+            // 64-bit integers travel as digits: see `Parameter:set` in sql.lua.
+            (lua::LUA_TSTRING, b'i') => std::str::from_utf8(text_at(thread, index))
+                .ok()
+                .and_then(|digits| digits.parse::<i64>().ok())
+                .map_or(Value::Text(text_at(thread, index)), Value::Int),
+            (lua::LUA_TSTRING, _) => Value::Text(text_at(thread, index)),
+            _ => Value::Null,
+        }
+    }
+}
+
+/// `restart, statement, message, traceback` from index 2.
+///
+/// # Safety
+/// The thread is suspended.
+unsafe fn failure(thread: *mut lua_State) -> Failure {
+    // SAFETY: the caller's promise; texts are copied.
+    unsafe {
+        Failure {
+            restart: lua::lua_toboolean(thread, 2) != 0,
+            statement: lua::lua_toboolean(thread, 3) != 0,
+            message: String::from_utf8_lossy(text_at(thread, 4)).into_owned(),
+            traceback: String::from_utf8_lossy(text_at(thread, 5)).into_owned(),
+        }
+    }
+}
+
+/// Runs a script's top level in a state of its own, and reads what it declared.
+pub(crate) fn declare(script: &Script, top: &TopLevel) -> Result<Declared, ScriptError> {
+    let mut state = State::open(
+        script,
+        &Opening {
+            entry: "declare",
+            entry_name: "",
+            command: top.command.as_deref(),
+            options: None,
+            driver: top.driver,
+            seed: 0,
+            sessions: 1,
+            distribution: Distribution::default(),
+            argv: &top.argv,
+        },
+    )?;
+    let slot = state.add_session(0)?;
+    let mut pool = RowsPool::default();
+    loop {
+        let asked = state.advance(slot, Answer::Done, &mut pool);
+        match asked {
+            // What it prints now, every session will print again.
+            Asked::Log | Asked::Type | Asked::Expect => {}
+            Asked::Declared => {
+                let thread = state.sessions[slot.0 as usize].as_ref().expect("it was just resumed").thread;
+                // SAFETY: the thread is suspended with the four values of `entries.declare` above the request's number.
+                return unsafe { read_declared(thread) };
+            }
+            Asked::Finished => return Ok(Declared::default()),
+            Asked::Died | Asked::Stray | Asked::Broken => {
+                let Request::Died(failure) = state.request(slot, asked, &mut pool) else {
+                    unreachable!("asked to die")
+                };
+                return Err(ScriptError::from(&failure));
+            }
+            _ => {
+                let mut error = ScriptError::from_message(
+                    "the script uses the database (or waits) at its top level, outside of any function",
+                    "",
+                );
+                error.file = Some(script.source.display.clone());
+                error.hint = Some("connect in `thread_init()`, or in the function of a command".to_owned());
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `options`, `commands`, `globals`, `has_options` of `entries.declare` in session.lua lie at 2 to 5.
+unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, ScriptError> {
+    let mut declared = Declared::default();
+    // SAFETY: the caller's promise; every value read is pushed and popped again, and texts are copied.
+    unsafe {
+        let field = |name: &CStr| lua::lua_getfield_(thread, -1, name.as_ptr());
+        let pop = || lua::lua_settop(thread, -2);
+        let text = |name: &CStr| {
+            field(name);
+            let text = String::from_utf8_lossy(text_at(thread, -1)).into_owned();
+            pop();
+            text
+        };
+        declared.has_options = lua::lua_toboolean(thread, 5) != 0;
+        for i in 1..=lua::lua_objlen(thread, 2) {
+            lua::lua_rawgeti_(thread, 2, i as c_int);
+            field(c"kind");
+            let kind = match lua::lua_tonumber(thread, -1) as i64 {
+                1 => OptionKind::Bool,
+                2 => OptionKind::Int,
+                3 => OptionKind::Size,
+                4 => OptionKind::Double,
+                6 => OptionKind::List,
+                _ => OptionKind::Text,
+            };
+            pop();
+            field(c"default");
+            let default = read_option(thread);
+            pop();
+            let name = text(c"name");
+            let default = match default {
+                OptionValue::Text(text) if !matches!(kind, OptionKind::Text) => {
+                    kind.parse(Some(&text)).map_err(|error| {
+                        ScriptError::from_message(&format!("the default of option `{name}`: {error}"), "")
+                    })?
+                }
+                other => other,
+            };
+            declared.options.push(OptionDeclaration { description: text(c"description"), name, kind, default });
+            pop();
+        }
+        for i in 1..=lua::lua_objlen(thread, 3) {
+            lua::lua_rawgeti_(thread, 3, i as c_int);
+            field(c"parallel");
+            let parallel = lua::lua_toboolean(thread, -1) != 0;
+            pop();
+            declared.commands.push(CommandDeclaration { name: text(c"name"), parallel });
+            pop();
+        }
+        for i in 1..=lua::lua_objlen(thread, 4) {
+            lua::lua_rawgeti_(thread, 4, i as c_int);
+            declared.globals.insert(String::from_utf8_lossy(text_at(thread, -1)).into_owned());
+            pop();
+        }
+    }
+    Ok(declared)
+}
+
+/// The value on top of the stack.
+///
+/// # Safety
+/// There is one.
+unsafe fn read_option(thread: *mut lua_State) -> OptionValue {
+    // SAFETY: the caller's promise; items are popped again.
+    unsafe {
+        match lua::lua_type(thread, -1) {
+            lua::LUA_TBOOLEAN => OptionValue::Bool(lua::lua_toboolean(thread, -1) != 0),
+            lua::LUA_TNUMBER => OptionValue::Number(lua::lua_tonumber(thread, -1)),
+            lua::LUA_TSTRING => OptionValue::Text(String::from_utf8_lossy(text_at(thread, -1)).into_owned()),
+            lua::LUA_TTABLE => OptionValue::List(
+                (1..=lua::lua_objlen(thread, -1))
+                    .map(|i| {
+                        lua::lua_rawgeti_(thread, -1, i as c_int);
+                        let item = String::from_utf8_lossy(text_at(thread, -1)).into_owned();
+                        lua::lua_settop(thread, -2);
+                        item
+                    })
+                    .collect(),
+            ),
+            _ => OptionValue::None,
+        }
     }
 }

@@ -1,0 +1,502 @@
+--- The ground every session stands on: how it asks, how errors find their place in the script, its environment.
+--
+-- Runs once per state. `core` is the one table all parts of the prelude share; Rust fills in `addresses`, `shared` and
+-- what the set-up says. Scripts never see it.
+local core = ...
+local ffi = require("ffi")
+local getinfo, yield = debug.getinfo, coroutine.yield
+
+ffi.cdef [[
+struct assay_shared { uint32_t session; uint32_t length; const char *text; };
+struct assay_result { uint32_t connection, serial, set, next, nrows, nfields; };
+]]
+
+-- What a session can ask: the codes of `src/request.rs`, decoded in `src/state.rs`.
+core.ask = {
+  CONNECT = 1, DISCONNECT = 2, RECONNECT = 3, QUERY = 4, PREPARE = 5, EXECUTE = 6, CLOSE = 7, LOAD = 8,
+  READY = 9, NEXT = 10, TYPE = 11, FAILED = 12, STOP = 13, SLEEP = 14, CLAIM = 15, BARRIER = 16, EXPECT = 17,
+  LOG = 18, FINISHED = 19, DIED = 20, DECLARED = 21,
+}
+local ask = core.ask
+
+core.RESTART = 1 -- sysbench.error.RESTART_EVENT
+
+local shared = ffi.cast("struct assay_shared *", core.shared)
+core.shared = shared
+
+--- A Rust function: called by its address, which the compiler of LuaJIT turns into a plain call.
+function core.bind(name, signature)
+  return ffi.cast(signature, core.addresses[name])
+end
+
+local sessions = {}
+core.sessions = sessions
+
+--- The session that is running.
+function core.current()
+  return sessions[shared.session]
+end
+local current = core.current
+
+local function is_ours(source)
+  return source:sub(1, 7) == "=assay/"
+end
+
+--- The line of the script that is running, as `file:line: `; empty when there is none on this stack.
+function core.place()
+  local level = 2
+  while true do
+    local info = getinfo(level, "Sl")
+    if not info then return "" end
+    if info.what ~= "C" and not is_ours(info.source) then
+      return info.short_src .. ":" .. info.currentline .. ": "
+    end
+    level = level + 1
+  end
+end
+
+--- Raises `message` as if the script's own line had.
+function core.raise(message)
+  error(core.place() .. message, 0)
+end
+local raise = core.raise
+
+core.mains = setmetatable({}, { __mode = "k" }) -- bodies of files, to be called so in tracebacks
+
+local function name_of(info, env)
+  if core.mains[info.func] then return "in main chunk" end
+  for name, value in next, env do
+    if value == info.func and type(name) == "string" then return "in function '" .. name .. "'" end
+  end
+  if info.name then return "in function '" .. info.name .. "'" end
+  return "in function <" .. info.short_src .. ":" .. info.linedefined .. ">"
+end
+
+local function traceback(level)
+  local session = current()
+  local lines = {}
+  while true do
+    local info = getinfo(level, "Slnf")
+    if not info or #lines == 30 then break end
+    if info.what ~= "C" and not is_ours(info.source) then
+      local env = session and session.env or {}
+      lines[#lines + 1] = info.short_src .. ":" .. info.currentline .. ": " .. name_of(info, env)
+    end
+    level = level + 1
+  end
+  return table.concat(lines, "\n")
+end
+
+local BOUNDARY = "attempt to yield across C-call boundary"
+local BOUNDARY_EXPLAINED = "a statement, sleep or wait is not possible inside a function that C code calls back "
+  .. "(the comparison of table.sort, the replacement function of string.gsub, an FFI callback): "
+  .. "collect what is needed first, and ask the database outside of it"
+
+--- Message handler of every protected call: what the engine is told about an error, found while the stack still stands.
+function core.handler(value)
+  local session = current()
+  local failure = { value = value, restart = false, statement = false, traceback = "" }
+  if type(value) == "table" and rawget(value, "errcode") == core.RESTART then
+    failure.restart = true
+    failure.statement = session ~= nil and session.last_error == value
+    if value.sql_errmsg then
+      failure.message = core.error_text(value.sql_errno, value.sql_state, value.sql_errmsg)
+    else
+      failure.message = "the script asked for a restart of the transaction"
+    end
+    return failure
+  end
+  local message
+  if type(value) == "string" or type(value) == "number" then
+    message = tostring(value)
+    local last = session and session.last_error
+    failure.statement = type(last) == "string" and message:find(last, 1, true) ~= nil
+  else
+    local meta = debug.getmetatable(value)
+    local ok, text = pcall(tostring, value)
+    if ok and type(meta) == "table" and meta.__tostring then
+      message = text
+    else
+      message = "error raised with a " .. type(value) .. " value instead of a message"
+    end
+  end
+  message = message:gsub("^assay/[%w_]+:%d+: ", function() return core.place() end)
+  if message:find(BOUNDARY, 1, true) then
+    message = message:gsub(BOUNDARY, BOUNDARY_EXPLAINED, 1)
+  end
+  failure.message = message
+  failure.traceback = traceback(3)
+  return failure
+end
+
+--- The text of a statement error that is raised as a string.
+function core.error_text(errno, state, message)
+  return string.format("SQL error, errno = %d, state = '%s': %s", tonumber(errno) or 0, state or "", message)
+end
+
+--- Tells the user. Where asking is not possible (inside a C call) the line waits for the session's next transaction.
+function core.log(text)
+  local session = current()
+  if coroutine.isyieldable() then
+    core.flush(session)
+    yield(ask.LOG, text)
+  else
+    session.waiting = session.waiting or {}
+    table.insert(session.waiting, text)
+  end
+end
+
+function core.flush(session)
+  local waiting = session.waiting
+  if waiting then
+    session.waiting = nil
+    for _, text in ipairs(waiting) do yield(ask.LOG, text) end
+  end
+end
+
+--- Writes text that need not end with its line: whole lines are told, the rest waits.
+function core.write(text)
+  local session = current()
+  local all = (session.partial or "") .. text
+  local line_end = all:find("\n[^\n]*$")
+  if line_end then
+    session.partial = line_end < #all and all:sub(line_end + 1) or nil
+    core.log(all:sub(1, line_end - 1))
+  else
+    session.partial = all
+  end
+end
+
+-- Files -------------------------------------------------------------------------------------------------------------
+
+local compiled = {} -- display name → { text, factory }
+
+--- Compiles a file once per state, however many sessions run it: the text becomes the body of a function, and calling
+--- `factory` makes a fresh closure of it for a session's own environment. nil and a message when it does not parse.
+function core.compile(text, display)
+  local known = compiled[display]
+  if known and known.text == text then return known.factory end
+  local factory
+  if text:sub(1, 1) == "\27" then -- bytecode
+    factory = function() return loadstring(text, "@" .. display) end
+  else
+    local source = text:gsub("^\239\187\191", ""):gsub("^#[^\n]*", "")
+    local plain, message = loadstring(source, "@" .. display)
+    if not plain then return nil, message end
+    factory, message = loadstring("return function(...) " .. source .. "\nend", "@" .. display)
+    if not factory then return nil, message end
+  end
+  compiled[display] = { text = text, factory = factory }
+  return factory
+end
+
+--- Runs a compiled file in an environment.
+function core.run(factory, env, ...)
+  local body = setfenv(factory(), env)
+  core.mains[body] = true
+  return body(...)
+end
+
+local function read_file(path)
+  local file, message = io.open(path, "rb")
+  if not file then return nil, message end
+  local text = file:read("*a")
+  file:close()
+  if not text then return nil, path .. ": not a file" end
+  return text
+end
+
+local function loadfile_here(path)
+  if path == nil then return loadfile() end
+  local text, message = read_file(path)
+  if not text then return nil, "cannot open " .. tostring(message) end
+  local factory
+  factory, message = core.compile(text, path)
+  if not factory then return nil, message end
+  local body = setfenv(factory(), current().env)
+  core.mains[body] = true
+  return body
+end
+
+local function dofile_here(path)
+  local body, message = loadfile_here(path)
+  if not body then error(message, 0) end
+  return body()
+end
+
+-- The environment ---------------------------------------------------------------------------------------------------
+
+--- What all sessions of the state see through their environment. A global that a session sets is its own.
+local base = {}
+core.base = base
+for _, name in ipairs {
+  "assert", "collectgarbage", "error", "gcinfo", "getfenv", "ipairs", "load", "loadstring", "newproxy", "next",
+  "pairs", "pcall", "rawequal", "rawget", "rawlen", "rawset", "select", "setfenv", "tonumber", "tostring", "type",
+  "unpack", "xpcall", "_VERSION", "bit", "debug", "jit", "string", "table",
+} do
+  base[name] = _G[name]
+end
+base.loadfile = loadfile_here
+base.dofile = dofile_here
+
+function base.print(...)
+  local parts = { ... }
+  for i = 1, select("#", ...) do parts[i] = tostring(parts[i]) end
+  core.write(table.concat(parts, "\t") .. "\n")
+end
+
+-- A script may hang a metatable on its globals (strict.lua does); ours must stay underneath.
+local function metatable_over_base(theirs)
+  return {
+    theirs = theirs,
+    __index = function(env, key)
+      local value = base[key]
+      if value ~= nil then return value end
+      local index = theirs.__index
+      if type(index) == "function" then return index(env, key) end
+      if index then return index[key] end
+    end,
+    __newindex = function(env, key, value)
+      local newindex = theirs.__newindex
+      if type(newindex) == "function" then return newindex(env, key, value) end
+      if newindex then newindex[key] = value else rawset(env, key, value) end
+    end,
+  }
+end
+
+local env_meta = { __index = base }
+
+function base.setmetatable(object, meta)
+  local session = current()
+  if session and rawequal(object, session.env) then
+    setmetatable(object, type(meta) == "table" and metatable_over_base(meta) or env_meta)
+    return object
+  end
+  return setmetatable(object, meta)
+end
+
+function base.getmetatable(object)
+  local session = current()
+  if session and rawequal(object, session.env) then return getmetatable(object).theirs end
+  return getmetatable(object)
+end
+
+-- Modules -----------------------------------------------------------------------------------------------------------
+
+local module_text = core.bind("module_text", "int (*)(void *, const char *, size_t)")
+local real_package = package
+local base_loaded = {}
+core.base_loaded = base_loaded
+
+local function package_of(session)
+  local package = session.package
+  if not package then
+    package = {
+      path = core.path, cpath = core.cpath, config = real_package.config, loadlib = real_package.loadlib,
+      seeall = real_package.seeall, preload = {}, loaders = {},
+      loaded = setmetatable({ _G = session.env }, { __index = base_loaded }),
+    }
+    package.loaded.package = package
+    session.package = package
+  end
+  return package
+end
+
+-- Made when a script first looks at it: most never do.
+setmetatable(base, {
+  __index = function(_, key)
+    if key == "package" then return package_of(current()) end
+  end,
+})
+
+local function search(name, path, tried)
+  local file = name:gsub("%.", "/"):gsub("%%", "%%%%")
+  for template in path:gmatch("[^;]+") do
+    local candidate = template:gsub("%?", file)
+    local text = read_file(candidate)
+    if text then return candidate, text end
+    tried[#tried + 1] = "no file '" .. candidate .. "'"
+  end
+end
+
+--- The function that makes module `name`, or nil and where we looked.
+local function find_module(name, package)
+  local tried = { "" }
+  local preload = package.preload[name]
+  if preload then return preload end
+  local display, text = search(name, package.path, tried)
+  if not display and module_text(shared, name, #name) ~= 0 then
+    display, text = name .. ".lua", ffi.string(shared.text, shared.length)
+  end
+  if display then
+    local factory, message = core.compile(text, display)
+    if not factory then error(message, 0) end
+    local body = setfenv(factory(), current().env)
+    core.mains[body] = true
+    return body
+  end
+  tried[#tried + 1] = "no built-in module '" .. name .. "'"
+  if real_package.preload[name] then return real_package.preload[name] end
+  real_package.cpath = package.cpath
+  for i = 3, 4 do -- C modules; their state is shared by all sessions here
+    local loader = real_package.loaders[i](name)
+    if type(loader) == "function" then return loader end
+    if type(loader) == "string" then tried[#tried + 1] = (loader:gsub("^%s+", ""):gsub("\n%s+", "\n\t")) end
+  end
+  for _, searcher in ipairs(package.loaders) do
+    local loader = searcher(name)
+    if type(loader) == "function" then return loader end
+    if type(loader) == "string" then tried[#tried + 1] = loader end
+  end
+  return nil, table.concat(tried, "\n\t")
+end
+
+local LOADING = newproxy()
+
+--- Like Lua's, but written in Lua, with a cache per session: a module's body may run statements.
+function base.require(name)
+  if type(name) ~= "string" and type(name) ~= "number" then raise("require needs the name of a module") end
+  name = tostring(name)
+  local package = package_of(current())
+  local loaded = package.loaded
+  local value = loaded[name]
+  if value == LOADING then raise("loop or previous error loading module '" .. name .. "'") end
+  if value then return value end
+  local body, tried = find_module(name, package)
+  if not body then raise("module '" .. name .. "' not found:" .. tried) end
+  loaded[name] = LOADING
+  value = body(name)
+  if value ~= nil then loaded[name] = value end
+  if loaded[name] == LOADING then loaded[name] = true end
+  return loaded[name]
+end
+
+function base.module(name, ...)
+  local session = current()
+  local loaded = package_of(session).loaded
+  local result = loaded[name]
+  if type(result) ~= "table" then
+    result = session.env
+    for part in name:gmatch("[^.]+") do
+      local inner = rawget(result, part)
+      if inner == nil then
+        inner = {}
+        rawset(result, part, inner)
+      elseif type(inner) ~= "table" then
+        raise("name conflict for module '" .. name .. "'")
+      end
+      result = inner
+    end
+    loaded[name] = result
+  end
+  result._M, result._NAME, result._PACKAGE = result, name, name:match("^(.*%.)[^.]*$") or ""
+  setfenv(2, result)
+  for _, option in ipairs { ... } do
+    if option == real_package.seeall then
+      setmetatable(result, { __index = session.env })
+    else
+      option(result)
+    end
+  end
+end
+
+-- Coroutines of the script -------------------------------------------------------------------------------------------
+
+-- Requests pass through a script's own coroutines to the engine. They begin with a number; what a script yields to
+-- itself begins with this.
+local TO_SCRIPT = newproxy()
+local resume, status = coroutine.resume, coroutine.status
+
+local function pass(co, ok, first, ...)
+  if not ok or status(co) == "dead" then return ok, first, ... end
+  if first == TO_SCRIPT then return true, ... end
+  return pass(co, resume(co, yield(first, ...)))
+end
+
+local function resume_here(co, ...)
+  return pass(co, resume(co, ...))
+end
+
+local function unwrap(ok, ...)
+  if ok then return ... end
+  error((...), 0)
+end
+
+base.coroutine = setmetatable({
+  resume = resume_here,
+  yield = function(...) return yield(TO_SCRIPT, ...) end,
+  wrap = function(body)
+    local co = coroutine.create(body)
+    return function(...) return unwrap(resume_here(co, ...)) end
+  end,
+}, { __index = coroutine })
+
+-- Libraries with something to keep apart -----------------------------------------------------------------------------
+
+--- Pauses the session, not its worker.
+function core.sleep(seconds)
+  seconds = tonumber(seconds)
+  if not seconds then raise("the time to sleep is not a number of seconds") end
+  yield(ask.SLEEP, seconds)
+end
+
+local UNITS = { [""] = 1, s = 1, m = 60, h = 3600, d = 86400 }
+
+base.os = setmetatable({
+  execute = function(command)
+    local amount, unit = tostring(command):match("^%s*sleep%s+([%d.]+)([smhd]?)%s*$")
+    if amount then
+      core.sleep(tonumber(amount) * UNITS[unit])
+      return 0
+    end
+    return os.execute(command)
+  end,
+  -- Only the program itself ends the process.
+  exit = function(code)
+    core.flush(current())
+    if code == nil or code == true or code == 0 then yield(ask.FINISHED, true) end
+    raise("os.exit(" .. tostring(code) .. ")")
+  end,
+}, { __index = os })
+
+local stdout = {
+  write = function(self, ...)
+    core.write(table.concat { ... })
+    return self
+  end,
+  flush = function() return true end,
+  setvbuf = function() return true end,
+  seek = function() return nil, "not seekable" end,
+  close = function() return true end,
+}
+
+base.io = setmetatable({
+  stdout = stdout,
+  write = function(...) return stdout:write(...) end,
+}, { __index = io })
+
+local random = core.bind("math_random", "double (*)(void *)")
+local randomseed = core.bind("math_seed", "void (*)(void *, double)")
+local floor = math.floor
+
+base.math = setmetatable({
+  random = function(low, high)
+    if low == nil then return random(shared) end
+    if high == nil then low, high = 1, low end
+    if low > high then raise("bad argument to 'random' (interval is empty)") end
+    return floor(low + random(shared) * (floor(high) - low + 1))
+  end,
+  randomseed = function(seed) randomseed(shared, seed) end,
+}, { __index = math })
+
+for _, name in ipairs { "bit", "coroutine", "debug", "io", "jit", "math", "os", "string", "table" } do
+  base_loaded[name] = base[name]
+end
+
+--- A new environment: empty, with the base underneath.
+function core.environment(session)
+  local env = setmetatable({}, env_meta)
+  env._G = env
+  session.env = env
+  return env
+end

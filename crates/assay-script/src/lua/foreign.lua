@@ -1,0 +1,93 @@
+--- `ffi` as scripts see it: LuaJIT's, made safe for many sessions in one state, with sysbench's exported functions.
+--
+-- Declaring a struct twice is an error in LuaJIT and declaring functions again and again exhausts its type table, so a
+-- declaration seen before is skipped. `ffi.C` answers sysbench's functions itself and turns sleeping into a request.
+local core = ...
+local ffi = require("ffi")
+local ask, shared, current = core.ask, core.shared, core.current
+local yield = coroutine.yield
+
+ffi.cdef [[
+typedef enum {
+  SB_CNT_OTHER, SB_CNT_READ, SB_CNT_WRITE, SB_CNT_TRX, SB_CNT_ERROR, SB_CNT_RECONNECT,
+  SB_CNT_BYTES_READ, SB_CNT_BYTES_WRITTEN, SB_CNT_MAX
+} sb_counter_type;
+]]
+
+local seen = {}
+
+--- Calls `each` with every top-level declaration of a C text, comments gone and blanks collapsed.
+local function declarations(text, each)
+  text = text:gsub("/%*.-%*/", " "):gsub("//[^\n]*", " ")
+  local depth, start = 0, 1
+  for position, mark in text:gmatch("()([{};])") do
+    if mark == "{" then
+      depth = depth + 1
+    elseif mark == "}" then
+      depth = depth - 1
+    elseif depth == 0 then
+      each((text:sub(start, position):gsub("%s+", " "):gsub("^ ", "")))
+      start = position + 1
+    end
+  end
+  local rest = text:sub(start):gsub("%s+", " "):gsub("^ ", "")
+  if rest ~= "" then each(rest) end
+end
+
+local function cdef(text, ...)
+  if select("#", ...) > 0 then return ffi.cdef(text, ...) end
+  declarations(text, function(declaration)
+    if not seen[declaration] then
+      local ok, message = pcall(ffi.cdef, declaration)
+      if not ok then core.raise("ffi.cdef: " .. message) end
+      seen[declaration] = true
+    end
+  end)
+end
+
+local with_metatype = {}
+
+--- A type gets its metatable once in a state; what later sessions give is the same by text and is ignored.
+local function metatype(ctype, metatable)
+  local id = tonumber(ffi.typeof(ctype))
+  with_metatype[id] = with_metatype[id] or ffi.metatype(ctype, metatable)
+  return with_metatype[id]
+end
+
+local counter_add = core.bind("counter_add", "void (*)(void *, int, uint64_t)")
+local counter_value = core.bind("counter_value", "uint64_t (*)(void *, int)")
+
+--- sysbench's exported C functions, and libc's that would stop the worker.
+local ours = {
+  usleep = function(microseconds)
+    core.sleep(tonumber(microseconds) / 1e6)
+    return 0
+  end,
+  sleep = function(seconds)
+    core.sleep(seconds)
+    return 0
+  end,
+  sb_counter_inc = function(_, kind) counter_add(shared, kind, 1) end,
+  sb_counter_add = function(_, kind, amount) counter_add(shared, kind, amount) end,
+  sb_counter_val = function(_, kind) return counter_value(shared, kind) end,
+  sb_more_events = function()
+    core.flush(current())
+    current().transaction_type = nil
+    return yield(ask.NEXT)
+  end,
+  sb_event_start = function() end, -- `sb_more_events` began it
+  sb_event_stop = function() end, -- the next `sb_more_events` ends it
+}
+core.exported = ours
+
+local C = setmetatable({}, {
+  __index = function(_, name)
+    return ours[name] or ffi.C[name]
+  end,
+  __newindex = function(_, name, value)
+    ffi.C[name] = value
+  end,
+})
+
+core.base.ffi = setmetatable({ cdef = cdef, metatype = metatype, C = C }, { __index = ffi })
+core.base_loaded.ffi = core.base.ffi

@@ -1,0 +1,272 @@
+--- A session's life: its environment, its `sysbench` and `assay` tables, and what it runs.
+local core = ...
+local ask, shared, current, raise, base = core.ask, core.shared, core.current, core.raise, core.base
+local yield = coroutine.yield
+local NEXT, FAILED, STOP, TYPE = ask.NEXT, ask.FAILED, ask.STOP, ask.TYPE
+
+-- sysbench ----------------------------------------------------------------------------------------------------------
+
+local cmdline = {
+  ARG_NULL = 0, ARG_BOOL = 1, ARG_INT = 2, ARG_SIZE = 3, ARG_DOUBLE = 4, ARG_STRING = 5, ARG_LIST = 6, ARG_FILE = 7,
+  ARG_MAX = 8, PARALLEL_COMMAND = true,
+  argv = core.argv, command = core.command, script_path = core.script_path,
+}
+
+local KIND_OF_DEFAULT = { boolean = 1, number = 4, string = 5, table = 6, ["nil"] = 5 }
+
+--- The declared options in the order of their names, checked: { name, description, kind, default } each.
+local function declared_options()
+  local options = current().sysbench.cmdline.options
+  local list = {}
+  if options == nil then return list end
+  local function wrong(text) error("read_cmdline_options: " .. text, 0) end
+  if type(options) ~= "table" then wrong("sysbench.cmdline.options is not a table but a " .. type(options)) end
+  for name, entry in next, options do
+    if type(name) ~= "string" then wrong("sysbench.cmdline.options has the key " .. tostring(name) .. ", not a name") end
+    if type(entry) ~= "table" then wrong("option " .. name .. " is not a table {description, default, type}") end
+    local description, default, kind = entry[1], entry[2], entry[3]
+    if type(description) ~= "string" then wrong("option " .. name .. " has no description") end
+    if kind == nil then kind = KIND_OF_DEFAULT[type(default)] end
+    if type(kind) ~= "number" or kind < 1 or kind > 7 then wrong("option " .. name .. " has no type we know") end
+    if kind == cmdline.ARG_BOOL and default == nil then default = true end
+    list[#list + 1] = { name = name, description = description, kind = kind, default = default }
+  end
+  table.sort(list, function(a, b) return a.name < b.name end)
+  return list
+end
+
+local MARKS = {
+  [1] = "[=on|off]", [2] = "=N", [3] = "=SIZE", [4] = "=N", [5] = "=STRING", [6] = "=[LIST,...]", [7] = "=FILENAME",
+}
+
+local function shown(value)
+  if value == nil or value == "" then return nil end
+  if type(value) == "boolean" then return value and "on" or "off" end
+  if type(value) == "table" then return #value > 0 and table.concat(value, ",") or nil end
+  return tostring(value)
+end
+
+function cmdline.print_test_options()
+  local options, width = declared_options(), 0
+  for _, option in ipairs(options) do width = math.max(width, #option.name + #MARKS[option.kind]) end
+  for _, option in ipairs(options) do
+    local default = shown(option.default)
+    core.write(("  --%-" .. width .. "s %s%s\n"):format(option.name .. MARKS[option.kind], option.description,
+      default and " [" .. default .. "]" or ""))
+  end
+  core.write("\n")
+end
+
+local function command_entry(name)
+  local commands = current().sysbench.cmdline.commands
+  local entry = type(commands) == "table" and commands[name]
+  if type(entry) == "table" and type(entry[1]) == "function" then return entry end
+end
+
+function cmdline.read_cmdline_options() return declared_options() end
+function cmdline.command_defined(name) return command_entry(name) ~= nil end
+function cmdline.command_parallel(name)
+  local entry = command_entry(name)
+  return entry ~= nil and entry[2] == cmdline.PARALLEL_COMMAND
+end
+function cmdline.call_command(name)
+  local entry = command_entry(name)
+  if not entry then return false end
+  return entry[1]() ~= false
+end
+
+local sysbench = {
+  version = "1.0.20", version_string = "sysbench 1.0.20", rand = core.rand, sql = core.sql,
+  error = { NONE = 0, RESTART_EVENT = core.RESTART },
+}
+
+local sysbench_meta, cmdline_meta = { __index = sysbench }, { __index = cmdline }
+
+-- assay -------------------------------------------------------------------------------------------------------------
+
+local assay = {}
+base.assay = assay
+core.base_loaded.assay = assay
+
+local intern = core.bind("type_index", "uint32_t (*)(void *, const char *, size_t)")
+
+--- Wraps `body` as a transaction type: when an event calls it, that transaction is counted under `name`.
+function assay.transaction(name, body)
+  if type(name) ~= "string" or name == "" then raise("assay.transaction needs a name first") end
+  if type(body) ~= "function" then raise("assay.transaction(\"" .. name .. "\", …) needs a function") end
+  local index = intern(shared, name, #name)
+  return function(...)
+    local session = current()
+    local running = session.transaction_type
+    if running == nil then
+      session.transaction_type, session.transaction_name = index, name
+      yield(TYPE, index)
+    elseif running ~= index then
+      raise("this transaction is already a \"" .. session.transaction_name .. "\" and cannot become a \"" .. name
+        .. "\": one event is one transaction of one type")
+    end
+    return body(...)
+  end
+end
+
+--- Tells the user; values are joined by tabs as by `print`.
+assay.log = base.print
+
+--- Pauses the session.
+assay.sleep = core.sleep
+
+--- The next number, from 0, of the counter `name` that all sessions of the run share.
+function assay.claim(name)
+  if type(name) ~= "string" then raise("assay.claim needs a counter's name") end
+  return yield(ask.CLAIM, name)
+end
+
+--- Waits until all sessions of the run are here.
+function assay.barrier() yield(ask.BARRIER) end
+
+--- Announces work: so many rows will be loaded by this session.
+function assay.expect(rows)
+  rows = tonumber(rows)
+  if not rows or rows < 0 then raise("assay.expect needs a number of rows") end
+  yield(ask.EXPECT, rows)
+end
+
+-- Life --------------------------------------------------------------------------------------------------------------
+
+local function failed(failure)
+  return yield(FAILED, failure.restart, failure.statement, failure.message, failure.traceback)
+end
+
+--- Runs `event` until it succeeds or the engine gives it up. What it returned, nil when given up.
+local function transaction(session, tid)
+  while true do
+    session.transaction_type = nil
+    local ok, result = xpcall(session.env.event, core.handler, tid)
+    if ok then return result end
+    local retry
+    repeat -- an error of the hook is another failure of the same transaction
+      retry = failed(result)
+      local hook = result.restart and session.sysbench.hooks.before_restart_event
+      if type(hook) == "function" then
+        ok, result = xpcall(hook, core.handler, result.value)
+      else
+        ok = true
+      end
+    until ok
+    if not retry then return nil end
+  end
+end
+
+--- The default loop; a script may define its own.
+function base.thread_run(tid)
+  local session = current()
+  if type(session.env.event) ~= "function" then error("the script defines no function event()", 0) end
+  while true do
+    if session.waiting then core.flush(session) end
+    if not yield(NEXT) then return end
+    if transaction(session, tid) then
+      yield(STOP)
+      return
+    end
+  end
+end
+
+local function call_if_defined(session, name, ...)
+  local body = session.env[name]
+  if body == nil then return end
+  if type(body) ~= "function" then error("global '" .. name .. "' is not a function but a " .. type(body), 0) end
+  return body(...)
+end
+
+local function copy_of(value)
+  if type(value) ~= "table" then return value end
+  local copy = {}
+  for i, item in ipairs(value) do copy[i] = item end
+  return copy
+end
+
+local entries = {}
+
+function entries.thread(session)
+  local tid = session.tid
+  call_if_defined(session, "thread_init", tid)
+  core.flush(session)
+  yield(ask.READY)
+  session.env.thread_run(tid)
+  call_if_defined(session, "thread_done", tid)
+  return true
+end
+
+entries["function"] = function(session)
+  local name = core.entry_name
+  local entry = command_entry(name)
+  if entry then return entry[1]() ~= false end
+  if type(session.env[name]) ~= "function" then error("the script defines no function " .. name .. "()", 0) end
+  return session.env[name]() ~= false
+end
+
+function entries.frame(session)
+  call_if_defined(session, "init")
+  core.flush(session)
+  yield(ask.READY)
+  call_if_defined(session, "done")
+  return true
+end
+
+function entries.top_level() return true end
+
+--- What the top level declared, for `Program`.
+function entries.declare(session)
+  local commands, globals = {}, {}
+  local declared = session.sysbench.cmdline.commands
+  if type(declared) == "table" then
+    for name in next, declared do
+      if type(name) == "string" and command_entry(name) then
+        commands[#commands + 1] = { name = name, parallel = cmdline.command_parallel(name) }
+      end
+    end
+  end
+  table.sort(commands, function(a, b) return a.name < b.name end)
+  for name, value in next, session.env do
+    if type(name) == "string" and type(value) == "function" then globals[#globals + 1] = name end
+  end
+  yield(ask.DECLARED, declared_options(), commands, globals, session.sysbench.cmdline.options ~= nil)
+  return true
+end
+
+local function live(session)
+  core.run(core.script, session.env)
+  if core.options then
+    local opt = {}
+    for key, value in next, core.options do opt[key] = copy_of(value) end
+    session.sysbench.opt = opt
+  end
+  return entries[core.entry](session)
+end
+
+local function main()
+  local session = current()
+  local ok, result = xpcall(live, core.handler, session)
+  if session.partial then core.log(session.partial) end
+  core.flush(session)
+  if ok then return ask.FINISHED, result end
+  return ask.DIED, result.restart, result.statement, result.message, result.traceback
+end
+
+--- Makes a session and its coroutine. `index` is its place in `sessions`, `tid` its number in the run.
+function core.add_session(index, tid)
+  local session = { tid = tid }
+  local env = core.environment(session)
+  session.sysbench = setmetatable({
+    tid = tid, hooks = {}, cmdline = setmetatable({}, cmdline_meta),
+  }, sysbench_meta)
+  env.sysbench = session.sysbench
+  core.sessions[index] = session
+  session.thread = coroutine.create(main)
+  debug.setfenv(session.thread, env)
+  return session.thread
+end
+
+function core.remove_session(index)
+  core.sessions[index] = false
+end

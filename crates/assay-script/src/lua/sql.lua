@@ -1,0 +1,478 @@
+--- `sysbench.sql`: drivers, connections, statements, parameters, results.
+--
+-- A statement is a yield: the engine runs it and answers with nothing (no result set), with ROWS, or with FAILED. The
+-- rows themselves stay in Rust until the next statement on their connection; a result object points at them.
+local core = ...
+local ffi = require("ffi")
+local buffer = require("string.buffer")
+local ask, shared, current, raise = core.ask, core.shared, core.current, core.raise
+local yield = coroutine.yield
+local CONNECT, DISCONNECT, RECONNECT = ask.CONNECT, ask.DISCONNECT, ask.RECONNECT
+local QUERY, PREPARE, EXECUTE, CLOSE, LOAD = ask.QUERY, ask.PREPARE, ask.EXECUTE, ask.CLOSE, ask.LOAD
+
+local ROWS = 1 -- the answer's first value; anything else that is not nil is FAILED
+
+local NONE, IGNORABLE, FATAL = 0, 1, 2
+
+local sql = {
+  type = {
+    NONE = 0, TINYINT = 1, SMALLINT = 2, INT = 3, BIGINT = 4, FLOAT = 5, DOUBLE = 6, TIME = 7, DATE = 8,
+    DATETIME = 9, TIMESTAMP = 10, CHAR = 11, VARCHAR = 12,
+  },
+  error = { NONE = NONE, IGNORABLE = IGNORABLE, FATAL = FATAL },
+}
+core.sql = sql
+
+-- Results -----------------------------------------------------------------------------------------------------------
+
+local cell = core.bind("result_cell", "int (*)(void *, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t)")
+local free_result = core.bind("result_free", "int (*)(void *, uint32_t, uint32_t)")
+local set_rows = core.bind("result_rows", "uint32_t (*)(void *, uint32_t, uint32_t, uint32_t)")
+local set_columns = core.bind("result_columns", "uint32_t (*)(void *, uint32_t, uint32_t, uint32_t)")
+
+local Result = {}
+
+local STALE = "this result set is gone: the next statement on its connection, the end of its transaction or free() "
+  .. "has freed it"
+
+local function value_at(result, row, column)
+  local kind = cell(shared, result.connection, result.serial, result.set, row, column)
+  if kind == 1 then return ffi.string(shared.text, shared.length) end
+  if kind < 0 then raise(STALE) end
+  return nil
+end
+
+--- The next row as an array of strings (NULL is a hole), nil after the last.
+function Result:fetch_row()
+  local row = self.next
+  if row >= self.nrows then
+    if self.nrows == 0 then core.log("ALERT: attempt to fetch row from an empty result set") end
+    return nil
+  end
+  self.next = row + 1
+  local values = {}
+  for column = 0, self.nfields - 1 do
+    values[column + 1] = value_at(self, row, column)
+  end
+  return values
+end
+
+function Result:free()
+  if free_result(shared, self.connection, self.serial) == 0 then
+    core.log("ALERT: attempt to free an invalid result set")
+    raise("db_free_results() failed")
+  end
+  return true
+end
+
+local new_result = ffi.metatype("struct assay_result", {
+  __index = Result,
+  __tostring = function() return "<sql_result>" end,
+})
+
+-- Errors ------------------------------------------------------------------------------------------------------------
+
+--- Raises a statement error: a table that restarts the transaction, or a string. `ignorable` is the engine's verdict;
+--- the script's hook may turn a fatal error into an ignorable one, and may use the connection to do so.
+local function statement_failed(connection, query, errno, state, message, ignorable)
+  local session = current()
+  connection.error = ignorable and IGNORABLE or FATAL
+  connection.sql_errno, connection.sql_state, connection.sql_errmsg = errno, state, message
+  local description = {
+    connection = connection, query = query, sql_errno = errno, sql_state = state, sql_errmsg = message,
+  }
+  if not ignorable then
+    local hook = session.sysbench.hooks.sql_error_ignorable
+    if type(hook) == "function" and hook(description) then
+      ignorable = true
+      connection.error = IGNORABLE
+    end
+  end
+  if ignorable then
+    description.errcode = core.RESTART
+    session.last_error = description
+    error(description, 0)
+  end
+  local text = core.error_text(errno, state, message)
+  session.last_error = text
+  raise(text)
+end
+
+--- Turns the engine's answer to a statement into what the script gets for it.
+local function finish(connection, query, answer, a, b, c, d)
+  if connection.error ~= NONE then connection.error = NONE end
+  if answer == nil then
+    connection.sets = 0
+    return nil
+  elseif answer == ROWS then -- serial, rows, columns, number of result sets
+    connection.serial, connection.set, connection.sets = a, 0, d
+    return new_result(connection.number, a, 0, 0, b, c)
+  end
+  return statement_failed(connection, query, a, b, c, d)
+end
+
+local function closed()
+  core.log("ALERT: attempt to use an already closed connection")
+  raise("SQL API error")
+end
+
+-- Connections -------------------------------------------------------------------------------------------------------
+
+local Connection = {}
+Connection.__index = Connection
+Connection.__tostring = function() return "<sql_connection>" end
+
+local function text_of(value, what)
+  local kind = type(value)
+  if kind == "string" then return value end
+  if kind == "number" then return tostring(value) end
+  raise("the " .. what .. " is not a string but a " .. kind .. " value")
+end
+
+--- Runs a statement's text. A result object when it returned rows, else nil.
+function Connection:query(text)
+  if self.closed then closed() end
+  if type(text) ~= "string" then text = text_of(text, "statement") end
+  return finish(self, text, yield(QUERY, self.number, text))
+end
+
+--- The columns of the first row, as several values.
+function Connection:query_row(text)
+  local result = self:query(text)
+  if result == nil or result.nrows == 0 then return nil end
+  return unpack(result:fetch_row(), 1, result.nfields)
+end
+
+function Connection:disconnect()
+  if self.closed then
+    core.log("ALERT: attempt to close an already closed connection")
+    return true
+  end
+  self.closed = true
+  yield(DISCONNECT, self.number)
+  return true
+end
+
+--- Closes and opens again. Prepared statements are kept.
+function Connection:reconnect()
+  if self.closed then closed() end
+  local answer, errno, state, message = yield(RECONNECT, self.number)
+  if answer ~= nil then return statement_failed(self, "<reconnect>", errno, state, message, false) end
+  return true
+end
+
+--- Upstream's helper, kept since scripts can see it: raises what `connection.error` says.
+function Connection:check_error(result, query)
+  if self.error == NONE or self.error == nil then return result end
+  return statement_failed(self, query, self.sql_errno, self.sql_state, self.sql_errmsg, self.error == IGNORABLE)
+end
+
+function Connection:more_results()
+  return (self.set or 0) + 1 < (self.sets or 0)
+end
+
+function Connection:next_result()
+  if self.closed then closed() end
+  if not self:more_results() then return nil end
+  self.set = self.set + 1
+  local columns = set_columns(shared, self.number, self.serial, self.set)
+  if columns == 0 then return nil end
+  return new_result(self.number, self.serial, self.set, 0, set_rows(shared, self.number, self.serial, self.set), columns)
+end
+
+-- Bulk inserts: rows of text, joined into statements of at most this many bytes.
+local BULK_MAX = 512 * 1024
+
+local function bulk_flush(self, caller)
+  local bulk = self.bulk
+  if bulk.rows == 0 then return end
+  local text = bulk.text:get()
+  bulk.rows = 0
+  local answer, errno, state, message = yield(QUERY, self.number, text)
+  if answer ~= nil and answer ~= ROWS then
+    self.bulk = nil
+    self.error, self.sql_errno, self.sql_state, self.sql_errmsg = FATAL, errno, state, message
+    local reason = core.error_text(errno, state, message)
+    current().last_error = reason
+    raise(caller .. "() failed: " .. reason)
+  end
+end
+
+--- Begins an insert: `prefix` is like `INSERT INTO t(a, b) VALUES`.
+function Connection:bulk_insert_init(prefix)
+  if self.closed then closed() end
+  prefix = text_of(prefix, "text of the bulk insert")
+  self.bulk = { prefix = prefix, text = buffer.new(), rows = 0 }
+  return true
+end
+
+--- Adds a row: `values` is like `(1, 'x')`.
+function Connection:bulk_insert_next(values)
+  local bulk = self.bulk
+  if not bulk then
+    core.log("ALERT: attempt to call bulk_insert_next() before bulk_insert_init()")
+    raise("db_bulk_insert_next() failed")
+  end
+  values = text_of(values, "row of the bulk insert")
+  if #bulk.prefix + #values + 1 > BULK_MAX then
+    raise("db_bulk_insert_next() failed: a row of " .. #values .. " bytes does not fit into one statement of 512 KiB")
+  end
+  if bulk.rows > 0 and #bulk.text + #values + 1 > BULK_MAX then bulk_flush(self, "db_bulk_insert_next") end
+  if bulk.rows == 0 then bulk.text:put(bulk.prefix, " ") else bulk.text:put(",") end
+  bulk.text:put(values)
+  bulk.rows = bulk.rows + 1
+  return true
+end
+
+function Connection:bulk_insert_done()
+  if self.bulk then
+    bulk_flush(self, "db_bulk_insert_done")
+    self.bulk = nil
+  end
+  return true
+end
+
+-- Prepared statements -----------------------------------------------------------------------------------------------
+
+local Statement = {}
+Statement.__index = Statement
+Statement.__tostring = function() return "<sql_statement>" end
+
+local Parameter = {}
+Parameter.__index = Parameter
+Parameter.__tostring = function() return "<sql_param>" end
+
+local counted = {} -- text → number of placeholders
+
+local function placeholders(text)
+  local count = counted[text]
+  if not count then
+    local bare = text:gsub("'[^']*'", ""):gsub('"[^"]*"', ""):gsub("`[^`]*`", "")
+    count = select(2, bare:gsub("%?", ""))
+    counted[text] = count
+  end
+  return count
+end
+
+function Connection:prepare(text)
+  if self.closed then closed() end
+  text = text_of(text, "statement")
+  local id = self.statements
+  self.statements = id + 1
+  finish(self, text, yield(PREPARE, self.number, id, text))
+  return setmetatable({ connection = self, id = id, wanted = placeholders(text), count = 0, kinds = "" }, Statement)
+end
+
+-- How a parameter travels: one letter per parameter, read in `src/state.rs`.
+local KINDS = {
+  [1] = "i", [2] = "i", [3] = "i", [4] = "i", [5] = "d", [6] = "d", [11] = "t", [12] = "t",
+}
+
+function Statement:bind_create(kind, max_len)
+  local letter = KINDS[kind]
+  if not letter then raise("Unsupported argument type: " .. tostring(kind)) end
+  if letter == "t" and not max_len then raise("a CHAR or VARCHAR parameter needs its greatest length") end
+  return setmetatable({ kind = letter, max_len = max_len, type = kind }, Parameter)
+end
+
+--- Binds parameters, one per placeholder, in order. 0 when that worked.
+function Statement:bind_param(...)
+  local count = select("#", ...)
+  if count == 0 then return nil end
+  if count ~= self.wanted then
+    core.log(("ALERT: wrong number of parameters to a prepared statement: %d bound, %d expected"):format(
+      count, self.wanted))
+    return 1
+  end
+  local kinds = {}
+  for i = 1, count do
+    local parameter = select(i, ...)
+    if getmetatable(parameter) ~= Parameter then raise("argument " .. i .. " of bind_param is not a parameter") end
+    self[i] = parameter
+    kinds[i] = parameter.kind
+  end
+  self.count, self.kinds = count, table.concat(kinds)
+  return 0
+end
+
+local fill = core.bind("random_fill", "void (*)(void *, const char *, size_t, char *)")
+
+--- Sets the value of the next executions; nil is NULL.
+function Parameter:set(value)
+  local kind = self.kind
+  if kind == "i" then
+    if type(value) == "cdata" then
+      value = tostring(value):gsub("U?LL$", "") -- 64 bits do not fit a Lua number: they travel as text
+    elseif type(value) == "boolean" then
+      value = value and 1 or 0
+    elseif value ~= nil and type(value) ~= "number" then
+      value = tonumber(value) or raise("'" .. tostring(value) .. "' is not a number")
+    end
+  elseif kind == "t" then
+    if value ~= nil and type(value) ~= "string" then value = tostring(value) end
+    if value and #value > self.max_len then value = value:sub(1, self.max_len) end
+  elseif value ~= nil and type(value) ~= "number" then
+    value = tonumber(value) or raise("'" .. tostring(value) .. "' is not a number")
+  end
+  self.value = value
+end
+
+--- Sets a random string made as by `sysbench.rand.string`.
+function Parameter:set_rand_str(format)
+  self:set(core.rand.string(format))
+end
+
+local scratch = {}
+
+local function execute(self)
+  local connection, id, kinds, count = self.connection.number, self.id, self.kinds, self.count
+  if count == 1 then
+    return yield(EXECUTE, connection, id, kinds, self[1].value)
+  elseif count == 2 then
+    return yield(EXECUTE, connection, id, kinds, self[1].value, self[2].value)
+  elseif count == 0 then
+    return yield(EXECUTE, connection, id, kinds)
+  end
+  for i = 1, count do scratch[i] = self[i].value end
+  return yield(EXECUTE, connection, id, kinds, unpack(scratch, 1, count))
+end
+
+function Statement:execute()
+  local connection = self.connection
+  if connection.closed then closed() end
+  if self.closed then raise("attempt to use an already closed statement") end
+  return finish(connection, "<prepared statement>", execute(self))
+end
+
+function Statement:next_result() return self.connection:next_result() end
+
+function Statement:close()
+  if not self.closed then
+    self.closed = true
+    if not self.connection.closed then yield(CLOSE, self.connection.number, self.id) end
+  end
+  return 0
+end
+
+-- Loading ------------------------------------------------------------------------------------------------------------
+
+local rows_new = core.bind("rows_new", "uint32_t (*)(void *, uint32_t)")
+local rows_address = core.bind("rows_address", "void *(*)(void *, uint32_t)")
+local rows_null = core.bind("rows_null", "void (*)(void *)")
+local rows_number = core.bind("rows_number", "void (*)(void *, double)")
+local rows_int64 = core.bind("rows_int64", "void (*)(void *, int64_t)")
+local rows_text = core.bind("rows_text", "int (*)(void *, const char *, size_t)")
+local rows_size = core.bind("rows_size", "uint32_t (*)(void *)")
+local rows_clear = core.bind("rows_clear", "void (*)(void *, uint32_t)")
+
+local LOAD_SIZE = 1024 * 1024 -- bytes after which a loader sends what it has
+
+local Loader = {}
+Loader.__index = Loader
+Loader.__tostring = function() return "<assay_loader>" end
+
+local function put(loader, value)
+  local kind = type(value)
+  if kind == "string" then
+    if rows_text(loader.rows, value, #value) ~= 0 then return end
+  elseif kind == "number" then
+    return rows_number(loader.rows, value)
+  elseif kind == "nil" then
+    return rows_null(loader.rows)
+  elseif kind == "boolean" then
+    return rows_number(loader.rows, value and 1 or 0)
+  elseif kind == "cdata" and (ffi.istype("int64_t", value) or ffi.istype("uint64_t", value)) then
+    return rows_int64(loader.rows, value)
+  end
+  loader.broken = true
+  raise("a " .. kind .. " value cannot be loaded into a column")
+end
+
+function Loader:flush()
+  if self.broken then raise("an earlier error has left this loader with half a row") end
+  if rows_size(self.rows) == 0 then return end
+  local answer, errno, state, message, ignorable =
+    yield(LOAD, self.connection.number, self.table, self.columns, self.id)
+  rows_clear(self.rows, self.width)
+  if answer ~= nil and answer ~= ROWS then
+    statement_failed(self.connection, "<load into " .. self.table .. ">", errno, state, message, ignorable)
+  end
+end
+
+--- Sends what is left. Call it after the last row.
+function Loader:done()
+  if self.connection.closed then closed() end
+  self:flush()
+  return true
+end
+
+-- One `row` per number of columns, without a loop over its arguments.
+local row_of_width = {}
+
+local function row_function(width)
+  local known = row_of_width[width]
+  if not known then
+    local names, puts = {}, {}
+    for i = 1, width do
+      names[i] = "v" .. i
+      puts[i] = "put(self, v" .. i .. ")"
+    end
+    local text = ("local put, size, limit = ...; return function(self, %s) %s; " ..
+      "if size(self.rows) >= limit or self.broken then self:flush() end end"):format(
+      table.concat(names, ", "), table.concat(puts, "; "))
+    known = loadstring(text, "=assay/loader")(put, rows_size, LOAD_SIZE)
+    row_of_width[width] = known
+  end
+  return known
+end
+
+--- A way to append many rows to `table`: `loader:row(v1, v2, …)` for each, then `loader:done()`.
+function Connection:loader(name, columns)
+  if self.closed then closed() end
+  name, columns = text_of(name, "table's name"), text_of(columns, "list of columns")
+  local bare = columns:gsub('"[^"]*"', ""):gsub("`[^`]*`", "")
+  local width = select(2, bare:gsub(",", "")) + 1
+  local id = rows_new(shared, width)
+  return setmetatable({
+    connection = self, table = name, columns = columns, width = width, id = id, rows = rows_address(shared, id),
+    row = row_function(width),
+  }, Loader)
+end
+
+-- Drivers -----------------------------------------------------------------------------------------------------------
+
+local Driver = {}
+Driver.__index = Driver
+Driver.__tostring = function() return "<sql_driver>" end
+
+function Driver:name() return core.driver end
+
+function Driver:connect()
+  local session = current()
+  local number = session.connections or 0
+  session.connections = number + 1
+  local connection = setmetatable({ number = number, statements = 0, error = NONE, driver = self }, Connection)
+  local answer, errno, state, message = yield(CONNECT, number)
+  if answer ~= nil then
+    connection.closed = true
+    local text = "connection creation failed: " .. message
+    session.last_error = text
+    raise(text)
+  end
+  return connection
+end
+
+local KNOWN = { mysql = true, pgsql = true, sqlite = true }
+local driver = setmetatable({}, Driver)
+
+function sql.driver(name)
+  if name ~= nil and name ~= core.driver then
+    if KNOWN[name] then
+      raise("failed to initialize the DB driver: the script asks for '" .. name .. "', but the database is '"
+        .. core.driver .. "'")
+    end
+    core.log("FATAL: invalid database driver name: '" .. tostring(name) .. "'")
+    raise("failed to initialize the DB driver")
+  end
+  return driver
+end

@@ -1,0 +1,399 @@
+//! What the Lua prelude calls in Rust, by address through LuaJIT's FFI.
+//!
+//! None of these functions touches the `lua_State`, raises a Lua error or panics: a compiled trace calls them like any
+//! C function. They get the state's `Shared` block and find the running session's part in it; a result code tells the
+//! prelude, which raises errors itself. Pointers to text are valid until the next call.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::slice;
+use std::sync::Arc;
+
+use assay_wire::{Cell, Rows};
+
+use crate::library::Library;
+use crate::random::{Distribution, Rng, Zipf, permute};
+
+/// Shared between a state's Lua code and Rust. The first three fields are `struct assay_shared` of `core.lua`.
+#[repr(C)]
+pub(crate) struct Shared {
+    /// Place in the prelude's `sessions` of the session that runs: slot + 1; 0: none.
+    pub(crate) session: u32,
+    length: u32,
+    text: *const u8,
+    /// The running session's part; null while none runs.
+    pub(crate) native: *mut Native,
+    pub(crate) distribution: Distribution,
+    pub(crate) zipf: Zipf,
+    /// Sessions of the whole run. >= 1
+    pub(crate) sessions: u32,
+    /// Moves the permutation behind `unique()`.
+    pub(crate) unique_seed: u32,
+    /// Names of transaction types.
+    pub(crate) types: Vec<String>,
+    pub(crate) library: Arc<Library>,
+    scratch: Vec<u8>,
+}
+
+/// A session's part outside of Lua.
+pub(crate) struct Native {
+    pub(crate) rng: Rng,
+    /// For `math.random`, apart so that scripts mixing both repeat.
+    math_rng: Rng,
+    /// The next member of this session's share of the counter behind `unique()`.
+    unique_next: u32,
+    pub(crate) counters: [u64; 8],
+    /// By connection number.
+    pub(crate) results: Vec<Live>,
+    /// By loader number. Boxed: Lua holds their addresses.
+    #[expect(clippy::vec_box, reason = "Lua holds the addresses of the rows")]
+    pub(crate) loaders: Vec<Box<Rows>>,
+}
+
+/// A connection's result.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    /// Counts statements; a result object of an older one is stale.
+    pub(crate) serial: u32,
+    pub(crate) rows: Option<Box<Rows>>,
+    /// `rs:free()` was called.
+    freed: bool,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        library: &Arc<Library>,
+        name: &str,
+        seed: u64,
+        sessions: u32,
+        distribution: Distribution,
+    ) -> Shared {
+        Shared {
+            session: 0,
+            length: 0,
+            text: std::ptr::null(),
+            native: std::ptr::null_mut(),
+            distribution,
+            zipf: Zipf::new(distribution.zipfian_exponent),
+            sessions: sessions.max(1),
+            unique_seed: Rng::new(seed, u64::MAX).next() as u32,
+            types: vec![name.to_owned()],
+            library: Arc::clone(library),
+            scratch: Vec::new(),
+        }
+    }
+
+    fn give(&mut self, text: *const u8, length: usize) {
+        self.text = text;
+        self.length = length as u32;
+    }
+}
+
+impl Native {
+    pub(crate) fn new(seed: u64, number: u32) -> Native {
+        Native {
+            rng: Rng::new(seed, u64::from(number)),
+            math_rng: Rng::new(seed, u64::from(number) | 1 << 32),
+            unique_next: number,
+            counters: [0; 8],
+            results: Vec::new(),
+            loaders: Vec::new(),
+        }
+    }
+
+    /// The place of connection `number`, made when it is new.
+    pub(crate) fn live(&mut self, number: u32) -> &mut Live {
+        let index = number as usize;
+        if index >= self.results.len() {
+            self.results.resize_with(index + 1, Live::default);
+        }
+        &mut self.results[index]
+    }
+
+    fn result(&self, connection: u32, serial: u32) -> Option<&Rows> {
+        let live = self.results.get(connection as usize)?;
+        live.rows.as_deref().filter(|_| live.serial == serial && !live.freed)
+    }
+}
+
+impl Live {
+    /// A statement begins: what was there is stale. Gives back its rows.
+    pub(crate) fn begin(&mut self) -> Option<Box<Rows>> {
+        self.serial = self.serial.wrapping_add(1);
+        self.freed = false;
+        self.rows.take()
+    }
+}
+
+/// The state's block and the running session's part.
+///
+/// # Safety
+/// `shared` is the pointer given to the prelude at the state's birth, which lives as long as the state; the prelude
+/// calls only while a session of it runs, so `native` is that session's, and nothing else refers to either meanwhile
+/// (`State::resume` keeps no reference across `lua_resume`).
+unsafe fn parts<'a>(shared: *mut Shared) -> (&'a mut Shared, &'a mut Native) {
+    // SAFETY: as above; the two do not overlap.
+    unsafe { (&mut *shared, &mut *(*shared).native) }
+}
+
+/// Every function the prelude binds, by name.
+pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
+    ("random_default", random_default as *const c_void),
+    ("random_uniform", random_uniform as *const c_void),
+    ("random_gaussian", random_gaussian as *const c_void),
+    ("random_special", random_special as *const c_void),
+    ("random_pareto", random_pareto as *const c_void),
+    ("random_zipfian", random_zipfian as *const c_void),
+    ("random_unique", random_unique as *const c_void),
+    ("random_uint64", random_uint64 as *const c_void),
+    ("random_double", random_double as *const c_void),
+    ("random_fill", random_fill as *const c_void),
+    ("random_varied", random_varied as *const c_void),
+    ("math_random", math_random as *const c_void),
+    ("math_seed", math_seed as *const c_void),
+    ("counter_add", counter_add as *const c_void),
+    ("counter_value", counter_value as *const c_void),
+    ("module_text", module_text as *const c_void),
+    ("type_index", type_index as *const c_void),
+    ("result_cell", result_cell as *const c_void),
+    ("result_free", result_free as *const c_void),
+    ("result_rows", result_rows as *const c_void),
+    ("result_columns", result_columns as *const c_void),
+    ("rows_new", rows_new as *const c_void),
+    ("rows_address", rows_address as *const c_void),
+    ("rows_null", rows_null as *const c_void),
+    ("rows_number", rows_number as *const c_void),
+    ("rows_int64", rows_int64 as *const c_void),
+    ("rows_text", rows_text as *const c_void),
+    ("rows_size", rows_size as *const c_void),
+    ("rows_clear", rows_clear as *const c_void),
+];
+
+unsafe extern "C" fn random_default(shared: *mut Shared, low: u32, high: u32) -> u32 {
+    // SAFETY: see `parts`.
+    let (shared, native) = unsafe { parts(shared) };
+    native.rng.draw(low, high, &shared.distribution, &mut shared.zipf)
+}
+
+unsafe extern "C" fn random_uniform(shared: *mut Shared, low: u32, high: u32) -> u32 {
+    // SAFETY: see `parts`.
+    unsafe { parts(shared) }.1.rng.uniform(low, high)
+}
+
+unsafe extern "C" fn random_gaussian(shared: *mut Shared, low: u32, high: u32) -> u32 {
+    // SAFETY: see `parts`.
+    let (shared, native) = unsafe { parts(shared) };
+    native.rng.gaussian(low, high, shared.distribution.iterations)
+}
+
+unsafe extern "C" fn random_special(shared: *mut Shared, low: u32, high: u32) -> u32 {
+    // SAFETY: see `parts`.
+    let (shared, native) = unsafe { parts(shared) };
+    native.rng.special(low, high, &shared.distribution)
+}
+
+unsafe extern "C" fn random_pareto(shared: *mut Shared, low: u32, high: u32) -> u32 {
+    // SAFETY: see `parts`.
+    let (shared, native) = unsafe { parts(shared) };
+    native.rng.pareto(low, high, shared.distribution.pareto_h)
+}
+
+unsafe extern "C" fn random_zipfian(shared: *mut Shared, low: u32, high: u32) -> u32 {
+    // SAFETY: see `parts`.
+    let (shared, native) = unsafe { parts(shared) };
+    native.rng.zipfian(low, high, &mut shared.zipf)
+}
+
+/// Never the same in the run, until 2³² were drawn: each session counts by the number of sessions.
+unsafe extern "C" fn random_unique(shared: *mut Shared) -> u32 {
+    // SAFETY: see `parts`.
+    let (shared, native) = unsafe { parts(shared) };
+    let count = native.unique_next;
+    native.unique_next = count.wrapping_add(shared.sessions);
+    permute(count, shared.unique_seed)
+}
+
+unsafe extern "C" fn random_uint64(shared: *mut Shared) -> u64 {
+    // SAFETY: see `parts`.
+    unsafe { parts(shared) }.1.rng.next()
+}
+
+unsafe extern "C" fn random_double(shared: *mut Shared) -> f64 {
+    // SAFETY: see `parts`.
+    unsafe { parts(shared) }.1.rng.double()
+}
+
+/// `target` has room for `length` bytes, as `format` has.
+unsafe extern "C" fn random_fill(shared: *mut Shared, format: *const u8, length: usize, target: *mut u8) {
+    // SAFETY: see `parts`; the prelude gives a Lua string and a buffer at least as long.
+    let (format, target) =
+        unsafe { (slice::from_raw_parts(format, length), slice::from_raw_parts_mut(target, length)) };
+    // SAFETY: see `parts`.
+    unsafe { parts(shared) }.1.rng.fill(format, target);
+}
+
+/// `target` has room for `high` bytes; `low <= high`.
+unsafe extern "C" fn random_varied(shared: *mut Shared, low: u32, high: u32, target: *mut u8) -> u32 {
+    // SAFETY: see `parts`; the prelude has reserved `high` bytes.
+    let target = unsafe { slice::from_raw_parts_mut(target, high as usize) };
+    // SAFETY: see `parts`.
+    unsafe { parts(shared) }.1.rng.varied(low.min(high), high, target) as u32
+}
+
+unsafe extern "C" fn math_random(shared: *mut Shared) -> f64 {
+    // SAFETY: see `parts`.
+    unsafe { parts(shared) }.1.math_rng.double()
+}
+
+unsafe extern "C" fn math_seed(shared: *mut Shared, seed: f64) {
+    // SAFETY: see `parts`.
+    unsafe { parts(shared) }.1.math_rng = Rng::new(seed.to_bits(), 0);
+}
+
+unsafe extern "C" fn counter_add(shared: *mut Shared, kind: c_int, amount: u64) {
+    // SAFETY: see `parts`.
+    let (_, native) = unsafe { parts(shared) };
+    if let Some(counter) = usize::try_from(kind).ok().and_then(|kind| native.counters.get_mut(kind)) {
+        *counter = counter.wrapping_add(amount);
+    }
+}
+
+unsafe extern "C" fn counter_value(shared: *mut Shared, kind: c_int) -> u64 {
+    // SAFETY: see `parts`.
+    let (_, native) = unsafe { parts(shared) };
+    usize::try_from(kind).ok().and_then(|kind| native.counters.get(kind)).copied().unwrap_or(0)
+}
+
+/// 1 and the text of the built-in module, or 0.
+unsafe extern "C" fn module_text(shared: *mut Shared, name: *const u8, length: usize) -> c_int {
+    // SAFETY: see `parts`; the name is a Lua string.
+    let (shared, name) = unsafe { (parts(shared).0, slice::from_raw_parts(name, length)) };
+    let Some(text) = std::str::from_utf8(name).ok().and_then(|name| shared.library.module(name)) else { return 0 };
+    shared.give(text.as_ptr(), text.len());
+    1
+}
+
+/// The number of a transaction type, new when its name is.
+unsafe extern "C" fn type_index(shared: *mut Shared, name: *const u8, length: usize) -> u32 {
+    // SAFETY: see `parts`; the name is a Lua string.
+    let (shared, name) = unsafe { (parts(shared).0, slice::from_raw_parts(name, length)) };
+    let name = String::from_utf8_lossy(name);
+    let index = shared.types.iter().position(|known| *known == name).unwrap_or_else(|| {
+        shared.types.push(name.into_owned());
+        shared.types.len() - 1
+    });
+    index as u32
+}
+
+/// 1 and the cell's text, 0 for NULL, −1 when the result is stale.
+unsafe extern "C" fn result_cell(
+    shared: *mut Shared,
+    connection: u32,
+    serial: u32,
+    set: u32,
+    row: u32,
+    column: u32,
+) -> c_int {
+    // SAFETY: see `parts`.
+    let (shared, native) = unsafe { parts(shared) };
+    let Some(rows) = native.result(connection, serial) else { return -1 };
+    use std::io::Write;
+    shared.scratch.clear();
+    let written = match rows.cell(set as usize, row as usize, column as usize) {
+        None | Some(Cell::Null) => return 0,
+        Some(Cell::Text(text)) => {
+            shared.give(text.as_ptr(), text.len());
+            return 1;
+        }
+        Some(Cell::Int(value)) => write!(shared.scratch, "{value}"),
+        Some(Cell::Double(value)) if value.abs() >= 1e15 || (value != 0.0 && value.abs() < 1e-5) => {
+            write!(shared.scratch, "{value:e}")
+        }
+        Some(Cell::Double(value)) => write!(shared.scratch, "{value}"),
+    };
+    debug_assert!(written.is_ok(), "writing to a Vec cannot fail");
+    let (text, length) = (shared.scratch.as_ptr(), shared.scratch.len());
+    shared.give(text, length);
+    1
+}
+
+/// 1, or 0 when the result is stale or freed already.
+unsafe extern "C" fn result_free(shared: *mut Shared, connection: u32, serial: u32) -> c_int {
+    // SAFETY: see `parts`.
+    let (_, native) = unsafe { parts(shared) };
+    if native.result(connection, serial).is_none() {
+        return 0;
+    }
+    native.live(connection).freed = true;
+    1
+}
+
+unsafe extern "C" fn result_rows(shared: *mut Shared, connection: u32, serial: u32, set: u32) -> u32 {
+    // SAFETY: see `parts`.
+    let (_, native) = unsafe { parts(shared) };
+    native.result(connection, serial).map_or(0, |rows| rows.len(set as usize) as u32)
+}
+
+unsafe extern "C" fn result_columns(shared: *mut Shared, connection: u32, serial: u32, set: u32) -> u32 {
+    // SAFETY: see `parts`.
+    let (_, native) = unsafe { parts(shared) };
+    native.result(connection, serial).map_or(0, |rows| rows.columns(set as usize) as u32)
+}
+
+/// The number of a new batch of rows of `columns` columns.
+unsafe extern "C" fn rows_new(shared: *mut Shared, columns: u32) -> u32 {
+    // SAFETY: see `parts`.
+    let (_, native) = unsafe { parts(shared) };
+    let mut rows = Box::<Rows>::default();
+    rows.begin_set(columns as usize);
+    native.loaders.push(rows);
+    native.loaders.len() as u32 - 1
+}
+
+/// Where the batch is: valid as long as its session.
+unsafe extern "C" fn rows_address(shared: *mut Shared, number: u32) -> *mut Rows {
+    // SAFETY: see `parts`.
+    let (_, native) = unsafe { parts(shared) };
+    native.loaders.get_mut(number as usize).map_or(std::ptr::null_mut(), |rows| &raw mut **rows)
+}
+
+// SAFETY of the functions below: `rows` came from `rows_address` of the running session, whose loaders live as long
+// as it does; a loader object cannot outlive its session's Lua environment.
+
+unsafe extern "C" fn rows_null(rows: *mut Rows) {
+    // SAFETY: as above.
+    unsafe { &mut *rows }.push_null();
+}
+
+/// A whole number goes as an integer, so that it is written without a fraction.
+unsafe extern "C" fn rows_number(rows: *mut Rows, value: f64) {
+    // SAFETY: as above.
+    let rows = unsafe { &mut *rows };
+    let whole = value as i64;
+    if whole as f64 == value { rows.push_int(whole) } else { rows.push_double(value) }
+}
+
+unsafe extern "C" fn rows_int64(rows: *mut Rows, value: i64) {
+    // SAFETY: as above.
+    unsafe { &mut *rows }.push_int(value);
+}
+
+/// 1, or 0 when the batch cannot hold so much text.
+unsafe extern "C" fn rows_text(rows: *mut Rows, text: *const u8, length: usize) -> c_int {
+    // SAFETY: as above; the text is a Lua string.
+    let (rows, text) = unsafe { (&mut *rows, slice::from_raw_parts(text, length)) };
+    c_int::from(rows.push_text(text).is_ok())
+}
+
+unsafe extern "C" fn rows_size(rows: *const Rows) -> u32 {
+    // SAFETY: as above.
+    unsafe { &*rows }.size() as u32
+}
+
+unsafe extern "C" fn rows_clear(rows: *mut Rows, columns: u32) {
+    // SAFETY: as above.
+    let rows = unsafe { &mut *rows };
+    rows.clear();
+    rows.begin_set(columns as usize);
+}
+
+const _: () = assert!(size_of::<c_char>() == 1);
