@@ -1,1 +1,28 @@
-//! Placeholder, replaced by its first commit.
+//! What a record says: findings, where every number is made, and their rendering, which computes nothing.
+//!
+//! `findings` turns a record into rates, quantiles and warnings; `text`, `csv` and `json` show them. The live
+//! line of a running trial takes the same way (`interval_findings`, `interval_line`), so that it cannot disagree with the
+//! report. Nothing here prints, reads a clock or opens a file.
+
+#![forbid(unsafe_code)]
+
+mod cells;
+mod csv;
+mod findings;
+mod interval;
+mod text;
+mod warning;
+
+pub use csv::csv;
+pub use findings::{
+    ErrorFindings, Findings, GeneratorFindings, LatencyFindings, OpenFindings, StageFindings, TallyFindings, Target,
+    TypeFindings, findings,
+};
+pub use interval::{IntervalFindings, interval_findings, interval_header, interval_line};
+pub use text::{Loaded, loaded, loaded_text, text};
+pub use warning::{Advice, Warning};
+
+/// The findings as JSON, as docs/record.md lists them.
+pub fn json(findings: &Findings) -> String {
+    serde_json::to_string_pretty(findings).expect("findings are plain data with text keys") + "\n"
+}

@@ -1,0 +1,203 @@
+//! How figures, names and tables look as text.
+
+/// Between columns.
+const GAP: &str = "  ";
+/// Lines are not longer than this.
+pub(crate) const WIDTH: usize = 100;
+/// What stands for a figure that cannot be had.
+pub(crate) const NONE: &str = "–";
+
+/// `12,345`.
+pub(crate) fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// With three significant digits, or all those before the point: `0.0123`, `1.23`, `12.3`, `12,345`.
+pub(crate) fn figure(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 99.95 => return count(value.round() as u64),
+        v if v >= 9.995 => 1,
+        v if v >= 0.9995 => 2,
+        v if v >= 0.09995 => 3,
+        v if v >= 0.009995 => 4,
+        v if v > 0.0 => 5,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// At most seven characters: `99,999`, `1.23M`, `18.4E`.
+pub(crate) fn short(value: f64) -> String {
+    const PREFIXES: [(f64, &str); 5] = [(1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P"), (1e18, "E")];
+    if value < 999_999.5 {
+        return figure(value);
+    }
+    let (scale, prefix) = PREFIXES.into_iter().find(|(scale, _)| value / scale < 999.5).unwrap_or(PREFIXES[4]);
+    figure(value / scale) + prefix
+}
+
+/// A count in at most seven characters.
+pub(crate) fn short_count(value: u64) -> String {
+    if value < 1_000_000 { count(value) } else { short(value as f64) }
+}
+
+/// Nanoseconds as milliseconds.
+pub(crate) fn ms(ns: Option<u64>) -> String {
+    ns.map_or_else(|| NONE.to_owned(), |ns| figure(ns as f64 / 1e6))
+}
+
+/// The same in at most six characters for anything below two hours: `99,999`, `100k`, `3,600k`.
+pub(crate) fn short_ms(ns: Option<u64>) -> String {
+    match ns {
+        Some(ns) if ns >= 99_999_500_000 => figure(ns as f64 / 1e9) + "k",
+        _ => ms(ns),
+    }
+}
+
+/// Nanoseconds as seconds: `10 s`, `1.5 s`.
+pub(crate) fn seconds(ns: u64) -> String {
+    let tenths = format!("{:.1}", ns as f64 / 1e9);
+    format!("{} s", tenths.strip_suffix(".0").unwrap_or(&tenths))
+}
+
+/// A share of one as `12%`.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 9.95 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }
+}
+
+/// Text that came from a server, a script or a file, made harmless for a terminal and at most `width` characters
+/// long: nothing in it can move the cursor, change colours, reorder the line or begin a new one.
+pub(crate) fn clean(text: &str, width: usize) -> String {
+    let mut clean = String::new();
+    for c in text.trim().chars() {
+        match c {
+            '\n' | '\r' | '\t' => clean.push(' '),
+            c if c.is_control() || is_invisible(c) => clean.extend(c.escape_default()),
+            c => clean.push(c),
+        }
+        if clean.len() > width * 4 {
+            break;
+        }
+    }
+    if clean.chars().count() > width {
+        clean = clean.chars().take(width.saturating_sub(1)).collect::<String>() + "…";
+    }
+    clean
+}
+
+/// Characters that change how others are shown: direction marks, joiners, separators of lines, byte order marks.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{61c}')
+}
+
+/// `pieces` joined by `separator`, in lines of at most `WIDTH` characters as far as the pieces allow. The first line
+/// begins with `label`, the others with as many blanks.
+pub(crate) fn wrap<S: AsRef<str>>(label: &str, pieces: impl IntoIterator<Item = S>, separator: &str) -> String {
+    let indent = label.chars().count();
+    let (mut text, mut column, mut first) = (label.to_owned(), indent, true);
+    for piece in pieces {
+        let length = piece.as_ref().chars().count();
+        if !first {
+            if column + separator.chars().count() + length <= WIDTH {
+                text.push_str(separator);
+                column += separator.chars().count();
+            } else {
+                text.push('\n');
+                text.push_str(&" ".repeat(indent));
+                column = indent;
+            }
+        }
+        text.push_str(piece.as_ref());
+        (column, first) = (column + length, false);
+    }
+    text.push('\n');
+    text
+}
+
+/// Rows of cells in columns as wide as their widest cell.
+#[derive(Default)]
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+    }
+
+    /// The first column flush left, the others flush right; a cell after the last full column is a remark, and
+    /// flush left. No blanks at line ends.
+    pub(crate) fn text(&self) -> String {
+        let columns = self.rows.first().map_or(0, Vec::len);
+        let width = |column: usize| {
+            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut text = String::new();
+        for row in &self.rows {
+            let pad = |(column, cell): (usize, &String)| match widths.get(column) {
+                Some(&width) if column == 0 => format!("{cell:<width$}"),
+                Some(&width) => format!("{cell:>width$}"),
+                None => cell.clone(),
+            };
+            let cells: Vec<String> = row.iter().enumerate().map(pad).collect();
+            text.push_str(cells.join(GAP).trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_keep_three_digits_and_group_thousands() {
+        let shown = [0.0, 0.00512, 0.0123, 0.1, 0.9999, 1.0, 9.999, 12.34, 99.96, 123.4, 12345.6, 1e9].map(figure);
+        assert_eq!(
+            shown,
+            [
+                "0",
+                "0.00512",
+                "0.0123",
+                "0.100",
+                "1.00",
+                "1.00",
+                "10.0",
+                "12.3",
+                "100",
+                "123",
+                "12,346",
+                "1,000,000,000"
+            ]
+        );
+        assert_eq!(count(u64::MAX), "18,446,744,073,709,551,615");
+        assert_eq!((count(0), count(999), count(1000)), ("0".into(), "999".into(), "1,000".into()));
+    }
+
+    #[test]
+    fn short_figures_never_exceed_seven_characters() {
+        let shown = [0.0, 12.3, 999_999.0, 999_999.9, 1_234_567.0, 1e9, 123e12, u64::MAX as f64].map(short);
+        assert_eq!(shown, ["0", "12.3", "999,999", "1.00M", "1.23M", "1.00G", "123T", "18.4E"]);
+    }
+
+    #[test]
+    fn text_from_elsewhere_cannot_command_the_terminal() {
+        assert_eq!(
+            clean("\x1b[31mred\x1b[0m\nnext\u{9b}2J\u{202e}x\0", 80),
+            "\\u{1b}[31mred\\u{1b}[0m next\\u{9b}2J\\u{202e}x\\u{0}"
+        );
+        assert_eq!(clean("a long message", 6), "a lon…");
+        assert_eq!(clean(&"ü".repeat(1_000_000), 3), "üü…");
+    }
+}

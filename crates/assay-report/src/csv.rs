@@ -1,0 +1,78 @@
+//! One table for spreadsheets: a row per stage, server and transaction type.
+//!
+//! Figures are plain: no grouping, nanoseconds, empty where there is none. docs/record.md lists the columns.
+
+use crate::findings::{Findings, LatencyFindings, StageFindings, TallyFindings};
+
+const HEAD: &str = "stage,sessions,measured_ns,target,type,transactions,tps,failed,retries,statements,qps,errors,\
+    response_ns_min,response_ns_mean,response_ns_p50,response_ns_p90,response_ns_p95,response_ns_p99,response_ns_p999,\
+    response_ns_max,service_ns_p50,service_ns_p99,lag_ns_p99,lag_ns_max";
+
+/// The table, head first. `target` and `type` are empty in rows of all of them together; figures that are not known
+/// by type are empty in rows of one type.
+pub fn csv(findings: &Findings) -> String {
+    let mut text = format!("{HEAD}\n");
+    for (number, stage) in findings.stages.iter().enumerate() {
+        tally(&mut text, number, stage, "", &stage.total);
+        for (target, one) in findings.targets.iter().zip(&stage.targets) {
+            tally(&mut text, number, stage, &target.url, one);
+        }
+    }
+    text
+}
+
+fn tally(text: &mut String, number: usize, stage: &StageFindings, target: &str, tally: &TallyFindings) {
+    let mut row = |name: &str, figures: Vec<String>| {
+        let mut cells = vec![number.to_string(), stage.sessions.to_string(), stage.measured_ns.to_string()];
+        cells.extend([quoted(target), quoted(name)]);
+        cells.extend(figures);
+        text.push_str(&cells.join(","));
+        text.push('\n');
+    };
+    let mut figures = counts(tally.transactions, tally.tps, tally.failed, tally.retries).to_vec();
+    figures.extend([tally.statements.to_string(), tally.qps.to_string(), tally.errors.to_string()]);
+    figures.extend(response(&tally.response));
+    figures.extend(service(&tally.service));
+    figures.extend([cell(tally.lag.p99_ns), cell(tally.lag.max_ns)]);
+    row("", figures);
+    for one in &tally.types {
+        let mut figures = counts(one.transactions, one.tps, one.failed, one.retries).to_vec();
+        figures.extend([const { String::new() }; 3]);
+        figures.extend(response(&one.response));
+        figures.extend(service(&one.service));
+        figures.extend([const { String::new() }; 2]);
+        row(&one.name, figures);
+    }
+}
+
+fn counts(transactions: u64, tps: f64, failed: u64, retries: u64) -> [String; 4] {
+    [transactions.to_string(), tps.to_string(), failed.to_string(), retries.to_string()]
+}
+
+fn response(latencies: &LatencyFindings) -> [String; 8] {
+    [
+        cell(latencies.min_ns),
+        cell(latencies.mean_ns),
+        cell(latencies.p50_ns),
+        cell(latencies.p90_ns),
+        cell(latencies.p95_ns),
+        cell(latencies.p99_ns),
+        cell(latencies.p999_ns),
+        cell(latencies.max_ns),
+    ]
+}
+
+fn service(latencies: &LatencyFindings) -> [String; 2] {
+    [cell(latencies.p50_ns), cell(latencies.p99_ns)]
+}
+
+fn cell<T: ToString>(value: Option<T>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// RFC 4180, and no formula: a spreadsheet would run a name that begins with one of `=+-@`.
+fn quoted(name: &str) -> String {
+    let name = crate::cells::clean(name, 200);
+    let name = if name.starts_with(['=', '+', '-', '@']) { format!("'{name}") } else { name };
+    if name.contains([',', '"']) { format!("\"{}\"", name.replace('"', "\"\"")) } else { name }
+}

@@ -1,0 +1,435 @@
+//! Every number of a report is made here.
+//!
+//! Figures that cannot be had from what was measured are `None`, never zero: a mean of nothing, a p99.9 of few values.
+//! Sums saturate, so that no file can make a report panic.
+
+use std::collections::BTreeMap;
+
+use assay_record as record;
+use assay_record::{ByClass, Limit, Load, OptionValue, Place, Record, Status, Time};
+use assay_stats::Distribution;
+use serde::Serialize;
+
+use crate::interval::{IntervalFindings, interval_findings};
+use crate::warning::{self, Warning};
+
+/// What a record says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Findings {
+    /// Name and version of the assay that made the record.
+    pub tool: String,
+    /// How the run ended.
+    pub status: Status,
+    /// Why it failed.
+    pub failure: Option<String>,
+    /// The workload.
+    pub workload: String,
+    /// Its options, with the values in effect.
+    pub options: BTreeMap<String, OptionValue>,
+    /// Seed of the random numbers.
+    pub seed: u64,
+    /// Distribution of the row numbers.
+    pub distribution: Option<String>,
+    /// When transactions were due.
+    pub load: Load,
+    /// When a stage was to end.
+    pub limit: Limit,
+    /// Warm-up of every stage.
+    pub warmup_ns: u64,
+    /// Start of the run.
+    pub started: Time,
+    /// Its length, connects included.
+    pub elapsed_ns: u64,
+    /// CPUs of the generator's machine.
+    pub cpus: u32,
+    /// The servers.
+    pub targets: Vec<Target>,
+    /// One per stage, in order.
+    pub stages: Vec<StageFindings>,
+    /// Errors over all stages, the most frequent first.
+    pub errors: Vec<ErrorFindings>,
+    /// What the reader should know before believing a number.
+    pub warnings: Vec<Warning>,
+}
+
+/// One server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Target {
+    /// Its URL, without a password.
+    pub url: String,
+    /// Product name; empty when it never answered.
+    pub product: String,
+    /// Version.
+    pub version: String,
+    /// TLS version and cipher.
+    pub tls: Option<String>,
+    /// Where it ran.
+    pub place: Place,
+}
+
+/// One stage.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StageFindings {
+    /// Sessions taking transactions.
+    pub sessions: u32,
+    /// Start of the measured part.
+    pub started: Time,
+    /// Length of the measured part.
+    pub measured_ns: u64,
+    /// Most transactions per second of all stages; only when there are several.
+    pub best: bool,
+    /// All targets together.
+    pub total: TallyFindings,
+    /// Each target apart, in the order of `Findings::targets`; empty when there is only one.
+    pub targets: Vec<TallyFindings>,
+    /// Fewest transactions finished by one session.
+    pub session_transactions_min: u64,
+    /// Most transactions finished by one session.
+    pub session_transactions_max: u64,
+    /// Open loop only.
+    pub open: Option<OpenFindings>,
+    /// What the generator did to itself.
+    pub generator: GeneratorFindings,
+    /// One per interval.
+    pub intervals: Vec<IntervalFindings>,
+}
+
+/// Counts, rates and latencies of a stage, or of one target in it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TallyFindings {
+    /// Transactions finished well.
+    pub transactions: u64,
+    /// The same per second.
+    pub tps: f64,
+    /// Statements answered without error.
+    pub statements: u64,
+    /// The same per second.
+    pub qps: f64,
+    /// Statements by class.
+    pub statements_by_class: ByClass<u64>,
+    /// The same per second.
+    pub qps_by_class: ByClass<f64>,
+    /// Transactions given up.
+    pub failed: u64,
+    /// Runs of transactions that were started over.
+    pub retries: u64,
+    /// Errors met, whatever became of them.
+    pub errors: u64,
+    /// Connections made again.
+    pub reconnects: u64,
+    /// Begun, but not finished when the grace period was over.
+    pub unfinished: u64,
+    /// Response times of all types together.
+    pub response: LatencyFindings,
+    /// Service times of all types together.
+    pub service: LatencyFindings,
+    /// How late we were ourselves.
+    pub lag: LatencyFindings,
+    /// Service times of statements.
+    pub statement_service: ByClass<LatencyFindings>,
+    /// By transaction type.
+    pub types: Vec<TypeFindings>,
+    /// By kind, the most frequent first.
+    pub errors_by_kind: Vec<ErrorFindings>,
+}
+
+/// One transaction type.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TypeFindings {
+    /// Its name.
+    pub name: String,
+    /// Finished well.
+    pub transactions: u64,
+    /// The same per second.
+    pub tps: f64,
+    /// Given up.
+    pub failed: u64,
+    /// Runs that were started over.
+    pub retries: u64,
+    /// done − due.
+    pub response: LatencyFindings,
+    /// done − sent.
+    pub service: LatencyFindings,
+}
+
+/// Figures of a latency distribution. A quantile is `None` when not even one value can be expected above it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LatencyFindings {
+    /// Number of values.
+    pub count: u64,
+    /// Smallest, exact.
+    pub min_ns: Option<u64>,
+    /// Mean, exact.
+    pub mean_ns: Option<f64>,
+    /// Median.
+    pub p50_ns: Option<u64>,
+    /// 90 % were at most this.
+    pub p90_ns: Option<u64>,
+    /// 95 % were at most this.
+    pub p95_ns: Option<u64>,
+    /// 99 % were at most this.
+    pub p99_ns: Option<u64>,
+    /// 99.9 % were at most this.
+    pub p999_ns: Option<u64>,
+    /// Largest, exact.
+    pub max_ns: Option<u64>,
+    /// Values above one hour, known only by count, sum and maximum.
+    pub over: u64,
+}
+
+/// One kind of error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ErrorFindings {
+    /// Who refused.
+    pub origin: String,
+    /// What kind of trouble.
+    pub class: String,
+    /// Errno where there is one, else SQLSTATE, else empty.
+    pub code: String,
+    /// Times met.
+    pub count: u64,
+    /// The first one's words.
+    pub message: String,
+}
+
+/// An open loop's promise and what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct OpenFindings {
+    /// Transactions that were to be due per second.
+    pub rate_per_s: f64,
+    /// Transactions that became due.
+    pub due: u64,
+    /// The same per second.
+    pub due_per_s: f64,
+    /// Dropped because of the bound on the backlog.
+    pub dropped: u64,
+    /// Due, but not begun when the stage ended.
+    pub unstarted: u64,
+    /// Largest backlog at the end of an interval.
+    pub backlog_max: u64,
+}
+
+/// What the generator did to itself.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct GeneratorFindings {
+    /// CPU time, user and system.
+    pub cpu_ns: u64,
+    /// The same per statement answered; `None` when there was none.
+    pub cpu_ns_per_statement: Option<f64>,
+    /// Share of all CPUs of the machine that we used, 0 … 1.
+    pub cpu_share_of_machine: f64,
+    /// Share of the workers' own CPUs (one per worker) that we used, 0 … 1.
+    pub cpu_share_of_workers: f64,
+    /// Share of the measured time the busiest worker was not asleep, 0 … 1.
+    pub busiest_worker: f64,
+    /// Worker threads.
+    pub workers: u32,
+    /// Context switches, of both kinds, per statement.
+    pub switches_per_statement: Option<f64>,
+    /// Events taken per turn of an event loop: how much was batched.
+    pub events_per_turn: Option<f64>,
+    /// Largest resident set so far.
+    pub memory_max_bytes: u64,
+}
+
+/// What `record` says.
+pub fn findings(record: &Record) -> Findings {
+    let open = match record.manifest.load {
+        Load::Closed => None,
+        Load::Open { rate_per_s, .. } => Some(rate_per_s),
+    };
+    let cpus = record.environment.cpus;
+    let mut stages: Vec<_> = record.stages.iter().map(|stage| stage_findings(stage, open, cpus)).collect();
+    let best = stages.iter().map(|stage| stage.total.tps).fold(0.0, f64::max);
+    if let [_, _, ..] = stages[..]
+        && let Some(stage) = stages.iter_mut().find(|stage| stage.total.tps > 0.0 && stage.total.tps >= best)
+    {
+        stage.best = true;
+    }
+    let mut findings = Findings {
+        tool: format!("{} {}", record.tool.name, record.tool.version),
+        status: record.status,
+        failure: record.failure.clone(),
+        workload: record.manifest.workload.clone(),
+        options: record.manifest.options.clone(),
+        seed: record.manifest.seed,
+        distribution: record.manifest.distribution.clone(),
+        load: record.manifest.load,
+        limit: record.manifest.limit,
+        warmup_ns: record.manifest.warmup_ns,
+        started: record.started,
+        elapsed_ns: record.elapsed_ns,
+        cpus,
+        targets: targets(record),
+        errors: errors_by_kind(record.stages.iter().flat_map(|stage| &stage.total.errors)),
+        stages,
+        warnings: Vec::new(),
+    };
+    findings.warnings = warning::warnings(&findings);
+    findings
+}
+
+fn targets(record: &Record) -> Vec<Target> {
+    let servers = record.environment.servers.iter().cloned().chain(std::iter::repeat(record::Server::default()));
+    let target = |(url, server): (&String, record::Server)| Target {
+        url: url.clone(),
+        product: server.product,
+        version: server.version,
+        tls: server.tls,
+        place: server.place,
+    };
+    record.manifest.targets.iter().zip(servers).map(target).collect()
+}
+
+fn stage_findings(stage: &record::Stage, open: Option<f64>, cpus: u32) -> StageFindings {
+    let total = tally_findings(&stage.total, stage.measured_ns);
+    StageFindings {
+        sessions: stage.sessions,
+        started: stage.started,
+        measured_ns: stage.measured_ns,
+        best: false,
+        targets: stage.targets.iter().map(|tally| tally_findings(tally, stage.measured_ns)).collect(),
+        session_transactions_min: stage.session_transactions_min,
+        session_transactions_max: stage.session_transactions_max,
+        open: open.map(|rate_per_s| OpenFindings {
+            rate_per_s,
+            due: stage.total.due,
+            due_per_s: per_second(stage.total.due, stage.measured_ns),
+            dropped: stage.total.dropped,
+            unstarted: stage.total.unstarted,
+            backlog_max: stage.intervals.iter().map(|interval| interval.backlog).max().unwrap_or(0),
+        }),
+        generator: generator_findings(&stage.generator, stage.measured_ns, total.statements, cpus),
+        intervals: stage.intervals.iter().map(interval_findings).collect(),
+        total,
+    }
+}
+
+fn tally_findings(tally: &record::Tally, measured_ns: u64) -> TallyFindings {
+    let rate = |count| per_second(count, measured_ns);
+    let transactions = sum(tally.transactions.iter().map(|transaction| transaction.count));
+    let statements = map(&tally.statements, |class| class.count);
+    let statements_all = class_sum(statements);
+    TallyFindings {
+        transactions,
+        tps: rate(transactions),
+        statements: statements_all,
+        qps: rate(statements_all),
+        statements_by_class: statements,
+        qps_by_class: map(&statements, |&count| rate(count)),
+        failed: sum(tally.transactions.iter().map(|transaction| transaction.failed)),
+        retries: sum(tally.transactions.iter().map(|transaction| transaction.retries)),
+        errors: sum(tally.errors.iter().map(|error| error.count)),
+        reconnects: tally.reconnects,
+        unfinished: tally.unfinished,
+        response: latency_findings(&all(tally.transactions.iter().map(|transaction| &transaction.response))),
+        service: latency_findings(&all(tally.transactions.iter().map(|transaction| &transaction.service))),
+        lag: latency_findings(&distribution(&tally.lag)),
+        statement_service: map(&tally.statements, |class| latency_findings(&distribution(&class.service))),
+        types: tally.transactions.iter().map(|transaction| type_findings(transaction, measured_ns)).collect(),
+        errors_by_kind: errors_by_kind(&tally.errors),
+    }
+}
+
+fn type_findings(transaction: &record::TransactionTally, measured_ns: u64) -> TypeFindings {
+    TypeFindings {
+        name: transaction.name.clone(),
+        transactions: transaction.count,
+        tps: per_second(transaction.count, measured_ns),
+        failed: transaction.failed,
+        retries: transaction.retries,
+        response: latency_findings(&distribution(&transaction.response)),
+        service: latency_findings(&distribution(&transaction.service)),
+    }
+}
+
+fn generator_findings(
+    generator: &record::Generator,
+    measured_ns: u64,
+    statements: u64,
+    cpus: u32,
+) -> GeneratorFindings {
+    let cpu_ns = generator.cpu_user_ns.saturating_add(generator.cpu_system_ns);
+    let switches = generator.switches_involuntary.saturating_add(generator.switches_voluntary);
+    let share_of = |cpus: u32| ratio(cpu_ns as f64, f64::from(cpus) * measured_ns as f64).unwrap_or(0.0);
+    GeneratorFindings {
+        cpu_ns,
+        cpu_ns_per_statement: ratio(cpu_ns as f64, statements as f64),
+        cpu_share_of_machine: share_of(cpus),
+        cpu_share_of_workers: share_of(generator.workers),
+        busiest_worker: f64::from(generator.busiest_worker_ppm) / 1e6,
+        workers: generator.workers,
+        switches_per_statement: ratio(switches as f64, statements as f64),
+        events_per_turn: ratio(generator.events as f64, generator.turns as f64),
+        memory_max_bytes: generator.memory_max_bytes,
+    }
+}
+
+/// The same kind of error may come from several stages; the first one's words stand for all.
+fn errors_by_kind<'a>(errors: impl IntoIterator<Item = &'a record::ErrorTally>) -> Vec<ErrorFindings> {
+    let mut kinds: BTreeMap<_, ErrorFindings> = BTreeMap::new();
+    for error in errors {
+        let code = if error.number == 0 { error.state.clone() } else { error.number.to_string() };
+        let kind = kinds.entry((&error.origin, &error.class, code.clone())).or_insert_with(|| ErrorFindings {
+            origin: error.origin.clone(),
+            class: error.class.clone(),
+            code,
+            count: 0,
+            message: error.message.clone(),
+        });
+        kind.count = kind.count.saturating_add(error.count);
+    }
+    let mut kinds: Vec<_> = kinds.into_values().collect();
+    kinds.sort_by_key(|kind| std::cmp::Reverse(kind.count));
+    kinds
+}
+
+pub(crate) fn distribution(latencies: &record::Latencies) -> Distribution {
+    let histogram = latencies.histogram.as_ref().map(record::EncodedHistogram::decode);
+    Distribution::new(histogram, latencies.over, (latencies.min_ns, latencies.max_ns), latencies.sum_ns)
+}
+
+fn all<'a>(latencies: impl Iterator<Item = &'a record::Latencies>) -> Distribution {
+    latencies.fold(Distribution::default(), |mut all, one| {
+        all.add(&distribution(one));
+        all
+    })
+}
+
+pub(crate) fn latency_findings(distribution: &Distribution) -> LatencyFindings {
+    let [p50_ns, p90_ns, p95_ns, p99_ns, p999_ns] =
+        distribution.quantiles([500_000, 900_000, 950_000, 990_000, 999_000]);
+    LatencyFindings {
+        count: distribution.count(),
+        min_ns: distribution.min(),
+        mean_ns: distribution.mean(),
+        p50_ns,
+        p90_ns,
+        p95_ns,
+        p99_ns,
+        p999_ns,
+        max_ns: distribution.max(),
+        over: distribution.over(),
+    }
+}
+
+/// Zero when no time passed: nothing can have been done in it.
+pub(crate) fn per_second(count: u64, ns: u64) -> f64 {
+    ratio(count as f64 * 1e9, ns as f64).unwrap_or(0.0)
+}
+
+fn ratio(numerator: f64, denominator: f64) -> Option<f64> {
+    (denominator > 0.0).then(|| numerator / denominator)
+}
+
+pub(crate) fn sum(values: impl Iterator<Item = u64>) -> u64 {
+    values.fold(0, u64::saturating_add)
+}
+
+pub(crate) fn class_sum(values: ByClass<u64>) -> u64 {
+    sum([values.read, values.write, values.other].into_iter())
+}
+
+pub(crate) fn map<T, U>(classes: &ByClass<T>, of: impl Fn(&T) -> U) -> ByClass<U> {
+    ByClass { read: of(&classes.read), write: of(&classes.write), other: of(&classes.other) }
+}

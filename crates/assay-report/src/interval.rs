@@ -1,0 +1,96 @@
+//! One interval: its figures, and the line a running trial shows for it.
+
+use assay_record::{ByClass, Interval};
+use serde::Serialize;
+
+use crate::cells::{count, short, short_count, short_ms};
+use crate::findings::{LatencyFindings, class_sum, distribution, latency_findings, map, per_second, sum};
+
+/// One interval.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IntervalFindings {
+    /// Since the start of the measured part.
+    pub start_ns: u64,
+    /// Since the start of the measured part.
+    pub end_ns: u64,
+    /// Sessions connected and taking transactions at its end.
+    pub sessions: u32,
+    /// Transactions finished well.
+    pub transactions: u64,
+    /// The same per second.
+    pub tps: f64,
+    /// Statements per second.
+    pub qps: f64,
+    /// The same by class.
+    pub qps_by_class: ByClass<f64>,
+    /// Response times of all types together.
+    pub response: LatencyFindings,
+    /// Errors met.
+    pub errors: u64,
+    /// Runs of transactions that were started over.
+    pub retries: u64,
+    /// Transactions given up.
+    pub failed: u64,
+    /// Connections made again.
+    pub reconnects: u64,
+    /// Open loop: due and waiting for a session at its end.
+    pub backlog: u64,
+    /// CPUs we used: CPU time per time.
+    pub cpus_used: f64,
+}
+
+/// What `interval` says.
+pub fn interval_findings(interval: &Interval) -> IntervalFindings {
+    let rate = |count| per_second(count, interval.length_ns);
+    let transactions = sum(interval.transactions.iter().copied());
+    IntervalFindings {
+        start_ns: interval.start_ns,
+        end_ns: interval.start_ns.saturating_add(interval.length_ns),
+        sessions: interval.sessions,
+        transactions,
+        tps: rate(transactions),
+        qps: rate(class_sum(interval.statements)),
+        qps_by_class: map(&interval.statements, |&count| rate(count)),
+        response: latency_findings(&distribution(&interval.response)),
+        errors: interval.errors,
+        retries: interval.retries,
+        failed: interval.failed,
+        reconnects: interval.reconnects,
+        backlog: interval.backlog,
+        cpus_used: rate(interval.cpu_ns) / 1e9,
+    }
+}
+
+/// The heads of `interval_line`'s columns, without a line end; the backlog's only in an open loop.
+pub fn interval_header(open: bool) -> String {
+    let latencies = ["p50 ms", "p95 ms", "p99 ms"];
+    line(["time s", "sessions", "tx/s", "stmt/s", "read/s", "write/s", "other/s"], latencies, ["errors", "retries"])
+        + if open { " backlog" } else { "" }
+}
+
+/// One line for an interval, without a line end.
+pub fn interval_line(interval: &IntervalFindings, open: bool) -> String {
+    let classes = &interval.qps_by_class;
+    let figures = [
+        format!("{:.1}", interval.end_ns as f64 / 1e9),
+        count(interval.sessions.into()),
+        short(interval.tps),
+        short(interval.qps),
+        short(classes.read),
+        short(classes.write),
+        short(classes.other),
+    ];
+    let response = &interval.response;
+    let latencies = [response.p50_ns, response.p95_ns, response.p99_ns].map(short_ms);
+    let troubles = [short_count(interval.errors), short_count(interval.retries)];
+    let line = line(figures.each_ref(), latencies.each_ref(), troubles.each_ref());
+    if open { format!("{line} {:>7}", short_count(interval.backlog)) } else { line }
+}
+
+/// Fixed widths, since later lines are not known: 99 columns with the backlog.
+fn line<S: AsRef<str>>(figures: [S; 7], latencies: [S; 3], troubles: [S; 2]) -> String {
+    let widths = [6, 8, 7, 7, 7, 7, 7, 6, 6, 6, 6, 7];
+    let cells = figures.iter().chain(&latencies).chain(&troubles);
+    let cells: Vec<String> = cells.zip(widths).map(|(cell, width)| format!("{:>width$}", cell.as_ref())).collect();
+    cells.join(" ")
+}

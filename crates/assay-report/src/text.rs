@@ -1,0 +1,394 @@
+//! The final report, for people: readable without colour, at most 100 columns, units in the heads.
+//!
+//! Formats what `findings` made and computes nothing. A run of several stages is a table of them, then the details of
+//! the last one; every stage's details are in the JSON.
+
+use assay_record::{Arrival, Load, OptionValue, Place, Status};
+use serde::Serialize;
+
+use crate::cells::{NONE, Table, clean, count, figure, ms, percent, seconds, wrap};
+use crate::findings::{ErrorFindings, Findings, LatencyFindings, StageFindings, TallyFindings};
+use crate::warning::{Advice, Warning};
+
+/// Between facts in one line.
+const DOT: &str = " · ";
+const NAME_WIDTH: usize = 24;
+const FACT_WIDTH: usize = 80;
+const MESSAGE_WIDTH: usize = 52;
+const FAILURE_LINES_MAX: usize = 40;
+
+/// The final report.
+pub fn text(findings: &Findings) -> String {
+    let mut text = head(findings);
+    if let [_, _, ..] = findings.stages[..] {
+        text += &format!("\n{}", ladder(&findings.stages));
+    }
+    if let Some(stage) = findings.stages.last() {
+        text += &details(stage, findings);
+    }
+    if !findings.errors.is_empty() {
+        text += &format!("\n{}", errors(&findings.errors));
+    }
+    for warning in &findings.warnings {
+        text.push('\n');
+        text += &warning_text(warning, findings);
+    }
+    text
+}
+
+fn head(findings: &Findings) -> String {
+    let sessions: Vec<String> = findings.stages.iter().map(|stage| count(stage.sessions.into())).collect();
+    let sessions = match sessions[..] {
+        [] => "no sessions".into(),
+        [ref one] if one == "1" => "1 session".into(),
+        _ => format!("{} sessions", sessions.join(", ")),
+    };
+    let mut facts = vec![clean(&findings.workload, FACT_WIDTH), servers(findings), sessions, load(&findings.load)];
+    facts.extend(findings.limit.time_ns.map(seconds));
+    facts.extend(findings.limit.transactions.map(|most| format!("{} transactions", count(most))));
+    if findings.warmup_ns > 0 {
+        facts.push(format!("after {} of warm-up", seconds(findings.warmup_ns)));
+    }
+    facts.push(format!("seed {}", findings.seed));
+    facts.extend(findings.distribution.as_ref().map(|name| format!("{} rows", clean(name, NAME_WIDTH))));
+    let mut text = wrap("", facts, DOT);
+    let took = seconds(findings.elapsed_ns);
+    let ended = match findings.status {
+        Status::Running => format!("not finished, {took} recorded"),
+        Status::Complete => format!("complete in {took}"),
+        Status::Interrupted => format!("interrupted after {took}"),
+        Status::Failed => format!("failed after {took}"),
+    };
+    text += &wrap("", [ended, format!("started {}", findings.started), clean(&findings.tool, NAME_WIDTH)], DOT);
+    if !findings.options.is_empty() {
+        let option =
+            |(name, value): (&String, &OptionValue)| format!("{}={}", clean(name, NAME_WIDTH), option_value(value));
+        text += &wrap("options: ", findings.options.iter().map(option), ", ");
+    }
+    if let Some(failure) = &findings.failure {
+        text.push('\n');
+        for (number, line) in failure.lines().take(FAILURE_LINES_MAX).enumerate() {
+            text += &wrap(if number == 0 { "error: " } else { "  " }, clean(line, 2000).split(' '), " ");
+        }
+    }
+    text
+}
+
+/// `PostgreSQL 15.14`, or with several targets how many, since a table of them follows.
+fn servers(findings: &Findings) -> String {
+    match &findings.targets[..] {
+        [target] if target.product.is_empty() => clean(&target.url, FACT_WIDTH),
+        [target] => {
+            let encrypted = target.tls.as_ref().map(|tls| format!(" ({})", clean(tls, 40))).unwrap_or_default();
+            format!("{} {}{encrypted}", clean(&target.product, NAME_WIDTH), clean(&target.version, 40))
+        }
+        targets => format!("{} servers", targets.len()),
+    }
+}
+
+fn load(load: &Load) -> String {
+    match load {
+        Load::Closed => "closed loop".into(),
+        Load::Open { rate_per_s, arrival, .. } => {
+            let arrival = match arrival {
+                Arrival::Constant => "constant",
+                Arrival::Poisson => "poisson",
+            };
+            format!("{arrival} {} tx/s", figure(*rate_per_s))
+        }
+    }
+}
+
+fn option_value(value: &OptionValue) -> String {
+    match value {
+        OptionValue::Bool(value) => value.to_string(),
+        OptionValue::Int(value) => value.to_string(),
+        OptionValue::Number(value) => value.to_string(),
+        OptionValue::Text(value) => clean(value, FACT_WIDTH / 2),
+        OptionValue::List(values) => clean(&values.join(","), FACT_WIDTH / 2),
+    }
+}
+
+fn ladder(stages: &[StageFindings]) -> String {
+    let mut table = Table::default();
+    table.row([
+        "sessions",
+        "tx/s",
+        "stmt/s",
+        "p50 ms",
+        "p95 ms",
+        "p99 ms",
+        "max ms",
+        "failed",
+        "errors",
+        "CPU µs/stmt",
+    ]);
+    for stage in stages {
+        let (total, response) = (&stage.total, &stage.total.response);
+        let mut row = vec![
+            count(stage.sessions.into()),
+            figure(total.tps),
+            figure(total.qps),
+            ms(response.p50_ns),
+            ms(response.p95_ns),
+            ms(response.p99_ns),
+            ms(response.max_ns),
+            count(total.failed),
+            count(total.errors),
+            stage.generator.cpu_ns_per_statement.map_or(NONE.into(), micros),
+        ];
+        row.extend(stage.best.then(|| "most tx/s".into()));
+        table.row(row);
+    }
+    table.text()
+}
+
+fn details(stage: &StageFindings, findings: &Findings) -> String {
+    let mut text = String::from("\n");
+    if let [.., _, _] = findings.stages[..] {
+        text += &format!("with {} sessions, for {}:\n\n", count(stage.sessions.into()), seconds(stage.measured_ns));
+    }
+    text += &throughput(&stage.total);
+    if !stage.targets.is_empty() {
+        text += &format!("\n{}", targets(stage, findings));
+    }
+    text += &format!("\n{}\n", latencies(&stage.total));
+    if let Some(open) = &stage.open {
+        let facts = [
+            format!("{} due ({} per s)", count(open.due), figure(open.due_per_s)),
+            format!("{} dropped", count(open.dropped)),
+            format!("{} not begun at the end", count(open.unstarted)),
+            format!("backlog at most {}", count(open.backlog_max)),
+        ];
+        text += &wrap("open loop  ", facts, DOT);
+    }
+    let total = &stage.total;
+    let outcome = [
+        format!("{} failed", count(total.failed)),
+        format!("{} errors", count(total.errors)),
+        format!("{} retries", count(total.retries)),
+        format!("{} reconnects", count(total.reconnects)),
+        format!("{} unfinished", count(total.unfinished)),
+    ];
+    text += &wrap("trouble    ", outcome, DOT);
+    let (least, most) = (count(stage.session_transactions_min), count(stage.session_transactions_max));
+    text += &wrap("fairness   ", [format!("{least} to {most} transactions per session")], DOT);
+    text + &generator(stage, findings)
+}
+
+fn throughput(total: &TallyFindings) -> String {
+    let mut table = Table::default();
+    let (number, rate) = (&total.statements_by_class, &total.qps_by_class);
+    table.row(["throughput", "total", "per s"]);
+    for (name, number, rate) in [
+        ("transactions", total.transactions, total.tps),
+        ("statements", total.statements, total.qps),
+        ("  read", number.read, rate.read),
+        ("  write", number.write, rate.write),
+        ("  other", number.other, rate.other),
+    ] {
+        table.row([name.to_owned(), count(number), figure(rate)]);
+    }
+    table.text()
+}
+
+fn targets(stage: &StageFindings, findings: &Findings) -> String {
+    let mut table = Table::default();
+    table.row(["server", "tx/s", "stmt/s", "p50 ms", "p99 ms", "failed", "errors"]);
+    for (target, tally) in findings.targets.iter().zip(&stage.targets) {
+        let version = format!("{} {}", target.product, target.version);
+        table.row([
+            clean(&target.url, 44),
+            figure(tally.tps),
+            figure(tally.qps),
+            ms(tally.response.p50_ns),
+            ms(tally.response.p99_ns),
+            count(tally.failed),
+            count(tally.errors),
+            clean(&version, NAME_WIDTH),
+        ]);
+    }
+    table.text()
+}
+
+fn latencies(total: &TallyFindings) -> String {
+    let mut table = Table::default();
+    table.row(["response ms", "count", "min", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"]);
+    let mut row = |name: &str, latencies: &LatencyFindings| {
+        let figures = [
+            ms(latencies.min_ns),
+            latencies.mean_ns.map_or(NONE.into(), |ns| figure(ns / 1e6)),
+            ms(latencies.p50_ns),
+            ms(latencies.p90_ns),
+            ms(latencies.p95_ns),
+            ms(latencies.p99_ns),
+            ms(latencies.p999_ns),
+            ms(latencies.max_ns),
+        ];
+        table.row([clean(name, NAME_WIDTH), count(latencies.count)].into_iter().chain(figures));
+    };
+    for one in &total.types {
+        row(&one.name, &one.response);
+    }
+    if total.types.len() > 1 {
+        row("all", &total.response);
+    }
+    row("service time", &total.service);
+    row("our lag", &total.lag);
+    table.text()
+}
+
+fn generator(stage: &StageFindings, findings: &Findings) -> String {
+    let generator = &stage.generator;
+    let embedded = findings.targets.iter().any(|target| target.place == Place::Embedded);
+    let workers = match generator.workers {
+        1 => "its worker".to_owned(),
+        workers => format!("busiest of {} workers", count(workers.into())),
+    };
+    let cpus = if findings.cpus == 1 { "1 CPU".into() } else { format!("{} CPUs", count(findings.cpus.into())) };
+    let mut facts = vec![
+        format!("{} of {cpus}", percent(generator.cpu_share_of_machine)),
+        format!("{workers} {} busy", percent(generator.busiest_worker)),
+        format!("lag p99 {} ms", ms(stage.total.lag.p99_ns)),
+        format!("{} MiB", count(generator.memory_max_bytes >> 20)),
+    ];
+    if let Some(cpu) = generator.cpu_ns_per_statement {
+        let database = if embedded { ", database included" } else { "" };
+        facts.insert(0, format!("{} µs CPU per statement{database}", micros(cpu)));
+    }
+    facts.extend(generator.switches_per_statement.map(|n| format!("{} context switches per statement", figure(n))));
+    facts.extend(generator.events_per_turn.map(|n| format!("{} events per turn", figure(n))));
+    wrap("generator  ", facts, DOT)
+}
+
+fn micros(ns: f64) -> String {
+    figure(ns / 1e3)
+}
+
+fn errors(errors: &[ErrorFindings]) -> String {
+    let mut table = Table::default();
+    table.row(["error", "count"]);
+    for error in errors {
+        let code = if error.code.is_empty() { "no code" } else { &error.code };
+        let name = format!("{} {} ({})", clean(&error.class, NAME_WIDTH), clean(code, 12), clean(&error.origin, 12));
+        table.row([name, count(error.count), clean(&error.message, MESSAGE_WIDTH)]);
+    }
+    table.text()
+}
+
+fn warning_text(warning: &Warning, findings: &Findings) -> String {
+    let stage = |number: &usize| match &findings.stages[..] {
+        [_] => String::new(),
+        stages => format!(" with {} sessions", stages.get(*number).map_or(0, |stage| stage.sessions)),
+    };
+    let (cause, hint) = match warning {
+        Warning::EndedEarly { status: Status::Failed } => {
+            ("the run failed: the figures cover what was done until then".into(), String::new())
+        }
+        Warning::EndedEarly { status: Status::Running } => {
+            ("the run was killed: this is the last of its partial records".into(), String::new())
+        }
+        Warning::EndedEarly { .. } => {
+            ("the run was interrupted: the figures cover what was done until then".into(), String::new())
+        }
+        Warning::NoTransactions { stage: number } => {
+            (format!("no transaction finished{}", stage(number)), String::new())
+        }
+        Warning::TooShort { stage: number, transactions, transactions_needed } => (
+            format!(
+                "only {} transactions{}: p99.9 needs {}",
+                count(*transactions),
+                stage(number),
+                count(*transactions_needed)
+            ),
+            "run longer (`--time`)".into(),
+        ),
+        Warning::Failures { failed, share } => (
+            format!("{} transactions failed ({}); they are in no latency above", count(*failed), percent(*share)),
+            String::new(),
+        ),
+        Warning::Standstill { stage: number, intervals, start_ns, length_ns } => (
+            format!(
+                "nothing finished in {} of the intervals{}, {} in all, the first {} after the start",
+                count(*intervals),
+                stage(number),
+                seconds(*length_ns),
+                seconds(*start_ns)
+            ),
+            "look at the server's checkpoints, locks and restarts at that time".into(),
+        ),
+        Warning::Overload { stage: number, due, undone } => (
+            format!(
+                "the rate was too high{}: of {} transactions due, {} were dropped or not begun",
+                stage(number),
+                count(*due),
+                count(*undone)
+            ),
+            "lower `--rate`, or add `--sessions` if the server has room".into(),
+        ),
+        Warning::GeneratorBusy { stage: number, busiest_worker, advice: what } => (
+            format!(
+                "the generator was the bottleneck{}: its busiest worker was {} busy",
+                stage(number),
+                percent(*busiest_worker)
+            ),
+            advice(what),
+        ),
+        Warning::GeneratorLate { stage: number, lag_p99_ns, response_p50_ns, advice: what } => (
+            format!(
+                "the generator itself was late{}: lag p99 is {} ms, the median response {} ms",
+                stage(number),
+                ms(Some(*lag_p99_ns)),
+                ms(Some(*response_p50_ns))
+            ),
+            advice(what),
+        ),
+        Warning::OverRange { stage: number, count: values } => (
+            format!(
+                "{} latencies{} exceed one hour; quantiles show the largest for them",
+                count(*values),
+                stage(number)
+            ),
+            String::new(),
+        ),
+    };
+    let mut text = wrap("warning: ", cause.split(' '), " ");
+    if !hint.is_empty() {
+        text += &wrap("  hint: ", hint.split(' '), " ");
+    }
+    text
+}
+
+fn advice(advice: &Advice) -> String {
+    match advice {
+        Advice::AddWorkers { workers, useful } => format!("add workers (`--workers {useful}`; there were {workers})"),
+        Advice::SeparateFromServer => {
+            "server and generator compete for the same CPUs: run the generator on another machine".into()
+        }
+        Advice::LargerMachine => "run the generator on a machine with more CPUs".into(),
+        Advice::QuietMachine => "something else held the workers up: look for other load on this machine".into(),
+    }
+}
+
+/// What a command (`prepare`) did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Loaded {
+    /// Rows loaded.
+    pub rows: u64,
+    /// From the first connect to the end.
+    pub elapsed_ns: u64,
+    /// Rows per second.
+    pub rows_per_s: f64,
+}
+
+/// The figures of a command that loaded `rows`.
+pub fn loaded(rows: u64, elapsed_ns: u64) -> Loaded {
+    Loaded { rows, elapsed_ns, rows_per_s: crate::findings::per_second(rows, elapsed_ns) }
+}
+
+/// One line: `400,000 rows in 2.5 s (160,000 rows/s)`.
+pub fn loaded_text(loaded: &Loaded) -> String {
+    let rows = if loaded.rows == 1 { "row" } else { "rows" };
+    let took = seconds(loaded.elapsed_ns);
+    format!("{} {rows} in {took} ({} rows/s)\n", count(loaded.rows), figure(loaded.rows_per_s))
+}

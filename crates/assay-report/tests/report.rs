@@ -1,0 +1,564 @@
+//! Reports as people and programs read them, from records as assay-record writes them.
+
+#[path = "../../assay-record/tests/example/mod.rs"]
+mod example;
+
+use assay_record::*;
+use assay_report::*;
+use example::{example, latencies, spread};
+
+/// A plain run: one stage, one server on the same machine, one type, closed loop.
+fn plain() -> Record {
+    let mut record = example();
+    record.status = Status::Complete;
+    record.elapsed_ns = 2_150_000_000;
+    record.types.truncate(1);
+    record.stages.truncate(1);
+    record.manifest.load = Load::Closed;
+    record.manifest.targets = vec!["mysql://app@127.0.0.1:3306/shop".into()];
+    record.environment.servers.truncate(1);
+    record.environment.servers[0] = Server {
+        product: "MariaDB".into(),
+        version: "10.11.14-MariaDB".into(),
+        place: Place::Local,
+        ..Server::default()
+    };
+    let stage = &mut record.stages[0];
+    stage.targets.clear();
+    stage.intervals.iter_mut().for_each(|interval| {
+        interval.transactions.truncate(1);
+        interval.backlog = 0;
+    });
+    let total = &mut stage.total;
+    total.transactions.truncate(1);
+    total.transactions[0].failed = 0;
+    (total.errors, total.due, total.dropped, total.unstarted) = (vec![], 0, 0, 0);
+    record
+}
+
+/// Where a run that measured nothing leaves off.
+fn nothing() -> Record {
+    let mut record = plain();
+    record.status = Status::Failed;
+    record.failure = Some("cannot connect to 127.0.0.1:3306\n  connection refused".into());
+    record.stages.clear();
+    record.environment.servers.clear();
+    record
+}
+
+fn warnings(change: impl FnOnce(&mut Record)) -> Vec<Warning> {
+    let mut record = plain();
+    change(&mut record);
+    findings(&record).warnings
+}
+
+fn narrow_and_plain(text: &str) {
+    for line in text.lines() {
+        assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
+        assert!(!line.contains(char::is_control) && line.trim_end() == line, "{line:?}");
+    }
+}
+
+#[test]
+fn a_plain_run_is_reported_in_full() {
+    let text = text(&findings(&plain()));
+    narrow_and_plain(&text);
+    insta::assert_snapshot!(text, @r#"
+    shop.lua · MariaDB 10.11.14-MariaDB · 16 sessions · closed loop · 2 s · after 0.1 s of warm-up
+    seed 18446744073709551615 · uniform rows
+    complete in 2.1 s · started 2026-03-14T15:09:26.535Z · assay 0.1.0
+    options: items=100000, refund_share=0.25, regions=north,south, secondary=false, table=orders
+
+    throughput    total  per s
+    transactions  2,000  1,000
+    statements    7,200  3,600
+      read        2,400  1,200
+      write       2,400  1,200
+      other       2,400  1,200
+
+    response ms   count      min    mean     p50     p90     p95     p99   p99.9     max
+    shop          2,000     1.00    3.00    3.00    4.60    4.80    4.96    5.00    5.00
+    service time  2,000    0.900    2.90    2.90    4.50    4.70    4.86    4.90    4.90
+    our lag       2,402  0.00200  0.0460  0.0460  0.0812  0.0856  0.0892  0.0900  0.0900
+
+    trouble    0 failed · 0 errors · 4 retries · 0 reconnects · 0 unfinished
+    fairness   145 to 155 transactions per session
+    generator  13.9 µs CPU per statement · 1.2% of 4 CPUs · busiest of 2 workers 3.0% busy
+               lag p99 0.0892 ms · 24 MiB · 0.504 context switches per statement · 2.00 events per turn
+    "#);
+}
+
+#[test]
+fn a_ladder_is_a_table_of_stages_and_the_details_of_the_last() {
+    let text = text(&findings(&example()));
+    narrow_and_plain(&text);
+    insta::assert_snapshot!(text, @r#"
+    shop.lua · 2 servers · 16, 64 sessions · poisson 2,000 tx/s · 2 s · after 0.1 s of warm-up
+    seed 18446744073709551615 · uniform rows
+    interrupted after 4.6 s · started 2026-03-14T15:09:26.535Z · assay 0.1.0
+    options: items=100000, refund_share=0.25, regions=north,south, secondary=false, table=orders
+
+    sessions   tx/s  stmt/s  p50 ms  p95 ms  p99 ms  max ms  failed  errors  CPU µs/stmt
+    16        1,200   3,600    3.18    6.59    8.52    9.00       4       6         13.9
+    64        2,400   7,200    3.18    6.60    8.52    9.00       8      12         13.9  most tx/s
+
+    with 64 sessions, for 2 s:
+
+    throughput     total  per s
+    transactions   4,800  2,400
+    statements    14,400  7,200
+      read         4,800  2,400
+      write        4,800  2,400
+      other        4,800  2,400
+
+    server                         tx/s  stmt/s  p50 ms  p99 ms  failed  errors
+    postgres://app@db1:5432/shop  1,200   3,600    3.18    8.52       4       6  PostgreSQL 15.14
+    postgres://app@db2:5432/shop  1,200   3,600    3.18    8.52       4       6  PostgreSQL 15.14
+
+    response ms   count      min    mean     p50     p90     p95     p99   p99.9     max
+    shop          4,000     1.00    3.00    3.00    4.60    4.80    4.96    5.00    5.00
+    refund          800     1.00    5.00    5.00    8.20    8.60    8.92       –    9.00
+    all           4,800     1.00    3.33    3.18    4.93    6.60    8.52    8.96    9.00
+    service time  4,800    0.900    3.23    3.08    4.83    6.50    8.42    8.86    8.90
+    our lag       4,804  0.00200  0.0460  0.0460  0.0812  0.0856  0.0892  0.0900  0.0900
+
+    open loop  4,812 due (2,406 per s) · 1 dropped · 1 not begun at the end · backlog at most 1
+    trouble    8 failed · 12 errors · 16 retries · 0 reconnects · 0 unfinished
+    fairness   70 to 80 transactions per session
+    generator  13.9 µs CPU per statement · 2.5% of 4 CPUs · busiest of 2 workers 6.0% busy
+               lag p99 0.0892 ms · 24 MiB · 0.504 context switches per statement · 2.00 events per turn
+
+    error                      count
+    deadlock 40P01 (server)       12  deadlock detected
+    constraint 23505 (server)      6  duplicate key value violates unique constraint "ord…
+
+    warning: the run was interrupted: the figures cover what was done until then
+
+    warning: 12 transactions failed (0.2%); they are in no latency above
+    "#);
+}
+
+#[test]
+fn a_run_that_measured_nothing_says_why() {
+    let text = text(&findings(&nothing()));
+    narrow_and_plain(&text);
+    insta::assert_snapshot!(text, @r#"
+    shop.lua · mysql://app@127.0.0.1:3306/shop · no sessions · closed loop · 2 s
+    after 0.1 s of warm-up · seed 18446744073709551615 · uniform rows
+    failed after 2.1 s · started 2026-03-14T15:09:26.535Z · assay 0.1.0
+    options: items=100000, refund_share=0.25, regions=north,south, secondary=false, table=orders
+
+    error: cannot connect to 127.0.0.1:3306
+      connection refused
+
+    warning: the run failed: the figures cover what was done until then
+    "#);
+}
+
+#[test]
+fn a_stage_without_transactions_has_no_figures_rather_than_zeros() {
+    let mut record = plain();
+    let stage = &mut record.stages[0];
+    (stage.total, stage.generator, stage.measured_ns) = (Tally::default(), Generator::default(), 0);
+    stage.total.transactions.push(TransactionTally { name: "shop".into(), ..TransactionTally::default() });
+    stage.intervals = vec![Interval::default()];
+    let text = text(&findings(&record));
+    narrow_and_plain(&text);
+    insta::assert_snapshot!(text, @r#"
+    shop.lua · MariaDB 10.11.14-MariaDB · 16 sessions · closed loop · 2 s · after 0.1 s of warm-up
+    seed 18446744073709551615 · uniform rows
+    complete in 2.1 s · started 2026-03-14T15:09:26.535Z · assay 0.1.0
+    options: items=100000, refund_share=0.25, regions=north,south, secondary=false, table=orders
+
+    throughput    total  per s
+    transactions      0      0
+    statements        0      0
+      read            0      0
+      write           0      0
+      other           0      0
+
+    response ms   count  min  mean  p50  p90  p95  p99  p99.9  max
+    shop              0    –     –    –    –    –    –      –    –
+    service time      0    –     –    –    –    –    –      –    –
+    our lag           0    –     –    –    –    –    –      –    –
+
+    trouble    0 failed · 0 errors · 0 retries · 0 reconnects · 0 unfinished
+    fairness   145 to 155 transactions per session
+    generator  0% of 4 CPUs · busiest of 0 workers 0% busy · lag p99 – ms · 0 MiB
+
+    warning: no transaction finished
+    "#);
+}
+
+#[test]
+fn the_csv_has_a_row_per_stage_server_and_type() {
+    insta::assert_snapshot!(csv(&findings(&example())), @r#"
+    stage,sessions,measured_ns,target,type,transactions,tps,failed,retries,statements,qps,errors,response_ns_min,response_ns_mean,response_ns_p50,response_ns_p90,response_ns_p95,response_ns_p99,response_ns_p999,response_ns_max,service_ns_p50,service_ns_p99,lag_ns_p99,lag_ns_max
+    0,16,2000000000,,,2400,1200,4,8,7200,3600,6,1000000,3333332.8341666665,3182591,4931583,6594559,8519679,8962047,9000000,3082239,8421375,89151,90000
+    0,16,2000000000,,shop,2000,1000,2,4,,,,1000000,2999999.5005,3000319,4599807,4800511,4960255,4997119,5000000,2899967,4861951,,
+    0,16,2000000000,,refund,400,200,2,4,,,,1000000,4999999.5025,4993023,8200191,8601599,8921087,,9000000,4890623,8822783,,
+    0,16,2000000000,postgres://app@db1:5432/shop,,1200,600,2,4,3600,1800,3,1000000,3333332.835,3178495,4931583,6590463,8519679,8962047,9000000,3080191,8421375,89151,90000
+    0,16,2000000000,postgres://app@db1:5432/shop,shop,1000,500,1,2,,,,1000000,2999999.501,2998271,4599807,4800511,4960255,4997119,5000000,2899967,4861951,,
+    0,16,2000000000,postgres://app@db1:5432/shop,refund,200,100,1,2,,,,1000000,4999999.505,4980735,8196095,8601599,8921087,,9000000,4882431,8822783,,
+    0,16,2000000000,postgres://app@db2:5432/shop,,1200,600,2,4,3600,1800,3,1000000,3333332.835,3178495,4931583,6590463,8519679,8962047,9000000,3080191,8421375,89151,90000
+    0,16,2000000000,postgres://app@db2:5432/shop,shop,1000,500,1,2,,,,1000000,2999999.501,2998271,4599807,4800511,4960255,4997119,5000000,2899967,4861951,,
+    0,16,2000000000,postgres://app@db2:5432/shop,refund,200,100,1,2,,,,1000000,4999999.505,4980735,8196095,8601599,8921087,,9000000,4882431,8822783,,
+    1,64,2000000000,,,4800,2400,8,16,14400,7200,12,1000000,3333332.83375,3182591,4927487,6598655,8519679,8962047,9000000,3082239,8421375,89151,90000
+    1,64,2000000000,,shop,4000,2000,4,8,,,,1000000,2999999.50025,3000319,4603903,4800511,4960255,4997119,5000000,2899967,4861951,,
+    1,64,2000000000,,refund,800,400,4,8,,,,1000000,4999999.50125,4997119,8200191,8601599,8921087,,9000000,4898815,8822783,,
+    1,64,2000000000,postgres://app@db1:5432/shop,,2400,1200,4,8,7200,3600,6,1000000,3333332.8341666665,3182591,4931583,6594559,8519679,8962047,9000000,3082239,8421375,89151,90000
+    1,64,2000000000,postgres://app@db1:5432/shop,shop,2000,1000,2,4,,,,1000000,2999999.5005,3000319,4599807,4800511,4960255,4997119,5000000,2899967,4861951,,
+    1,64,2000000000,postgres://app@db1:5432/shop,refund,400,200,2,4,,,,1000000,4999999.5025,4993023,8200191,8601599,8921087,,9000000,4890623,8822783,,
+    1,64,2000000000,postgres://app@db2:5432/shop,,2400,1200,4,8,7200,3600,6,1000000,3333332.8341666665,3182591,4931583,6594559,8519679,8962047,9000000,3082239,8421375,89151,90000
+    1,64,2000000000,postgres://app@db2:5432/shop,shop,2000,1000,2,4,,,,1000000,2999999.5005,3000319,4599807,4800511,4960255,4997119,5000000,2899967,4861951,,
+    1,64,2000000000,postgres://app@db2:5432/shop,refund,400,200,2,4,,,,1000000,4999999.5025,4993023,8200191,8601599,8921087,,9000000,4890623,8822783,,
+    "#);
+}
+
+#[test]
+fn csv_names_are_quoted_and_cannot_become_formulas() {
+    let mut record = plain();
+    record.stages[0].total.transactions[0].name = "=cmd|'/c calc'!A1, \"x\"\n".into();
+    let csv = csv(&findings(&record));
+    assert!(csv.contains(r#","'=cmd|'/c calc'!A1, ""x""","#), "{csv}");
+    let columns: Vec<usize> = csv.lines().take(2).map(|line| line.split(',').count()).collect();
+    assert_eq!(columns, [24, 24]);
+}
+
+#[test]
+fn the_json_holds_what_the_text_shows() {
+    let json: serde_json::Value = serde_json::from_str(&json(&findings(&example()))).unwrap();
+    let last = &json["stages"][1];
+    assert_eq!(last["total"]["tps"], 2400.0);
+    assert_eq!(last["total"]["qps_by_class"]["read"], 2400.0);
+    assert_eq!(last["total"]["types"][1]["name"], "refund");
+    assert_eq!(last["total"]["response"]["min_ns"], 1_000_000);
+    assert_eq!(last["open"]["due"], 4812);
+    assert_eq!(last["intervals"][1]["backlog"], 1);
+    assert_eq!(json["errors"][0]["code"], "40P01");
+    assert_eq!(json["errors"][0]["count"], 12);
+    assert_eq!(json["warnings"][0]["kind"], "ended_early");
+    assert_eq!(json["seed"], u64::MAX);
+    assert_eq!(json["targets"][1]["place"], "remote");
+    assert_eq!((&json["stages"][0]["best"], &last["best"]), (&false.into(), &true.into()));
+}
+
+#[test]
+fn the_figures_are_those_of_the_values_measured() {
+    let mut record = plain();
+    let total = &mut record.stages[0].total;
+    // 1 ms … 1,000 ms, once each; measured for 2 s.
+    total.transactions[0].response = latencies((1..=1000).map(|ms| ms * 1_000_000));
+    total.transactions[0].count = 1000;
+    let findings = findings(&record);
+    let response = findings.stages[0].total.response;
+    assert_eq!((response.count, response.min_ns, response.max_ns), (1000, Some(1_000_000), Some(1_000_000_000)));
+    assert_eq!(response.mean_ns, Some(500_500_000.0));
+    for (found, exact_ms) in [
+        (response.p50_ns, 500.0),
+        (response.p90_ns, 900.0),
+        (response.p95_ns, 950.0),
+        (response.p99_ns, 990.0),
+        (response.p999_ns, 999.0),
+    ] {
+        let ms = found.unwrap() as f64 / 1e6;
+        assert!((exact_ms..exact_ms * 1.001).contains(&ms), "{ms} for {exact_ms}");
+    }
+    assert_eq!(findings.stages[0].total.tps, 500.0);
+    // 100 ms of CPU for 2,400 statements of each class.
+    let generator = findings.stages[0].generator;
+    assert_eq!(generator.cpu_ns_per_statement, Some(100e6 / 7200.0));
+    assert_eq!(generator.cpu_share_of_machine, 0.1 / (2.0 * 4.0));
+    assert_eq!(generator.cpu_share_of_workers, 0.1 / (2.0 * 2.0));
+}
+
+#[test]
+fn types_are_merged_by_their_values_not_their_quantiles() {
+    let mut record = example();
+    let total = &mut record.stages[1].total;
+    total.transactions[0].response = latencies((1..=500).map(|us| us * 1000));
+    total.transactions[1].response = latencies((501..=1000).map(|us| us * 1000));
+    let all = findings(&record).stages[1].total.response;
+    assert_eq!((all.count, all.min_ns, all.max_ns, all.mean_ns), (1000, Some(1000), Some(1_000_000), Some(500_500.0)));
+    assert!((500_000..500_500).contains(&all.p50_ns.unwrap()));
+    assert!((990_000..991_000).contains(&all.p99_ns.unwrap()));
+}
+
+#[test]
+fn a_quiet_complete_run_has_no_warnings() {
+    assert_eq!(warnings(|_| ()), []);
+}
+
+#[test]
+fn a_busy_worker_is_a_warning_whose_advice_knows_the_machine() {
+    let advice = |workers, cpus, sessions, place, cpu_s: u64| {
+        let warnings = warnings(|record| {
+            record.environment.cpus = cpus;
+            record.environment.servers[0].place = place;
+            let stage = &mut record.stages[0];
+            stage.sessions = sessions;
+            stage.generator.workers = workers;
+            stage.generator.busiest_worker_ppm = 950_000;
+            (stage.generator.cpu_user_ns, stage.generator.cpu_system_ns) = (cpu_s * 1_000_000_000, 0);
+        });
+        match warnings[..] {
+            [Warning::GeneratorBusy { advice, busiest_worker: 0.95, stage: 0 }] => Some(advice),
+            [] => None,
+            _ => panic!("{warnings:?}"),
+        }
+    };
+    // The stage lasts 2 s, so a computing worker uses about 2 s of CPU.
+    assert_eq!(advice(1, 4, 16, Place::Remote, 2), Some(Advice::AddWorkers { workers: 1, useful: 4 }));
+    assert_eq!(advice(1, 4, 2, Place::Remote, 2), Some(Advice::AddWorkers { workers: 1, useful: 2 }));
+    assert_eq!(advice(1, 4, 16, Place::Local, 2), Some(Advice::AddWorkers { workers: 1, useful: 4 }));
+    assert_eq!(advice(1, 4, 1, Place::Remote, 2), Some(Advice::LargerMachine));
+    assert_eq!(advice(4, 4, 16, Place::Remote, 8), Some(Advice::LargerMachine));
+    assert_eq!(advice(4, 4, 16, Place::Remote, 1), Some(Advice::QuietMachine));
+    assert_eq!(advice(4, 4, 16, Place::Local, 4), Some(Advice::SeparateFromServer));
+    assert_eq!(advice(1, 4, 16, Place::Local, 1), Some(Advice::SeparateFromServer));
+    assert_eq!(advice(1, 4, 16, Place::Embedded, 2), None);
+}
+
+#[test]
+fn lag_is_a_warning_only_where_it_shows_in_the_response_times() {
+    let late = |lag_ns, response_ns| {
+        warnings(|record| {
+            record.stages[0].total.lag = spread(10_000, lag_ns, lag_ns);
+            record.stages[0].total.transactions[0].response = spread(10_000, response_ns, response_ns);
+        })
+    };
+    assert_eq!(late(190_000, 1_000_000), []);
+    assert_eq!(late(50_000, 100_000), []);
+    assert!(matches!(
+        late(210_000, 1_000_000)[..],
+        [Warning::GeneratorLate { advice: Advice::SeparateFromServer, .. }]
+    ));
+}
+
+#[test]
+fn an_overloaded_open_loop_is_a_warning_and_the_last_moment_is_not() {
+    let undone = |due, dropped, unstarted| {
+        warnings(|record| {
+            record.manifest.load = Load::Open { rate_per_s: 2000.0, arrival: Arrival::Constant, backlog_max: None };
+            let total = &mut record.stages[0].total;
+            (total.due, total.dropped, total.unstarted) = (due, dropped, unstarted);
+        })
+    };
+    assert_eq!(undone(4000, 0, 40), []);
+    assert_eq!(undone(4000, 1, 40), [Warning::Overload { stage: 0, due: 4000, undone: 41 }]);
+}
+
+#[test]
+fn a_standstill_is_a_warning_unless_few_transactions_could_be_expected() {
+    let still = |per_interval: u64| {
+        warnings(|record| {
+            let stage = &mut record.stages[0];
+            let counts = [per_interval, 0, 0, per_interval, 0];
+            let interval = |(number, &count): (usize, &u64)| Interval {
+                start_ns: number as u64 * 1_000_000_000,
+                length_ns: 1_000_000_000,
+                transactions: vec![count],
+                ..Interval::default()
+            };
+            stage.intervals = counts.iter().enumerate().map(interval).collect();
+            stage.measured_ns = 5_000_000_000;
+            stage.total.transactions[0].count = 2 * per_interval;
+        })
+    };
+    let expected = Warning::Standstill { stage: 0, intervals: 2, start_ns: 1_000_000_000, length_ns: 2_000_000_000 };
+    assert_eq!(still(1000), [expected]);
+    assert!(matches!(still(20)[..], [Warning::TooShort { transactions: 40, .. }]));
+}
+
+#[test]
+fn what_did_not_go_well_is_told() {
+    assert!(matches!(
+        warnings(|record| record.status = Status::Running)[..],
+        [Warning::EndedEarly { status: Status::Running }]
+    ));
+    assert!(matches!(
+        warnings(|record| record.stages[0].total.transactions[0].failed = 2000)[..],
+        [Warning::Failures { failed: 2000, share: 0.5 }]
+    ));
+    assert!(matches!(
+        warnings(|record| record.stages[0].total.lag = latencies([1000, 4_000_000_000_000]))[..],
+        [Warning::OverRange { stage: 0, count: 1 }]
+    ));
+}
+
+#[test]
+fn every_warning_is_put_in_words() {
+    let mut all = findings(&example());
+    let add = Advice::AddWorkers { workers: 1, useful: 4 };
+    all.warnings = vec![
+        Warning::EndedEarly { status: Status::Failed },
+        Warning::EndedEarly { status: Status::Running },
+        Warning::NoTransactions { stage: 0 },
+        Warning::TooShort { stage: 1, transactions: 412, transactions_needed: 1000 },
+        Warning::Standstill { stage: 1, intervals: 3, start_ns: 7_000_000_000, length_ns: 3_000_000_000 },
+        Warning::Overload { stage: 0, due: 20_000, undone: 1234 },
+        Warning::OverRange { stage: 0, count: 5 },
+        Warning::GeneratorBusy { stage: 0, busiest_worker: 0.973, advice: add },
+        Warning::GeneratorBusy { stage: 0, busiest_worker: 0.973, advice: Advice::LargerMachine },
+        Warning::GeneratorLate {
+            stage: 1,
+            lag_p99_ns: 812_000,
+            response_p50_ns: 1_900_000,
+            advice: Advice::SeparateFromServer,
+        },
+        Warning::GeneratorLate {
+            stage: 1,
+            lag_p99_ns: 812_000,
+            response_p50_ns: 1_900_000,
+            advice: Advice::QuietMachine,
+        },
+        Warning::Failures { failed: 7, share: 0.0012 },
+    ];
+    let text = text(&all);
+    narrow_and_plain(&text);
+    insta::assert_snapshot!(text.split_once("warning").unwrap().1, @r#"
+    : the run failed: the figures cover what was done until then
+
+    warning: the run was killed: this is the last of its partial records
+
+    warning: no transaction finished with 16 sessions
+
+    warning: only 412 transactions with 64 sessions: p99.9 needs 1,000
+      hint: run longer (`--time`)
+
+    warning: nothing finished in 3 of the intervals with 64 sessions, 3 s in all, the first 7 s after
+             the start
+      hint: look at the server's checkpoints, locks and restarts at that time
+
+    warning: the rate was too high with 16 sessions: of 20,000 transactions due, 1,234 were dropped or
+             not begun
+      hint: lower `--rate`, or add `--sessions` if the server has room
+
+    warning: 5 latencies with 16 sessions exceed one hour; quantiles show the largest for them
+
+    warning: the generator was the bottleneck with 16 sessions: its busiest worker was 97% busy
+      hint: add workers (`--workers 4`; there were 1)
+
+    warning: the generator was the bottleneck with 16 sessions: its busiest worker was 97% busy
+      hint: run the generator on a machine with more CPUs
+
+    warning: the generator itself was late with 64 sessions: lag p99 is 0.812 ms, the median response
+             1.90 ms
+      hint: server and generator compete for the same CPUs: run the generator on another machine
+
+    warning: the generator itself was late with 64 sessions: lag p99 is 0.812 ms, the median response
+             1.90 ms
+      hint: something else held the workers up: look for other load on this machine
+
+    warning: 7 transactions failed (0.1%); they are in no latency above
+    "#);
+}
+
+#[test]
+fn live_lines_stand_under_their_heads_and_agree_with_the_report() {
+    let record = example();
+    let mut extreme = record.stages[1].intervals[1].clone();
+    extreme.start_ns = 86_399_000_000_000;
+    (extreme.statements.read, extreme.errors, extreme.backlog) = (123_456_789, 98_765_432, u64::MAX);
+    extreme.response = spread(5, 4_000_000, 3_600_000_000_000);
+    let mut lines = vec![interval_header(true)];
+    for interval in [&record.stages[0].intervals[0], &record.stages[1].intervals[1], &extreme, &Interval::default()] {
+        lines.push(interval_line(&interval_findings(interval), true));
+    }
+    lines.push(interval_header(false));
+    lines.push(interval_line(&interval_findings(&record.stages[0].intervals[0]), false));
+    narrow_and_plain(&lines.join("\n"));
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    time s sessions    tx/s  stmt/s  read/s write/s other/s p50 ms p95 ms p99 ms errors retries backlog
+       1.0       16   1,200   3,600   1,200   1,200   1,200   3.00   4.80   4.96      3       2       0
+       2.0       64   2,400   7,200   2,400   2,400   2,400   3.00   4.80   4.96      6       4       1
+    86400.0       64   2,400    123M    123M   2,400   2,400 1,801k      –      –  98.8M       4   18.4E
+       0.0        0       0       0       0       0       0      –      –      –      0       0       0
+    time s sessions    tx/s  stmt/s  read/s write/s other/s p50 ms p95 ms p99 ms errors retries
+       1.0       16   1,200   3,600   1,200   1,200   1,200   3.00   4.80   4.96      3       2
+    "#);
+}
+
+#[test]
+fn a_command_is_reported_in_one_line() {
+    insta::assert_snapshot!(loaded_text(&loaded(400_000, 2_500_000_000)), @"400,000 rows in 2.5 s (160,000 rows/s)");
+    insta::assert_snapshot!(loaded_text(&loaded(1, 0)), @"1 row in 0 s (0 rows/s)");
+}
+
+#[test]
+fn hostile_names_cannot_command_the_terminal() {
+    let mut record = example();
+    let bad = "\x1b]0;owned\x07\u{202e}\n\rx".repeat(50);
+    record.manifest.workload = bad.clone();
+    record.manifest.options.insert(bad.clone(), OptionValue::Text(bad.clone()));
+    record.manifest.options.insert("list".into(), OptionValue::List(vec![bad.clone(); 3]));
+    record.manifest.distribution = Some(bad.clone());
+    record.manifest.targets = vec![bad.clone(); 2];
+    record.tool.version = bad.clone();
+    record.failure = Some(bad.clone());
+    for server in &mut record.environment.servers {
+        (server.product, server.version, server.tls) = (bad.clone(), bad.clone(), Some(bad.clone()));
+    }
+    for stage in &mut record.stages {
+        stage.total.transactions[0].name = bad.clone();
+        let error = &mut stage.total.errors[0];
+        for text in [&mut error.origin, &mut error.class, &mut error.state, &mut error.message] {
+            text.clone_from(&bad);
+        }
+    }
+    let hostile = |findings: &Findings| {
+        let text = text(findings) + &csv(findings);
+        assert!(!text.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'));
+    };
+    hostile(&findings(&record));
+    record.manifest.targets.truncate(1);
+    hostile(&findings(&record));
+}
+
+#[test]
+fn impossible_figures_do_no_harm() {
+    let mut record = example();
+    record.environment.cpus = 0;
+    record.elapsed_ns = u64::MAX;
+    for stage in &mut record.stages {
+        stage.measured_ns = 1;
+        stage.sessions = u32::MAX;
+        stage.generator = Generator {
+            cpu_user_ns: u64::MAX,
+            cpu_system_ns: u64::MAX,
+            switches_involuntary: u64::MAX,
+            switches_voluntary: u64::MAX,
+            turns: 0,
+            events: u64::MAX,
+            busiest_worker_ppm: u32::MAX,
+            workers: u32::MAX,
+            memory_max_bytes: u64::MAX,
+        };
+        let total = &mut stage.total;
+        for transaction in &mut total.transactions {
+            (transaction.count, transaction.failed, transaction.retries) = (u64::MAX, u64::MAX, u64::MAX);
+            let response = &mut transaction.response;
+            (response.over, response.min_ns, response.max_ns, response.sum_ns) = (u64::MAX, u64::MAX, 0, u128::MAX);
+        }
+        (total.due, total.dropped, total.unstarted) = (u64::MAX, u64::MAX, u64::MAX);
+        total.errors.iter_mut().for_each(|error| error.count = u64::MAX);
+        total.statements.read.count = u64::MAX;
+        for interval in &mut stage.intervals {
+            (interval.start_ns, interval.length_ns, interval.cpu_ns) = (u64::MAX, u64::MAX, u64::MAX);
+            interval.transactions = vec![u64::MAX; 3];
+        }
+    }
+    let findings = findings(&record);
+    let json = json(&findings);
+    assert!(!json.contains("NaN") && !json.contains("inf"));
+    for text in [text(&findings), csv(&findings)] {
+        assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+    }
+}
+
+#[test]
+fn the_record_kept_in_the_tree_gives_the_same_report() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../assay-record/tests/records/0.1.0.json.zst");
+    let record = Record::read(std::path::Path::new(path)).unwrap();
+    assert_eq!(text(&findings(&record)), text(&findings(&example())));
+}

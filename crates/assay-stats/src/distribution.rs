@@ -1,0 +1,205 @@
+//! Quantiles of a latency distribution that is an HDR histogram with exact edges.
+//!
+//! A histogram knows its values to three digits; the smallest, the largest and the sum are exact. What lies above
+//! the histogram's range is counted beside it and takes part in every rank.
+
+use hdrhistogram::Histogram;
+
+/// Many values of the same unit.
+#[derive(Clone, Debug, Default)]
+pub struct Distribution {
+    histogram: Option<Histogram<u64>>,
+    over: u64,
+    /// min <= max
+    min: u64,
+    max: u64,
+    sum: u128,
+}
+
+impl Distribution {
+    /// `over` values lie above the range of `histogram` and are not in it; `min`, `max` and `sum` are those of all
+    /// values. An order of `min` and `max` that cannot be is mended.
+    pub fn new(histogram: Option<Histogram<u64>>, over: u64, (min, max): (u64, u64), sum: u128) -> Distribution {
+        Distribution { histogram, over, min: min.min(max), max: min.max(max), sum }
+    }
+
+    /// Number of values.
+    pub fn count(&self) -> u64 {
+        self.in_range().saturating_add(self.over)
+    }
+
+    /// Values above the histogram's range.
+    pub fn over(&self) -> u64 {
+        self.over
+    }
+
+    /// The smallest value, exact; `None` when empty.
+    pub fn min(&self) -> Option<u64> {
+        (self.count() > 0).then_some(self.min)
+    }
+
+    /// The largest value, exact; `None` when empty.
+    pub fn max(&self) -> Option<u64> {
+        (self.count() > 0).then_some(self.max)
+    }
+
+    /// The mean, exact but for rounding; `None` when empty.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.sum as f64 / self.count() as f64)
+    }
+
+    /// For every entry of `ppm` (shares in millionths, ascending): the smallest value that this share of all values does
+    /// not exceed. Within 0.1 % above the true value, never outside `min ..= max`; values above the range count as the
+    /// maximum. `None` when fewer than one value can be expected above it: such a quantile is the maximum by
+    /// another name. Cost: one pass over the histogram.
+    pub fn quantiles<const N: usize>(&self, ppm: [u32; N]) -> [Option<u64>; N] {
+        assert!(ppm.is_sorted() && ppm.iter().all(|&share| share < MILLION), "shares ascend and are below one");
+        let count = self.count();
+        let mut values = [None; N];
+        let mut wanted = ppm.into_iter().zip(&mut values).filter(|&(share, _)| is_supported(count, share)).peekable();
+        let mut seen = 0u64;
+        for step in self.histogram.iter().flat_map(|histogram| histogram.iter_recorded()) {
+            seen = seen.saturating_add(step.count_at_value());
+            while let Some((_, value)) = wanted.next_if(|&(share, _)| rank(count, share) <= seen) {
+                *value = Some(step.value_iterated_to().clamp(self.min, self.max));
+            }
+        }
+        wanted.for_each(|(_, value)| *value = Some(self.max));
+        values
+    }
+
+    /// Adds all values of `other`.
+    pub fn add(&mut self, other: &Distribution) {
+        if other.count() == 0 {
+            return;
+        }
+        if self.count() == 0 {
+            *self = other.clone();
+            return;
+        }
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.sum = self.sum.saturating_add(other.sum);
+        self.over = self.over.saturating_add(other.over);
+        match (&mut self.histogram, &other.histogram) {
+            (Some(ours), Some(theirs)) => {
+                // Histograms of other bounds come only from files we did not write.
+                ours.auto(true);
+                ours.add(theirs).expect("a histogram of 64 bits grows to hold any value");
+            }
+            (ours @ None, theirs) => ours.clone_from(theirs),
+            (Some(_), None) => (),
+        }
+    }
+
+    fn in_range(&self) -> u64 {
+        self.histogram.as_ref().map_or(0, Histogram::len)
+    }
+}
+
+const MILLION: u32 = 1_000_000;
+
+/// Position, counted from 1, of the value at `share`: in integers, because 0.07 × 100 is not 7 in floating point.
+fn rank(count: u64, share: u32) -> u64 {
+    let rank = (u128::from(count) * u128::from(share)).div_ceil(u128::from(MILLION));
+    u64::try_from(rank).expect("at most count").max(1)
+}
+
+fn is_supported(count: u64, share: u32) -> bool {
+    u128::from(count) * u128::from(MILLION - share) >= u128::from(MILLION) || (share <= MILLION / 2 && count > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PPM: [u32; 6] = [500_000, 900_000, 950_000, 990_000, 999_000, 999_900];
+
+    fn of(values: impl IntoIterator<Item = u64>) -> Distribution {
+        let mut histogram = Histogram::new_with_bounds(1, 1_000_000, 3).unwrap();
+        let (mut over, mut min, mut max, mut sum) = (0, u64::MAX, 0, 0);
+        for value in values {
+            if value <= 1_000_000 {
+                histogram.record(value).unwrap()
+            } else {
+                over += 1
+            }
+            (min, max, sum) = (min.min(value), max.max(value), sum + u128::from(value));
+        }
+        Distribution::new(Some(histogram), over, (min, max), sum)
+    }
+
+    #[test]
+    fn quantiles_of_few_values_are_the_values_of_their_rank() {
+        // 1 … 1000 lie below 2048, where the histogram is exact.
+        let all = of(1..=1000);
+        assert_eq!(all.quantiles(PPM), [Some(500), Some(900), Some(950), Some(990), Some(999), None]);
+        assert_eq!((all.min(), all.max(), all.mean()), (Some(1), Some(1000), Some(500.5)));
+        assert_eq!(of([7, 7, 7, 9]).quantiles([1, 500_000, 750_000]), [Some(7), Some(7), Some(7)]);
+        assert_eq!(of(1..=100).quantiles([70_000])[0], Some(7));
+    }
+
+    #[test]
+    fn a_quantile_needs_a_value_above_it() {
+        let supported = |count| of(1..=count).quantiles(PPM).map(|value| value.is_some());
+        assert_eq!(supported(1), [true, false, false, false, false, false]);
+        assert_eq!(supported(9), [true, false, false, false, false, false]);
+        assert_eq!(supported(10), [true, true, false, false, false, false]);
+        assert_eq!(supported(99), [true, true, true, false, false, false]);
+        assert_eq!(supported(999), [true, true, true, true, false, false]);
+        assert_eq!(supported(1000), [true, true, true, true, true, false]);
+    }
+
+    #[test]
+    fn an_empty_distribution_has_no_figures() {
+        for empty in [Distribution::default(), Distribution::new(None, 0, (5, 6), 7)] {
+            assert_eq!((empty.count(), empty.min(), empty.max(), empty.mean()), (0, None, None, None));
+            assert_eq!(empty.quantiles(PPM), [None; 6]);
+        }
+    }
+
+    #[test]
+    fn values_above_the_range_count_as_the_maximum() {
+        let all = of((1..=900).chain((1..=100).map(|i| i * 5_000_000)));
+        assert_eq!(all.quantiles([900_000, 901_000, 990_000]), [Some(900), Some(500_000_000), Some(500_000_000)]);
+        assert_eq!((all.count(), all.over()), (1000, 100));
+        assert_eq!(of([2_000_000]).quantiles([500_000]), [Some(2_000_000)]);
+    }
+
+    #[test]
+    fn quantiles_err_upwards_by_less_than_a_thousandth_and_stay_within_the_edges() {
+        let all = of((1..=10_000).map(|i| i * 97));
+        for (ppm, value) in PPM.into_iter().zip(all.quantiles(PPM)) {
+            let (value, exact) = (value.unwrap() as f64, f64::from(ppm.div_ceil(100)) * 97.0);
+            assert!(value >= exact && value < exact * 1.001, "{ppm}: {value} for {exact}");
+        }
+        assert_eq!(of([999_999; 5]).quantiles([500_000])[0], Some(999_999));
+    }
+
+    #[test]
+    fn adding_gives_the_distribution_of_all_values() {
+        let (mut sum, all) = (of(1..=300), of(1..=1000));
+        sum.add(&of(301..=999));
+        sum.add(&Distribution::default());
+        sum.add(&of([1000]));
+        assert_eq!((sum.count(), sum.min(), sum.max(), sum.mean()), (all.count(), all.min(), all.max(), all.mean()));
+        assert_eq!(sum.quantiles(PPM), all.quantiles(PPM));
+        let mut from_nothing = Distribution::default();
+        from_nothing.add(&all);
+        assert_eq!(from_nothing.quantiles(PPM), all.quantiles(PPM));
+    }
+
+    #[test]
+    fn impossible_figures_of_a_hostile_file_do_no_harm() {
+        let mut huge = Histogram::new_with_bounds(1, 1_000, 3).unwrap();
+        huge.record_n(5, i64::MAX as u64).unwrap();
+        let mut all = Distribution::new(Some(huge.clone()), u64::MAX, (9, 3), u128::MAX);
+        all.add(&Distribution::new(Some(huge), u64::MAX, (2, 1), u128::MAX));
+        let mut wide = Histogram::new_with_bounds(1, u64::MAX, 3).unwrap();
+        wide.record(u64::MAX).unwrap();
+        all.add(&Distribution::new(Some(wide), 0, (0, u64::MAX), 1));
+        assert_eq!(all.count(), u64::MAX);
+        assert_eq!(all.quantiles(PPM)[0], Some(5));
+        assert!(all.mean().unwrap().is_finite());
+    }
+}
