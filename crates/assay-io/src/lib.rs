@@ -10,6 +10,7 @@ use assay_wire::{Nanos, TlsFacts};
 pub mod address;
 mod certificate;
 pub mod clock;
+pub mod process;
 pub mod readiness;
 pub mod sim;
 mod timer;

@@ -4,6 +4,7 @@ use std::io;
 
 use crate::Closed;
 use crate::address::{Address, ConnectError};
+use crate::process;
 
 /// A connect that failed, at once or later.
 pub(crate) fn connecting(address: &Address, error: &io::Error) -> ConnectError {
@@ -54,12 +55,45 @@ fn advice(address: &Address, error: &io::Error) -> Option<String> {
         libc::EHOSTUNREACH | libc::ENETUNREACH => "check the address, the routes and the firewall".into(),
         // Linux answers EADDRNOTAVAIL also for an address that no interface has; only one of the two can be meant
         // when a target is being connected to.
-        libc::EADDRNOTAVAIL => "this machine has no local port left for connections to this address: widen \
-             net.ipv4.ip_local_port_range, give the server more addresses to listen on, or use a unix socket"
-            .into(),
-        libc::EMFILE => "this process may not open more files: raise `ulimit -n`".into(),
+        libc::EADDRNOTAVAIL => {
+            let range = process::local_ports().map(|(first, last)| format!(" (now {first} to {last})"));
+            format!(
+                "this machine has no local port left for connections to this address: widen \
+                 net.ipv4.ip_local_port_range{}, give the server more addresses to listen on, or use a unix socket",
+                range.unwrap_or_default()
+            )
+        }
+        libc::EMFILE => {
+            let limit = process::FilesLimit::get().map(|limit| format!(" of {}", limit.soft));
+            format!("this process has reached its limit{} open files: raise `ulimit -n`", limit.unwrap_or_default())
+        }
         libc::ENFILE => "this machine may not open more files: raise fs.file-max".into(),
         libc::ENOBUFS | libc::ENOMEM => "the kernel has no memory for more sockets: use fewer sessions".into(),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_named_with_how_to_raise_them() {
+        let tcp = Address::Tcp("127.0.0.1:5432".parse().unwrap());
+        let unix = Address::Unix("/run/db.sock".into());
+        for (address, errno, hint) in [
+            (&tcp, libc::EADDRNOTAVAIL, "net.ipv4.ip_local_port_range (now "),
+            (&tcp, libc::EMFILE, "ulimit -n"),
+            (&tcp, libc::ENFILE, "fs.file-max"),
+            (&tcp, libc::ETIMEDOUT, "firewall"),
+            (&tcp, libc::EHOSTUNREACH, "routes"),
+            (&unix, libc::EAGAIN, "net.core.somaxconn"),
+            (&unix, libc::EACCES, "may not write"),
+        ] {
+            let error = connecting(address, &io::Error::from_raw_os_error(errno));
+            assert!(error.hint.as_ref().is_some_and(|text| text.contains(hint)), "{error:?}");
+            assert!(error.message.starts_with(&format!("connecting to {address}: ")), "{error}");
+            assert!(!error.message.contains("os error"), "{error}");
+        }
+    }
 }

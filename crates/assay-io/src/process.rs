@@ -1,0 +1,225 @@
+//! What the load generator knows of itself and of the machine it runs on, from the kernel.
+//!
+//! Read between statements of a run, not within: every call is at least one system call. Nothing here is needed for
+//! a run to work, so what the kernel does not tell is `None` or empty.
+
+use std::fs;
+use std::io;
+use std::ops::Sub;
+
+use assay_wire::Nanos;
+
+/// What a process or thread has used since it began. The difference of two is what was used in between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// CPU time in our own code. Resolution: 1 µs; the kernel estimates how user and system share the sum.
+    pub user: Nanos,
+    /// CPU time in the kernel on our behalf.
+    pub system: Nanos,
+    /// Times it gave up the CPU to wait for something.
+    pub switches_voluntary: u64,
+    /// Times the CPU was taken from it: somebody else wanted it.
+    pub switches_involuntary: u64,
+    /// The most memory the process ever had resident, in bytes (of the process even for a thread). Stays in differences.
+    pub resident_bytes_max: u64,
+}
+
+impl Usage {
+    /// Of all threads of this process, ended ones included.
+    pub fn of_process() -> Usage {
+        Usage::of(libc::RUSAGE_SELF)
+    }
+
+    /// Of the calling thread.
+    pub fn of_thread() -> Usage {
+        Usage::of(libc::RUSAGE_THREAD)
+    }
+
+    /// User and system.
+    pub fn cpu(&self) -> Nanos {
+        self.user + self.system
+    }
+
+    fn of(who: libc::c_int) -> Usage {
+        // SAFETY: rusage is a plain C struct of integers, for which zeroes are a value.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: `usage` is writable for the whole call.
+        let result = unsafe { libc::getrusage(who, &mut usage) };
+        assert_eq!(result, 0, "getrusage fails only for wrong arguments");
+        let time = |time: libc::timeval| Nanos::from_secs(time.tv_sec as u64) + Nanos::from_micros(time.tv_usec as u64);
+        Usage {
+            user: time(usage.ru_utime),
+            system: time(usage.ru_stime),
+            switches_voluntary: usage.ru_nvcsw as u64,
+            switches_involuntary: usage.ru_nivcsw as u64,
+            resident_bytes_max: usage.ru_maxrss as u64 * 1024,
+        }
+    }
+}
+
+impl Sub for Usage {
+    type Output = Usage;
+    fn sub(self, earlier: Usage) -> Usage {
+        Usage {
+            user: self.user - earlier.user,
+            system: self.system - earlier.system,
+            switches_voluntary: self.switches_voluntary.saturating_sub(earlier.switches_voluntary),
+            switches_involuntary: self.switches_involuntary.saturating_sub(earlier.switches_involuntary),
+            resident_bytes_max: self.resident_bytes_max,
+        }
+    }
+}
+
+/// How many files and sockets this process may have open at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilesLimit {
+    /// What holds now.
+    pub soft: u64,
+    /// How far `raise` can go.
+    pub hard: u64,
+}
+
+impl FilesLimit {
+    /// The present limits.
+    pub fn get() -> io::Result<FilesLimit> {
+        let limit = get_limit()?;
+        Ok(FilesLimit { soft: limit.rlim_cur, hard: limit.rlim_max })
+    }
+
+    /// Raises the soft limit to the hard one, and says what holds now. Needs no privilege.
+    pub fn raise() -> io::Result<FilesLimit> {
+        let mut limit = get_limit()?;
+        if limit.rlim_cur < limit.rlim_max {
+            limit.rlim_cur = limit.rlim_max;
+            // SAFETY: `limit` is readable for the whole call.
+            if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        FilesLimit::get()
+    }
+}
+
+fn get_limit() -> io::Result<libc::rlimit> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is writable for the whole call.
+    match unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } {
+        0 => Ok(limit),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// First and last local port that the kernel gives to outgoing TCP connections: a bound on how many can be open to one
+/// address and port.
+pub fn local_ports() -> Option<(u16, u16)> {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    let mut ports = text.split_whitespace().map_while(|port| port.parse().ok());
+    Some((ports.next()?, ports.next()?))
+}
+
+/// The machine, for the record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Such as `Linux 6.1.0-18-amd64`.
+    pub kernel: String,
+    /// Model of its CPUs, such as `AMD EPYC 7763 64-Core Processor`.
+    pub cpu: String,
+    /// CPUs that this process may use (affinity and cgroup quota count), at least 1.
+    pub cpus: usize,
+    /// Main memory in bytes.
+    pub memory_bytes: u64,
+}
+
+impl Host {
+    /// This one.
+    pub fn get() -> Host {
+        let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+        let kernel = format!("{} {}", line("/proc/sys/kernel/ostype"), line("/proc/sys/kernel/osrelease"));
+        Host {
+            name: line("/proc/sys/kernel/hostname"),
+            kernel: kernel.trim().to_owned(),
+            cpu: cpu_model(&line("/proc/cpuinfo")),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: memory_bytes(&line("/proc/meminfo")),
+        }
+    }
+}
+
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim())
+    })
+}
+
+/// x86 gives a name. Arm gives numbers only: `implementer 0x41 part 0xd0c`.
+fn cpu_model(cpuinfo: &str) -> String {
+    if let Some(name) = field(cpuinfo, "model name") {
+        return name.to_owned();
+    }
+    match (field(cpuinfo, "CPU implementer"), field(cpuinfo, "CPU part")) {
+        (Some(implementer), Some(part)) => format!("implementer {implementer} part {part}"),
+        _ => field(cpuinfo, "cpu").unwrap_or_default().to_owned(),
+    }
+}
+
+fn memory_bytes(meminfo: &str) -> u64 {
+    let kilobytes = field(meminfo, "MemTotal").and_then(|value| value.strip_suffix("kB")?.trim().parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keeps the CPU busy until the calling thread has used that much of it.
+    fn burn(time: Nanos) {
+        let start = Usage::of_thread().cpu();
+        while Usage::of_thread().cpu() - start < time {
+            std::hint::black_box((0..1000).sum::<u64>());
+        }
+    }
+
+    #[test]
+    fn cpu_time_counts_for_the_thread_that_used_it_and_for_the_process() {
+        let (process, thread) = (Usage::of_process(), Usage::of_thread());
+        std::thread::spawn(|| burn(Nanos::from_millis(40))).join().unwrap();
+        let (process, thread) = (Usage::of_process() - process, Usage::of_thread() - thread);
+        assert!(process.cpu() >= Nanos::from_millis(40), "{process:?}");
+        assert!(thread.cpu() < Nanos::from_millis(20), "{thread:?}");
+        assert!(thread.switches_voluntary >= 1, "it waited for the other thread: {thread:?}");
+        assert!(process.resident_bytes_max > 1 << 20, "{process:?}");
+    }
+
+    #[test]
+    fn the_files_limit_can_be_raised_to_the_hard_one() {
+        let before = FilesLimit::get().unwrap();
+        let after = FilesLimit::raise().unwrap();
+        assert_eq!((after.soft, after.hard), (before.hard, before.hard));
+    }
+
+    #[test]
+    fn local_ports_are_a_range() {
+        let (first, last) = local_ports().unwrap();
+        assert!(first < last);
+    }
+
+    #[test]
+    fn the_host_describes_itself() {
+        let host = Host::get();
+        assert!(!host.name.is_empty() && host.kernel.starts_with("Linux ") && !host.cpu.is_empty(), "{host:?}");
+        assert!(host.cpus >= 1 && host.memory_bytes > 1 << 28, "{host:?}");
+    }
+
+    #[test]
+    fn processors_of_other_kinds_are_named_as_well_as_they_can_be() {
+        assert_eq!(cpu_model("processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n"), "Some CPU @ 2 GHz");
+        assert_eq!(cpu_model("CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"), "implementer 0x41 part 0xd0c");
+        assert_eq!(cpu_model("cpu\t\t: POWER9\n"), "POWER9");
+        assert_eq!(cpu_model(""), "");
+        assert_eq!(memory_bytes("MemFree: 1 kB\nMemTotal:       2048 kB\n"), 2 << 20);
+        assert_eq!(memory_bytes("nonsense"), 0);
+    }
+}
