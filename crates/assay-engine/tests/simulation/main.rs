@@ -1,0 +1,351 @@
+//! The engine in a virtual world: what it measures is known to the nanosecond, and everything repeats.
+
+mod world;
+
+use assay_engine::{Arrival, End, Ignore, Limit, Load, OnError, Outcome, RunError, Tally, Warning};
+use assay_io::sim::Settings;
+use assay_wire::Nanos;
+
+use world::{POINT, World, ms};
+
+/// Transactions of all types that ended well.
+fn count(tally: &Tally) -> u64 {
+    tally.transactions.iter().map(|transaction| transaction.count).sum()
+}
+
+/// Every interval's numbers add up to the stage's, and in an open loop whatever became due is accounted for.
+fn check_sums(outcome: &Outcome) {
+    for stage in &outcome.stages {
+        let sum = |of: &dyn Fn(&assay_engine::Interval) -> u64| stage.intervals.iter().map(of).sum::<u64>();
+        assert_eq!(sum(&|interval| interval.transactions.iter().sum()), count(&stage.total));
+        assert_eq!(sum(&|interval| interval.response.count()), count(&stage.total));
+        assert_eq!(
+            sum(&|interval| interval.statements.iter().sum()),
+            stage.total.statements.iter().map(|class| class.count).sum::<u64>()
+        );
+        assert_eq!(sum(&|interval| interval.errors), stage.total.errors.values().map(|error| error.count).sum::<u64>());
+        let length: u64 = stage.intervals.iter().map(|interval| interval.length.0).sum();
+        assert_eq!(Nanos(length), stage.measured);
+        if stage.total.due > 0 {
+            let total = &stage.total;
+            let failed: u64 = total.transactions.iter().map(|transaction| transaction.failed).sum();
+            assert_eq!(total.due, count(total) + failed + total.dropped + total.unstarted + total.unfinished);
+        }
+    }
+}
+
+fn assert_complete(outcome: &Outcome) {
+    assert!(matches!(outcome.end, End::Complete), "{:?}", outcome.end);
+    assert!(outcome.success);
+    check_sums(outcome);
+}
+
+#[test]
+fn a_closed_loop_measures_the_round_trip_and_nothing_else() {
+    let mut world = World::new(POINT).sessions(&[4]);
+    world.server.borrow_mut().service = ms(1);
+    let outcome = world.run();
+    assert_complete(&outcome);
+    let stage = &outcome.stages[0];
+    // 1.2 ms per transaction: 833 whole ones per session, the 834th ends 0.8 ms after the end of the time.
+    assert_eq!(count(&stage.total), 4 * 834);
+    assert_eq!(stage.measured, Nanos::from_micros(1200 * 834));
+    let response = &stage.total.transactions[0].response;
+    assert_eq!((response.min, response.max), (Nanos::from_micros(1200), Nanos::from_micros(1200)));
+    assert_eq!(stage.total.statements[0].count, 4 * 834);
+    assert_eq!(stage.session_transactions, (834, 834));
+    assert_eq!(stage.total.lag.max, Nanos::ZERO);
+    assert_eq!(outcome.servers[0].product, "Line");
+}
+
+#[test]
+fn a_stalled_server_shows_in_every_transaction_that_was_due_in_the_stall() {
+    let mut world = World::new(POINT).sessions(&[10]);
+    world.plan.load = Load::Open { rate: 1000.0, arrival: Arrival::Constant, backlog_max: None };
+    world.plan.limit.time = Some(ms(5000));
+    world.server.borrow_mut().service = ms(1);
+    world.server.borrow_mut().stall = Some((ms(2000), ms(1000)));
+    let outcome = world.run();
+    assert_complete(&outcome);
+    let stage = &outcome.stages[0];
+    assert_eq!(stage.total.due, 5000);
+    assert_eq!(count(&stage.total), 5000);
+    let response = &stage.total.transactions[0].response;
+    // About 1,000 were due while the server stood still, and waited between 1 s and nothing; the backlog was then worked
+    // off at 10 sessions / 1.2 ms = 8.3 per ms against 1 arriving: within 136 ms.
+    let late = 5000
+        - response
+            .histogram
+            .as_ref()
+            .unwrap()
+            .iter_recorded()
+            .filter(|value| value.value_iterated_to() < 3_000_000)
+            .map(|value| value.count_since_last_iteration())
+            .sum::<u64>();
+    assert!((1100..1140).contains(&late), "{late}");
+    assert!(response.quantile(0.99) > ms(900), "{}", response.quantile(0.99));
+    assert!(response.max >= ms(1000) && response.max < ms(1010), "{}", response.max);
+    // Only the ten in flight were slow to be served, and none of it was our own lateness.
+    let service = &stage.total.transactions[0].service;
+    assert!(service.quantile(0.99) < ms(2), "{}", service.quantile(0.99));
+    assert_eq!(stage.total.lag.max, Nanos::ZERO);
+    // The backlog is visible while it lasts.
+    assert!(stage.intervals.iter().any(|interval| interval.backlog > 500), "{:?}", stage.intervals);
+}
+
+#[test]
+fn an_open_loop_keeps_its_rate_and_reports_what_it_did_not_begin() {
+    let mut world = World::new(POINT).sessions(&[1]);
+    world.plan.load = Load::Open { rate: 1000.0, arrival: Arrival::Poisson, backlog_max: None };
+    world.server.borrow_mut().service = ms(10);
+    let outcome = world.run();
+    assert_complete(&outcome);
+    let total = &outcome.stages[0].total;
+    assert_eq!(count(total), 98 + 1, "one session does 98 of 10.2 ms in a second and finishes the 99th");
+    assert!((850..1150).contains(&total.due), "{}", total.due);
+    assert_eq!(total.unstarted, total.due - 99);
+    assert_eq!(total.dropped, 0);
+}
+
+#[test]
+fn a_bounded_backlog_drops_what_does_not_fit_and_counts_it() {
+    let mut world = World::new(POINT).sessions(&[1]);
+    world.plan.load = Load::Open { rate: 1000.0, arrival: Arrival::Constant, backlog_max: Some(5) };
+    world.server.borrow_mut().service = ms(10);
+    let outcome = world.run();
+    assert_complete(&outcome);
+    let total = &outcome.stages[0].total;
+    assert_eq!(total.due, 1000);
+    assert!(total.dropped > 850, "{}", total.dropped);
+    assert!(outcome.stages[0].intervals[0].response.max < ms(70));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_outcome_to_the_last_digit() {
+    let run = |seed| {
+        let settings = Settings { seed: 5, jitter: ms(1), split_max: 3, event_cost: Nanos(700), ..Settings::default() };
+        let text = r#"
+            function thread_init() con = sysbench.sql.driver():connect() end
+            function event() con:query("SELECT " .. sysbench.rand.uniform(1, 1000)) con:query("UPDATE") end"#;
+        let mut world = World::with(text, settings).sessions(&[3, 7]);
+        world.plan.setup.seed = seed;
+        world.plan.load = Load::Open { rate: 2000.0, arrival: Arrival::Poisson, backlog_max: None };
+        let outcome = world.run();
+        assert_complete(&outcome);
+        (format!("{outcome:?}"), world.server.take().statements)
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1).1, run(2).1);
+}
+
+#[test]
+fn a_killed_server_is_reconnected_to_and_the_outage_is_in_the_intervals() {
+    let mut world = World::new(POINT).sessions(&[5]);
+    world.plan.limit.time = Some(ms(6000));
+    world.server.borrow_mut().service = ms(1);
+    let address = world.address.clone();
+    world.network.kill(&address, ms(1500));
+    world.network.restart(&address, ms(4500));
+    let outcome = world.run();
+    assert_complete(&outcome);
+    let stage = &outcome.stages[0];
+    assert_eq!(stage.total.reconnects, 5);
+    assert_eq!(stage.total.errors.values().map(|error| error.count).sum::<u64>(), 5);
+    assert_eq!(stage.total.transactions[0].retries, 5);
+    let done: Vec<u64> = stage.intervals.iter().map(|interval| interval.transactions.iter().sum()).collect();
+    assert!(done[0] > 4000 && done[2] == 0 && done[3] == 0 && done[5] > 4000, "{done:?}");
+    let sessions: Vec<u32> = stage.intervals.iter().map(|interval| interval.sessions).collect();
+    assert_eq!(sessions, [5, 0, 0, 0, 5, 5]);
+    assert!(matches!(world.warnings[..], [Warning::Outage { target: 0, .. }, Warning::Recovered { target: 0 }]));
+    // The outage is in the response times of those who lived through it.
+    assert!(stage.total.transactions[0].response.max > ms(3000));
+}
+
+#[test]
+fn a_server_that_stays_away_ends_the_run() {
+    let mut world = World::new(POINT);
+    world.plan.policy.reconnect = ms(500);
+    world.plan.limit.time = Some(ms(6000));
+    let address = world.address.clone();
+    world.network.kill(&address, ms(100));
+    let outcome = world.run();
+    assert!(matches!(outcome.end, End::Failed(RunError::Connect { target: 0, .. })), "{:?}", outcome.end);
+    assert!(count(&outcome.stages[0].total) > 0);
+}
+
+#[test]
+fn a_server_that_is_not_there_fails_the_run_before_it_begins() {
+    let mut world = World::new(POINT);
+    let address = world.address.clone();
+    world.network.kill(&address, Nanos::ZERO);
+    let outcome = world.run();
+    assert!(matches!(outcome.end, End::Failed(RunError::Connect { connected: 0, .. })), "{:?}", outcome.end);
+    assert!(outcome.stages.is_empty());
+}
+
+#[test]
+fn a_limit_on_transactions_is_exact() {
+    for warmup in [Nanos::ZERO, ms(50)] {
+        let mut world = World::new(POINT).sessions(&[7]);
+        world.plan.limit = Limit { time: None, transactions: Some(1000) };
+        world.plan.warmup = warmup;
+        world.server.borrow_mut().service = ms(1);
+        let outcome = world.run();
+        assert_complete(&outcome);
+        assert_eq!(count(&outcome.stages[0].total), 1000);
+    }
+}
+
+#[test]
+fn a_ladder_runs_its_stages_in_one_go() {
+    let mut world = World::new(POINT).sessions(&[1, 2, 8, 4]);
+    world.server.borrow_mut().service = ms(1);
+    let outcome = world.run();
+    assert_complete(&outcome);
+    let counts: Vec<u64> = outcome.stages.iter().map(|stage| count(&stage.total)).collect();
+    assert_eq!(counts, [834, 2 * 834, 8 * 834, 4 * 834]);
+}
+
+#[test]
+fn a_warm_up_is_run_and_not_measured() {
+    let mut world = World::new(POINT);
+    world.plan.warmup = ms(1000);
+    world.server.borrow_mut().stall = Some((ms(300), ms(200)));
+    let outcome = world.run();
+    assert_complete(&outcome);
+    let stage = &outcome.stages[0];
+    assert_eq!(stage.total.transactions[0].response.max, Nanos::from_micros(200));
+    assert!(world.server.borrow().statements.len() as u64 > count(&stage.total) + 3000);
+}
+
+const UPDATE: &str = r#"
+function thread_init() con = sysbench.sql.driver():connect() end
+function event() con:query("BEGIN") con:query("UPDATE") con:query("COMMIT") end
+"#;
+
+#[test]
+fn a_deadlock_is_rolled_back_retried_and_counted() {
+    let mut world = World::new(UPDATE);
+    world.plan.limit = Limit { time: None, transactions: Some(5) };
+    world.server.borrow_mut().errors = vec!["ok 0", "error 1213 40001", "ok 0", "error 1213 40001"];
+    let outcome = world.run();
+    assert_complete(&outcome);
+    let total = &outcome.stages[0].total;
+    assert_eq!((count(total), total.transactions[0].retries, total.transactions[0].failed), (5, 2, 0));
+    assert_eq!(total.statements.each_ref().map(|class| class.count), [0, 5, 12]);
+    let statements: Vec<String> =
+        world.server.borrow().statements.iter().map(|(_, text)| text.clone()).take(8).collect();
+    assert_eq!(statements, ["BEGIN", "UPDATE", "ROLLBACK", "BEGIN", "UPDATE", "ROLLBACK", "BEGIN", "UPDATE"]);
+}
+
+#[test]
+fn retries_end_and_the_policy_decides_what_follows() {
+    let run = |on_error, ignore: Ignore| {
+        let mut world = World::new(POINT);
+        world.plan.policy.on_error = on_error;
+        world.plan.policy.ignore = ignore;
+        world.plan.limit = Limit { time: None, transactions: Some(3) };
+        world.server.borrow_mut().errors = vec!["error 1213 40001"; 4];
+        let outcome = world.run();
+        check_sums(&outcome);
+        outcome
+    };
+    let none = Ignore::Codes(Vec::new());
+    let outcome = run(OnError::Stop, none.clone());
+    let End::Failed(RunError::Statement { retries: 3, error, .. }) = &outcome.end else { panic!("{:?}", outcome.end) };
+    assert_eq!(error.code.number, 1213);
+
+    let outcome = run(OnError::Continue, none);
+    let transaction = &outcome.stages[0].total.transactions[0];
+    assert_eq!((transaction.count, transaction.failed, transaction.retries), (2, 1, 3));
+
+    let outcome = run(OnError::Stop, Ignore::All);
+    let transaction = &outcome.stages[0].total.transactions[0];
+    assert_eq!((transaction.count, transaction.failed, transaction.retries), (0, 3, 0));
+}
+
+#[test]
+fn an_error_that_is_not_ignored_ends_the_run_with_the_server_s_words() {
+    let mut world = World::new(POINT);
+    world.server.borrow_mut().errors = vec!["rows", "error 1146 42S02"];
+    let outcome = world.run();
+    let End::Failed(RunError::Statement { error, failure, .. }) = &outcome.end else { panic!("{:?}", outcome.end) };
+    assert_eq!((error.code.number, error.message.as_str()), (1146, "refused by the script"));
+    assert!(failure.message.contains("test.lua:3"), "{failure:?}");
+    assert_eq!(count(&outcome.stages[0].total), 1);
+}
+
+#[test]
+fn a_script_error_ends_the_run_and_names_its_line() {
+    let mut world = World::new("function event()\n  local x = nil\n  return x.y\nend");
+    let outcome = world.run();
+    let End::Failed(RunError::Script(error)) = &outcome.end else { panic!("{:?}", outcome.end) };
+    assert_eq!((error.file.as_deref(), error.line), (Some("test.lua"), Some(3)));
+}
+
+#[test]
+fn transactions_are_told_apart_by_type() {
+    let text = r#"
+        function thread_init() con = sysbench.sql.driver():connect() end
+        local read = assay.transaction("read", function() con:query("SELECT") end)
+        local write = assay.transaction("write", function() con:query("UPDATE") end)
+        local n = 0
+        function event() n = n + 1 if n % 4 == 0 then write() else read() end end"#;
+    let mut world = World::new(text);
+    world.plan.limit = Limit { time: None, transactions: Some(100) };
+    let outcome = world.run();
+    assert_complete(&outcome);
+    let counts: Vec<(&str, u64)> = outcome
+        .types
+        .iter()
+        .map(String::as_str)
+        .zip(outcome.stages[0].total.transactions.iter().map(|transaction| transaction.count))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    assert_eq!(counts, [("read", 75), ("write", 25)]);
+}
+
+#[test]
+fn an_interrupted_run_finishes_what_is_in_flight_and_reports() {
+    let mut world = World::new(POINT).sessions(&[3]);
+    world.plan.limit.time = None;
+    world.stop_after_intervals = Some(2);
+    world.server.borrow_mut().service = ms(1);
+    let outcome = world.run();
+    assert!(matches!(outcome.end, End::Interrupted), "{:?}", outcome.end);
+    check_sums(&outcome);
+    assert!(outcome.stages[0].measured >= ms(2000) && outcome.stages[0].measured < ms(2010));
+    assert_eq!(count(&outcome.stages[0].total), world.server.borrow().statements.len() as u64);
+}
+
+#[test]
+fn what_is_still_in_flight_after_the_grace_period_is_counted_as_unfinished() {
+    let mut world = World::new(POINT).sessions(&[3]);
+    world.plan.grace = ms(500);
+    world.server.borrow_mut().stall = Some((ms(900), ms(60_000)));
+    let outcome = world.run();
+    check_sums(&outcome);
+    assert_eq!(outcome.stages[0].total.unfinished, 3);
+}
+
+#[test]
+fn a_command_runs_once_per_session_and_may_fail() {
+    let text = r#"
+        function prepare()
+          local con = sysbench.sql.driver():connect()
+          con:query("UPDATE " .. assay.claim("work"))
+          assay.barrier()
+          con:query("SELECT")
+          return sysbench.tid ~= 1
+        end"#;
+    let mut world = World::new(text).sessions(&[3]);
+    world.plan.setup.entry = assay_script::Entry::Function("prepare".into());
+    let outcome = world.run();
+    assert!(matches!(outcome.end, End::Complete), "{:?}", outcome.end);
+    assert!(!outcome.success);
+    let statements: Vec<String> = world.server.borrow().statements.iter().map(|(_, text)| text.clone()).collect();
+    assert_eq!(statements[3..], ["SELECT", "SELECT", "SELECT"]);
+    let mut claimed = statements[..3].to_vec();
+    claimed.sort();
+    assert_eq!(claimed, ["UPDATE 0", "UPDATE 1", "UPDATE 2"]);
+}

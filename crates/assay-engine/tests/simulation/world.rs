@@ -1,0 +1,279 @@
+//! A world to run the engine in: a virtual network, a scripted server and the line protocol it speaks.
+//!
+//! The protocol is the smallest that has the shapes that matter: a greeting, one line per statement, one line per
+//! reply (`rows`, `ok AFFECTED`, `error ERRNO SQLSTATE`).
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use assay_engine::{
+    Connects, Control, Ignore, Limit, Load, Notice, Observer, OnError, Outcome, Plan, Policy, Stage, Target, Warning,
+    run_inline,
+};
+use assay_io::Address;
+use assay_io::sim::{Network, PeerId, Server, ServerOut, Settings};
+use assay_script::{Distribution, Entry, Library, Program, Setup, TopLevel};
+use assay_wire::{
+    Class, Code, Connection, Database, Endpoint, Exchange, Nanos, Operation, Origin, Progress, Reply, Retry,
+    ServerFacts, StatementError, TlsFacts, TlsSettings,
+};
+
+/// The script most tests run: one statement per transaction.
+pub(crate) const POINT: &str = r#"
+function thread_init() con = sysbench.sql.driver():connect() end
+function event() con:query("SELECT") end
+"#;
+
+pub(crate) fn ms(millis: u64) -> Nanos {
+    Nanos::from_millis(millis)
+}
+
+/// What the server does, and what it has seen.
+#[derive(Default)]
+pub(crate) struct Script {
+    /// Time each statement takes; statements are served side by side.
+    pub(crate) service: Nanos,
+    /// At the first statement after this instant the server hangs for that long.
+    pub(crate) stall: Option<(Nanos, Nanos)>,
+    /// Answers to statements by text; anything else is answered by its first word: SELECT → rows, others → ok.
+    pub(crate) answers: Vec<(&'static str, &'static str)>,
+    /// Answers so many statements with an error, from the first on.
+    pub(crate) errors: Vec<&'static str>,
+    pub(crate) statements: Vec<(Nanos, String)>,
+}
+
+struct LineServer(Rc<RefCell<Script>>);
+
+impl Server for LineServer {
+    fn connected(&mut self, _now: Nanos, _peer: PeerId, out: &mut ServerOut) {
+        out.reply(b"hello\n");
+    }
+
+    fn received(&mut self, now: Nanos, _peer: PeerId, bytes: &[u8], out: &mut ServerOut) {
+        let mut script = self.0.borrow_mut();
+        if let Some((_, time)) = script.stall.filter(|(at, _)| now >= *at) {
+            script.stall = None;
+            out.stall(time);
+        }
+        for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let line = String::from_utf8_lossy(line).into_owned();
+            let answer = if line != "ROLLBACK" && !script.errors.is_empty() {
+                script.errors.remove(0).to_owned()
+            } else {
+                match script.answers.iter().find(|(statement, _)| *statement == line) {
+                    Some((_, answer)) => (*answer).to_owned(),
+                    None if line.starts_with("SELECT") => "rows".to_owned(),
+                    None if line.starts_with("UPDATE") => "ok 1".to_owned(),
+                    None => "ok 0".to_owned(),
+                }
+            };
+            script.statements.push((now, line));
+            out.after(script.service).reply(format!("{answer}\n").as_bytes());
+        }
+    }
+}
+
+/// The client's side of the line protocol.
+#[derive(Default)]
+struct LineClient {
+    partial: Vec<u8>,
+    ready: bool,
+    in_transaction: bool,
+}
+
+impl Connection for LineClient {
+    fn in_transaction(&self) -> bool {
+        self.in_transaction
+    }
+
+    fn server(&self) -> ServerFacts {
+        ServerFacts { product: "Line".into(), version: "1".into(), tls: None }
+    }
+
+    fn on_connected(&mut self, _exchange: &mut Exchange<'_>) -> Progress {
+        Progress::Pending
+    }
+
+    fn on_bytes(&mut self, bytes: &[u8], exchange: &mut Exchange<'_>) -> Progress {
+        self.partial.extend_from_slice(bytes);
+        if self.partial.last() != Some(&b'\n') {
+            return Progress::Pending;
+        }
+        let line = String::from_utf8_lossy(&std::mem::take(&mut self.partial)).trim_end().to_owned();
+        if !std::mem::replace(&mut self.ready, true) {
+            return Progress::Ready;
+        }
+        let words: Vec<&str> = line.split(' ').collect();
+        Progress::Reply(match words[..] {
+            ["rows"] => {
+                let mut rows = exchange.pool.take();
+                rows.begin_set(1);
+                rows.push_int(1);
+                Reply { rows: Some(rows), ..Reply::default() }
+            }
+            ["ok", affected] => Reply { affected: affected.parse().unwrap(), ..Reply::default() },
+            ["error", number, state] => Reply::failed(StatementError {
+                origin: Origin::Server,
+                class: if number == "1213" { Class::Deadlock } else { Class::Other },
+                code: Code { number: number.parse().unwrap(), state: state.into() },
+                retry: if number == "1213" { Retry::AfterBackoff } else { Retry::Never },
+                message: "refused by the script".into(),
+                hint: None,
+            }),
+            _ => return Progress::Failed(Box::new(StatementError::client(Class::Protocol, line))),
+        })
+    }
+
+    fn on_secured(&mut self, _tls: &TlsFacts, _exchange: &mut Exchange<'_>) -> Progress {
+        Progress::Pending
+    }
+
+    fn on_closed(&mut self) -> bool {
+        *self = LineClient::default();
+        false
+    }
+
+    fn on_timeout(&mut self, _exchange: &mut Exchange<'_>) -> Progress {
+        Progress::Pending
+    }
+
+    fn execute(&mut self, operation: &Operation<'_>, exchange: &mut Exchange<'_>) -> Progress {
+        let Operation::Query { sql } = operation else {
+            return Progress::Reply(Reply::failed(StatementError::client(Class::Other, "text only")));
+        };
+        match *sql {
+            b"BEGIN" => self.in_transaction = true,
+            b"COMMIT" | b"ROLLBACK" => self.in_transaction = false,
+            _ => {}
+        }
+        exchange.out.extend_from_slice(sql);
+        exchange.out.push(b'\n');
+        Progress::Pending
+    }
+
+    fn close(&mut self, _exchange: &mut Exchange<'_>) {}
+}
+
+struct LineDatabase;
+
+impl Database for LineDatabase {
+    fn driver(&self) -> &'static str {
+        "mysql"
+    }
+
+    fn display(&self) -> String {
+        "line://server".into()
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        Vec::new()
+    }
+
+    fn tls(&self) -> TlsSettings {
+        TlsSettings::default()
+    }
+
+    fn connection(&self) -> Box<dyn Connection> {
+        Box::new(LineClient::default())
+    }
+}
+
+/// A run to be made in the virtual world.
+pub(crate) struct World {
+    pub(crate) plan: Plan,
+    pub(crate) network: Network,
+    pub(crate) address: Address,
+    pub(crate) server: Rc<RefCell<Script>>,
+    pub(crate) warnings: Vec<Warning>,
+    pub(crate) stop_after_intervals: Option<usize>,
+}
+
+struct Watcher<'a> {
+    warnings: &'a mut Vec<Warning>,
+    control: &'a Control,
+    stop_after_intervals: Option<usize>,
+}
+
+impl Observer for Watcher<'_> {
+    fn notice(&mut self, notice: Notice<'_>) {
+        match notice {
+            Notice::Warning(warning) => self.warnings.push(warning),
+            Notice::Interval { so_far, .. } => {
+                let told: usize = so_far.stages.iter().map(|stage| stage.intervals.len()).sum();
+                if Some(told) == self.stop_after_intervals {
+                    self.control.stop();
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl World {
+    /// One session, closed loop, one second, a server 100 µs away.
+    pub(crate) fn new(text: &str) -> World {
+        World::with(text, Settings::default())
+    }
+
+    pub(crate) fn with(text: &str, settings: Settings) -> World {
+        let library = Arc::new(Library::default());
+        let program = Program::from_text(&library, "test.lua", text, &TopLevel::default()).unwrap();
+        let address = Address::Tcp("10.0.0.1:1".parse().unwrap());
+        let server = Rc::new(RefCell::new(Script::default()));
+        let mut network = Network::new(settings);
+        network.listen(address.clone(), Box::new(LineServer(server.clone())));
+        let target = Target { database: Arc::new(LineDatabase), addresses: vec![address.clone()], tls: None };
+        let plan = Plan {
+            program: Arc::new(program),
+            setup: Setup {
+                command: "run".into(),
+                entry: Entry::Thread,
+                options: Vec::new(),
+                driver: "mysql",
+                seed: 42,
+                sessions: 1,
+                distribution: Distribution::default(),
+                argv: Vec::new(),
+            },
+            targets: vec![target],
+            stages: vec![Stage { sessions: 1 }],
+            load: Load::Closed,
+            limit: Limit { time: Some(ms(1000)), transactions: None },
+            warmup: Nanos::ZERO,
+            interval: ms(1000),
+            policy: Policy {
+                ignore: Ignore::Codes(Vec::new()),
+                retries: 3,
+                restart_ignored: false,
+                on_error: OnError::Stop,
+                rollback: true,
+                reconnect: ms(60_000),
+            },
+            connects: Connects { pending_max: 64, rate: None, timeout: ms(10_000) },
+            workers: 1,
+            sessions_per_state: 256,
+            grace: ms(10_000),
+            hold_max: ms(10_000),
+        };
+        World { plan, network, address, server, warnings: Vec::new(), stop_after_intervals: None }
+    }
+
+    pub(crate) fn sessions(mut self, ladder: &[u32]) -> World {
+        self.plan.stages = ladder.iter().map(|sessions| Stage { sessions: *sessions }).collect();
+        self.plan.setup.sessions = *ladder.iter().max().unwrap();
+        self
+    }
+
+    /// Runs it; what the server saw and what was warned of stays in `self`.
+    pub(crate) fn run(&mut self) -> Outcome {
+        let network = std::mem::replace(&mut self.network, Network::new(Settings::default()));
+        let control = Control::default();
+        let mut watcher = Watcher {
+            warnings: &mut self.warnings,
+            control: &control,
+            stop_after_intervals: self.stop_after_intervals,
+        };
+        run_inline(self.plan.clone(), network, &control, &mut watcher)
+    }
+}
