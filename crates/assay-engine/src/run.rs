@@ -110,12 +110,15 @@ pub fn run_inline<I: Io>(mut plan: Plan, io: I, control: &Control, observer: &mu
     let now = worker.now();
     let mut coordinator = Coordinator::new(plan, shared, control, observer, &mut usage, vec![(commands, waker)], now);
     loop {
-        let turning = worker.turn();
+        let working = worker.work();
         let mut going = coordinator.step(worker.now(), None);
+        let mut heard = false;
         while let Ok(message) = messages.try_recv() {
             going = coordinator.step(worker.now(), Some(message));
+            heard = true;
         }
-        if !going || !turning {
+        // What was heard may have led to orders, which come before sleep.
+        if !going || !working || (!heard && !worker.wait()) {
             return coordinator.into_outcome();
         }
     }

@@ -1,8 +1,8 @@
 //! One OS thread's share of a run: an event loop that drives many sessions and measures them.
 //!
 //! The worker owns its sessions, their Lua states, their connections and its part of the schedule; it shares only
-//! what `Shared` holds and talks to the coordinator in messages. `turn` is one round of its loop: obey commands, begin what is
-//! due, sleep, handle what arrived. Three files, one struct: here the loop and the stage, in `session` the conversation
+//! what `Shared` holds and talks to the coordinator in messages. One round of its loop: obey commands,
+//! begin what is due (`work`), sleep, handle what arrived (`wait`). Three files, one struct: here the loop and the stage, in `session` the conversation
 //! with scripts, in `link` the connections.
 
 mod link;
@@ -188,11 +188,11 @@ impl<I: Io> Worker<I> {
 
     /// Turns until the run is over.
     pub(crate) fn run(&mut self) {
-        while self.turn() {}
+        while self.work() && self.wait() {}
     }
 
-    /// One round; false when the run is over.
-    pub(crate) fn turn(&mut self) -> bool {
+    /// The first half of a round, what can be done without waiting; false when the run is over.
+    pub(crate) fn work(&mut self) -> bool {
         self.obey();
         self.ring(self.io.now());
         self.begin_due(self.io.now());
@@ -202,9 +202,11 @@ impl<I: Io> Worker<I> {
         }
         self.run_runnable();
         self.conclude();
-        if self.phase == Phase::Over {
-            return false;
-        }
+        self.phase != Phase::Over
+    }
+
+    /// The second half: sleep until something happens, and handle it; false when the run is over.
+    pub(crate) fn wait(&mut self) -> bool {
         let before = self.io.now();
         let until = self.deadline();
         if let Err(error) = self.io.wait(until) {
