@@ -9,6 +9,7 @@
 pub mod connection;
 pub mod database;
 pub mod error;
+pub mod mysql;
 pub mod operation;
 pub mod placeholders;
 pub mod postgres;

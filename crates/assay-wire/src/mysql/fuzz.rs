@@ -1,0 +1,70 @@
+//! The parsers under arbitrary input.
+
+use std::sync::Arc;
+
+use crate::connection::{Connection, Exchange, Progress};
+use crate::database::{ConnectOptions, Endpoint, TlsFacts, TlsMode};
+use crate::operation::{Operation, StatementId, Value};
+use crate::rows::{Rows, RowsPool};
+use crate::time::Nanos;
+
+use super::session::Session;
+use super::target::Target;
+
+/// Plays a server that sends `data`, and asks one operation after the other whenever the connection is ready. The
+/// first byte chooses the target, the second how the rest is split. Must neither panic nor hold more memory than
+/// was sent.
+pub fn fuzz_mysql(data: &[u8]) {
+    let [choice, piece, data @ ..] = data else { return };
+    let options = ConnectOptions { prepared: choice & 1 == 0, session_sql: Vec::new() };
+    let endpoint = match choice & 2 {
+        0 => Endpoint::Tcp { host: "h".into(), port: 1 },
+        _ => Endpoint::Unix("/s".into()),
+    };
+    let mode = if choice & 4 == 0 { TlsMode::Disable } else { TlsMode::Prefer };
+    let mut session = Session::new(Arc::new(Target::bare(endpoint, mode, options)));
+    let mut pool = RowsPool::default();
+    let mut rows = Rows::default();
+    rows.begin_set(1);
+    rows.push_int(1);
+    if choice & 8 != 0 {
+        rows.push_text(&vec![b'x'; 1 << 17]).expect("far less than 4 GiB");
+    }
+    let statement = StatementId(7);
+    let parameters = [Value::Int(1), Value::Text(b"a")];
+    let operations = [
+        Operation::Query { sql: b"SELECT 1" },
+        Operation::Prepare { statement, sql: b"SELECT ?, ?" },
+        Operation::Execute { statement, parameters: &parameters },
+        Operation::Load { table: b"t", columns: b"a", rows: &rows },
+        Operation::Execute { statement, parameters: &parameters },
+        Operation::Close { statement },
+    ];
+    let mut next = operations.iter().cycle();
+    let mut out = Vec::new();
+    let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
+    session.on_connected(&mut exchange);
+    for bytes in data.chunks(usize::from(*piece).max(1)) {
+        let mut progress = session.on_bytes(bytes, &mut exchange);
+        loop {
+            exchange.out.clear();
+            match progress {
+                Progress::StartTls => progress = session.on_secured(&TlsFacts::default(), &mut exchange),
+                Progress::Ready | Progress::Reply(_) => {
+                    if let Progress::Reply(reply) = progress
+                        && let Some(rows) = reply.rows
+                    {
+                        exchange.pool.put(rows);
+                    }
+                    progress = session.execute(next.next().expect("a cycle has no end"), &mut exchange);
+                }
+                Progress::Failed(_) => {
+                    session.on_closed();
+                    session.on_connected(&mut exchange);
+                    break;
+                }
+                _ => break,
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Prepared statements: what is kept of one, and how its execution is encoded.
+//!
+//! A statement outlives its socket: the server's id is forgotten, the text stays. Parameter types are sent again
+//! only when they changed, as the server remembers them. Source: MySQL internals, "COM_STMT_EXECUTE".
+
+use crate::operation::{StatementId, Value};
+use crate::placeholders::Template;
+
+use super::packet::write_lenenc;
+use super::result::{DOUBLE, LONGLONG, NULL, VAR_STRING};
+
+/// A prepared statement.
+#[derive(Debug)]
+pub(super) struct Statement {
+    /// The caller's name for it.
+    pub(super) id: StatementId,
+    /// Where it is prepared.
+    pub(super) form: Form,
+}
+
+/// Where a statement is prepared.
+#[derive(Debug)]
+pub(super) enum Form {
+    /// On the server.
+    Binary {
+        /// Its text.
+        sql: Box<[u8]>,
+        /// The server's name for it; `None` when it must be prepared again first.
+        server: Option<u32>,
+        /// The type last sent of each parameter; `UNSENT` at first.
+        types: Box<[u8]>,
+    },
+    /// Here: its parameters are substituted into the text.
+    Text(Template),
+}
+
+/// No column type.
+pub(super) const UNSENT: u8 = 0xFF;
+
+const COM_STMT_EXECUTE: u8 = 0x17;
+
+/// Where the server's id stands in the payload.
+const ID: std::ops::Range<usize> = 1..5;
+const HEADER_LEN: usize = 10;
+
+/// Appends the payload of an execution; the server's id is written into it later, by `name_statement`.
+/// `parameters` has as many values as `types`. Allocates nothing when `payload` has room.
+pub(super) fn write_execute(types: &mut [u8], parameters: &[Value<'_>], payload: &mut Vec<u8>) {
+    // No cursor, one iteration.
+    payload.extend_from_slice(&[COM_STMT_EXECUTE, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
+    if parameters.is_empty() {
+        return;
+    }
+    let nulls = payload.len();
+    payload.resize(nulls + parameters.len().div_ceil(8), 0);
+    let mut changed = false;
+    for (i, (value, known)) in parameters.iter().zip(types.iter_mut()).enumerate() {
+        let kind = match value {
+            Value::Int(_) => LONGLONG,
+            Value::Double(_) => DOUBLE,
+            Value::Text(_) => VAR_STRING,
+            Value::Null => {
+                payload[nulls + i / 8] |= 1 << (i % 8);
+                // The type no longer matters: keep what the server knows.
+                if *known == UNSENT { NULL } else { *known }
+            }
+        };
+        changed |= kind != *known;
+        *known = kind;
+    }
+    payload.push(changed.into());
+    if changed {
+        payload.extend(types.iter().flat_map(|&kind| [kind, 0]));
+    }
+    for value in parameters {
+        match *value {
+            Value::Null => {}
+            Value::Int(value) => payload.extend_from_slice(&value.to_le_bytes()),
+            Value::Double(value) => payload.extend_from_slice(&value.to_le_bytes()),
+            Value::Text(text) => {
+                write_lenenc(text.len(), payload);
+                payload.extend_from_slice(text);
+            }
+        }
+    }
+}
+
+/// Writes the server's id into the payload of an execution.
+pub(super) fn name_statement(payload: &mut [u8], server: u32) {
+    payload[ID].copy_from_slice(&server.to_le_bytes());
+}
+
+/// Puts the parameter types into the payload of an execution that left them out, for a statement prepared anew.
+pub(super) fn attach_types(payload: &mut Vec<u8>, types: &[u8]) {
+    let flag = HEADER_LEN + types.len().div_ceil(8);
+    if !types.is_empty() && payload[flag] == 0 {
+        payload[flag] = 1;
+        payload.splice(flag + 1..flag + 1, types.iter().flat_map(|&kind| [kind, 0]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_sent_first_and_when_they_change() {
+        let mut types = [UNSENT; 3];
+        let mut encoded = |parameters: &[Value<'_>; 3]| {
+            let mut payload = Vec::new();
+            write_execute(&mut types, parameters, &mut payload);
+            (payload.split_off(HEADER_LEN), types)
+        };
+        let (first, _) = encoded(&[Value::Int(1), Value::Null, Value::Text(b"ab")]);
+        assert_eq!(first, [&[0b010, 1, 8, 0, 6, 0, 253, 0][..], &1i64.to_le_bytes(), b"\x02ab"].concat());
+        let (second, _) = encoded(&[Value::Null, Value::Null, Value::Text(b"")]);
+        assert_eq!(second, [0b011, 0, 0]);
+        let (third, types) = encoded(&[Value::Int(2), Value::Double(0.5), Value::Null]);
+        assert_eq!(third, [&[0b100, 1, 8, 0, 5, 0, 253, 0][..], &2i64.to_le_bytes(), &0.5f64.to_le_bytes()].concat());
+        assert_eq!(types, [8, 5, 253]);
+    }
+
+    #[test]
+    fn an_execution_without_types_can_be_given_them_later() {
+        let mut types = [UNSENT, UNSENT];
+        let parameters = [Value::Int(7), Value::Text(b"x")];
+        let (mut with, mut without) = (Vec::new(), Vec::new());
+        write_execute(&mut types, &parameters, &mut with);
+        write_execute(&mut types, &parameters, &mut without);
+        assert!(without.len() < with.len());
+        for payload in [&mut with, &mut without] {
+            name_statement(payload, 0x01020304);
+            attach_types(payload, &types);
+        }
+        assert_eq!(with, without);
+        assert_eq!(with[..6], [0x17, 4, 3, 2, 1, 0]);
+    }
+}
