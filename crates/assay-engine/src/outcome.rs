@@ -24,6 +24,26 @@ pub struct Outcome {
     pub success: bool,
 }
 
+impl Outcome {
+    /// Of a run over so many targets that has just begun.
+    pub(crate) fn nothing_yet(targets: usize) -> Outcome {
+        Outcome {
+            end: End::Interrupted,
+            stages: Vec::new(),
+            types: Vec::new(),
+            servers: vec![ServerFacts::default(); targets],
+            loaded: 0,
+            elapsed: Nanos::ZERO,
+            success: true,
+        }
+    }
+
+    /// Whether the run did all it was to do and no session returned failure.
+    pub fn is_success(&self) -> bool {
+        matches!(self.end, End::Complete) && self.success
+    }
+}
+
 /// Why a run ended.
 #[derive(Debug)]
 pub enum End {

@@ -8,8 +8,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
 use assay_io::Waker;
+use assay_io::process::Usage;
 use assay_script::Entry;
-use assay_wire::{Nanos, ServerFacts};
+use assay_wire::Nanos;
 
 use crate::control::Control;
 use crate::messages::{Command, Message, Part, StageSummary};
@@ -36,16 +37,6 @@ pub(crate) struct Coordinator<'a> {
     told: Nanos,
     told_loaded: u64,
     outages: Vec<bool>,
-}
-
-/// What the process has used so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Usage {
-    pub(crate) cpu_user: Nanos,
-    pub(crate) cpu_system: Nanos,
-    pub(crate) switches_voluntary: u64,
-    pub(crate) switches_involuntary: u64,
-    pub(crate) memory_max: u64,
 }
 
 /// A worker as the coordinator sees it.
@@ -122,15 +113,7 @@ impl<'a> Coordinator<'a> {
                     finished: false,
                 })
                 .collect(),
-            outcome: Outcome {
-                end: End::Interrupted,
-                stages: Vec::new(),
-                types: Vec::new(),
-                servers: vec![ServerFacts::default(); targets],
-                loaded: 0,
-                elapsed: Nanos::ZERO,
-                success: true,
-            },
+            outcome: Outcome::nothing_yet(targets),
             course: Course::Preparing,
             stage: 0,
             stopping: false,
@@ -443,15 +426,15 @@ impl<'a> Coordinator<'a> {
         let span = (now - measured_from).as_secs_f64();
         let busy = |summary: &StageSummary| 1.0 - summary.asleep.as_secs_f64() / span;
         stage.generator = Generator {
-            cpu_user: usage.cpu_user - usage_from.cpu_user,
-            cpu_system: usage.cpu_system - usage_from.cpu_system,
+            cpu_user: usage.user - usage_from.user,
+            cpu_system: usage.system - usage_from.system,
             switches_involuntary: usage.switches_involuntary - usage_from.switches_involuntary,
             switches_voluntary: usage.switches_voluntary - usage_from.switches_voluntary,
             turns: summaries.iter().map(|summary| summary.turns).sum(),
             events: summaries.iter().map(|summary| summary.events).sum(),
             busiest_worker: served().map(busy).fold(0.0, f64::max).clamp(0.0, 1.0),
             workers: self.workers.len() as u32,
-            memory_max: usage.memory_max,
+            memory_max: usage.resident_bytes_max,
         };
         self.observer.notice(Notice::StageEnds { stage: self.stage, so_far: &self.outcome });
         self.stage += 1;
@@ -503,11 +486,5 @@ impl Slot {
                     && tally.statements.iter().all(|statement| statement.count == 0)
                     && tally.transactions.iter().all(|transaction| transaction.count == 0 && transaction.failed == 0)
             })
-    }
-}
-
-impl Usage {
-    fn cpu(&self) -> Nanos {
-        self.cpu_user + self.cpu_system
     }
 }

@@ -2,56 +2,55 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use assay_io::process::Usage;
 use assay_io::readiness::BATCH_MAX;
-use assay_io::{Clock, Io, Readiness};
+use assay_io::{Clock, Io, Readiness, Waker};
+use assay_script::Entry;
 use assay_wire::Nanos;
 
 use crate::control::Control;
 use crate::messages::{Command, Message};
-use crate::observer::{Observer, Warning};
+use crate::observer::{Notice, Observer, Warning};
 use crate::outcome::{End, Outcome, RunError};
-use crate::phases::{Coordinator, Usage};
-use crate::plan::Plan;
+use crate::phases::Coordinator;
+use crate::plan::{Plan, Stage};
 use crate::shared::Shared;
 use crate::worker::Worker;
 
 /// Carries out a plan with one thread per worker over the kernel's event loop, and one that watches for scripts that
-/// hold a worker. Returns when the run is over, for whatever reason.
+/// hold a worker. `init` and `done` of the script run before and after, in an environment of their own. Returns when
+/// the run is over, for whatever reason.
 pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcome {
-    let plan = Arc::new(plan);
-    let shared = Arc::new(Shared::new(plan.program.name(), sessions_of(&plan)));
     let clock = Clock::start();
+    let frame = match Frame::open(&plan, clock, control, observer) {
+        Ok(frame) => frame,
+        Err(end) => return Outcome { end, ..Outcome::nothing_yet(plan.targets.len()) },
+    };
+    let mut outcome = run_workers(Arc::new(plan), clock, control, observer);
+    if let Some(frame) = frame
+        && let Err(end) = frame.close(observer)
+        && !matches!(outcome.end, End::Failed(_))
+    {
+        outcome.end = end;
+    }
+    outcome
+}
+
+fn run_workers(plan: Arc<Plan>, clock: Clock, control: &Control, observer: &mut dyn Observer) -> Outcome {
+    let shared = Arc::new(Shared::new(plan.program.name(), sessions_of(&plan)));
     let (outbox, messages) = mpsc::channel();
     let mut workers = Vec::new();
     let mut threads = Vec::new();
     let mut broken = None;
     for number in 0..plan.workers {
-        let (commands, inbox) = mpsc::channel();
-        let (tell_waker, wakers) = mpsc::channel();
-        let (plan, shared, outbox) = (plan.clone(), shared.clone(), outbox.clone());
-        let thread = thread::Builder::new().name(format!("worker {number}")).spawn(move || {
-            let io = match Readiness::new(clock, BATCH_MAX) {
-                Ok(io) => io,
-                Err(error) => {
-                    let _ = tell_waker.send(Err(format!("no event loop for worker {number}: {error}")));
-                    return;
-                }
-            };
-            let _ = tell_waker.send(Ok(io.waker()));
-            Worker::new(number, plan, shared, inbox, outbox, io).run();
-        });
-        let waker = match thread {
-            Ok(thread) => {
-                threads.push(thread);
-                wakers.recv().unwrap_or_else(|_| Err(format!("worker {number} did not start")))
+        match WorkerThread::start(number, plan.clone(), shared.clone(), outbox.clone(), clock) {
+            Ok(worker) => {
+                workers.push((worker.commands, worker.waker));
+                threads.push(worker.thread);
             }
-            Err(error) => Err(format!("no thread for worker {number}: {error}")),
-        };
-        match waker {
-            Ok(waker) => workers.push((commands, waker)),
             Err(error) => {
                 broken = Some(error);
                 break;
@@ -61,17 +60,17 @@ pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcom
     let watchdog = Watchdog::start(shared.clone(), outbox.clone(), plan.hold_max);
     drop(outbox);
 
-    let mut usage = Usage::default;
+    let mut usage = Usage::of_process;
     let mut coordinator = Coordinator::new(plan, shared, control, observer, &mut usage, workers, clock.now());
     if let Some(error) = broken {
-        coordinator.step(clock.now(), Some(Message::Failed(Box::new(RunError::Environment(error)))));
+        coordinator.step(clock.now(), Some(Message::Failed(Box::new(error))));
     } else {
         loop {
             let message = match messages.recv_timeout(LOOK_AROUND) {
                 Ok(message) => Some(message),
                 Err(RecvTimeoutError::Timeout) => {
                     // A thread says all it has to say before it ends: one that ended unheard has panicked.
-                    let ended: Vec<bool> = threads.iter().map(thread::JoinHandle::is_finished).collect();
+                    let ended: Vec<bool> = threads.iter().map(JoinHandle::is_finished).collect();
                     let message = messages.try_recv().ok();
                     if message.is_none() && coordinator.misses_any_of(&ended) {
                         break;
@@ -87,17 +86,132 @@ pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcom
     }
     let outcome = coordinator.into_outcome();
     watchdog.stop();
-    for thread in threads {
-        if let Err(panic) = thread.join() {
-            // Our own bug: let the binary's panic hook have told of it, and end the same way here.
-            std::panic::resume_unwind(panic);
-        }
-    }
+    threads.into_iter().for_each(join);
     outcome
 }
 
+/// Our own bug ends the program: the panic, told where it happened, goes on here.
+fn join(thread: JoinHandle<()>) {
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// A worker on a thread of its own.
+struct WorkerThread {
+    commands: mpsc::Sender<Command>,
+    waker: Waker,
+    thread: JoinHandle<()>,
+}
+
+impl WorkerThread {
+    fn start(
+        number: usize,
+        plan: Arc<Plan>,
+        shared: Arc<Shared>,
+        outbox: mpsc::Sender<Message>,
+        clock: Clock,
+    ) -> Result<WorkerThread, RunError> {
+        let (commands, inbox) = mpsc::channel();
+        let (tell_waker, wakers) = mpsc::channel();
+        // The event loop belongs to the thread it is made in.
+        let body = move || {
+            let io = match Readiness::new(clock, BATCH_MAX) {
+                Ok(io) => io,
+                Err(error) => {
+                    let _ = tell_waker.send(Err(error));
+                    return;
+                }
+            };
+            let _ = tell_waker.send(Ok(io.waker()));
+            Worker::new(number, plan, shared, inbox, outbox, io).run();
+        };
+        let trouble = |error| RunError::Environment(format!("worker {number} cannot start: {error}"));
+        let thread = thread::Builder::new().name(format!("worker {number}")).spawn(body).map_err(trouble)?;
+        let waker = wakers.recv().expect("sent, or the thread panicked").map_err(trouble)?;
+        Ok(WorkerThread { commands, waker, thread })
+    }
+}
+
+/// The script's `init` and `done`: one session on a worker of its own, around the run.
+struct Frame {
+    worker: WorkerThread,
+    messages: mpsc::Receiver<Message>,
+    watchdog: Watchdog,
+}
+
+impl Frame {
+    /// Runs `init`; `None` when the script has neither function, or the run is a command.
+    fn open(plan: &Plan, clock: Clock, control: &Control, observer: &mut dyn Observer) -> Result<Option<Frame>, End> {
+        let framed = plan.program.defines("init") || plan.program.defines("done");
+        if plan.setup.entry != Entry::Thread || !framed {
+            return Ok(None);
+        }
+        let mut plan = plan.clone();
+        (plan.setup.entry, plan.setup.sessions) = (Entry::Frame, 1);
+        (plan.workers, plan.stages) = (1, vec![Stage { sessions: 1 }]);
+        let hold_max = plan.hold_max;
+        let shared = Arc::new(Shared::new(plan.program.name(), 1));
+        let (outbox, messages) = mpsc::channel();
+        let worker =
+            WorkerThread::start(0, Arc::new(plan), shared.clone(), outbox.clone(), clock).map_err(End::Failed)?;
+        let watchdog = Watchdog::start(shared, outbox, hold_max);
+        let frame = Frame { worker, messages, watchdog };
+        frame.order(Command::Stage(0));
+        loop {
+            match frame.messages.recv_timeout(LOOK_AROUND) {
+                Ok(Message::Ready { .. }) => return Ok(Some(frame)),
+                Ok(Message::Failed(error)) => return Err(frame.abandon(End::Failed(*error))),
+                Ok(message) => pass_on(message, observer),
+                Err(RecvTimeoutError::Timeout) if control.is_stopped() => {
+                    return Err(frame.abandon(End::Interrupted));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(frame.abandon(End::Interrupted)),
+            }
+        }
+    }
+
+    /// Runs `done`.
+    fn close(self, observer: &mut dyn Observer) -> Result<(), End> {
+        self.order(Command::Finish);
+        let mut end = Ok(());
+        loop {
+            match self.messages.recv() {
+                Ok(Message::Failed(error)) => end = Err(End::Failed(*error)),
+                Ok(Message::Finished { .. }) | Err(_) => break,
+                Ok(message) => pass_on(message, observer),
+            }
+        }
+        self.watchdog.stop();
+        join(self.worker.thread);
+        end
+    }
+
+    fn abandon(self, end: End) -> End {
+        self.order(Command::Abort);
+        self.watchdog.stop();
+        join(self.worker.thread);
+        end
+    }
+
+    fn order(&self, command: Command) {
+        let _ = self.worker.commands.send(command);
+        self.worker.waker.wake();
+    }
+}
+
+fn pass_on(message: Message, observer: &mut dyn Observer) {
+    match message {
+        Message::Log { session, text } => observer.notice(Notice::Log { session, text: &text }),
+        Message::Warning(warning) => observer.notice(Notice::Warning(warning)),
+        _ => {}
+    }
+}
+
 /// Carries out a plan in this thread on one worker with the given `Io`: repeats exactly with a simulated one.
-/// CPU time, context switches and memory are reported as zero, and nobody watches for scripts that hold the worker.
+/// CPU time, context switches and memory are reported as zero, nobody watches for scripts that hold the worker, and the
+/// script's `init` and `done` are not run.
 pub fn run_inline<I: Io>(mut plan: Plan, io: I, control: &Control, observer: &mut dyn Observer) -> Outcome {
     plan.workers = 1;
     let plan = Arc::new(plan);
@@ -135,7 +249,7 @@ fn sessions_of(plan: &Plan) -> u32 {
 /// The thread that notices scripts holding their worker.
 struct Watchdog {
     stop: mpsc::Sender<()>,
-    thread: Option<thread::JoinHandle<()>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// Between two looks at the Lua states.
@@ -186,12 +300,5 @@ impl Watchdog {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-    }
-}
-
-impl Outcome {
-    /// Whether the run did all it was to do and no session returned failure.
-    pub fn is_success(&self) -> bool {
-        matches!(self.end, End::Complete) && self.success
     }
 }

@@ -264,7 +264,10 @@ impl<I: Io> Worker<I> {
         };
         self.stage = Stage::new(index, share);
         self.ready_told = 0;
-        self.phase = if self.plan.setup.entry == Entry::Thread { Phase::Preparing } else { Phase::Command };
+        self.phase = match self.plan.setup.entry {
+            Entry::Thread | Entry::Frame => Phase::Preparing,
+            Entry::Function(_) | Entry::TopLevel => Phase::Command,
+        };
         while self.sessions.len() < share.own_sessions() as usize {
             let number = self.number as u32 + self.sessions.len() as u32 * share.workers;
             match self.add_session(number) {
