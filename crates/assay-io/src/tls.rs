@@ -2,6 +2,8 @@
 //!
 //! `Tls` is what a target's sockets share, `Session` one socket's state. A session has no buffers of its own except
 //! for an incomplete record: it works on those that the event loop's sockets share (rustls's unbuffered interface).
+//! That makes about 4 KB per idle session, certificate included, and two allocations per round trip, which are rustls's
+//! (tests/memory.rs prints both).
 //!
 //! Each connect makes a full handshake. Resumption is switched off: the clients whose load we imitate do not resume
 //! either, and the cache would be a lock that all workers share.
