@@ -1,8 +1,9 @@
 //! TLS against rustls servers in threads, with certificates made on the spot.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -484,5 +485,74 @@ fn a_peer_that_does_not_speak_tls_is_told_in_plain_words() {
         let why = echo(&address, &settings(TlsMode::Require, None), 10).unwrap_err();
         assert!(why.message.ends_with(ends) && why.tls && why.hint.is_some(), "{why:?}");
         thread.join().unwrap();
+    }
+}
+
+/// A server program that does not outlive its test.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `openssl s_server` for one connection, which sends every line back reversed; `None` without the program.
+fn openssl(folder: &Path, arguments: &[&str]) -> Option<(Address, Program)> {
+    let mut command = Command::new("openssl");
+    command.args(["s_server", "-accept", "127.0.0.1:0", "-rev", "-naccept", "1", "-cert"]);
+    command.arg(folder.join("server.pem")).arg("-key").arg(folder.join("server.key")).args(arguments);
+    let mut program = match command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            eprintln!("skipped: there is no openssl here");
+            return None;
+        }
+        child => Program(child.unwrap()),
+    };
+    let mut lines = BufReader::new(program.0.stdout.as_mut().unwrap()).lines().map(Result::unwrap);
+    let address = lines.find_map(|line| line.strip_prefix("ACCEPT ")?.parse().ok()).expect("it says where it listens");
+    Some((Address::Tcp(address), program))
+}
+
+#[test]
+fn openssl_and_we_understand_each_other() {
+    let authority = Authority::new();
+    authority.write("server.pem", include_str!("keys/rsa.version1.pem"));
+    authority.write("server.key", include_str!("keys/rsa.pkcs8.pem"));
+    let tls = Arc::new(Tls::new(&settings(TlsMode::Require, None)).unwrap());
+    for (argument, expected) in [
+        ("-tls1_3", Ok("TLSv1.3 TLS_AES_256_GCM_SHA384")),
+        ("-tls1_2", Ok("TLSv1.2 TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384")),
+        ("-tls1_1", Err("the server does not speak TLS 1.2 or newer")),
+    ] {
+        let Some((address, _program)) = openssl(authority.folder.path(), &[argument, "-cipher", "ALL:@SECLEVEL=0"])
+        else {
+            return;
+        };
+        let mut io = Readiness::new(Clock::start(), BATCH_MAX).unwrap();
+        let id = io.connect(&address, Some(&tls)).unwrap();
+        let (mut cipher, mut answers, mut why) = (String::new(), 0, None);
+        drive(&mut io, |io, event| {
+            match event {
+                Event::Connected(_) => io.start_tls(id),
+                Event::Secured(_, facts) => {
+                    cipher = facts.cipher;
+                    io.send(id, b"abc\n");
+                }
+                Event::Received(_) => {
+                    assert_eq!(io.received(), b"cba\n");
+                    answers += 1;
+                    io.send(id, b"abc\n");
+                }
+                Event::Closed(_, closed) => why = Some(closed.message),
+            }
+            answers == 3 || why.is_some()
+        });
+        io.close(id);
+        match expected {
+            Ok(expected) => assert_eq!((&cipher[..], why), (expected, None)),
+            Err(expected) => assert_eq!(why, Some(format!("TLS handshake with {address}: {expected}"))),
+        }
     }
 }
