@@ -122,7 +122,7 @@ function core.handler(value)
   end
   message = message:gsub("^assay/[%w_]+:%d+: ", function() return core.place() end)
   if message:find(BOUNDARY, 1, true) then
-    message = message:gsub(BOUNDARY, BOUNDARY_EXPLAINED, 1)
+    message = message:gsub("attempt to yield across C%-call boundary", BOUNDARY_EXPLAINED, 1)
   end
   failure.message = message
   failure.traceback = traceback(3)

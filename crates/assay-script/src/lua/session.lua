@@ -137,14 +137,24 @@ local function failed(failure)
   return yield(FAILED, failure.restart, failure.statement, failure.message, failure.traceback)
 end
 
+--- What an `xpcall` with our handler gave for an error. Where even the handler found no room, Lua gives a text.
+local function failure_of(result)
+  if type(result) == "table" then return result end
+  return {
+    value = result, restart = false, statement = false, traceback = "",
+    message = "stack overflow: a function calls itself without end, or memory ran out",
+  }
+end
+
 --- Runs `event` until it succeeds or the engine gives it up. What it returned, nil when given up.
 local function transaction(session, tid)
   while true do
     session.transaction_type = nil
-    local ok, result = xpcall(session.env.event, core.handler, tid)
+    local ok, result = xpcall(rawget(session.env, "event"), core.handler, tid)
     if ok then return result end
     local retry
     repeat -- an error of the hook is another failure of the same transaction
+      result = failure_of(result)
       retry = failed(result)
       local hook = result.restart and session.sysbench.hooks.before_restart_event
       if type(hook) == "function" then
@@ -160,7 +170,7 @@ end
 --- The default loop; a script may define its own.
 function base.thread_run(tid)
   local session = current()
-  if type(session.env.event) ~= "function" then error("the script defines no function event()", 0) end
+  if type(rawget(session.env, "event")) ~= "function" then error("the script defines no function event()", 0) end
   while true do
     if session.waiting then core.flush(session) end
     if not yield(NEXT) then return end
@@ -172,7 +182,7 @@ function base.thread_run(tid)
 end
 
 local function call_if_defined(session, name, ...)
-  local body = session.env[name]
+  local body = rawget(session.env, name)
   if body == nil then return end
   if type(body) ~= "function" then error("global '" .. name .. "' is not a function but a " .. type(body), 0) end
   return body(...)
@@ -192,7 +202,8 @@ function entries.thread(session)
   call_if_defined(session, "thread_init", tid)
   core.flush(session)
   yield(ask.READY)
-  session.env.thread_run(tid)
+  local run = rawget(session.env, "thread_run") or base.thread_run
+  run(tid)
   call_if_defined(session, "thread_done", tid)
   return true
 end
@@ -201,8 +212,9 @@ entries["function"] = function(session)
   local name = core.entry_name
   local entry = command_entry(name)
   if entry then return entry[1]() ~= false end
-  if type(session.env[name]) ~= "function" then error("the script defines no function " .. name .. "()", 0) end
-  return session.env[name]() ~= false
+  local body = rawget(session.env, name)
+  if type(body) ~= "function" then error("the script defines no function " .. name .. "()", 0) end
+  return body() ~= false
 end
 
 function entries.frame(session)
@@ -236,6 +248,12 @@ end
 
 local function live(session)
   core.run(core.script, session.env)
+  if core.entry == "thread" then
+    -- These tables are the same in every session and of no more use: keep one of each.
+    local own = session.sysbench.cmdline
+    core.first_cmdline = core.first_cmdline or own
+    own.options, own.commands = core.first_cmdline.options, core.first_cmdline.commands
+  end
   if core.options then
     local opt = {}
     for key, value in next, core.options do opt[key] = copy_of(value) end
@@ -250,6 +268,7 @@ local function main()
   if session.partial then core.log(session.partial) end
   core.flush(session)
   if ok then return ask.FINISHED, result end
+  result = failure_of(result)
   return ask.DIED, result.restart, result.statement, result.message, result.traceback
 end
 

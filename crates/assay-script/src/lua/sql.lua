@@ -238,10 +238,6 @@ local Statement = {}
 Statement.__index = Statement
 Statement.__tostring = function() return "<sql_statement>" end
 
-local Parameter = {}
-Parameter.__index = Parameter
-Parameter.__tostring = function() return "<sql_param>" end
-
 local counted = {} -- text → number of placeholders
 
 local function placeholders(text)
@@ -260,19 +256,62 @@ function Connection:prepare(text)
   local id = self.statements
   self.statements = id + 1
   finish(self, text, yield(PREPARE, self.number, id, text))
-  return setmetatable({ connection = self, id = id, wanted = placeholders(text), count = 0, kinds = "" }, Statement)
+  return setmetatable({ connection = self, id = id, wanted = placeholders(text), kinds = "" }, Statement)
 end
 
--- How a parameter travels: one letter per parameter, read in `src/state.rs`.
-local KINDS = {
-  [1] = "i", [2] = "i", [3] = "i", [4] = "i", [5] = "d", [6] = "d", [11] = "t", [12] = "t",
+-- Parameters: there are as many as there are placeholders in all statements of all sessions, so a parameter holds its
+-- value only. What parameters of one type and length have in common is their metatable.
+
+local function integer(value)
+  local kind = type(value)
+  if kind == "number" or kind == "nil" then return value end
+  if kind == "cdata" then return (tostring(value):gsub("U?LL$", "")) end -- 64 bits travel as digits
+  if kind == "boolean" then return value and 1 or 0 end
+  return tonumber(value) or raise("'" .. tostring(value) .. "' is not a number")
+end
+
+local function double(value)
+  if type(value) == "number" or value == nil then return value end
+  return tonumber(value) or raise("'" .. tostring(value) .. "' is not a number")
+end
+
+-- How a parameter travels: a letter, read in `src/state.rs`, and what makes a value of it.
+local TRAVEL = {
+  [1] = { "i", integer }, [2] = { "i", integer }, [3] = { "i", integer }, [4] = { "i", integer },
+  [5] = { "d", double }, [6] = { "d", double }, [11] = { "t" }, [12] = { "t" },
 }
 
+local parameter_classes = {}
+
+local function parameter_class(kind, max_len)
+  local travel = TRAVEL[kind]
+  if not travel then raise("Unsupported argument type: " .. tostring(kind)) end
+  if travel[1] == "t" and not tonumber(max_len) then
+    raise("a CHAR or VARCHAR parameter needs its greatest length")
+  end
+  local key = kind .. ":" .. (max_len or "")
+  local class = parameter_classes[key]
+  if class then return class end
+  local convert = travel[2] or function(value)
+    if value == nil then return nil end
+    if type(value) ~= "string" then value = tostring(value) end
+    return #value > max_len and value:sub(1, max_len) or value
+  end
+  class = {
+    letter = travel[1], type = kind, max_len = max_len,
+    __tostring = function() return "<sql_param>" end,
+    --- Sets the value of the next executions; nil is NULL.
+    set = function(self, value) self.value = convert(value) end,
+    --- Sets a random string made as by `sysbench.rand.string`.
+    set_rand_str = function(self, format) self.value = convert(core.rand.string(format)) end,
+  }
+  class.__index = class
+  parameter_classes[key] = class
+  return class
+end
+
 function Statement:bind_create(kind, max_len)
-  local letter = KINDS[kind]
-  if not letter then raise("Unsupported argument type: " .. tostring(kind)) end
-  if letter == "t" and not max_len then raise("a CHAR or VARCHAR parameter needs its greatest length") end
-  return setmetatable({ kind = letter, max_len = max_len, type = kind }, Parameter)
+  return setmetatable({ value = nil }, parameter_class(kind, max_len))
 end
 
 --- Binds parameters, one per placeholder, in order. 0 when that worked.
@@ -284,48 +323,22 @@ function Statement:bind_param(...)
       count, self.wanted))
     return 1
   end
-  local kinds = {}
+  local letters = {}
   for i = 1, count do
     local parameter = select(i, ...)
-    if getmetatable(parameter) ~= Parameter then raise("argument " .. i .. " of bind_param is not a parameter") end
+    letters[i] = type(parameter) == "table" and parameter.letter
+      or raise("argument " .. i .. " of bind_param is not a parameter")
     self[i] = parameter
-    kinds[i] = parameter.kind
   end
-  self.count, self.kinds = count, table.concat(kinds)
+  self.kinds = table.concat(letters)
   return 0
-end
-
-local fill = core.bind("random_fill", "void (*)(void *, const char *, size_t, char *)")
-
---- Sets the value of the next executions; nil is NULL.
-function Parameter:set(value)
-  local kind = self.kind
-  if kind == "i" then
-    if type(value) == "cdata" then
-      value = tostring(value):gsub("U?LL$", "") -- 64 bits do not fit a Lua number: they travel as text
-    elseif type(value) == "boolean" then
-      value = value and 1 or 0
-    elseif value ~= nil and type(value) ~= "number" then
-      value = tonumber(value) or raise("'" .. tostring(value) .. "' is not a number")
-    end
-  elseif kind == "t" then
-    if value ~= nil and type(value) ~= "string" then value = tostring(value) end
-    if value and #value > self.max_len then value = value:sub(1, self.max_len) end
-  elseif value ~= nil and type(value) ~= "number" then
-    value = tonumber(value) or raise("'" .. tostring(value) .. "' is not a number")
-  end
-  self.value = value
-end
-
---- Sets a random string made as by `sysbench.rand.string`.
-function Parameter:set_rand_str(format)
-  self:set(core.rand.string(format))
 end
 
 local scratch = {}
 
 local function execute(self)
-  local connection, id, kinds, count = self.connection.number, self.id, self.kinds, self.count
+  local connection, id, kinds = self.connection.number, self.id, self.kinds
+  local count = #kinds
   if count == 1 then
     return yield(EXECUTE, connection, id, kinds, self[1].value)
   elseif count == 2 then

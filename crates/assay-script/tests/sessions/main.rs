@@ -1,4 +1,12 @@
 //! Scripts against a tiny engine: what they ask for, what they see, how they fail.
 
+mod additions;
+mod declarations;
 mod driver;
+mod environment;
+mod errors;
+mod foreign;
 mod lifecycle;
+mod randomness;
+mod sql;
+mod watchdog;

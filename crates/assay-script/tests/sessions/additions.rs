@@ -1,0 +1,146 @@
+//! The table `assay`, and loading.
+
+use assay_script::*;
+use assay_wire::{Cell, Operation, RowsPool};
+
+use crate::driver::*;
+
+#[test]
+fn a_transaction_type_is_named_once_per_event() {
+    let script = r#"
+        local pay = assay.transaction("payment", function(a, b) return nil, print(a, b) end)
+        local order = assay.transaction("order", function() end)
+        local n = 0
+        function event()
+          n = n + 1
+          if n == 1 then pay(1, 2) pay(3, 4) else order() pay() end
+        end"#;
+    check(
+        script,
+        Driver { transactions: 2, decision: Decision::Skip, ..Driver::default() },
+        "ready
+         next
+         type 1
+         log 1\t2
+         log 3\t4
+         next
+         type 2
+         failed restart=false statement=false: test.lua:7: this transaction is already a \"order\" and cannot become a \"payment\": one event is one transaction of one type
+         next
+         finished true",
+    );
+    let program = program(script);
+    let mut state = State::new(&program, &setup()).unwrap();
+    let slot = state.add_session(0).unwrap();
+    Driver::default().run(&mut state, slot);
+    assert_eq!(state.transaction_types(), ["test", "payment", "order"]);
+}
+
+#[test]
+fn sessions_of_a_run_share_counters_and_meet_at_barriers() {
+    check(
+        r#"
+        function event()
+          assay.expect(500)
+          print(assay.claim("chunk"), assay.claim("chunk"))
+          assay.barrier()
+          assay.log("loaded", 2)
+        end"#,
+        Driver::default(),
+        "ready
+         next
+         expect 500
+         claim chunk
+         claim chunk
+         log 0\t1
+         barrier
+         log loaded\t2
+         next
+         finished true",
+    );
+}
+
+#[test]
+fn a_loader_sends_rows_in_batches_of_about_a_mebibyte() {
+    let setup = Setup { entry: Entry::Function("top".into()), ..setup() };
+    let script = r#"
+        function top()
+          local con = sysbench.sql.driver():connect()
+          local load = con:loader("sbtest1", 'id, k, c, "a,b"')
+          for i = 1, 20000 do load:row(i, i * 2, ("x"):rep(100), nil) end
+          load:done()
+          load:done()
+        end"#;
+    let said = conversation(script, &setup, Driver::default());
+    let loads: Vec<usize> = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("load 0: sbtest1 (id, k, c, \"a,b\"): "))
+        .map(|rest| rest.trim_end_matches(" rows").parse().unwrap())
+        .collect();
+    assert_eq!(loads.len(), 3, "{said}");
+    assert_eq!(loads.iter().sum::<usize>(), 20_000);
+}
+
+#[test]
+fn loaded_values_keep_their_types() {
+    let program = program(
+        r#"
+        function top()
+          local load = sysbench.sql.driver():connect():loader("t", "a,b,c,d,e,f")
+          load:row(1, 1.5, "text", nil, true, 9007199254740993LL)
+          print(pcall(load.row, load, {}, 1, 1, 1, 1, 1))
+          print(pcall(load.done, load))
+          load = sysbench.sql.driver():connect():loader("t", "a,b,c,d,e,f")
+          load:row(1, 1.5, "text", nil, true, 9007199254740993LL)
+          load:done()
+        end"#,
+    );
+    let setup = Setup { entry: Entry::Function("top".into()), ..setup() };
+    let mut state = State::new(&program, &setup).unwrap();
+    let slot = state.add_session(0).unwrap();
+    let mut pool = RowsPool::default();
+    let mut logged = Vec::new();
+    let mut found = None;
+    loop {
+        match state.resume(slot, Answer::Done, &mut pool) {
+            Request::Operation(_, Operation::Load { rows, .. }) => {
+                found =
+                    Some((0..6).map(|column| format!("{:?}", rows.cell(0, 0, column).unwrap())).collect::<Vec<_>>());
+                assert_eq!(rows.cell(0, 0, 2), Some(Cell::Text(b"text")));
+            }
+            Request::Log(line) => logged.push(String::from_utf8_lossy(line).into_owned()),
+            Request::Finished { .. } => break,
+            Request::Connect(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(
+        found.unwrap(),
+        ["Int(1)", "Double(1.5)", "Text([116, 101, 120, 116])", "Null", "Int(1)", "Int(9007199254740993)"]
+    );
+    assert_eq!(
+        logged,
+        [
+            "false\ttest.lua:5: a table value cannot be loaded into a column",
+            "false\ttest.lua:6: an earlier error has left this loader with half a row"
+        ]
+    );
+}
+
+#[test]
+fn a_refused_load_is_a_statement_error() {
+    let setup = Setup { entry: Entry::Function("top".into()), ..setup() };
+    check_as(
+        r#"function top()
+          local load = sysbench.sql.driver():connect():loader("t", "a")
+          load:row(1)
+          load:done()
+        end"#,
+        &setup,
+        Driver::default().error("load", 1062, "23000", Verdict::Fatal),
+        "connect 0
+         load 0: t (a): 1 rows
+         died: test.lua:4: SQL error, errno = 1062, state = '23000': no luck
+         test.lua:4: in function 'top'",
+    );
+}

@@ -1,0 +1,243 @@
+//! Connections, statements, parameters, results.
+
+use assay_script::*;
+use assay_wire::Reply;
+
+use crate::driver::*;
+
+/// Runs `body` with a connection `con`; what followed the connect.
+#[track_caller]
+fn check_sql(body: &str, driver: Driver, wanted: &str) {
+    let script = format!("function top() con = sysbench.sql.driver():connect()\n{body}\nend");
+    let setup = Setup { entry: Entry::Function("top".into()), ..setup() };
+    check_as(&script, &setup, driver, &format!("connect 0\n{}\nfinished true", wanted.trim()));
+}
+
+#[test]
+fn parameters_are_coerced_as_their_types_say() {
+    check_sql(
+        r#"
+        local t = sysbench.sql.type
+        local s = con:prepare("INSERT INTO t VALUES (?, ?, ?, ?, 'what?', ?)")
+        local p = {s:bind_create(t.INT), s:bind_create(t.BIGINT), s:bind_create(t.DOUBLE), s:bind_create(t.VARCHAR, 3),
+                   s:bind_create(t.CHAR, 10)}
+        print(s:bind_param(unpack(p)), tostring(p[1]), tostring(s), tostring(con))
+        p[1]:set(-3.7) p[2]:set(9007199254740993LL) p[3]:set(2) p[4]:set("abcdef") p[5]:set_rand_str('###')
+        s:execute()
+        p[1]:set("12") p[2]:set(nil) p[3]:set(nil) p[4]:set(7) p[5]:set(nil)
+        s:execute()
+        print(s:close(), s:close())
+        print(pcall(s.execute, s))
+        print(pcall(s.bind_create, s, t.TIME))
+        "#,
+        Driver::default(),
+        r#"prepare 0.0: INSERT INTO t VALUES (?, ?, ?, ?, 'what?', ?)
+        log 0	<sql_param>	<sql_statement>	<sql_connection>
+        execute 0.0: [Int(-3), Int(9007199254740993), Double(2.0), Text([97, 98, 99]), Text([55, 49, 56])]
+        execute 0.0: [Int(12), Null, Null, Text([55]), Null]
+        close 0.0
+        log 0	0
+        log false	test.lua:13: attempt to use an already closed statement
+        log false	test.lua:14: Unsupported argument type: 7"#,
+    );
+}
+
+#[test]
+fn binding_another_number_of_parameters_than_placeholders_fails() {
+    check_sql(
+        r#"local s = con:prepare("SELECT ?, '?'") local p = s:bind_create(3) print(s:bind_param(p, p), s:bind_param())"#,
+        Driver::default(),
+        "prepare 0.0: SELECT ?, '?'
+         log ALERT: wrong number of parameters to a prepared statement: 2 bound, 1 expected
+         log 1\tnil",
+    );
+}
+
+#[test]
+fn rows_are_arrays_of_strings_and_a_row_less_statement_is_nil() {
+    check_sql(
+        r#"
+        local rs = con:query("rows")
+        print(rs.nrows, rs.nfields, tostring(rs), rs == nil)
+        for i = 1, rs.nrows + 1 do
+          local row = rs:fetch_row()
+          if row then print(unpack(row, 1, rs.nfields)) else print(row) end
+        end
+        print(rs:free())
+        print(con:query("update") == nil)
+        print(con:query_row("rows"))
+        print(con:query_row("none"), con:query_row("update"))
+        print(con:query("none"):fetch_row())
+        print(# con:query("many"):fetch_row())
+        "#,
+        Driver::default()
+            .rows("rows", 2, &[Some("1"), Some("a"), None, Some("b")])
+            .rows("rows", 2, &[Some("1"), None])
+            .rows("none", 1, &[])
+            .rows("none", 1, &[])
+            .rows("many", 200, &vec![Some("x"); 200]),
+        "query 0: rows
+         log 2\t2\t<sql_result>\tfalse
+         log 1\ta
+         log nil\tb
+         log nil
+         log true
+         query 0: update
+         log true
+         query 0: rows
+         log 1\tnil
+         query 0: none
+         query 0: update
+         log nil\tnil
+         query 0: none
+         log ALERT: attempt to fetch row from an empty result set
+         log nil
+         query 0: many
+         log 200",
+    );
+}
+
+#[test]
+fn numbers_from_the_binary_protocol_become_text() {
+    let mut all = rows(3, &[]);
+    all.push_int(-5);
+    all.push_double(0.1);
+    all.push_double(1e300);
+    check_sql(
+        r#"local s = con:prepare("q") print(unpack(s:execute():fetch_row()))"#,
+        Driver::default().reply("execute 0", Reply { rows: Some(all), ..Reply::default() }, Verdict::Fatal),
+        "prepare 0.0: q
+         execute 0.0: []
+         log -5\t0.1\t1e300",
+    );
+}
+
+#[test]
+fn a_result_is_gone_after_the_next_statement_or_free() {
+    check_sql(
+        r#"
+        local rs = con:query("rows")
+        con:query("update")
+        print(pcall(rs.fetch_row, rs))
+        print(pcall(rs.free, rs))
+        rs = con:query("rows")
+        rs:free()
+        print(pcall(rs.free, rs))
+        "#,
+        Driver::default().rows("rows", 1, &[Some("1")]).rows("rows", 1, &[Some("1")]),
+        "query 0: rows
+         query 0: update
+         log false\ttest.lua:5: this result set is gone: the next statement on its connection, the end of its transaction or free() has freed it
+         log ALERT: attempt to free an invalid result set
+         log false\ttest.lua:6: db_free_results() failed
+         query 0: rows
+         log ALERT: attempt to free an invalid result set
+         log false\ttest.lua:9: db_free_results() failed",
+    );
+}
+
+#[test]
+fn results_of_two_connections_live_side_by_side() {
+    check_sql(
+        r#"
+        local other = sysbench.sql.driver():connect()
+        local rs = con:query("one")
+        other:query("two")
+        print(rs:fetch_row()[1])
+        "#,
+        Driver::default().rows("one", 1, &[Some("first")]).rows("two", 1, &[Some("second")]),
+        "connect 1
+         query 0: one
+         query 1: two
+         log first",
+    );
+}
+
+#[test]
+fn further_result_sets_follow_the_first() {
+    let mut sets = rows(1, &[Some("a")]);
+    sets.begin_set(2);
+    for text in ["b", "c", "d", "e"] {
+        sets.push_text(text.as_bytes()).unwrap();
+    }
+    check_sql(
+        r#"
+        print(con:query("call"):fetch_row()[1], con:more_results())
+        local rs = con:next_result()
+        print(rs.nrows, rs.nfields, unpack(rs:fetch_row()))
+        print(con:more_results(), con:next_result())
+        "#,
+        Driver::default().reply("call", Reply { rows: Some(sets), ..Reply::default() }, Verdict::Fatal),
+        "query 0: call
+         log a\ttrue
+         log 2\t2\tb\tc
+         log false\tnil",
+    );
+}
+
+#[test]
+fn a_closed_connection_says_so() {
+    check_sql(
+        r#"
+        print(con:disconnect())
+        print(con:disconnect())
+        print(pcall(con.query, con, "x"))
+        "#,
+        Driver::default(),
+        "disconnect 0
+         log true
+         log ALERT: attempt to close an already closed connection
+         log true
+         log ALERT: attempt to use an already closed connection
+         log false\ttest.lua:5: SQL API error",
+    );
+}
+
+#[test]
+fn bulk_inserts_are_joined_up_to_512_kib() {
+    let setup = Setup { entry: Entry::Function("top".into()), ..setup() };
+    let script = r#"
+        function top()
+          con = sysbench.sql.driver():connect()
+          print(pcall(con.bulk_insert_next, con, "(1)"))
+          con:bulk_insert_init("INSERT INTO t VALUES")
+          local row = "(" .. ("x"):rep(1000) .. ")"
+          for i = 1, 600 do con:bulk_insert_next(row) end
+          print(con:bulk_insert_done(), con:bulk_insert_done())
+        end"#;
+    let said = conversation(script, &setup, Driver::default());
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[1], "log ALERT: attempt to call bulk_insert_next() before bulk_insert_init()");
+    assert_eq!(lines[2], "log false\ttest.lua:4: db_bulk_insert_next() failed");
+    let (first, second) = (lines[3].strip_prefix("query 0: ").unwrap(), lines[4].strip_prefix("query 0: ").unwrap());
+    assert!(first.len() <= 512 * 1024 && first.len() > 511 * 1024, "{}", first.len());
+    assert_eq!(first.matches("(xx").count() + second.matches("(xx").count(), 600);
+    assert!(second.starts_with("INSERT INTO t VALUES (xx") && second.ends_with("x)"));
+    assert_eq!(lines[5], "log true\ttrue");
+}
+
+#[test]
+fn an_error_of_a_bulk_insert_is_never_a_restart() {
+    check_sql(
+        r#"con:bulk_insert_init("I") con:bulk_insert_next("(1)") print(pcall(con.bulk_insert_done, con))"#,
+        Driver::default().error("I (1)", 1213, "40001", Verdict::Restart),
+        "query 0: I (1)
+         log false\ttest.lua:2: db_bulk_insert_done() failed: SQL error, errno = 1213, state = '40001': no luck",
+    );
+}
+
+#[test]
+fn the_driver_answers_to_its_own_name_only() {
+    check_sql(
+        r#"
+        print(sysbench.sql.driver("mysql"):name(), tostring(sysbench.sql.driver()))
+        print(pcall(sysbench.sql.driver, "pgsql"))
+        print(pcall(sysbench.sql.driver, "oracle"))
+        "#,
+        Driver::default(),
+        "log mysql\t<sql_driver>
+         log false\ttest.lua:4: failed to initialize the DB driver: the script asks for 'pgsql', but the database is 'mysql'
+         log FATAL: invalid database driver name: 'oracle'
+         log false\ttest.lua:5: failed to initialize the DB driver",
+    );
+}

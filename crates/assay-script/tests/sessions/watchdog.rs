@@ -1,0 +1,111 @@
+//! A script that does not give the worker back is named and stopped.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use assay_script::*;
+use assay_wire::RowsPool;
+
+use crate::driver::*;
+
+/// Runs `script` until its first request while a second thread finds it busy, asks where it is and then ends it.
+/// The place, and what the session asked at last.
+fn interrupted(script: &str) -> (String, String) {
+    let program = program(script);
+    let mut state = State::new(&program, &Setup { entry: Entry::Function("top".into()), ..setup() }).unwrap();
+    let slot = state.add_session(0).unwrap();
+    let guard = state.guard();
+    let (told, places) = mpsc::channel();
+    let watchdog = std::thread::spawn(move || {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let wait_for = |what: &dyn Fn() -> bool| {
+            while !what() {
+                assert!(Instant::now() < deadline, "the watched code did not react");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        wait_for(&|| guard.generation() % 2 == 1);
+        let generation = guard.generation();
+        // Long enough for the loop to be compiled.
+        std::thread::sleep(Duration::from_millis(100));
+        guard.inspect(generation);
+        let place = std::cell::RefCell::new(None);
+        wait_for(&|| {
+            *place.borrow_mut() = guard.place();
+            place.borrow().is_some()
+        });
+        told.send(place.take().unwrap()).unwrap();
+        guard.interrupt(generation, "held its worker too long");
+        wait_for(&|| guard.generation() != generation);
+        // Of a resume that is over, nothing is asked.
+        guard.inspect(generation);
+        guard.interrupt(generation, "too late");
+    });
+    let request = match state.resume(slot, Answer::Done, &mut RowsPool::default()) {
+        Request::Died(failure) => ScriptError::from(&failure).to_string(),
+        other => format!("{other:?}"),
+    };
+    watchdog.join().unwrap();
+    let place = places.recv().unwrap();
+    // The state still works.
+    let next = state.add_session(1).unwrap();
+    assert!(matches!(state.resume(next, Answer::Done, &mut RowsPool::default()), Request::Log(b"fine")));
+    (place, request)
+}
+
+#[test]
+fn an_endless_compiled_loop_is_named_and_stopped() {
+    let (place, request) = interrupted(
+        "function top()
+          if sysbench.tid == 1 then print('fine') end
+          local n = 0
+          while true do
+            n = n + 1
+          end
+        end",
+    );
+    assert!(["test.lua:4", "test.lua:5"].iter().any(|line| place.starts_with(line)), "{place}");
+    assert!(request.contains(": held its worker too long\n  test.lua:"), "{request}");
+    assert!(request.contains("in function 'top'"), "{request}");
+}
+
+#[test]
+fn a_loop_that_catches_errors_is_stopped_too() {
+    let (place, request) = interrupted(
+        "local function work() local s = 0 for i = 1, 1000 do s = s + i end error('again') end
+        function top()
+          if sysbench.tid == 1 then print('fine') end
+          while true do
+            pcall(work)
+          end
+        end",
+    );
+    assert!(place.starts_with("test.lua:"), "{place}");
+    assert!(request.contains("held its worker too long"), "{request}");
+}
+
+#[test]
+fn an_endless_loop_inside_our_own_functions_is_blamed_on_the_caller() {
+    let (place, request) = interrupted(
+        "function top()
+          if sysbench.tid == 1 then print('fine') end
+          while true do sysbench.rand.string('####') end
+        end",
+    );
+    assert!(place.starts_with("test.lua:3"), "{place}");
+    assert!(request.contains("test.lua:3: held its worker too long"), "{request}");
+}
+
+#[test]
+fn the_generation_is_odd_only_while_lua_runs() {
+    let program = program("function event() end");
+    let mut state = State::new(&program, &setup()).unwrap();
+    let guard = state.guard();
+    let slot = state.add_session(0).unwrap();
+    let before = guard.generation();
+    state.resume(slot, Answer::Done, &mut RowsPool::default());
+    assert_eq!((guard.generation() - before, guard.generation() % 2), (2, 0));
+    drop(state);
+    guard.interrupt(guard.generation(), "nobody is there");
+    guard.inspect(guard.generation());
+}
