@@ -705,7 +705,13 @@ impl Frontend {
     ) -> Result<Option<Progress>, Box<StatementError>> {
         let mut fields = Body(body);
         match tag {
-            b'C' => self.flight.affected = self.flight.affected.saturating_add(message::affected(fields.text()?)),
+            b'C' => {
+                let affected = message::affected(fields.text()?);
+                // Behind an error only a refused COPY … TO STDOUT completes, and that changed nothing.
+                if self.flight.error.is_none() {
+                    self.flight.affected = self.flight.affected.saturating_add(affected);
+                }
+            }
             // BindComplete: now it is known whether rows will come, even if none do.
             b'2' => {
                 if let Some(Form::Server { columns: Some(columns), .. }) = self.form() {

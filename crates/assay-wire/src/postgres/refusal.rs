@@ -109,10 +109,12 @@ fn hint(state: &str, message: &str, routine: &[u8]) -> Option<&'static str> {
             "use fewer sessions, or raise PgBouncer's max_client_conn"
         }
         ("28P01", _) => "check user and password: the URL, PGUSER and PGPASSWORD, ~/.pgpass",
+        ("28000", b"InitializeSessionUserId") => "check the user name, or create the role first (createuser NAME)",
         ("28000", _) => "the server's pg_hba.conf says who may log in, from where and how",
         ("3D000", _) => "create the database first (createdb NAME), or name another one in the URL",
         ("26000" | "42P05", _) => {
-            "a connection pooler does not keep prepared statements apart: switch them off (--prepared off)"
+            "the script discarded its prepared statements, or a connection pooler does not keep them apart: for the \
+             latter switch them off (--prepared off)"
         }
         ("57P03", _) => "the server is starting up, shutting down or recovering",
         _ => return None,
