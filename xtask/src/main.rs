@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod bench;
 mod install;
 mod steps;
 mod test;
@@ -29,6 +30,8 @@ enum Task {
     Install,
     /// Check what the compiler does not: module heads, crate dependencies, licences, tests that prove nothing
     Tidy,
+    /// Measure assay beside sysbench and pgbench
+    Bench(bench::Options),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Task::Test => test::run_all(),
         Task::Install => install::run_all(),
         Task::Tidy => tidy::run(),
+        Task::Bench(options) => bench::run(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

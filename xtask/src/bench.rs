@@ -1,0 +1,100 @@
+//! assay beside its peers: the same statements on the same server in the same run, one tool after the other.
+//!
+//! What is compared is what the *client* costs, CPU time per query as the kernel counted it, and what it gets
+//! out of the server. Client and server share the machine, so QPS says as much about the room a client leaves to the
+//! server as about its own speed. Each repeat starts with another tool, so that a server that grows
+//! slower or faster favours none. Every number is a median, with the least and the most beside it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+use testkit::{Kind, Server, Settings};
+
+use crate::install;
+use crate::steps::{cargo, root, run as run_command};
+
+mod load;
+mod measure;
+mod queries;
+mod tools;
+
+/// What `cargo xtask bench` takes.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    what: Option<What>,
+    #[command(flatten)]
+    queries: queries::Options,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Fill tables instead of querying them
+    Load(load::Options),
+}
+
+/// Measures, prints a table in Markdown, and writes it to `--out` too.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    install::run_all()?;
+    run_command(&mut cargo(&["build", "--release", "-p", "assay"]))?;
+    let (report, out) = match &options.what {
+        None => (queries::run(&options.queries)?, &options.queries.out),
+        Some(What::Load(options)) => (load::run(options)?, &options.out),
+    };
+    print!("{report}");
+    if let Some(path) = out {
+        fs::write(path, &report).with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Where the build above left the binary.
+fn assay() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    root().join(target).join("release/assay")
+}
+
+/// A server that has room for the data and for every session, and does not write checkpoints meanwhile.
+fn start(kind: Kind) -> Result<Server> {
+    let config: &[&str] = match kind {
+        Kind::Postgres | Kind::Postgres18 => {
+            &["shared_buffers = 512MB", "max_wal_size = 8GB", "checkpoint_timeout = 1h", "autovacuum = off"]
+        }
+        _ => &["innodb_buffer_pool_size = 1G", "innodb_log_file_size = 1G"],
+    };
+    let config = config.iter().map(|line| (*line).to_owned()).collect();
+    kind.start(&Settings { config, max_connections: 600, ..Settings::default() })
+}
+
+/// What the numbers were measured on.
+fn heading(title: &str, servers: &[Kind]) -> Result<String> {
+    let cpus = fs::read_to_string("/proc/cpuinfo")?;
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("\t: unknown");
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let mut versions: Vec<String> =
+        servers.iter().map(|kind| Ok(format!("{} {}", kind.name(), kind.version()?))).collect::<Result<_>>()?;
+    for tool in tools::Tool::ALL {
+        versions.push(tool.version()?);
+    }
+    Ok(format!(
+        "# {title}\n\n{} CPUs,{}, Linux {}, client and server on the same machine, TCP loopback.\n{}.\n",
+        std::thread::available_parallelism()?,
+        model
+            .trim_start_matches(['\t', ' ', ':'])
+            .split_whitespace()
+            .fold(String::new(), |text, word| text + " " + word),
+        kernel.trim(),
+        versions.join(", "),
+    ))
+}
+
+/// Parses a kind of server by its name.
+fn kind(name: &str) -> Result<Kind, String> {
+    [Kind::Postgres, Kind::Postgres18, Kind::MariaDb, Kind::MySql]
+        .into_iter()
+        .find(|kind| kind.name() == name)
+        .ok_or_else(|| "one of postgres, postgres18, mariadb, mysql".to_owned())
+}

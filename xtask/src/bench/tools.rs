@@ -1,0 +1,206 @@
+//! How each tool is told what to do, and how its report is read.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use testkit::{Kind, Server};
+
+use super::assay;
+
+/// A load generator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tool {
+    Assay,
+    Sysbench,
+    Pgbench,
+}
+
+/// One thing to run.
+pub(super) struct Trial<'a> {
+    pub(super) workload: &'a str,
+    pub(super) sessions: u32,
+    pub(super) seconds: u32,
+    pub(super) table_size: u64,
+}
+
+/// What a tool says it did.
+#[derive(Debug, PartialEq)]
+pub(super) struct Done {
+    /// Statements answered, all kinds, over the whole run.
+    pub(super) queries: f64,
+    /// The same per second, by the tool's own clock.
+    pub(super) qps: f64,
+}
+
+impl Tool {
+    /// In the order of tables; assay first.
+    pub(super) const ALL: [Tool; 3] = [Tool::Assay, Tool::Sysbench, Tool::Pgbench];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Tool::Assay => "assay",
+            Tool::Sysbench => "sysbench",
+            Tool::Pgbench => "pgbench",
+        }
+    }
+
+    /// Its name and version, in its own words.
+    pub(super) fn version(self) -> Result<String> {
+        let output = Command::new(self.program()).arg("--version").output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    fn program(self) -> std::path::PathBuf {
+        match self {
+            Tool::Assay => assay(),
+            Tool::Sysbench => "sysbench".into(),
+            Tool::Pgbench => Kind::Postgres.program("pgbench"),
+        }
+    }
+
+    /// Whether it has this workload: pgbench is compared where one statement is the whole transaction.
+    pub(super) fn takes(self, kind: Kind, workload: &str) -> bool {
+        self != Tool::Pgbench || (is_postgres(kind) && workload == "oltp_point_select")
+    }
+
+    /// The command that runs a trial on tables that are prepared; `folder` is for a script, where one is needed.
+    pub(super) fn run(self, server: &Server, trial: &Trial<'_>, folder: &Path) -> Result<Command> {
+        let mut command = Command::new(self.program());
+        let Trial { workload, sessions, seconds, table_size } = *trial;
+        match self {
+            Tool::Assay => {
+                command.args([
+                    "run",
+                    workload,
+                    "--db",
+                    &server.url("app"),
+                    "--tables=1",
+                    "--format=json",
+                    "--no-record",
+                ]);
+                command.arg(format!("--table-size={table_size}"));
+                command.args([format!("--sessions={sessions}"), format!("--time={seconds}s")]);
+            }
+            Tool::Sysbench => {
+                sysbench(&mut command, server, "app").args([workload, "run", "--tables=1", "--report-interval=0"]);
+                command.arg(format!("--table-size={table_size}"));
+                command.args([format!("--threads={sessions}"), format!("--time={seconds}")]);
+            }
+            Tool::Pgbench => {
+                let script = folder.join("point_select.pgbench");
+                let text = format!("\\set id random(1, {table_size})\nSELECT c FROM sbtest1 WHERE id = :id;\n");
+                std::fs::write(&script, text)?;
+                command.args(["-n", "-M", "prepared", "-h", "127.0.0.1", "-U", "app"]).arg("-f").arg(&script);
+                command.args([
+                    "-p",
+                    &server.port().to_string(),
+                    "-c",
+                    &sessions.to_string(),
+                    "-T",
+                    &seconds.to_string(),
+                ]);
+                command.args(["-j", &sessions.min(2).to_string(), "app"]);
+            }
+        }
+        Ok(command)
+    }
+
+    /// The command that creates and fills tables; pgbench's own tables are others.
+    pub(super) fn prepare(self, server: &Server, database: &str, tables: u32, rows: u64) -> Command {
+        let mut command = Command::new(self.program());
+        match self {
+            Tool::Assay => command.args(["prepare", "oltp_read_write", "--db", &server.url(database), "--sessions=2"]),
+            _ => sysbench(&mut command, server, database).args(["oltp_read_write", "prepare", "--threads=2"]),
+        };
+        command.args([format!("--tables={tables}"), format!("--table-size={rows}")]);
+        command
+    }
+
+    /// Reads its report.
+    pub(super) fn read(self, output: &str) -> Result<Done> {
+        match self {
+            Tool::Assay => read_assay(output),
+            Tool::Sysbench => read_sysbench(output),
+            Tool::Pgbench => read_pgbench(output),
+        }
+        .with_context(|| format!("reading the report of {}:\n{output}", self.name()))
+    }
+}
+
+pub(super) fn is_postgres(kind: Kind) -> bool {
+    matches!(kind, Kind::Postgres | Kind::Postgres18)
+}
+
+fn sysbench<'a>(command: &'a mut Command, server: &Server, database: &str) -> &'a mut Command {
+    let (driver, prefix) = if is_postgres(server.kind()) { ("pgsql", "pgsql") } else { ("mysql", "mysql") };
+    command.arg(format!("--db-driver={driver}")).args([
+        format!("--{prefix}-host=127.0.0.1"),
+        format!("--{prefix}-port={}", server.port()),
+        format!("--{prefix}-user=app"),
+        format!("--{prefix}-db={database}"),
+    ])
+}
+
+/// The sum over the stages of a report in JSON: statements of every class, and the time they were counted in.
+fn read_assay(output: &str) -> Result<Done> {
+    let report: Value = serde_json::from_str(output)?;
+    let stages = report["stages"].as_array().context("no stages")?;
+    let (mut queries, mut seconds) = (0.0, 0.0);
+    for stage in stages {
+        for class in ["read", "write", "other"] {
+            queries += stage["total"]["statements"][class]["count"].as_f64().context("no count of statements")?;
+        }
+        seconds += stage["measured_ns"].as_f64().context("no measured_ns")? / 1e9;
+    }
+    ensure!(queries > 0.0 && seconds > 0.0, "nothing was measured");
+    Ok(Done { queries, qps: queries / seconds })
+}
+
+/// `    queries:     123456 (1234.56 per sec.)`
+fn read_sysbench(output: &str) -> Result<Done> {
+    let line = output.lines().find_map(|line| line.trim().strip_prefix("queries:")).context("no line `queries:`")?;
+    let numbers: Vec<f64> =
+        line.split(|c: char| !c.is_ascii_digit() && c != '.').filter_map(|word| word.parse().ok()).collect();
+    let [queries, qps] = numbers[..] else { bail!("not two numbers: {line}") };
+    Ok(Done { queries, qps })
+}
+
+/// `number of transactions actually processed: 123` and `tps = 45.6 (without initial connection time)`.
+fn read_pgbench(output: &str) -> Result<Done> {
+    let after = |start: &str| -> Result<f64> {
+        let line = output.lines().find_map(|line| line.strip_prefix(start)).with_context(|| format!("no `{start}`"))?;
+        let word = line.split([' ', '/']).find(|word| !word.is_empty()).context("nothing follows")?;
+        Ok(word.parse()?)
+    };
+    Ok(Done { queries: after("number of transactions actually processed: ")?, qps: after("tps = ")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_of_every_tool_are_read() {
+        let sysbench =
+            "    transactions:   50  (6.2 per sec.)\n    queries:   1000   (123.45 per sec.)\n    ignored errors: 0\n";
+        assert_eq!(read_sysbench(sysbench).unwrap(), Done { queries: 1000.0, qps: 123.45 });
+        let pgbench = "number of transactions actually processed: 4711\nnumber of failed transactions: 0 (0.000%)\n\
+                       initial connection time = 2.1 ms\ntps = 588.5 (without initial connection time)\n";
+        assert_eq!(read_pgbench(pgbench).unwrap(), Done { queries: 4711.0, qps: 588.5 });
+        let class = |count: u32| serde_json::json!({ "count": count });
+        let statements = serde_json::json!({ "read": class(700), "write": class(200), "other": class(100) });
+        let stage = serde_json::json!({ "measured_ns": 8_000_000_000_u64, "total": { "statements": statements } });
+        let assay = serde_json::json!({ "stages": [stage] }).to_string();
+        assert_eq!(read_assay(&assay).unwrap(), Done { queries: 1000.0, qps: 125.0 });
+    }
+
+    #[test]
+    fn a_report_that_says_nothing_is_an_error() {
+        for tool in Tool::ALL {
+            assert!(tool.read("{}").is_err(), "{tool:?}");
+            assert!(tool.read("").is_err(), "{tool:?}");
+        }
+    }
+}
