@@ -22,6 +22,7 @@ mod tools;
 
 /// What `cargo xtask bench` takes.
 #[derive(Args)]
+#[group(skip)] // Else it would be a group of the same name as the one flattened into it.
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
     #[command(subcommand)]

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod fuzz;
 mod install;
 mod steps;
 mod test;
@@ -30,6 +31,8 @@ enum Task {
     Install,
     /// Check what the compiler does not: module heads, crate dependencies, licences, tests that prove nothing
     Tidy,
+    /// Feed the wire parsers with mutated server messages
+    Fuzz(fuzz::Options),
     /// Measure assay beside sysbench and pgbench
     Bench(bench::Options),
 }
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Task::Test => test::run_all(),
         Task::Install => install::run_all(),
         Task::Tidy => tidy::run(),
+        Task::Fuzz(options) => fuzz::run(&options),
         Task::Bench(options) => bench::run(&options),
     };
     match outcome {
@@ -47,5 +51,15 @@ fn main() -> ExitCode {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Arguments::command().debug_assert();
     }
 }
