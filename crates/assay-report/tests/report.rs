@@ -562,3 +562,34 @@ fn the_record_kept_in_the_tree_gives_the_same_report() {
     let record = Record::read(std::path::Path::new(path)).unwrap();
     assert_eq!(text(&findings(&record)), text(&findings(&example())));
 }
+
+#[test]
+fn every_field_of_records_and_findings_is_documented() {
+    let mut keys = std::collections::BTreeSet::new();
+    let mut record = example();
+    record.manifest.options.clear();
+    record.environment.servers.iter_mut().for_each(|server| server.settings.clear());
+    collect_keys(&serde_json::to_value(&record).unwrap(), &mut keys);
+    let mut findings = findings(&record);
+    findings.warnings.push(Warning::NoTransactions { stage: 0 });
+    collect_keys(&serde_json::from_str(&json(&findings)).unwrap(), &mut keys);
+    assert!(keys.len() > 100, "{}", keys.len());
+    let document = include_str!("../../../docs/record.md");
+    let words: Vec<&str> = document.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
+    // Named together with its sibling `…_min`; a figure of one warning.
+    let elsewhere = ["session_transactions_max", "share", "stage"];
+    let missing: Vec<_> =
+        keys.iter().filter(|key| !words.contains(&key.as_str()) && !elsewhere.contains(&key.as_str())).collect();
+    assert!(missing.is_empty(), "not in docs/record.md: {missing:?}");
+}
+
+fn collect_keys(value: &serde_json::Value, keys: &mut std::collections::BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(members) => {
+            keys.extend(members.keys().cloned());
+            members.values().for_each(|value| collect_keys(value, keys));
+        }
+        serde_json::Value::Array(items) => items.iter().for_each(|value| collect_keys(value, keys)),
+        _ => (),
+    }
+}
