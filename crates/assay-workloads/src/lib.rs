@@ -1,1 +1,72 @@
-//! Placeholder, replaced by its first commit.
+//! The workloads inside the binary: the Lua files of the folder `workloads/`, by name.
+//!
+//! Only texts. What they mean, declare and do is found out by whoever runs them (`assay-script`), in the same way as for
+//! a file of the user's own; a new file is one more line in `WORKLOADS`, and a test finds the one that was forgotten.
+
+#![forbid(unsafe_code)]
+
+/// One Lua file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// As on the command line and in `require`: the file's name without `.lua`.
+    pub name: &'static str,
+    /// Relative to the folder `workloads/`.
+    pub path: &'static str,
+    /// The Lua text.
+    pub text: &'static str,
+    /// It can be run. Otherwise it is a module that others require.
+    pub runnable: bool,
+}
+
+/// All of them, sorted by name.
+pub fn builtin() -> &'static [Workload] {
+    WORKLOADS
+}
+
+macro_rules! workload {
+    ($folder:literal, $name:literal, $runnable:literal) => {
+        Workload {
+            name: $name,
+            path: concat!($folder, "/", $name, ".lua"),
+            text: include_str!(concat!("../../../workloads/", $folder, "/", $name, ".lua")),
+            runnable: $runnable,
+        }
+    };
+}
+
+const WORKLOADS: &[Workload] = &[
+    workload!("oltp", "bulk_insert", true),
+    workload!("oltp", "oltp_common", false),
+    workload!("oltp", "oltp_delete", true),
+    workload!("oltp", "oltp_insert", true),
+    workload!("oltp", "oltp_point_select", true),
+    workload!("oltp", "oltp_read_only", true),
+    workload!("oltp", "oltp_read_write", true),
+    workload!("oltp", "oltp_update_index", true),
+    workload!("oltp", "oltp_update_non_index", true),
+    workload!("oltp", "oltp_write_only", true),
+    workload!("oltp", "select_random_points", true),
+    workload!("oltp", "select_random_ranges", true),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_folder_is_listed_once_in_order() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads");
+        let mut found = Vec::new();
+        for folder in std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()) {
+            for file in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+                let folder = folder.file_name().unwrap().to_string_lossy().into_owned();
+                found.push(format!("{folder}/{}", file.file_name().unwrap().to_string_lossy()));
+            }
+        }
+        found.sort();
+        let mut listed: Vec<&str> = builtin().iter().map(|workload| workload.path).collect();
+        assert!(builtin().is_sorted_by_key(|workload| workload.name));
+        listed.sort();
+        assert_eq!(listed, found);
+    }
+}

@@ -1,0 +1,397 @@
+//! Runs a workload as the engine would, without one: sessions in turn on one thread, statements answered inline.
+//!
+//! A session is left only where it waits for others: at a barrier, between transactions, or, with SQLite, when it meets a
+//! lock. On servers no session ever holds a lock while another runs, so that blocking reads cannot deadlock.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use assay_script::{
+    Answer, Decision, Distribution, Entry, Library, OptionValue, Program, Request, Setup, Slot, State, TopLevel,
+    Verdict,
+};
+use assay_wire::{
+    Cell, ConnectOptions, Connection, Database, Driver, Endpoint, Exchange, Nanos, Operation, Progress, Reply, Retry,
+    RowsPool, Surroundings,
+};
+
+/// What to run, and on what.
+pub(crate) struct Run<'a> {
+    pub(crate) database: &'a dyn Database,
+    pub(crate) workload: &'a str,
+    /// `--name=value`, without the dashes.
+    pub(crate) options: &'a [&'a str],
+    pub(crate) sessions: u32,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Statements since the sessions were ready, sorted as sysbench does.
+    pub(crate) read: u64,
+    pub(crate) write: u64,
+    pub(crate) other: u64,
+    /// Transactions that succeeded, and how often one was started over.
+    pub(crate) transactions: u64,
+    pub(crate) restarts: u64,
+    /// Rows announced and rows loaded.
+    pub(crate) expected: u64,
+    pub(crate) loaded: u64,
+    pub(crate) log: Vec<String>,
+    /// Sessions that ended with an error, or returned `false` ("failed").
+    pub(crate) failures: Vec<String>,
+}
+
+/// The world of all sessions.
+#[derive(Default)]
+struct World {
+    outcome: Outcome,
+    claims: HashMap<Vec<u8>, u64>,
+    transactions_left: u64,
+    pool: RowsPool,
+    now: Nanos,
+}
+
+struct Session {
+    slot: Slot,
+    links: Vec<Link>,
+    ready: bool,
+    in_event: bool,
+}
+
+/// What a session does next.
+enum Turn {
+    Resume(Answer),
+    /// On the connection of this number.
+    Retry(usize),
+    AtBarrier,
+}
+
+/// What became of a request.
+enum Outward {
+    Answered(Answer),
+    Yields(Turn),
+    Ended,
+}
+
+impl Run<'_> {
+    /// `assay NAME COMMAND`.
+    pub(crate) fn command(&self, command: &str) -> Outcome {
+        let parallel = self.program(command).commands().iter().any(|known| known.name == command && known.parallel);
+        let sessions = if parallel { self.sessions } else { 1 };
+        self.go(command, Entry::Function(command.into()), sessions, 0)
+    }
+
+    /// `assay run NAME`, until so many transactions have begun.
+    pub(crate) fn transactions(&self, count: u64) -> Outcome {
+        self.go("run", Entry::Thread, self.sessions, count)
+    }
+
+    fn program(&self, command: &str) -> Program {
+        let modules = assay_workloads::builtin().iter().map(|workload| (workload.name, workload.text)).collect();
+        let library = Library { modules, path: Some("/nonexistent/?.lua".into()), sysbench_order: false };
+        let top =
+            TopLevel { command: Some(command.into()), argv: vec!["assay".into()], driver: self.database.driver() };
+        if self.workload.contains('\n') {
+            return Program::from_text(&Arc::new(library), "custom.lua", self.workload, &top).unwrap();
+        }
+        Program::load(&Arc::new(library), self.workload, &top).unwrap()
+    }
+
+    fn go(&self, command: &str, entry: Entry, sessions: u32, transactions: u64) -> Outcome {
+        let program = self.program(command);
+        let mut options = vec![("threads".to_owned(), OptionValue::Number(self.sessions.into()))];
+        for declared in program.options() {
+            let given = self.options.iter().find_map(|option| option.strip_prefix(&declared.key())?.strip_prefix('='));
+            let value = given.map_or(Ok(declared.default.clone()), |text| declared.kind.parse(Some(text)));
+            options.push((declared.key(), value.unwrap()));
+        }
+        let setup = Setup {
+            command: command.into(),
+            entry,
+            options,
+            driver: self.database.driver(),
+            seed: 42,
+            sessions,
+            distribution: Distribution::default(),
+            argv: vec!["assay".into()],
+        };
+        let mut state = State::new(&program, &setup).unwrap();
+        let mut queue = VecDeque::new();
+        for number in 0..sessions {
+            let slot = state.add_session(number).unwrap();
+            let session = Session { slot, links: Vec::new(), ready: false, in_event: false };
+            queue.push_back((session, Turn::Resume(Answer::Done)));
+        }
+        let mut world = World { transactions_left: transactions, ..World::default() };
+        while let Some((mut session, turn)) = queue.pop_front() {
+            let mut answer = match turn {
+                Turn::Resume(answer) => answer,
+                Turn::Retry(link) => match session.retry(link, &mut world) {
+                    Outward::Answered(answer) => answer,
+                    Outward::Yields(turn) => {
+                        queue.push_back((session, turn));
+                        continue;
+                    }
+                    Outward::Ended => unreachable!("a retried statement does not end a session"),
+                },
+                Turn::AtBarrier if queue.iter().all(|(_, turn)| matches!(turn, Turn::AtBarrier)) => {
+                    queue.iter_mut().for_each(|(_, turn)| *turn = Turn::Resume(Answer::Done));
+                    Answer::Done
+                }
+                Turn::AtBarrier => {
+                    queue.push_back((session, turn));
+                    continue;
+                }
+            };
+            loop {
+                let slot = session.slot;
+                let mut pool = std::mem::take(&mut world.pool);
+                let request = state.resume(slot, answer, &mut pool);
+                world.pool = pool;
+                match session.serve(request, self.database, &mut world) {
+                    Outward::Answered(next) => answer = next,
+                    Outward::Yields(turn) => {
+                        queue.push_back((session, turn));
+                        break;
+                    }
+                    Outward::Ended => break,
+                }
+            }
+        }
+        world.outcome
+    }
+}
+
+impl Session {
+    fn serve(&mut self, request: Request<'_>, database: &dyn Database, world: &mut World) -> Outward {
+        Outward::Answered(match request {
+            Request::Connect(_) => {
+                self.links.push(Link::open(database, world));
+                Answer::Done
+            }
+            Request::Disconnect(number) => {
+                self.links[number.0 as usize].close(world);
+                Answer::Done
+            }
+            Request::Reconnect(number) => {
+                self.links[number.0 as usize].close(world);
+                self.links[number.0 as usize].connect(database, world);
+                Answer::Done
+            }
+            Request::Operation(number, operation) => {
+                let link = number.0 as usize;
+                let progress = self.links[link].begin(&operation, world);
+                return self.progress(link, progress, world);
+            }
+            Request::Ready => {
+                self.ready = true;
+                return Outward::Yields(Turn::Resume(Answer::Done));
+            }
+            Request::Next => {
+                world.outcome.transactions += u64::from(self.in_event);
+                self.in_event = world.transactions_left > 0;
+                world.transactions_left -= u64::from(self.in_event);
+                return Outward::Yields(Turn::Resume(Answer::Proceed(self.in_event)));
+            }
+            Request::Failed(failure) => {
+                assert!(failure.restart, "{failure:?}");
+                world.outcome.restarts += 1;
+                for link in &mut self.links {
+                    if link.connection.in_transaction() {
+                        link.begin(&Operation::Query { sql: b"ROLLBACK" }, world);
+                    }
+                }
+                return Outward::Yields(Turn::Resume(Answer::Decision(Decision::Retry)));
+            }
+            Request::Claim(name) => {
+                let counter = world.claims.entry(name.to_vec()).or_default();
+                *counter += 1;
+                Answer::Number(*counter - 1)
+            }
+            Request::Barrier => return Outward::Yields(Turn::AtBarrier),
+            Request::Expect(rows) => {
+                world.outcome.expected += rows;
+                Answer::Done
+            }
+            Request::Log(text) => {
+                world.outcome.log.push(String::from_utf8_lossy(text).into_owned());
+                Answer::Done
+            }
+            Request::Type(_) | Request::Sleep(_) | Request::Stop => Answer::Done,
+            Request::Finished { success } => {
+                if !success {
+                    world.outcome.failures.push("failed".into());
+                }
+                return Outward::Ended;
+            }
+            Request::Died(failure) => {
+                world.outcome.failures.push(failure.message);
+                return Outward::Ended;
+            }
+        })
+    }
+
+    fn retry(&mut self, link: usize, world: &mut World) -> Outward {
+        let progress = self.links[link].connection.on_timeout(&mut world.exchange(&mut Vec::new()));
+        self.progress(link, progress, world)
+    }
+
+    fn progress(&mut self, link: usize, progress: Progress, world: &mut World) -> Outward {
+        match progress {
+            Progress::Wait(pause) => {
+                world.now += pause;
+                Outward::Yields(Turn::Retry(link))
+            }
+            Progress::Reply(reply) => {
+                if let Some(error) = &reply.error {
+                    let restart = self.in_event && error.retry != Retry::Never;
+                    let verdict = if restart { Verdict::Restart } else { Verdict::Fatal };
+                    return Outward::Answered(Answer::Reply(reply, verdict));
+                }
+                self.count(link, &reply, world);
+                Outward::Answered(Answer::Reply(reply, Verdict::Fatal))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn count(&mut self, link: usize, reply: &Reply, world: &mut World) {
+        match self.links[link].kind {
+            Kind::Load => world.outcome.loaded += reply.affected,
+            Kind::Statement if !self.ready => {}
+            Kind::Statement if reply.rows.is_some() => world.outcome.read += 1,
+            Kind::Statement if reply.affected > 0 => world.outcome.write += 1,
+            Kind::Statement => world.outcome.other += 1,
+            Kind::Uncounted => {}
+        }
+    }
+}
+
+impl World {
+    fn exchange<'a>(&'a mut self, out: &'a mut Vec<u8>) -> Exchange<'a> {
+        Exchange { out, pool: &mut self.pool, now: self.now }
+    }
+}
+
+/// A connection, and its socket when it has one.
+struct Link {
+    connection: Box<dyn Connection>,
+    socket: Option<TcpStream>,
+    /// Of the operation in flight.
+    kind: Kind,
+}
+
+enum Kind {
+    Statement,
+    Load,
+    Uncounted,
+}
+
+impl Link {
+    fn open(database: &dyn Database, world: &mut World) -> Link {
+        let mut link = Link { connection: database.connection(), socket: None, kind: Kind::Uncounted };
+        link.connect(database, world);
+        link
+    }
+
+    fn connect(&mut self, database: &dyn Database, world: &mut World) {
+        if let Endpoint::Tcp { host, port } = &database.endpoints()[0] {
+            let socket = TcpStream::connect((host.as_str(), *port)).unwrap();
+            socket.set_nodelay(true).unwrap();
+            self.socket = Some(socket);
+        }
+        let mut out = Vec::new();
+        let mut progress = self.connection.on_connected(&mut world.exchange(&mut out));
+        loop {
+            progress = match self.drive(progress, &mut out, world) {
+                Progress::Ready => return,
+                Progress::Wait(_) => self.connection.on_timeout(&mut world.exchange(&mut out)),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn close(&mut self, world: &mut World) {
+        let mut out = Vec::new();
+        self.connection.close(&mut world.exchange(&mut out));
+        if let Some(mut socket) = self.socket.take() {
+            socket.write_all(&out).unwrap();
+        }
+        self.connection.on_closed();
+    }
+
+    fn begin(&mut self, operation: &Operation<'_>, world: &mut World) -> Progress {
+        self.kind = match operation {
+            Operation::Query { .. } | Operation::Execute { .. } => Kind::Statement,
+            Operation::Load { .. } => Kind::Load,
+            Operation::Prepare { .. } | Operation::Close { .. } => Kind::Uncounted,
+        };
+        let mut out = Vec::new();
+        let progress = self.connection.execute(operation, &mut world.exchange(&mut out));
+        self.drive(progress, &mut out, world)
+    }
+
+    /// Sends and receives until there is something to act upon.
+    fn drive(&mut self, mut progress: Progress, out: &mut Vec<u8>, world: &mut World) -> Progress {
+        let mut buffer = [0; 65536];
+        loop {
+            if let Some(socket) = &mut self.socket {
+                socket.write_all(out).unwrap();
+            }
+            out.clear();
+            if !matches!(progress, Progress::Pending) {
+                return progress;
+            }
+            let received = self.socket.as_mut().expect("only sockets are waited for").read(&mut buffer).unwrap();
+            assert!(received > 0, "the server closed the connection");
+            progress = self.connection.on_bytes(&buffer[..received], &mut world.exchange(out));
+        }
+    }
+}
+
+/// Opens `url` with a driver, looking at nothing besides.
+pub(crate) fn open(driver: &Driver, url: &str) -> Box<dyn Database> {
+    (driver.open)(url, &ConnectOptions::default(), &Nothing).unwrap()
+}
+
+/// Runs statements on a connection of their own and returns what the last one's first cell says.
+pub(crate) fn sql(database: &dyn Database, text: &str) -> String {
+    let mut world = World::default();
+    let mut link = Link::open(database, &mut world);
+    let reply = match link.begin(&Operation::Query { sql: text.as_bytes() }, &mut world) {
+        Progress::Reply(reply) => reply,
+        other => panic!("{other:?}"),
+    };
+    link.close(&mut world);
+    let Reply { rows, error: None, .. } = reply else { panic!("{text}: {:?}", reply.error) };
+    let rows = rows.unwrap_or_default();
+    match rows.cell(rows.sets().saturating_sub(1), 0, 0) {
+        Some(Cell::Text(text)) => String::from_utf8_lossy(text).into_owned(),
+        Some(Cell::Int(number)) => number.to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+struct Nothing;
+
+impl Surroundings for Nothing {
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn read(&self, _: &Path) -> Option<Vec<u8>> {
+        None
+    }
+    fn mode(&self, _: &Path) -> Option<u32> {
+        None
+    }
+    fn home(&self) -> Option<PathBuf> {
+        None
+    }
+    fn user(&self) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,16 @@
+--- One delete by primary key, without a transaction around it. The tables run empty: rows already gone count as `other`.
+require("oltp_common")
+
+function prepare_statements() prepare_for_each_table("deletes") end
+
+function event()
+  local n = sysbench.rand.uniform(1, sysbench.opt.tables)
+  param[n].deletes[1]:set(sysbench.rand.default(1, sysbench.opt.table_size))
+  stmt[n].deletes:execute()
+  check_reconnect()
+end
+
+function expected_rows()
+  local size = sysbench.opt.table_size
+  return 0, size, 1, size
+end

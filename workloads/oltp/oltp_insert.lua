@@ -1,0 +1,32 @@
+--- One insert, sent as text, without a transaction around it. The tables grow.
+require("oltp_common")
+
+--- With ids of our own, which are drawn from all 32-bit numbers, rows that are there already could be in the way.
+sysbench.cmdline.commands.prepare = {
+  function()
+    if not sysbench.opt.auto_inc then sysbench.opt.table_size = 0 end
+    return cmd_prepare()
+  end,
+  sysbench.cmdline.PARALLEL_COMMAND,
+}
+
+function prepare_statements() end
+
+function event()
+  local n = sysbench.rand.uniform(1, sysbench.opt.tables)
+  local k = sysbench.rand.default(1, sysbench.opt.table_size)
+  local c, pad = get_c_value(), get_pad_value()
+  if sysbench.opt.auto_inc and drv:name() ~= "mysql" then
+    con:query(("INSERT INTO sbtest%d (k, c, pad) VALUES (%d, '%s', '%s')"):format(n, k, c, pad))
+  else
+    -- Zero asks MySQL for the next number; otherwise a signed number of 32 bits that no other session has.
+    local id = sysbench.opt.auto_inc and 0 or sysbench.rand.unique() - 2147483648
+    con:query(("INSERT INTO sbtest%d (id, k, c, pad) VALUES (%d, %d, '%s', '%s')"):format(n, id, k, c, pad))
+  end
+  check_reconnect()
+end
+
+function expected_rows()
+  if sysbench.opt.auto_inc then return sysbench.opt.table_size, math.huge, 1, math.huge end
+  return 0, math.huge, -2147483648, 2147483647
+end

@@ -1,0 +1,9 @@
+--- One update of the indexed column k, by primary key, without a transaction around it.
+require("oltp_common")
+
+function prepare_statements() prepare_index_updates() end
+
+function event()
+  execute_index_updates()
+  check_reconnect()
+end

@@ -1,0 +1,9 @@
+--- One update of column c, which no index has, by primary key, without a transaction around it.
+require("oltp_common")
+
+function prepare_statements() prepare_non_index_updates() end
+
+function event()
+  execute_non_index_updates()
+  check_reconnect()
+end

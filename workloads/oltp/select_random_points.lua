@@ -1,0 +1,33 @@
+--- One select of the rows whose k is one of 10 random values.
+require("oltp_common")
+
+sysbench.cmdline.options.random_points = { "Number of values in the IN list", 10 }
+
+local statement, points, low, high
+
+function thread_init()
+  drv = sysbench.sql.driver()
+  con = drv:connect()
+  if sysbench.opt.tables > 1 then error("select_random_points reads one table: leave out --tables", 0) end
+
+  -- Each session has its own share of the values.
+  local size, threads = sysbench.opt.table_size, sysbench.opt.threads
+  low = math.floor(size * sysbench.tid / threads) + 1
+  high = math.max(low, math.floor(size * (sysbench.tid + 1) / threads))
+
+  local places = ("?, "):rep(sysbench.opt.random_points):sub(1, -3)
+  statement, points = con:prepare("SELECT id, k, c, pad FROM sbtest1 WHERE k IN (" .. places .. ")"), {}
+  for i = 1, sysbench.opt.random_points do points[i] = statement:bind_create(sysbench.sql.type.INT) end
+  statement:bind_param(unpack(points))
+end
+
+function event()
+  for i = 1, #points do points[i]:set(sysbench.rand.default(low, high)) end
+  statement:execute()
+  check_reconnect()
+end
+
+function thread_done()
+  statement:close()
+  con:disconnect()
+end
