@@ -1,2 +1,33 @@
-//! Placeholder.
-fn main() {}
+//! `assay`: loads databases with scripted work, measures honestly, says what happened.
+//!
+//! The whole tool in a screen. Options are declared in `command_line.rs`; each subcommand is a file in `commands/`.
+
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use assay::command_line::{self, Subcommand};
+use assay::commands::{check, cleanup, exec, list, prepare, run, show};
+use assay::diagnostics::{self, Exit, Trouble};
+use assay::signals;
+
+fn main() -> ExitCode {
+    diagnostics::install_panic_hook();
+    diagnostics::report(work())
+}
+
+fn work() -> Result<Exit, Trouble> {
+    signals::listen()?;
+    let Some(invocation) = command_line::parse(std::env::args_os())? else { return Ok(Exit::Success) };
+    let workload = || invocation.workload.as_ref().expect("the subcommand takes a workload, which was loaded");
+    let words = &invocation.words;
+    match &invocation.subcommand {
+        Subcommand::Run(options) => run::run(options, workload(), words),
+        Subcommand::Prepare(options) => prepare::run(options, workload(), words),
+        Subcommand::Check(options) => check::run(options, workload(), words),
+        Subcommand::Cleanup(options) => cleanup::run(options, workload(), words),
+        Subcommand::Exec(options) => exec::run(options, workload(), words),
+        Subcommand::List => list::run(words),
+        Subcommand::Show(options) => show::run(options),
+    }
+}

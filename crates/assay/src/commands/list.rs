@@ -1,0 +1,22 @@
+//! `assay list`: the built-in workloads.
+
+use std::sync::Arc;
+
+use crate::command_line::Workload;
+use crate::diagnostics::{Exit, Trouble};
+use crate::{library, registry, terminal};
+
+/// Prints name, description and commands of every built-in workload.
+pub fn run(words: &[String]) -> Result<Exit, Trouble> {
+    let mut text = String::new();
+    for builtin in assay_workloads::builtin().iter().filter(|builtin| builtin.runnable) {
+        let name = builtin.name;
+        let program = library::load(name, "list", words, registry::EMBEDDED.name)?;
+        let workload = Workload { name: name.to_owned(), program: Arc::new(program), given: Vec::new() };
+        let description = workload.program.description().unwrap_or("no description");
+        text.push_str(&format!("{name}\n    {description}\n    commands: {}\n", workload.commands().join(", ")));
+    }
+    text.push_str("\nassay run NAME --help lists the options of one.\n");
+    terminal::result(&text)?;
+    Ok(Exit::Success)
+}

@@ -1,0 +1,9 @@
+//! One file per subcommand, each with one `run`.
+
+pub mod check;
+pub mod cleanup;
+pub mod exec;
+pub mod list;
+pub mod prepare;
+pub mod run;
+pub mod show;

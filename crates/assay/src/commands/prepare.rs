@@ -1,0 +1,34 @@
+//! `assay prepare WORKLOAD`: creates and fills the tables.
+
+use assay_engine::Outcome;
+use indicatif::HumanCount;
+
+use crate::command_line::{CommandOptions, Workload};
+use crate::commands::exec;
+use crate::diagnostics::{Exit, Trouble};
+use crate::terminal;
+
+/// Runs the workload's `prepare`.
+pub fn run(options: &CommandOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
+    for outcome in exec::on_databases("prepare", &options.common, workload, words)? {
+        conclude(workload, &outcome, options.common.quiet)?;
+    }
+    Ok(Exit::Success)
+}
+
+/// Says what was loaded, and how fast.
+pub(crate) fn conclude(workload: &Workload, outcome: &Outcome, quiet: bool) -> Result<(), Trouble> {
+    if !outcome.success {
+        return Err(Trouble::new(Exit::Workload, format!("workload {} says that its prepare failed", workload.name)));
+    }
+    let seconds = outcome.elapsed.as_secs_f64();
+    let per_second = HumanCount((outcome.loaded as f64 / seconds.max(1e-3)) as u64);
+    let rows = match outcome.loaded {
+        0 => String::new(),
+        rows => format!(": {} rows, {per_second} rows/s", HumanCount(rows)),
+    };
+    if !quiet {
+        terminal::say(&format!("prepared {} in {seconds:.1} s{rows}\n", workload.name));
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! `assay run WORKLOAD`: loads the databases, shows what happens, reports what was measured, leaves a record.
+
+use assay_engine::{End, Outcome, Plan, StageOutcome};
+use assay_record::Record;
+
+use crate::command_line::{CommonCommandOptions, RunOptions, Workload};
+use crate::commands::{exec, prepare};
+use crate::diagnostics::{Exit, Trouble};
+use crate::live::Live;
+use crate::scratch::Scratch;
+use crate::watch::Watch;
+use crate::{failure, record_of, render, signals, terminal, trial, url_text};
+
+/// Runs the workload. Without `--db`: on an embedded database in a temporary folder, prepared first.
+pub fn run(options: &RunOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
+    let given = &options.target.db;
+    if !given.is_empty() {
+        return on_databases(given, options, workload, words);
+    }
+    let scratch = Scratch::new()?;
+    let url = scratch.url();
+    if !options.output.quiet {
+        terminal::say(&format!(
+            "no --db: an embedded SQLite database in {}, removed at the end\n",
+            scratch.folder().display()
+        ));
+    }
+    if workload.has_command("prepare") {
+        prepare_tables(std::slice::from_ref(&url), options, workload, words)?;
+    }
+    on_databases(&[url], options, workload, words)
+}
+
+fn on_databases(urls: &[String], options: &RunOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
+    let mut attempt = Attempt::make(urls, options, workload, words)?;
+    if attempt.tables_are_missing() && options.load.prepare && workload.has_command("prepare") {
+        attempt.live.discard();
+        prepare_tables(urls, options, workload, words)?;
+        attempt = Attempt::make(urls, options, workload, words)?;
+    }
+    attempt.conclude(options, workload)
+}
+
+/// One run through the engine.
+struct Attempt {
+    plan: Plan,
+    outcome: Outcome,
+    live: Live,
+}
+
+impl Attempt {
+    fn make(urls: &[String], options: &RunOptions, workload: &Workload, words: &[String]) -> Result<Attempt, Trouble> {
+        let plan = trial::plan_of_run(workload, options, urls, words)?;
+        let live = Live::begin(record_of::frame(&plan, workload, options, words), &options.output)?;
+        let mut watch = Watch::of_run(&plan, options.output.quiet, live);
+        let outcome = assay_engine::run(plan.clone(), signals::control(), &mut watch);
+        let live = watch.finish().expect("it was given one");
+        Ok(Attempt { plan, outcome, live })
+    }
+
+    fn tables_are_missing(&self) -> bool {
+        matches!(&self.outcome.end, End::Failed(error) if failure::is_missing_table(error)) && !self.measured()
+    }
+
+    /// Whether there is anything to report: any transaction that finished well.
+    fn measured(&self) -> bool {
+        let transactions = |stage: &StageOutcome| stage.total.transactions.iter().any(|of_type| of_type.count > 0);
+        self.outcome.stages.iter().any(transactions)
+    }
+
+    /// The report to stdout, the record to its file, the rest to stderr.
+    fn conclude(self, options: &RunOptions, workload: &Workload) -> Result<Exit, Trouble> {
+        let trouble = match &self.outcome.end {
+            End::Failed(error) => {
+                let prepare = workload.has_command("prepare").then(|| prepare_command(options, workload));
+                Some(failure::trouble(error, &self.plan, workload, prepare.as_deref()))
+            }
+            _ => None,
+        };
+        if !self.measured() && !matches!(self.outcome.end, End::Complete) {
+            self.live.discard();
+            return Err(
+                trouble.unwrap_or_else(|| Trouble::new(signals::exit(), "interrupted before anything was measured"))
+            );
+        }
+        let (record, path) = self.live.finish(&self.outcome, trouble.as_ref().map(|trouble| trouble.cause.clone()));
+        terminal::result(&render::result(&record, options.output.format))?;
+        if let (Some(path), false) = (path?, options.output.quiet) {
+            terminal::say(&format!("record: {}\nnext:   {}\n", path.display(), next(&record, options, &path)));
+        }
+        match (trouble, &self.outcome.end) {
+            (Some(trouble), _) => Err(trouble),
+            // A run without limits is meant to end this way.
+            (None, End::Interrupted) if self.plan.limit != assay_engine::Limit::default() => Ok(signals::exit()),
+            _ => Ok(Exit::Success),
+        }
+    }
+}
+
+fn prepare_tables(urls: &[String], options: &RunOptions, workload: &Workload, words: &[String]) -> Result<(), Trouble> {
+    let common = CommonCommandOptions {
+        target: options.target.clone(),
+        sessions: None,
+        generator: options.generator.clone(),
+        quiet: options.output.quiet,
+    };
+    for url in urls {
+        let outcome = exec::on_database("prepare", &common, workload, url, words)?;
+        prepare::conclude(workload, &outcome, options.output.quiet)?;
+    }
+    Ok(())
+}
+
+/// The command that creates the tables this run wants.
+fn prepare_command(options: &RunOptions, workload: &Workload) -> String {
+    let mut words = vec!["assay".to_owned(), "prepare".to_owned(), workload.name.clone()];
+    for url in &options.target.db {
+        words.extend(["--db".to_owned(), url_text::masked(url)]);
+    }
+    words.extend(workload.given_words());
+    url_text::shell_line(words)
+}
+
+/// What to try after this run: the next thing a newcomer has not done yet.
+fn next(record: &Record, options: &RunOptions, path: &std::path::Path) -> String {
+    let name = url_text::shell_line([&options.workload]);
+    if options.target.db.is_empty() {
+        format!("assay run {name} --prepare --db postgres://USER@HOST/DATABASE")
+    } else if record.manifest.sessions.len() == 1 && options.load.rate.is_none() {
+        "the same with --sessions 1,2,4,8,16 shows how it scales".to_owned()
+    } else {
+        format!("assay show {}", url_text::shell_line([path.display().to_string()]))
+    }
+}

@@ -1,0 +1,171 @@
+//! The one exit point: what a person is told when something went wrong, and which exit code a script sees.
+//!
+//! Nothing below a subcommand's `run` prints an error or exits. It returns a `Trouble`, which knows the cause, the
+//! place and what to do about it.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use assay_wire::TargetError;
+
+use crate::terminal;
+
+/// How the program ended, for whoever started it. Part of the interface: numbers never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything was done.
+    Success = 0,
+    /// `check` found a difference, or a command of a workload said it failed.
+    Difference = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// The workload is wrong.
+    Workload = 3,
+    /// The server refused, failed or is not there.
+    Server = 4,
+    /// This machine is in the way: a file, a limit, memory.
+    Environment = 5,
+    /// Our own mistake.
+    Bug = 70,
+    /// The user pressed Ctrl-C before the work was done (128 + SIGINT).
+    Interrupted = 130,
+    /// Somebody else ended us before the work was done (128 + SIGTERM).
+    Terminated = 143,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Something went wrong: cause, place, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// What a script sees.
+    pub exit: Exit,
+    /// One line, without `error:` and without a full stop.
+    pub cause: String,
+    /// Where, and in whose words; one entry per line.
+    pub details: Vec<String>,
+    /// What to do; one entry per suggestion.
+    pub hints: Vec<String>,
+}
+
+impl Trouble {
+    /// A trouble with nothing but a cause.
+    pub fn new(exit: Exit, cause: impl Into<String>) -> Trouble {
+        Trouble { exit, cause: cause.into(), details: Vec::new(), hints: Vec::new() }
+    }
+
+    /// The command line is wrong.
+    pub fn usage(cause: impl Into<String>) -> Trouble {
+        Trouble::new(Exit::Usage, cause)
+    }
+
+    /// This machine is in the way.
+    pub fn environment(cause: impl Into<String>) -> Trouble {
+        Trouble::new(Exit::Environment, cause)
+    }
+
+    /// Adds lines that say where, or repeat somebody's words.
+    #[must_use]
+    pub fn detail(mut self, lines: impl AsRef<str>) -> Trouble {
+        self.details.extend(lines.as_ref().lines().map(str::to_owned));
+        self
+    }
+
+    /// Adds what to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Trouble {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// The text for stderr: `error:`, indented details, a blank line, hints.
+    pub fn text(&self, colour: bool) -> String {
+        let mut text = format!("{} {}\n", terminal::paint("error:", terminal::RED, colour), self.cause);
+        for line in &self.details {
+            let _ = writeln!(text, "{}", format!("  {line}").trim_end());
+        }
+        if !self.hints.is_empty() {
+            text.push('\n');
+        }
+        for hint in &self.hints {
+            let _ = writeln!(text, "{} {hint}", terminal::paint("hint:", terminal::CYAN, colour));
+        }
+        text
+    }
+}
+
+impl From<TargetError> for Trouble {
+    fn from(error: TargetError) -> Trouble {
+        let trouble = Trouble::usage(error.message);
+        match error.hint {
+            Some(hint) => trouble.hint(hint),
+            None => trouble,
+        }
+    }
+}
+
+/// Says what went wrong, if anything did, and gives the exit code.
+pub fn report(result: Result<Exit, Trouble>) -> ExitCode {
+    match result {
+        Ok(exit) => exit.into(),
+        Err(trouble) => {
+            terminal::say(&trouble.text(terminal::stderr_colour()));
+            trouble.exit.into()
+        }
+    }
+}
+
+/// Makes a panic, which is always a mistake of ours, say so and exit with `Exit::Bug`. The default hook would exit
+/// with 101 from the main thread and keep running after a panic in a worker, with numbers nobody should trust.
+pub fn install_panic_hook() {
+    std::panic::set_hook(Box::new(|panic| {
+        let message = panic.payload_as_str().unwrap_or("no message");
+        let place = panic.location().map_or_else(|| "unknown place".to_owned(), ToString::to_string);
+        let backtrace = std::backtrace::Backtrace::force_capture();
+        let trouble = Trouble::new(Exit::Bug, format!("assay {} has a bug: {message}", env!("CARGO_PKG_VERSION")))
+            .detail(place)
+            .detail(backtrace.to_string())
+            .hint("please report this with the command line and the lines above; the run cannot be trusted");
+        terminal::say(&trouble.text(terminal::stderr_colour()));
+        std::process::exit(Exit::Bug as i32);
+    }));
+}
+
+/// The candidate most like `word`, when one is alike enough to be meant.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
+        .filter(|(alike, _)| *alike > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trouble_shows_cause_place_and_what_to_do() {
+        let trouble = Trouble::new(Exit::Workload, "workload tpcc failed in `new_order`")
+            .detail("tpcc/main.lua:118: deadlock detected (40P01)\nafter 10 retries")
+            .hint("lower `--sessions`");
+        assert_eq!(
+            trouble.text(false),
+            "error: workload tpcc failed in `new_order`\n  tpcc/main.lua:118: deadlock detected (40P01)\n  after 10 retries\n\n\
+             hint: lower `--sessions`\n"
+        );
+        assert!(trouble.text(true).starts_with("\u{1b}["));
+    }
+
+    #[test]
+    fn the_nearest_name_is_only_given_when_it_is_near() {
+        let names = ["oltp_read_only", "oltp_read_write", "bulk_insert"];
+        assert_eq!(nearest("oltp_raed_write", names), Some("oltp_read_write"));
+        assert_eq!(nearest("tpcc", names), None);
+    }
+}

@@ -1,0 +1,87 @@
+//! What a run's end by error means to a person: cause, place, and what to try, knowing what was tried.
+
+use assay_engine::{Plan, RunError};
+use assay_script::ScriptError;
+use assay_wire::{Class, Origin, StatementError};
+
+use crate::command_line::Workload;
+use crate::diagnostics::{Exit, Trouble};
+use crate::library;
+
+/// Puts a run's error into words. `prepare`: the command that would create missing tables.
+pub fn trouble(error: &RunError, plan: &Plan, workload: &Workload, prepare: Option<&str>) -> Trouble {
+    match error {
+        RunError::Connect { target, connected, wanted, error } => connect(*target, *connected, *wanted, error, plan),
+        RunError::Statement { target, transaction, retries, error, failure } => {
+            let after = if *retries == 0 { String::new() } else { format!(" after {retries} retries") };
+            let trouble =
+                Trouble::new(Exit::Server, format!("workload {} failed in `{transaction}`{after}", workload.name))
+                    .detail(format!(
+                        "{}: {} ({}, {})",
+                        plan.targets[*target].database.display(),
+                        error.message,
+                        error.code,
+                        error.class
+                    ))
+                    .detail(place(&failure.message, &failure.traceback));
+            statement_hints(trouble, error, plan, prepare)
+        }
+        RunError::Script(error) => library::script_trouble(format!("workload {} failed", workload.name), error),
+        RunError::Environment(message) => Trouble::environment(message.clone()),
+    }
+}
+
+/// Whether an error says that the workload's tables are not there.
+pub fn is_missing_table(error: &RunError) -> bool {
+    matches!(error, RunError::Statement { error, .. } if error.class == Class::Missing)
+}
+
+fn connect(target: usize, connected: u32, wanted: u32, error: &StatementError, plan: &Plan) -> Trouble {
+    let database = &plan.targets[target].database;
+    let progress =
+        if connected == 0 { String::new() } else { format!(" for more than {connected} of {wanted} sessions") };
+    let verb = match error.origin {
+        _ if plan.targets[target].addresses.is_empty() => format!("cannot open {}", database.display()),
+        Origin::Server => format!("{} refused the connection{progress}", database.display()),
+        _ => format!("cannot connect to {}{progress}", database.display()),
+    };
+    let code = error.code.to_string();
+    let code = if code == "no code" { String::new() } else { format!(" ({code})") };
+    let trouble = Trouble::new(Exit::Server, verb).detail(format!("{}{code}", error.message));
+    let hint = database.advice(error, wanted as usize).unwrap_or_else(|| match (error.origin, error.class) {
+        (_, Class::Limit) => format!("lower `--sessions`, or raise the server's connection limit above {wanted}"),
+        (_, Class::Authentication) => {
+            "check user and password in `--db`, or the environment and files they come from".to_owned()
+        }
+        (_, Class::Missing) => "name a database that exists in `--db`, or create it on the server".to_owned(),
+        (Origin::Network, _) => "check host and port in `--db`, and that the server is running".to_owned(),
+        _ => "check `--db`".to_owned(),
+    });
+    trouble.hint(hint)
+}
+
+fn statement_hints(trouble: Trouble, error: &StatementError, plan: &Plan, prepare: Option<&str>) -> Trouble {
+    let trouble = match (&error.hint, error.class, prepare) {
+        (Some(hint), _, _) if error.class != Class::Missing => trouble.hint(hint),
+        (_, Class::Missing, Some(prepare)) => {
+            return trouble
+                .hint(format!("are the tables prepared? {prepare}"))
+                .hint("or prepare and run in one: add `--prepare`");
+        }
+        _ => trouble,
+    };
+    let code = error.code.to_string();
+    let command = plan.setup.command != "run";
+    match error.class {
+        _ if command || code == "no code" => trouble,
+        Class::Deadlock | Class::Serialization => trouble.hint("lower `--sessions`, or raise `--retries`"),
+        _ => trouble.hint(format!("to count such errors and go on: `--ignore-errors {code}` or `--on-error continue`")),
+    }
+}
+
+/// Where in the script: the first line of Lua's message when it begins with a place, and the script's frames.
+fn place(message: &str, traceback: &str) -> String {
+    let error = ScriptError { message: message.to_owned(), traceback: traceback.to_owned(), ..ScriptError::default() };
+    let first = error.message.lines().next().unwrap_or_default();
+    if error.traceback.is_empty() { first.to_owned() } else { format!("{first}\n{}", error.traceback) }
+}

@@ -1,0 +1,24 @@
+//! Everything behind the command line, as a library: `main.rs` and other front ends put it together.
+//!
+//! Only this crate prints, exits and handles signals. Numbers are made in assay-report; what happens on the measured path is
+//! decided in assay-engine. The databases it knows are listed in `registry.rs`, its subcommands in `commands`.
+
+#![forbid(unsafe_code)]
+
+pub mod command_line;
+pub mod commands;
+pub mod diagnostics;
+pub mod failure;
+pub mod library;
+pub mod live;
+pub mod record_of;
+pub mod registry;
+pub mod render;
+pub mod scratch;
+pub mod signals;
+pub mod surroundings;
+pub mod terminal;
+pub mod trial;
+pub mod url_text;
+pub mod values;
+pub mod watch;

@@ -1,0 +1,121 @@
+//! A run while it goes on: its interval lines and its partial record.
+//!
+//! The record is on disk from the start, marked as running, and replaced every few seconds: a run killed half-way
+//! leaves what it had measured. That also finds an unwritable place before ten minutes are spent.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use assay_engine::{Interval, Outcome};
+use assay_record::{DEFAULT_FOLDER, Load, Record, Status, WriteError};
+use assay_wire::Nanos;
+
+use crate::command_line::OutputOptions;
+use crate::diagnostics::Trouble;
+use crate::{record_of, terminal, values};
+
+/// The record as far as it is known, and the file it goes to.
+pub struct Live {
+    record: Record,
+    path: Option<PathBuf>,
+    written: Instant,
+    pause: Duration,
+    lines: Option<usize>,
+}
+
+/// A partial record is written this often, at most.
+const PAUSE_MIN: Duration = Duration::from_secs(5);
+/// Writing takes at most one part in this many of our time: records of long runs are large.
+const PAUSE_PER_WRITE: u32 = 50;
+/// The head of the table is repeated after so many lines, so that it is on the screen.
+const LINES_PER_HEAD: usize = 20;
+
+impl Live {
+    /// Begins with what is known before the run, and writes it.
+    pub fn begin(record: Record, output: &OutputOptions) -> Result<Live, Trouble> {
+        let path = match &output.record {
+            _ if output.no_record => None,
+            Some(path) => {
+                record.write(path).map_err(unwritable)?;
+                Some(path.clone())
+            }
+            None => Some(record.write_new(Path::new(DEFAULT_FOLDER)).map_err(unwritable)?),
+        };
+        let lines = (!output.quiet).then_some(0);
+        Ok(Live { record, path, written: Instant::now(), pause: PAUSE_MIN, lines })
+    }
+
+    /// A stage begins: on a ladder, or with a warm-up, that is worth a line.
+    pub fn stage_begins(&mut self, stage: usize, sessions: u32, warmup: Nanos) {
+        let stages = self.record.manifest.sessions.len();
+        let Some(lines) = &mut self.lines else { return };
+        *lines = 0;
+        if stages > 1 {
+            terminal::say(&format!("stage {} of {stages}: {sessions} sessions\n", stage + 1));
+        }
+        if warmup > Nanos::ZERO {
+            terminal::say(&format!("warming up for {}\n", values::display_duration(warmup)));
+        }
+    }
+
+    /// An interval is over: its line, and the partial record when it is time. What cannot be written now is
+    /// tried again later; only the final record must succeed.
+    pub fn interval(&mut self, interval: &Interval, so_far: &Outcome) {
+        // A run that fails at once leaves a sliver of an interval with nothing in it.
+        let sliver =
+            interval.length.0 < self.record.manifest.interval_ns / 2 && interval.transactions.iter().all(|n| *n == 0);
+        if let Some(lines) = self.lines.as_mut().filter(|_| !sliver) {
+            let open = matches!(self.record.manifest.load, Load::Open { .. });
+            let head = lines.is_multiple_of(LINES_PER_HEAD).then(|| assay_report::interval_header(open) + "\n");
+            let findings = assay_report::interval_findings(&record_of::interval(interval));
+            let line = assay_report::interval_line(&findings, open);
+            terminal::say(&format!("{}{line}\n", head.unwrap_or_default()));
+            *lines += 1;
+        }
+        if self.written.elapsed() >= self.pause {
+            self.write_partial(so_far);
+        }
+    }
+
+    /// A stage is over: worth keeping at once.
+    pub fn stage_ends(&mut self, so_far: &Outcome) {
+        self.write_partial(so_far);
+    }
+
+    /// The run is over: the final record, and its file.
+    pub fn finish(mut self, outcome: &Outcome, failure: Option<String>) -> (Record, Result<Option<PathBuf>, Trouble>) {
+        record_of::fill(&mut self.record, outcome, record_of::status(&outcome.end, failure));
+        let written = match &self.path {
+            Some(path) => self.record.write(path).map_err(unwritable).map(|()| self.path),
+            None => Ok(None),
+        };
+        (self.record, written)
+    }
+
+    /// The run never measured anything: leaves no record.
+    pub fn discard(self) {
+        if let Some(path) = self.path.filter(|path| path.is_file()) {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    fn write_partial(&mut self, so_far: &Outcome) {
+        let Some(path) = &self.path else { return };
+        let begun = Instant::now();
+        record_of::fill(&mut self.record, so_far, (Status::Running, None));
+        if path.is_file() {
+            let _ = self.record.write(path);
+        }
+        self.written = Instant::now();
+        self.pause = PAUSE_MIN.max(begun.elapsed() * PAUSE_PER_WRITE);
+    }
+}
+
+fn unwritable(error: WriteError) -> Trouble {
+    let trouble = Trouble::environment(error.to_string());
+    let trouble = match std::error::Error::source(&error) {
+        Some(source) => trouble.detail(source.to_string()),
+        None => trouble,
+    };
+    trouble.hint("name a place that can be written with `--record PATH`, or do without: `--no-record`")
+}

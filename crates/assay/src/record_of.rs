@@ -1,0 +1,259 @@
+//! From what lives in the engine to what is written: `Plan` and `Outcome` become a `Record`.
+//!
+//! Only copies and converts units. Nothing is computed here; numbers are made in assay-report.
+
+use assay_engine::{Arrival, End, Ignore, Load, OnError, Outcome, Plan, StageOutcome, Target};
+use assay_io::Address;
+use assay_io::process::Host;
+use assay_record as record;
+use assay_record::{EncodedHistogram, Place, Record, Status, Time, Tool};
+use assay_script::OptionValue;
+use assay_wire::{Nanos, ServerFacts};
+
+use crate::command_line::{RunOptions, Workload};
+
+/// What is known when the run begins: everything but the measurements.
+pub fn frame(plan: &Plan, workload: &Workload, options: &RunOptions, words: &[String]) -> Record {
+    let setup = &plan.setup;
+    Record {
+        format: record::FORMAT,
+        tool: Tool { name: "assay".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
+        status: Status::Running,
+        failure: None,
+        started: now(),
+        elapsed_ns: 0,
+        manifest: record::Manifest {
+            command: words.to_vec(),
+            workload: plan.program.name().to_owned(),
+            options: workload.options_in_effect().into_iter().filter_map(option).collect(),
+            seed: setup.seed,
+            distribution: Some(setup.distribution.kind.name().to_owned()),
+            sessions: plan.stages.iter().map(|stage| stage.sessions).collect(),
+            load: load(&plan.load),
+            limit: record::Limit { time_ns: plan.limit.time.map(|time| time.0), transactions: plan.limit.transactions },
+            warmup_ns: plan.warmup.0,
+            interval_ns: plan.interval.0,
+            policy: record::Policy {
+                ignore: match &plan.policy.ignore {
+                    Ignore::All => vec!["all".to_owned()],
+                    Ignore::Codes(codes) => codes.clone(),
+                },
+                retries: plan.policy.retries,
+                restart_ignored: plan.policy.restart_ignored,
+                on_error: match plan.policy.on_error {
+                    OnError::Stop => record::OnError::Stop,
+                    OnError::Continue => record::OnError::Continue,
+                },
+                reconnect_ns: plan.policy.reconnect.0,
+            },
+            workers: u32::try_from(plan.workers).unwrap_or(u32::MAX),
+            prepared: options.target.prepared,
+            session_sql: record::without_secrets(&options.target.session_sql),
+            targets: plan.targets.iter().map(|target| target.database.display()).collect(),
+        },
+        environment: environment(plan),
+        types: Vec::new(),
+        stages: Vec::new(),
+    }
+}
+
+/// Puts everything measured so far into `record`. Intervals already in it are kept as they are: encoding them again
+/// every few seconds would cost more the longer the run.
+pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>)) {
+    (record.status, record.failure) = end;
+    record.elapsed_ns = outcome.elapsed.0;
+    record.types.clone_from(&outcome.types);
+    for (server, facts) in record.environment.servers.iter_mut().zip(&outcome.servers) {
+        let ServerFacts { product, version, tls } = facts.clone();
+        (server.product, server.version, server.tls) = (product, version, tls);
+    }
+    for (i, stage) in outcome.stages.iter().enumerate() {
+        let mut intervals =
+            record.stages.get_mut(i).map_or_else(Vec::new, |known| std::mem::take(&mut known.intervals));
+        intervals.extend(stage.intervals[intervals.len().min(stage.intervals.len())..].iter().map(interval));
+        let stage = stage_of(stage, &record.types, record.started, intervals);
+        match record.stages.get_mut(i) {
+            Some(known) => *known = stage,
+            None => record.stages.push(stage),
+        }
+    }
+}
+
+/// How a run ended, for its record.
+pub fn status(end: &End, failure: Option<String>) -> (Status, Option<String>) {
+    match end {
+        End::Complete => (Status::Complete, None),
+        End::Interrupted => (Status::Interrupted, None),
+        End::Failed(_) => (Status::Failed, failure),
+    }
+}
+
+/// One interval.
+pub fn interval(interval: &assay_engine::Interval) -> record::Interval {
+    record::Interval {
+        start_ns: interval.start.0,
+        length_ns: interval.length.0,
+        transactions: interval.transactions.clone(),
+        statements: by_class(interval.statements),
+        errors: interval.errors,
+        retries: interval.retries,
+        failed: interval.failed,
+        reconnects: interval.reconnects,
+        backlog: interval.backlog,
+        sessions: interval.sessions,
+        cpu_ns: interval.cpu.0,
+        response: latencies(&interval.response),
+    }
+}
+
+fn now() -> Time {
+    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Time::from_unix_ms(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn after(start: Time, later: Nanos) -> Time {
+    Time::from_unix_ms(start.unix_ms() + later.0 / 1_000_000)
+}
+
+fn load(load: &Load) -> record::Load {
+    match load {
+        Load::Closed => record::Load::Closed,
+        Load::Open { rate, arrival, backlog_max } => record::Load::Open {
+            rate_per_s: *rate,
+            arrival: match arrival {
+                Arrival::Constant => record::Arrival::Constant,
+                Arrival::Poisson => record::Arrival::Poisson,
+            },
+            backlog_max: *backlog_max,
+        },
+    }
+}
+
+/// `None` for an option that has no value.
+fn option((key, value): (String, OptionValue)) -> Option<(String, record::OptionValue)> {
+    let value = match value {
+        OptionValue::None => return None,
+        OptionValue::Bool(on) => record::OptionValue::Bool(on),
+        OptionValue::Number(value) if value.fract() == 0.0 && value.abs() < 9e15 => {
+            record::OptionValue::Int(value as i64)
+        }
+        OptionValue::Number(value) => record::OptionValue::Number(value),
+        OptionValue::Text(text) if key.ends_with("password") && !text.is_empty() => {
+            record::OptionValue::Text("***".to_owned())
+        }
+        OptionValue::Text(text) => record::OptionValue::Text(text),
+        OptionValue::List(items) => record::OptionValue::List(items),
+    };
+    Some((key, value))
+}
+
+fn environment(plan: &Plan) -> record::Environment {
+    let host = Host::get();
+    record::Environment {
+        host: host.name,
+        kernel: host.kernel,
+        cpu_model: host.cpu,
+        cpus: u32::try_from(host.cpus).unwrap_or(u32::MAX),
+        memory_bytes: host.memory_bytes,
+        servers: plan
+            .targets
+            .iter()
+            .map(|target| record::Server { place: place(target), ..record::Server::default() })
+            .collect(),
+    }
+}
+
+fn place(target: &Target) -> Place {
+    let local = |address: &Address| match address {
+        Address::Tcp(address) => address.ip().is_loopback(),
+        Address::Unix(_) => true,
+    };
+    match target.addresses.as_slice() {
+        [] => Place::Embedded,
+        addresses if addresses.iter().all(local) => Place::Local,
+        _ => Place::Remote,
+    }
+}
+
+fn stage_of(stage: &StageOutcome, types: &[String], start: Time, intervals: Vec<record::Interval>) -> record::Stage {
+    let generator = &stage.generator;
+    record::Stage {
+        sessions: stage.sessions,
+        started: after(start, stage.started),
+        measured_ns: stage.measured.0,
+        total: tally(&stage.total, types),
+        targets: stage.targets.iter().map(|target| tally(target, types)).collect(),
+        session_transactions_min: stage.session_transactions.0,
+        session_transactions_max: stage.session_transactions.1,
+        generator: record::Generator {
+            cpu_user_ns: generator.cpu_user.0,
+            cpu_system_ns: generator.cpu_system.0,
+            switches_involuntary: generator.switches_involuntary,
+            switches_voluntary: generator.switches_voluntary,
+            turns: generator.turns,
+            events: generator.events,
+            busiest_worker_ppm: (generator.busiest_worker.clamp(0.0, 1.0) * 1e6) as u32,
+            workers: generator.workers,
+            memory_max_bytes: generator.memory_max,
+        },
+        intervals,
+    }
+}
+
+fn tally(tally: &assay_engine::Tally, types: &[String]) -> record::Tally {
+    let none = assay_engine::TransactionTally::default();
+    let transactions = types.iter().enumerate().map(|(i, name)| {
+        let of_type = tally.transactions.get(i).unwrap_or(&none);
+        record::TransactionTally {
+            name: name.clone(),
+            count: of_type.count,
+            failed: of_type.failed,
+            retries: of_type.retries,
+            response: latencies(&of_type.response),
+            service: latencies(&of_type.service),
+        }
+    });
+    let errors = tally.errors.iter().map(|(key, error)| record::ErrorTally {
+        origin: key.origin.name().to_owned(),
+        class: key.class.name().to_owned(),
+        number: key.code.number,
+        state: key.code.state.clone(),
+        count: error.count,
+        message: error.message.clone(),
+    });
+    record::Tally {
+        transactions: transactions.collect(),
+        statements: by_class(
+            tally
+                .statements
+                .each_ref()
+                .map(|class| record::StatementTally { count: class.count, service: latencies(&class.service) }),
+        ),
+        errors: errors.collect(),
+        reconnects: tally.reconnects,
+        due: tally.due,
+        dropped: tally.dropped,
+        unstarted: tally.unstarted,
+        unfinished: tally.unfinished,
+        lag: latencies(&tally.lag),
+    }
+}
+
+fn by_class<T>([read, write, other]: [T; 3]) -> record::ByClass<T> {
+    record::ByClass { read, write, other }
+}
+
+fn latencies(latencies: &assay_engine::Latencies) -> record::Latencies {
+    let count = latencies.count();
+    if count == 0 {
+        return record::Latencies::default();
+    }
+    record::Latencies {
+        count,
+        min_ns: latencies.min.0,
+        max_ns: latencies.max.0,
+        sum_ns: latencies.sum,
+        over: latencies.over,
+        histogram: latencies.histogram.as_deref().map(EncodedHistogram::new),
+    }
+}

@@ -1,0 +1,39 @@
+//! The databases this program knows: the only list of them.
+
+use assay_wire::{ConnectOptions, Database, Driver};
+
+use crate::diagnostics::{Trouble, nearest};
+use crate::surroundings::ThisMachine;
+use crate::url_text;
+
+/// Every kind of database, in the order it is listed to users.
+pub const DRIVERS: &[Driver] = &[assay_wire::postgres::DRIVER, assay_wire::mysql::DRIVER, assay_sqlite::DRIVER];
+
+/// The database that needs no server: used when none is named.
+pub const EMBEDDED: Driver = assay_sqlite::DRIVER;
+
+/// The driver for a URL, chosen by its scheme.
+pub fn driver_of(url: &str) -> Result<&'static Driver, Trouble> {
+    let schemes = || DRIVERS.iter().flat_map(|driver| driver.schemes.iter().copied());
+    let all = || schemes().map(|scheme| format!("{scheme}:")).collect::<Vec<_>>().join(", ");
+    let Some((scheme, _)) = url.split_once(':') else {
+        return Err(Trouble::usage("--db wants a URL that begins with the kind of database")
+            .detail(format!("known: {}", all()))
+            .hint("write sqlite:FILE or postgres://USER@HOST/DATABASE"));
+    };
+    let scheme = scheme.to_ascii_lowercase();
+    if let Some(driver) = DRIVERS.iter().find(|driver| driver.schemes.contains(&scheme.as_str())) {
+        return Ok(driver);
+    }
+    let trouble = Trouble::usage(format!("no database is called {scheme}: in --db {}", url_text::masked(url)))
+        .detail(format!("known: {}", all()));
+    Err(match nearest(&scheme, schemes()) {
+        Some(near) => trouble.hint(format!("did you mean {near}:?")),
+        None => trouble,
+    })
+}
+
+/// Reads a database URL, completed from the environment and the user's files.
+pub fn open(url: &str, options: &ConnectOptions) -> Result<Box<dyn Database>, Trouble> {
+    (driver_of(url)?.open)(url, options, &ThisMachine).map_err(Trouble::from)
+}

@@ -1,0 +1,50 @@
+//! The temporary folder of the embedded database that is used when no `--db` is given.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::diagnostics::Trouble;
+
+/// A folder that is removed when this is dropped, or when a second Ctrl-C quits.
+pub struct Scratch {
+    folder: PathBuf,
+}
+
+/// The folder to remove when the process quits without unwinding.
+static FOLDER: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+impl Scratch {
+    /// Makes a new folder, readable by this user only.
+    pub fn new() -> Result<Scratch, Trouble> {
+        let folder = tempfile::Builder::new().prefix("assay-").tempdir().map_err(|error| {
+            Trouble::environment(format!("cannot make a temporary folder: {error}"))
+                .hint("set TMPDIR to a folder that can be written, or name a database with --db sqlite:FILE")
+        })?;
+        let folder = folder.keep();
+        *FOLDER.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder.clone());
+        Ok(Scratch { folder })
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A database in it.
+    pub fn url(&self) -> String {
+        format!("sqlite:{}", self.folder.join("assay.db").display())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        remove();
+    }
+}
+
+/// Removes the folder, if there is one. What cannot be removed is left to the system's cleaning of `/tmp`.
+pub fn remove() {
+    if let Some(folder) = FOLDER.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}

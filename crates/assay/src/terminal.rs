@@ -1,0 +1,48 @@
+//! Writing to people and pipes: results to stdout, everything else to stderr.
+//!
+//! A reader that has gone away (`assay list | head -1`) is no error: the rest is not written. Colour is used only
+//! where somebody looks, and never when `NO_COLOR` is set.
+
+use std::io::{ErrorKind, IsTerminal, Write};
+
+use crate::diagnostics::Trouble;
+
+/// Bold red, for errors.
+pub const RED: &str = "1;31";
+/// Bold yellow, for warnings.
+pub const YELLOW: &str = "1;33";
+/// Cyan, for advice.
+pub const CYAN: &str = "36";
+
+/// `text` in a colour, or as it is.
+pub fn paint(text: &str, colour: &str, wanted: bool) -> String {
+    if wanted { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text.to_owned() }
+}
+
+/// Whether stderr is a terminal that is to be coloured.
+pub fn stderr_colour() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    stderr_is_terminal() && !refused && !dumb
+}
+
+/// Whether somebody looks at stderr.
+pub fn stderr_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// Writes to stderr as it is. What cannot be written is lost: there is nowhere left to complain.
+pub fn say(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Writes a result to stdout. A closed pipe ends it quietly; a full disk is an error.
+pub fn result(text: &str) -> Result<(), Trouble> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Trouble::environment(format!("cannot write the result: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

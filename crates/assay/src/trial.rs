@@ -1,0 +1,272 @@
+//! From a command line to the engine's `Plan`.
+//!
+//! Everything that can be wrong before the first connect is found here: URLs, files of certificates, names that do
+//! not resolve, commands a workload does not have.
+
+use std::sync::Arc;
+
+use assay_engine::{Arrival, Connects, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target};
+use assay_io::process::FilesLimit;
+use assay_io::{Address, ConnectError, Tls};
+use assay_script::{Distribution, DistributionKind, Entry, OptionValue, Setup};
+use assay_wire::{ConnectOptions, Nanos, TlsMode};
+
+use crate::command_line::{self, CommonCommandOptions, GeneratorOptions, RunOptions, TargetOptions, Workload};
+use crate::diagnostics::{Exit, Trouble};
+use crate::{registry, signals};
+
+/// Measured time when neither a time nor a number of transactions is given.
+const TIME_DEFAULT: Nanos = Nanos::from_secs(10);
+/// More make a garbage collection of Lua longer than a millisecond, fewer cost memory.
+const SESSIONS_PER_STATE: usize = 256;
+/// How long a script may keep its worker from all other sessions.
+const HOLD_MAX: Nanos = Nanos::from_secs(60);
+/// A server that does not answer a login in this time is not there.
+const CONNECT_TIMEOUT: Nanos = Nanos::from_secs(30);
+
+/// Standard streams, event loops, records, scripts.
+const FILES_OF_OUR_OWN: u64 = 64;
+
+/// The plan of `assay run`. `urls`: at least one.
+pub fn plan_of_run(
+    workload: &Workload,
+    options: &RunOptions,
+    urls: &[String],
+    words: &[String],
+) -> Result<Plan, Trouble> {
+    if !workload.program.defines("event") && !workload.program.defines("thread_run") {
+        return Err(Trouble::new(
+            Exit::Workload,
+            format!("workload {} cannot be run: it defines no event()", workload.name),
+        )
+        .hint(format!("its commands are: {}", workload.commands().join(", "))));
+    }
+    let (load, errors) = (&options.load, &options.errors);
+    let time = load.time.filter(|time| *time > Nanos::ZERO);
+    let limit = Limit {
+        time: if load.time.is_none() && load.transactions.is_none() { Some(TIME_DEFAULT) } else { time },
+        transactions: load.transactions,
+    };
+    let sessions = load.sessions.iter().copied().max().unwrap_or(1);
+    let parts = Parts { workload, command: "run", entry: Entry::Thread, sessions, limit, rate: load.rate };
+    let mut plan = parts.plan(&options.target, &options.generator, urls, words)?;
+    plan.stages = load.sessions.iter().map(|sessions| Stage { sessions: *sessions }).collect();
+    plan.warmup = load.warmup;
+    plan.interval = options.output.interval;
+    plan.grace = load.grace;
+    if let Some(rate) = load.rate {
+        let arrival = match load.arrival {
+            command_line::Arrival::Constant => Arrival::Constant,
+            command_line::Arrival::Poisson => Arrival::Poisson,
+        };
+        plan.load = Load::Open { rate, arrival, backlog_max: load.backlog_max };
+    }
+    plan.policy = Policy {
+        ignore: match errors.ignore_errors.iter().any(|code| code == "all") {
+            true => Ignore::All,
+            false => Ignore::Codes(errors.ignore_errors.clone()),
+        },
+        retries: u32::try_from(errors.retries).unwrap_or(u32::MAX),
+        on_error: match errors.on_error {
+            command_line::OnError::Stop => OnError::Stop,
+            command_line::OnError::Continue => OnError::Continue,
+        },
+        reconnect: errors.reconnect_time,
+        ..plan.policy
+    };
+    Ok(plan)
+}
+
+/// The plan of a workload's command, such as `prepare`.
+pub fn plan_of_command(
+    workload: &Workload,
+    command: &str,
+    options: &CommonCommandOptions,
+    urls: &[String],
+    words: &[String],
+) -> Result<Plan, Trouble> {
+    let program = &workload.program;
+    let declared = program.commands().iter().find(|declared| declared.name == command);
+    if !workload.has_command(command) {
+        let trouble = Trouble::usage(format!("workload {} has no command {command}", workload.name));
+        return Err(trouble.hint(format!("its commands are: {}", workload.commands().join(", "))));
+    }
+    let parallel = declared.is_some_and(|declared| declared.parallel);
+    let wanted = options.sessions.unwrap_or_else(|| u32::try_from(workers(&options.generator)).unwrap_or(u32::MAX));
+    let sessions = if parallel { wanted } else { 1 };
+    let entry = Entry::Function(command.to_owned());
+    let parts = Parts { workload, command, entry, sessions, limit: Limit::default(), rate: None };
+    parts.plan(&options.target, &options.generator, urls, words)
+}
+
+/// What `run` and the commands give a plan each in their own way.
+struct Parts<'a> {
+    workload: &'a Workload,
+    command: &'a str,
+    entry: Entry,
+    sessions: u32,
+    limit: Limit,
+    rate: Option<f64>,
+}
+
+impl Parts<'_> {
+    fn plan(
+        self,
+        target: &TargetOptions,
+        generator: &GeneratorOptions,
+        urls: &[String],
+        words: &[String],
+    ) -> Result<Plan, Trouble> {
+        let targets = targets(urls, target)?;
+        files_suffice(&targets, self.sessions)?;
+        let driver = targets[0].database.driver();
+        if let Some(other) = targets.iter().find(|target| target.database.driver() != driver) {
+            return Err(Trouble::usage(format!(
+                "the databases are of different kinds: {driver}, {}",
+                other.database.driver()
+            ))
+            .hint("statements differ between kinds: run once for each"));
+        }
+        let seed = generator.seed.unwrap_or_else(random_seed);
+        let setup = Setup {
+            command: self.command.to_owned(),
+            entry: self.entry.clone(),
+            options: self.script_options(generator, driver, seed),
+            driver,
+            seed,
+            sessions: self.sessions,
+            distribution: distribution(generator)?,
+            argv: words.to_vec(),
+        };
+        Ok(Plan {
+            program: Arc::clone(&self.workload.program),
+            setup,
+            targets,
+            stages: vec![Stage { sessions: self.sessions }],
+            load: Load::Closed,
+            limit: self.limit,
+            warmup: Nanos::ZERO,
+            interval: Nanos::from_secs(1),
+            policy: Policy {
+                ignore: Ignore::Codes(Vec::new()),
+                retries: 10,
+                restart_ignored: false,
+                on_error: OnError::Stop,
+                rollback: true,
+                reconnect: Nanos::from_secs(60),
+            },
+            connects: Connects {
+                pending_max: usize::try_from(target.connect_pending).unwrap_or(usize::MAX),
+                rate: target.connect_rate,
+                timeout: CONNECT_TIMEOUT,
+            },
+            workers: workers(generator),
+            sessions_per_state: SESSIONS_PER_STATE,
+            grace: Nanos::from_secs(10),
+            hold_max: HOLD_MAX,
+        })
+    }
+
+    /// `sysbench.opt`: the names that scripts written for sysbench look up, then the workload's own.
+    fn script_options(&self, generator: &GeneratorOptions, driver: &str, seed: u64) -> Vec<(String, OptionValue)> {
+        let number = OptionValue::Number;
+        let text = |text: &str| OptionValue::Text(text.to_owned());
+        let core = [
+            ("threads", number(f64::from(self.sessions))),
+            ("events", number(self.limit.transactions.unwrap_or(0) as f64)),
+            ("time", number(self.limit.time.unwrap_or(Nanos::ZERO).as_secs_f64())),
+            ("rate", number(self.rate.unwrap_or(0.0))),
+            ("report_interval", number(1.0)),
+            ("percentile", number(95.0)),
+            ("verbosity", number(3.0)),
+            ("db_driver", text(driver)),
+            ("rand_type", text(&generator.rand_type)),
+            ("rand_seed", number(seed as f64)),
+            ("rand_spec_iter", number(generator.rand_spec_iter as f64)),
+            ("rand_spec_pct", number(generator.rand_spec_pct)),
+            ("rand_spec_res", number(generator.rand_spec_res)),
+            ("rand_pareto_h", number(generator.rand_pareto_h)),
+            ("rand_zipfian_exp", number(generator.rand_zipfian_exp)),
+        ];
+        let mut options: Vec<(String, OptionValue)> = core.map(|(key, value)| (key.to_owned(), value)).into();
+        for (key, value) in self.workload.options_in_effect() {
+            // A script that declares `threads` itself sees what is really in effect.
+            if !options.iter().any(|(known, _)| *known == key) {
+                options.push((key, value));
+            }
+        }
+        options
+    }
+}
+
+fn targets(urls: &[String], options: &TargetOptions) -> Result<Vec<Target>, Trouble> {
+    let connect = ConnectOptions { prepared: options.prepared, session_sql: options.session_sql.clone() };
+    urls.iter().map(|url| target(url, &connect)).collect()
+}
+
+fn target(url: &str, connect: &ConnectOptions) -> Result<Target, Trouble> {
+    let database = registry::open(url, connect)?;
+    let settings = database.tls();
+    let unreachable = |error: ConnectError| {
+        let trouble = Trouble::environment(format!("cannot use {}: {}", database.display(), error.message));
+        match error.hint {
+            Some(hint) => trouble.hint(hint),
+            None => trouble,
+        }
+    };
+    let tls = match settings.mode {
+        TlsMode::Disable => None,
+        _ => Some(Arc::new(Tls::new(&settings).map_err(unreachable)?)),
+    };
+    let mut addresses = Vec::new();
+    for endpoint in database.endpoints() {
+        if signals::control().is_stopped() {
+            break;
+        }
+        addresses.extend(Address::resolve(&endpoint).map_err(unreachable)?);
+    }
+    Ok(Target { database: Arc::from(database), addresses, tls })
+}
+
+/// Every session is an open file, or three with SQLite (database, log, shared memory); better said now than after
+/// a thousand connects.
+fn files_suffice(targets: &[Target], sessions: u32) -> Result<(), Trouble> {
+    let each = if targets.iter().any(|target| target.addresses.is_empty()) { 3 } else { 1 };
+    let needed = each * u64::from(sessions) + FILES_OF_OUR_OWN;
+    // A limit that cannot be read is not known to be in the way.
+    match FilesLimit::raise() {
+        Ok(limit) if limit.soft < needed => Err(Trouble::environment(format!(
+            "{sessions} sessions need {needed} open files, and this process may have {} (ulimit -n)",
+            limit.soft
+        ))
+        .hint("raise the hard limit (`ulimit -Hn`, LimitNOFILE= of a service, limits.conf), or lower `--sessions`")),
+        _ => Ok(()),
+    }
+}
+
+fn workers(generator: &GeneratorOptions) -> usize {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    generator.workers.map_or(cpus, |workers| usize::try_from(workers).unwrap_or(usize::MAX))
+}
+
+fn distribution(options: &GeneratorOptions) -> Result<Distribution, Trouble> {
+    let within = |name: &str, value: f64, low: f64, high: f64| match value {
+        value if (low..=high).contains(&value) => Ok(value),
+        _ => Err(Trouble::usage(format!("--{name} {value}: must be within {low} and {high}"))),
+    };
+    Ok(Distribution {
+        kind: DistributionKind::from_name(&options.rand_type).expect("the command line allows only these names"),
+        iterations: u32::try_from(options.rand_spec_iter).unwrap_or(u32::MAX),
+        special_percent: within("rand-spec-pct", options.rand_spec_pct, 0.0, 100.0)?,
+        special_hits: within("rand-spec-res", options.rand_spec_res, 0.0, 100.0)?,
+        pareto_h: within("rand-pareto-h", options.rand_pareto_h, 1e-6, 1.0 - 1e-6)?,
+        zipfian_exponent: within("rand-zipfian-exp", options.rand_zipfian_exp, 0.0, 100.0)?,
+    })
+}
+
+/// A seed that is easy to type again: six digits hold a million different runs.
+fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    // The keys of a hash map come from the system's random numbers.
+    RandomState::new().hash_one(std::process::id()) % 1_000_000
+}

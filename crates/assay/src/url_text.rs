@@ -1,0 +1,33 @@
+//! Showing what the user typed: without passwords, and so that a shell reads it back.
+
+use assay_record::without_secrets;
+
+/// A database URL without its password.
+pub fn masked(url: &str) -> String {
+    without_secrets([url]).concat()
+}
+
+/// Words as one line that a POSIX shell splits into the same words.
+pub fn shell_line(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    words.into_iter().map(|word| shell_word(word.as_ref())).collect::<Vec<_>>().join(" ")
+}
+
+fn shell_word(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@,+%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_with_blanks_and_quotes_are_quoted() {
+        let words = ["--db=sqlite:a.db", "it's", "a b", "", "x?y=1"];
+        assert_eq!(shell_line(words), r"--db=sqlite:a.db 'it'\''s' 'a b' '' 'x?y=1'");
+    }
+}

@@ -1,0 +1,148 @@
+//! What a person sees while a run goes on: progress while connecting and loading, a line per interval, warnings.
+//!
+//! All of it goes to stderr. Progress is drawn only on a terminal; lines are written anywhere unless `--quiet`.
+
+use std::time::Duration;
+
+use assay_engine::{Notice, Observer, Plan, Warning};
+use assay_wire::Nanos;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::live::Live;
+use crate::{terminal, values};
+
+/// Draws what a run tells.
+pub struct Watch<'a> {
+    plan: &'a Plan,
+    quiet: bool,
+    bar: Option<ProgressBar>,
+    live: Option<Live>,
+}
+
+impl<'a> Watch<'a> {
+    /// Watches a command: progress and warnings only.
+    pub fn of_command(plan: &'a Plan, quiet: bool) -> Watch<'a> {
+        Watch { plan, quiet, bar: None, live: None }
+    }
+
+    /// Watches a run: interval lines and the partial record too.
+    pub fn of_run(plan: &'a Plan, quiet: bool, live: Live) -> Watch<'a> {
+        Watch { plan, quiet, bar: None, live: Some(live) }
+    }
+
+    /// Takes progress off the screen.
+    pub fn finish(&mut self) -> Option<Live> {
+        self.clear();
+        self.live.take()
+    }
+
+    fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn line(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| terminal::say(&format!("{text}\n"))),
+            None => terminal::say(&format!("{text}\n")),
+        }
+    }
+
+    /// The bar in use, made with `style` when there is none; `None` where nobody would see it.
+    fn bar(&mut self, template: &str) -> Option<&ProgressBar> {
+        if self.quiet || !terminal::stderr_is_terminal() {
+            return None;
+        }
+        Some(self.bar.get_or_insert_with(|| {
+            let style = ProgressStyle::with_template(template).expect("the templates are constants");
+            let bar = ProgressBar::new(0).with_style(style.progress_chars("█▌ "));
+            bar.enable_steady_tick(Duration::from_millis(100));
+            bar
+        }))
+    }
+
+    fn connecting(&mut self, ready: u32, wanted: u32) {
+        if ready >= wanted {
+            self.clear();
+        } else if let Some(bar) = self.bar("connecting {wide_bar} {pos}/{len} sessions") {
+            bar.set_length(wanted.into());
+            bar.set_position(ready.into());
+        }
+    }
+
+    fn loading(&mut self, rows: u64, expected: u64, elapsed: Nanos) {
+        if rows == 0 {
+            return;
+        }
+        let template = match expected {
+            0 => "loading {spinner} {human_pos} rows {msg}",
+            _ => "loading {wide_bar} {human_pos}/{human_len} rows {msg}",
+        };
+        // A bar from the connects has another template.
+        if self.bar.as_ref().is_some_and(|bar| bar.message().is_empty()) {
+            self.clear();
+        }
+        let per_second = rows as f64 / elapsed.as_secs_f64().max(1e-3);
+        if let Some(bar) = self.bar(template) {
+            bar.set_length(expected.max(rows));
+            bar.set_position(rows);
+            let left = expected.saturating_sub(rows) as f64 / per_second;
+            let left = if expected == 0 { String::new() } else { format!(", {left:.0} s left") };
+            bar.set_message(format!("{} rows/s{left}", indicatif::HumanCount(per_second as u64)));
+        }
+    }
+
+    fn warning(&mut self, warning: &Warning) {
+        let url = |target: usize| self.plan.targets[target].database.display();
+        let text = match warning {
+            Warning::Held { place, held } => {
+                let place = place.as_deref().unwrap_or("a place Lua cannot tell");
+                format!(
+                    "the script has held a worker for {:.1} s at {place}: its other sessions wait, and results are wrong\n  \
+                     let long work yield: call the database in between, or sleep with the functions assay knows",
+                    held.as_secs_f64()
+                )
+            }
+            Warning::Outage { target, message } => format!(
+                "{} is away: {message}\n  trying again for up to {}; see `--reconnect-time`",
+                url(*target),
+                values::display_duration(self.plan.policy.reconnect)
+            ),
+            Warning::Recovered { target } => format!("{} is back", url(*target)),
+            Warning::Finishing { in_flight } => format!(
+                "interrupted: finishing {in_flight} transactions for up to {}; once more to quit at once",
+                values::display_duration(self.plan.grace)
+            ),
+        };
+        let label = terminal::paint("warning:", terminal::YELLOW, terminal::stderr_colour());
+        self.line(&format!("{label} {text}"));
+    }
+}
+
+impl Observer for Watch<'_> {
+    fn notice(&mut self, notice: Notice<'_>) {
+        match notice {
+            Notice::Connecting { ready, wanted } => self.connecting(ready, wanted),
+            Notice::Loading { rows, expected, elapsed } => self.loading(rows, expected, elapsed),
+            Notice::Log { session: _, text } => self.line(text),
+            Notice::Warning(warning) => self.warning(&warning),
+            Notice::StageBegins { stage, sessions, warmup } => {
+                self.clear();
+                if let Some(live) = &mut self.live {
+                    live.stage_begins(stage, sessions, warmup);
+                }
+            }
+            Notice::Interval { stage: _, interval, so_far } => {
+                if let Some(live) = &mut self.live {
+                    live.interval(interval, so_far);
+                }
+            }
+            Notice::StageEnds { stage: _, so_far } => {
+                if let Some(live) = &mut self.live {
+                    live.stage_ends(so_far);
+                }
+            }
+        }
+    }
+}

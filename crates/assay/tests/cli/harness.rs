@@ -1,0 +1,200 @@
+//! Runs the program and shows what it did.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// A folder to run commands in, removed at the end.
+pub(crate) struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Puts a file into it.
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// The command, not yet started.
+    pub(crate) fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
+        command
+            .args(words(line))
+            .current_dir(self.path())
+            .env_clear()
+            .env("HOME", self.path())
+            .env("TMPDIR", self.path());
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Runs to the end.
+    pub(crate) fn run(&self, line: &str) -> Ran {
+        Ran::new(self, self.command(line).output().unwrap())
+    }
+
+    /// Starts, to be watched line by line.
+    pub(crate) fn start(&self, line: &str) -> Started<'_> {
+        let mut child = self.command(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Started { folder: self, child, stderr, said: String::new() }
+    }
+
+    /// Names of what is in it, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path()).unwrap();
+        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// Splits at blanks; `'…'` keeps them.
+fn words(line: &str) -> Vec<String> {
+    line.split('\'')
+        .enumerate()
+        .flat_map(|(i, part)| match i % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![part.to_owned()],
+        })
+        .collect()
+}
+
+/// What a command did.
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    fn new(folder: &Folder, output: Output) -> Ran {
+        let name = folder.path().to_str().unwrap();
+        let text = |bytes: &[u8]| {
+            let text = testkit::redact::replace(std::str::from_utf8(bytes).unwrap(), &[(name, "[FOLDER]")]);
+            // The name of a temporary folder: six random characters.
+            match text.split_once("[FOLDER]/assay-") {
+                Some((before, after)) => format!("{before}[FOLDER]/assay-[NAME]{}", &after[6..]),
+                None => text,
+            }
+        };
+        Ran { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    }
+
+    /// Everything, for comparison: exit code, stdout, then stderr.
+    pub(crate) fn shown(&self) -> String {
+        let part = |name: &str, text: &str| if text.is_empty() { String::new() } else { format!("--- {name}\n{text}") };
+        let code = self.code.map_or_else(|| "a signal".to_owned(), |code| code.to_string());
+        format!("exit {code}\n{}{}", part("stdout", &self.stdout), part("stderr", &self.stderr))
+    }
+
+    /// The same without what a machine's speed decides: numbers, the width of columns, how many lines of figures there
+    /// are, warnings about the measurement.
+    pub(crate) fn redacted(&self) -> String {
+        let shown = testkit::redact::redact(&self.shown());
+        let (code, shown) = (self.shown().lines().next().unwrap().to_owned(), shown.lines().skip(1));
+        let mut lines = vec![code];
+        for line in shown {
+            let mut line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+            if let Some((before, name)) = line.split_once("assay-records/") {
+                let digits = name.replace(|c: char| c.is_ascii_digit(), "#");
+                line = format!("{before}assay-records/{digits}");
+            }
+            if lines.last() != Some(&line) && !line.starts_with("warning: ") {
+                lines.push(line);
+            }
+        }
+        lines.join("\n")
+    }
+}
+
+/// A command under way.
+pub(crate) struct Started<'a> {
+    folder: &'a Folder,
+    child: Child,
+    stderr: BufReader<std::process::ChildStderr>,
+    said: String,
+}
+
+impl Started<'_> {
+    /// Waits until a line of stderr holds `text`.
+    pub(crate) fn wait_for(&mut self, text: &str) {
+        loop {
+            let mut line = String::new();
+            let length = self.stderr.read_line(&mut line).unwrap();
+            self.said.push_str(&line);
+            assert!(length > 0, "it ended without saying {text:?}: {}", self.said);
+            if line.contains(text) {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), signal).unwrap();
+    }
+
+    /// Waits for the end.
+    pub(crate) fn finish(mut self) -> Ran {
+        let mut stdout = Vec::new();
+        self.child.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();
+        self.stderr.read_to_string(&mut self.said).unwrap();
+        let status = self.child.wait().unwrap();
+        Ran::new(self.folder, Output { status, stdout, stderr: self.said.into_bytes() })
+    }
+}
+
+/// A workload with one small table, in plain Lua.
+pub(crate) const ONE_TABLE: &str = r#"--- Counts in one row of one table.
+
+sysbench.cmdline.options = {
+  table_size = {"Rows in the table", 10},
+  greeting = {"What to say", "hello"},
+  loud = {"Say it loud", false},
+}
+
+sysbench.cmdline.commands = {
+  greet = {function() print(sysbench.opt.greeting .. (sysbench.opt.loud and "!" or "")) end},
+  refuse = {function() return false end},
+}
+
+function prepare()
+  local con = sysbench.sql.driver():connect()
+  con:query("CREATE TABLE counter(id INTEGER PRIMARY KEY, n INTEGER)")
+  for i = 1, sysbench.opt.table_size do
+    con:query("INSERT INTO counter VALUES (" .. i .. ", 0)")
+  end
+end
+
+function cleanup()
+  sysbench.sql.driver():connect():query("DROP TABLE IF EXISTS counter")
+end
+
+function check()
+  local con = sysbench.sql.driver():connect()
+  return tonumber((con:query_row("SELECT COUNT(*) FROM counter"))) == sysbench.opt.table_size
+end
+
+function thread_init()
+  con = sysbench.sql.driver():connect()
+end
+
+function event()
+  con:query("UPDATE counter SET n = n + 1 WHERE id = " .. sysbench.rand.default(1, sysbench.opt.table_size))
+end
+
+function thread_done()
+  con:disconnect()
+end
+"#;

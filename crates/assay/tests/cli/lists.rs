@@ -1,0 +1,156 @@
+//! What the program says of itself.
+
+use crate::harness::{Folder, ONE_TABLE};
+use insta::assert_snapshot;
+
+#[test]
+fn without_a_command_the_help_is_shown() {
+    assert_snapshot!(Folder::new().run("").shown(), @r"
+    exit 2
+    --- stderr
+    Loads databases with scripted work and measures them honestly
+
+    Usage: assay <COMMAND>
+
+    Commands:
+      run      Run a workload and report what was measured
+      prepare  Create and fill a workload's tables
+      check    Verify the tables of a workload: row counts and shape
+      cleanup  Remove the tables of a workload
+      exec     Run another command that a workload declares
+      list     List the built-in workloads
+      show     Print the final report of a record
+
+    Options:
+      -h, --help     Print help
+      -V, --version  Print version
+
+    A workload's own options: assay run WORKLOAD --help. Exit codes: 0 done, 1 check found a difference,
+    2 usage, 3 workload, 4 server, 5 environment, 70 a bug in assay, 130 and 143 interrupted.
+    error: no command given
+
+    hint: try `assay run oltp_read_write`
+    ");
+}
+
+#[test]
+fn the_built_in_workloads_are_listed() {
+    let listed = Folder::new().run("list").stdout;
+    let names: Vec<&str> = listed.lines().filter(|line| !line.starts_with(' ')).collect();
+    assert_snapshot!(names.join("\n"), @r"
+    bulk_insert
+    oltp_delete
+    oltp_insert
+    oltp_point_select
+    oltp_read_only
+    oltp_read_write
+    oltp_update_index
+    oltp_update_non_index
+    oltp_write_only
+    select_random_points
+    select_random_ranges
+
+    assay run NAME --help lists the options of one.
+    ");
+    let (_, entry) = listed.split_once("oltp_point_select\n").unwrap();
+    assert_snapshot!(entry.lines().take(2).collect::<Vec<_>>().join("\n"), @r"
+    One select by primary key, without a transaction around it.
+    commands: check, cleanup, prepare, prewarm, run, warmup
+    ");
+}
+
+#[test]
+fn help_lists_the_fixed_options_and_those_of_the_workload() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    assert_snapshot!(folder.run("run ./one_table.lua --help").shown(), @r"
+    exit 0
+    --- stdout
+    Run a workload and report what was measured
+
+    Usage: assay run [OPTIONS] <WORKLOAD>
+
+    Arguments:
+      <WORKLOAD>  Built-in workload (see `assay list`) or Lua file
+
+    Options:
+      -h, --help  Print help
+
+    Database:
+          --db <URL>             Database to load: postgres://…, mysql://…, mariadb://… or sqlite:FILE;
+                                 several share the sessions evenly
+          --prepared <on|off>    Use protocol-level prepared statements; off for pooling proxies that
+                                 cannot hold them [default: on]
+          --session-sql <SQL>    Statement to run on every new connection; may be repeated
+          --connect-rate <N>     Connects per second [default: as fast as they go]
+          --connect-pending <N>  Connects under way at once [default: 64]
+
+    Load:
+          --sessions <N,…>              Concurrent sessions; several numbers are a ladder, one stage
+                                        after the other [default: 1]
+          --time <DURATION>             Length of the measured part of a stage, such as 30s or 10m; 0:
+                                        no limit [default: 10s, no limit with --transactions]
+          --transactions <N>            End a stage after this many transactions
+          --warmup <DURATION>           Run this long before measuring, in every stage [default: 0s]
+          --rate <N>                    Transactions due per second, whatever the server does [default:
+                                        the next when the one before is done]
+          --arrival <constant|poisson>  How due times are spaced [default: constant]
+          --backlog-max <N>             Drop due transactions when this many wait; drops are counted
+                                        [default: no bound]
+          --grace <DURATION>            How long transactions in flight may take to finish at the end of
+                                        a stage [default: 10s]
+          --prepare                     Prepare the workload's tables first if they are missing
+
+    Errors:
+          --retries <N>                 Run a transaction again up to N times after a deadlock,
+                                        serialization failure or lost connection [default: 10]
+          --ignore-errors <CODE,…|all>  Errors that fail a transaction but not the run, such as 1213 or
+                                        40001, or all
+          --on-error <stop|continue>    What any other error does [default: stop]
+          --reconnect-time <DURATION>   How long to keep trying to reconnect when a connection is lost
+                                        [default: 60s]
+
+    Generator:
+          --seed <N>              The same seed gives every session the same statements [default:
+                                  random, always shown]
+          --workers <N>           Threads driving the sessions [default: one per CPU]
+          --rand-type <NAME>      Distribution of the rows that statements touch [default: uniform]
+                                  [possible values: uniform, gaussian, special, pareto, zipfian]
+          --rand-spec-iter <N>    gaussian, special: uniform numbers averaged [default: 12]
+          --rand-spec-pct <N>     special: size of the hot centre in percent of the rows [default: 1]
+          --rand-spec-res <N>     special: how many of 100 accesses go to the hot centre [default: 75]
+          --rand-pareto-h <X>     pareto: share that gets the rest of the accesses, 0 … 1 [default: 0.2]
+          --rand-zipfian-exp <X>  zipfian: exponent [default: 0.8]
+
+    Output:
+          --format <text|json|csv>  Form of the result on stdout [default: text]
+          --interval <DURATION>     Length of a reporting interval, at least 100ms [default: 1s]
+          --record <PATH>           Write the record here [default:
+                                    assay-records/WORKLOAD-TIME.json.zst]
+          --no-record               Write no record
+          --quiet                   Say nothing on stderr but errors and warnings
+
+    Options of ./one_table.lua:
+          --greeting <TEXT>  What to say [default: hello]
+          --loud[=<on|off>]  Say it loud [default: off]
+          --table-size <N>   Rows in the table [default: 10]
+    ");
+}
+
+#[test]
+fn a_command_has_the_options_of_the_workload_too() {
+    let help = Folder::new().run("prepare oltp_read_write --help").stdout;
+    let (_, own) = help.split_once("Options of oltp_read_write:\n").unwrap();
+    let names: Vec<&str> = own.split_whitespace().filter(|word| word.starts_with("--")).collect();
+    assert_snapshot!(names.join(" "), @"--auto-inc[=<on|off>] --create-secondary[=<on|off>] --create-table-options --delete-inserts --distinct-ranges --index-updates --mysql-storage-engine --non-index-updates --order-ranges --pgsql-variant --point-selects --range-selects[=<on|off>] --range-size --reconnect --replace[=<on|off>] --secondary[=<on|off>] --simple-ranges --skip-trx[=<on|off>] --sum-ranges --table-size --tables");
+    assert!(own.contains("Number of rows per table [default: 10000]"), "{own}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let folder = Folder::new();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = folder.command("list").stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""));
+}

@@ -1,0 +1,12 @@
+//! Whole commands: what a person types, and everything that comes back.
+//!
+//! Each test runs the program in a folder of its own, with nothing of the developer's environment. Expected text stands in
+//! the test; numbers that change from run to run are redacted with their widths.
+
+mod harness;
+mod interrupts;
+mod lists;
+mod mistakes;
+mod records;
+mod runs;
+mod servers;

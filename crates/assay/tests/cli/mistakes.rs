@@ -1,0 +1,243 @@
+//! What people get wrong, and what they are told.
+
+use crate::harness::{Folder, ONE_TABLE};
+use insta::assert_snapshot;
+
+fn told(line: &str) -> String {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    folder.run(line).shown()
+}
+
+#[test]
+fn a_misspelt_fixed_option_is_refused_with_the_nearest_name() {
+    assert_snapshot!(told("run oltp_read_write --sesions 4"), @r"
+    exit 2
+    --- stderr
+    error: there is no option --sesions
+
+    hint: did you mean --sessions?
+    ");
+}
+
+#[test]
+fn a_misspelt_workload_option_is_refused_with_the_nearest_name() {
+    assert_snapshot!(told("run oltp_read_write --tabel-size=4"), @r"
+    exit 2
+    --- stderr
+    error: there is no option --tabel-size
+
+    hint: did you mean --table-size?
+    ");
+}
+
+#[test]
+fn a_workload_option_is_typed() {
+    assert_snapshot!(told("run ./one_table.lua --table-size=ten"), @r"
+    exit 2
+    --- stderr
+    error: --table-size ten: expected a number, such as 0.5, 250 or 10k
+    ");
+    assert_snapshot!(told("run ./one_table.lua --loud=maybe"), @r"
+    exit 2
+    --- stderr
+    error: --loud maybe: expected on or off
+    ");
+}
+
+#[test]
+fn an_unknown_workload_is_refused_with_the_nearest_name() {
+    assert_snapshot!(told("run oltp_raed_write"), @r"
+    exit 2
+    --- stderr
+    error: cannot find a workload `oltp_raed_write`: no such built-in, file or module
+
+    hint: did you mean `oltp_read_write`?
+    ");
+    assert_snapshot!(told("run ./absent.lua"), @r"
+    exit 2
+    --- stderr
+    error: cannot find the script `./absent.lua`
+
+    hint: `assay list` shows the built-in workloads; a file of your own is named by its path
+    ");
+}
+
+#[test]
+fn an_unknown_command_of_a_workload_is_refused_with_those_it_has() {
+    assert_snapshot!(told("exec ./one_table.lua greed --db sqlite:a.db"), @r"
+    exit 2
+    --- stderr
+    error: workload ./one_table.lua has no command greed
+
+    hint: its commands are: check, cleanup, greet, prepare, refuse, run
+    ");
+}
+
+#[test]
+fn an_unknown_scheme_is_refused_with_those_there_are() {
+    assert_snapshot!(told("run oltp_read_write --db postgre://app:secret@host/db"), @r"
+    exit 2
+    --- stderr
+    error: no database is called postgre: in --db postgre://app:***@host/db
+      known: postgres:, postgresql:, mysql:, mariadb:, sqlite:
+
+    hint: did you mean postgres:?
+    ");
+    assert_snapshot!(told("run oltp_read_write --db oracle://host"), @r"
+    exit 2
+    --- stderr
+    error: no database is called oracle: in --db oracle://host
+      known: postgres:, postgresql:, mysql:, mariadb:, sqlite:
+    ");
+    assert_snapshot!(told("run oltp_read_write --db bench.db"), @r"
+    exit 2
+    --- stderr
+    error: --db wants a URL that begins with the kind of database
+      known: postgres:, postgresql:, mysql:, mariadb:, sqlite:
+
+    hint: write sqlite:FILE or postgres://USER@HOST/DATABASE
+    ");
+}
+
+#[test]
+fn bad_durations_and_counts_are_refused_with_an_example() {
+    assert_snapshot!(told("run oltp_read_write --time soon"), @r"
+    exit 2
+    --- stderr
+    error: --time soon: expected a duration, such as 500ms, 30s, 10m or 1h30m
+    ");
+    assert_snapshot!(told("run oltp_read_write --sessions 1,two"), @r"
+    exit 2
+    --- stderr
+    error: --sessions two: expected a whole number, such as 250, 10k or 1M
+    ");
+    assert_snapshot!(told("run oltp_read_write --sessions 0"), @r"
+    exit 2
+    --- stderr
+    error: --sessions 0: must be at least 1
+    ");
+    assert_snapshot!(told("run oltp_read_write --interval 10ms"), @r"
+    exit 2
+    --- stderr
+    error: --interval 10ms: must be at least 100ms
+    ");
+    assert_snapshot!(told("run oltp_read_write --rate -5"), @r"
+    exit 2
+    --- stderr
+    error: --rate -5: must be above 0
+    ");
+    assert_snapshot!(told("run oltp_read_write --rand-type zipf"), @r"
+    exit 2
+    --- stderr
+    error: --rand-type zipf: expected one of uniform, gaussian, special, pareto, zipfian
+
+    hint: did you mean zipfian?
+    ");
+}
+
+#[test]
+fn options_that_exclude_or_need_each_other_say_so() {
+    assert_snapshot!(told("run oltp_read_write --record a.json --no-record"), @r"
+    exit 2
+    --- stderr
+    error: --record and --no-record exclude each other
+    ");
+    assert_snapshot!(told("run oltp_read_write --backlog-max 10"), @r"
+    exit 2
+    --- stderr
+    error: --rate is missing
+
+    hint: --arrival and --backlog-max say how a rate is kept
+    ");
+}
+
+#[test]
+fn databases_of_different_kinds_are_refused() {
+    assert_snapshot!(told("run oltp_read_write --db sqlite:a.db --db postgres://app@127.0.0.1:1/db"), @r"
+    exit 2
+    --- stderr
+    error: the databases are of different kinds: sqlite, pgsql
+
+    hint: statements differ between kinds: run once for each
+    ");
+}
+
+#[test]
+fn a_command_without_a_database_says_what_it_needs() {
+    assert_snapshot!(told("prepare oltp_read_write"), @r"
+    exit 2
+    --- stderr
+    error: prepare needs a database: --db URL
+
+    hint: such as --db sqlite:FILE, --db postgres://USER@HOST/DATABASE or --db mysql://USER@HOST/DATABASE
+    ");
+}
+
+#[test]
+fn a_syntax_error_shows_file_and_line() {
+    let folder = Folder::new();
+    folder.write("broken.lua", "--- Broken.\nfunction event()\n  local x = = 1\nend\n");
+    assert_snapshot!(folder.run("run ./broken.lua").shown(), @r"
+    exit 3
+    --- stderr
+    error: workload ./broken.lua cannot be loaded
+      ./broken.lua:3: unexpected symbol near '='
+    ");
+}
+
+#[test]
+fn a_runtime_error_shows_place_function_and_traceback() {
+    let folder = Folder::new();
+    folder.write(
+        "fails.lua",
+        "--- Fails.\nlocal function inner()\n  return nothing.field\nend\nfunction event()\n  inner()\nend\n",
+    );
+    assert_snapshot!(folder.run("run ./fails.lua --no-record").shown(), @r"
+    exit 3
+    --- stderr
+    no --db: an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
+    error: workload ./fails.lua failed
+      ./fails.lua:3: attempt to index global 'nothing' (a nil value)
+      ./fails.lua:3: in function 'inner'
+      ./fails.lua:6: in function 'event'
+    ");
+}
+
+#[test]
+fn a_sqlite_file_in_a_missing_folder_says_so() {
+    assert_snapshot!(told("run ./one_table.lua --db sqlite:absent/a.db --no-record"), @r"
+    exit 4
+    --- stderr
+    error: cannot open sqlite:absent/a.db?journal_mode=wal&synchronous=normal
+      unable to open database file: ./absent/a.db (14)
+
+    hint: check that the folder of absent/a.db exists and is writable, and that the limit of open files (ulimit -n) allows three for each session
+    ");
+}
+
+#[test]
+fn missing_tables_come_with_the_exact_command_that_makes_them() {
+    assert_snapshot!(told("run ./one_table.lua --db 'sqlite:a b.db' --table_size=1k --loud --no-record"), @r"
+    exit 4
+    --- stderr
+    error: workload ./one_table.lua failed in `one_table`
+      sqlite:a%20b.db?journal_mode=wal&synchronous=normal: no such table: counter (1, missing)
+      ./one_table.lua:36: SQL error, errno = 1, state = '': no such table: counter
+      ./one_table.lua:36: in function 'event'
+
+    hint: are the tables prepared? assay prepare ./one_table.lua --db 'sqlite:a b.db' --loud=on --table-size=1000
+    hint: or prepare and run in one: add `--prepare`
+    ");
+}
+
+#[test]
+fn a_record_that_cannot_be_written_is_found_before_the_run() {
+    assert_snapshot!(told("run ./one_table.lua --db sqlite:a.db --record absent/r.json.zst"), @r"
+    exit 5
+    --- stderr
+    error: cannot write record absent/r.json.zst: there is no folder absent
+
+    hint: name a place that can be written with `--record PATH`, or do without: `--no-record`
+    ");
+}

@@ -1,0 +1,180 @@
+//! Runs that succeed.
+
+use crate::harness::{Folder, ONE_TABLE};
+use insta::assert_snapshot;
+
+#[test]
+fn the_default_run_prepares_an_embedded_database_and_reports() {
+    let folder = Folder::new();
+    let ran = folder.run("run oltp_read_write --time 2s --seed 42 --table-size 1000 --workers 1");
+    assert_snapshot!(ran.redacted(), @r"
+    exit 0
+    --- stdout
+    oltp_read_write · SQLite # · # session · closed loop · # s · seed # · uniform rows
+    complete in # s · started ####-##-##T##:##:##.###Z · assay #
+    options: auto_inc=true, create_secondary=true, create_table_options=, delete_inserts=#
+    distinct_ranges=#, index_updates=#, mysql_storage_engine=innodb, non_index_updates=#
+    order_ranges=#, point_selects=#, range_selects=true, range_size=#, reconnect=#
+    replace=false, secondary=false, simple_ranges=#, skip_trx=false, sum_ranges=#
+    table_size=#, tables=#
+
+    throughput total per s
+    transactions # #
+    statements # #
+    read # #
+    write # #
+    other # #
+
+    response ms count min mean p50 p90 p95 p99 p99.9 max
+    oltp_read_write # # # # # # # # #
+    service time # # # # # # # # #
+    our lag # # # # # # # # #
+
+    trouble # failed · # errors · # retries · # reconnects · # unfinished
+    fairness # to # transactions per session
+    generator # µs CPU per statement, database included · #% of # CPUs · its worker #% busy
+    lag p99 # ms · # MiB · # context switches per statement · # events per turn
+    --- stderr
+    no --db: an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
+    prepared oltp_read_write in # s: # rows, # rows/s
+    time s sessions tx/s stmt/s read/s write/s other/s p50 ms p95 ms p99 ms errors retries
+    # # # # # # # # # # # #
+    record: assay-records/oltp_read_write-########T######Z.json.zst
+    next: assay run oltp_read_write --prepare --db postgres://USER@HOST/DATABASE
+    ");
+    // The temporary database is gone, the record is there.
+    assert_eq!(folder.names(), ["assay-records"]);
+}
+
+#[test]
+fn results_go_to_stdout_in_the_form_asked_for_and_nothing_else_does() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let json = folder.run("run ./one_table.lua --time 200ms --format json --no-record --quiet");
+    let findings: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert!(findings["stages"][0]["total"]["transactions"].as_u64().unwrap() > 0);
+    assert_eq!(json.stderr, "");
+    let csv = folder.run("run ./one_table.lua --time 1s --interval 500ms --format csv --no-record --quiet --workers 1");
+    let lines: Vec<Vec<&str>> = csv.stdout.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines[0][..7], ["stage", "sessions", "measured_ns", "target", "type", "transactions", "tps"]);
+    assert!(lines.len() >= 2 && lines.iter().all(|line| line.len() == lines[0].len()), "{}", csv.stdout);
+}
+
+#[test]
+fn a_ladder_reports_each_stage() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let ran =
+        folder.run("run ./one_table.lua --sessions 1,2 --time 500ms --interval 250ms --seed 1 --no-record --workers 1");
+    assert_snapshot!(ran.redacted(), @r"
+    exit 0
+    --- stdout
+    one_table · SQLite # · #, # sessions · closed loop · # s · seed # · uniform rows
+    complete in # s · started ####-##-##T##:##:##.###Z · assay #
+    options: greeting=hello, loud=false, table_size=#
+
+    sessions tx/s stmt/s p50 ms p95 ms p99 ms max ms failed errors CPU µs/stmt
+    # # # # # # # # # # most tx/s
+    # # # # # # # # # #
+
+    with # sessions, for # s:
+
+    throughput total per s
+    transactions # #
+    statements # #
+    read # #
+    write # #
+    other # #
+
+    response ms count min mean p50 p90 p95 p99 p99.9 max
+    one_table # # # # # # # # #
+    service time # # # # # # # # #
+    our lag # # # # # # # # #
+
+    trouble # failed · # errors · # retries · # reconnects · # unfinished
+    fairness # to # transactions per session
+    generator # µs CPU per statement, database included · #% of # CPUs · its worker #% busy
+    lag p99 # ms · # MiB · # context switches per statement · # events per turn
+    --- stderr
+    no --db: an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
+    prepared ./one_table.lua in # s
+    stage # of #: # sessions
+    time s sessions tx/s stmt/s read/s write/s other/s p50 ms p95 ms p99 ms errors retries
+    # # # # # # # # # # # #
+    stage # of #: # sessions
+    time s sessions tx/s stmt/s read/s write/s other/s p50 ms p95 ms p99 ms errors retries
+    # # # # # # # # # # # #
+    ");
+}
+
+#[test]
+fn a_number_of_transactions_is_kept_exactly() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let ran = folder.run("run ./one_table.lua --transactions 25 --sessions 3 --format json --no-record --quiet");
+    let findings: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(findings["stages"][0]["total"]["transactions"], 25);
+}
+
+#[test]
+fn missing_tables_are_prepared_when_asked() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let ran = folder.run("run ./one_table.lua --db sqlite:a.db --prepare --time 200ms --no-record");
+    assert_eq!(ran.code, Some(0), "{}", ran.shown());
+    assert!(ran.stderr.starts_with("prepared ./one_table.lua in "), "{}", ran.stderr);
+    // The tables stay: the next run needs no preparation.
+    let again = folder.run("run ./one_table.lua --db sqlite:a.db --time 200ms --no-record --quiet");
+    assert_eq!((again.code, again.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn commands_of_a_workload_run_and_say_how_they_went() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let shown = |line: &str| folder.run(line).redacted();
+    assert_snapshot!(shown("prepare ./one_table.lua --db sqlite:a.db"), @r"
+    exit 0
+    --- stderr
+    prepared ./one_table.lua in # s
+    ");
+    assert_snapshot!(shown("check ./one_table.lua --db sqlite:a.db"), @r"
+    exit 0
+    --- stdout
+    the tables of ./one_table.lua are as prepared
+    ");
+    assert_snapshot!(shown("check ./one_table.lua --db sqlite:a.db --table-size 11"), @r"
+    exit 1
+    --- stderr
+    error: the tables of ./one_table.lua are not as prepared
+
+    hint: give the options they were prepared with, or prepare them again
+    ");
+    assert_snapshot!(shown("exec ./one_table.lua greet --db sqlite:a.db --greeting good --loud"), @r"
+    exit 0
+    --- stderr
+    good!
+    ");
+    assert_snapshot!(shown("exec ./one_table.lua refuse --db sqlite:a.db"), @r"
+    exit 1
+    --- stderr
+    error: command refuse of workload ./one_table.lua says that it failed
+    ");
+    assert_snapshot!(shown("cleanup ./one_table.lua --db sqlite:a.db"), @r"
+    exit 0
+    --- stderr
+    removed the tables of ./one_table.lua
+    ");
+}
+
+#[test]
+fn options_take_a_value_in_either_form_and_either_spelling() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let greeting = |options: &str| folder.run(&format!("exec {options} --db sqlite:a.db")).stderr;
+    assert_eq!(greeting("--greeting=a ./one_table.lua greet"), "a\n");
+    assert_eq!(greeting("--greeting a --loud on ./one_table.lua greet"), "a!\n");
+    assert_eq!(greeting("--loud ./one_table.lua greet"), "hello!\n");
+    assert_eq!(greeting("./one_table.lua greet --loud --loud=off"), "hello\n");
+    assert_eq!(greeting("./one_table.lua greet --table_size=1,000"), "hello\n");
+}
