@@ -149,6 +149,6 @@ pub struct Connects {
     pub pending_max: usize,
     /// Connects begun per second; `None`: as fast as they go.
     pub rate: Option<f64>,
-    /// How long one may take.
+    /// How long one may take, login included, unless the target says so itself.
     pub timeout: Nanos,
 }

@@ -157,7 +157,8 @@ impl<I: Io> Worker<I> {
                 }
                 self.sockets[index] = link;
                 self.links[link].socket = Some(socket);
-                self.set_timer(now + self.plan.connects.timeout, Alarm::Link(link));
+                let timeout = self.connect_timeout(link);
+                self.set_timer(now + timeout, Alarm::Link(link));
             }
             Err(refused) => {
                 let mut error = StatementError::network(refused.message);
@@ -165,6 +166,12 @@ impl<I: Io> Worker<I> {
                 self.on_connect_failed(link, Box::new(error), now);
             }
         }
+    }
+
+    /// How long this link's connect and login may take: the target's own word, or else the plan's.
+    fn connect_timeout(&self, link: usize) -> Nanos {
+        let database = &self.plan.targets[self.links[link].target].database;
+        database.connect_timeout().unwrap_or(self.plan.connects.timeout)
     }
 
     /// The link a socket's event is for.
@@ -352,7 +359,7 @@ impl<I: Io> Worker<I> {
             }
             LinkDoing::Connecting => {
                 self.close_socket(link);
-                let seconds = self.plan.connects.timeout.as_secs_f64();
+                let seconds = self.connect_timeout(link).as_secs_f64();
                 let mut error = StatementError::network(format!("no answer to the login within {seconds} s"));
                 error.class = assay_wire::Class::Timeout;
                 self.lose(link, Box::new(error), now);
