@@ -19,7 +19,7 @@ fn the_first_interrupt_ends_the_run_with_report_and_record() {
         let folder = Folder::new();
         folder.write("one_table.lua", ONE_TABLE);
         let mut started = folder.start("run ./one_table.lua --time 10m --interval 100ms");
-        started.wait_for("0.2 ");
+        started.wait_for("   0.2   ");
         started.signal(signal);
         let ran = started.finish();
         assert_eq!(ran.code, Some(code), "{}", ran.shown());
@@ -34,7 +34,7 @@ fn an_endless_run_is_meant_to_be_interrupted() {
     let folder = Folder::new();
     folder.write("one_table.lua", ONE_TABLE);
     let mut started = folder.start("run ./one_table.lua --time 0 --interval 100ms --no-record");
-    started.wait_for("0.2 ");
+    started.wait_for("   0.2   ");
     started.signal(Signal::SIGINT);
     let ran = started.finish();
     assert_eq!(ran.code, Some(0), "{}", ran.shown());
