@@ -88,8 +88,8 @@ pub struct StageFindings {
     pub session_transactions_max: u64,
     /// Open loop only.
     pub open: Option<OpenFindings>,
-    /// What the generator did to itself.
-    pub generator: GeneratorFindings,
+    /// What the generator did to itself; `None` in a partial record, which cannot know it of its last stage.
+    pub generator: Option<GeneratorFindings>,
     /// One per interval.
     pub intervals: Vec<IntervalFindings>,
 }
@@ -299,7 +299,8 @@ fn stage_findings(stage: &record::Stage, open: Option<f64>, cpus: u32) -> StageF
             unstarted: stage.total.unstarted,
             backlog_max: stage.intervals.iter().map(|interval| interval.backlog).max().unwrap_or(0),
         }),
-        generator: generator_findings(&stage.generator, stage.measured_ns, total.statements, cpus),
+        generator: (stage.generator.workers > 0)
+            .then(|| generator_findings(&stage.generator, stage.measured_ns, total.statements, cpus)),
         intervals: stage.intervals.iter().map(interval_findings).collect(),
         total,
     }

@@ -7,7 +7,7 @@ use assay_record::{Arrival, Load, OptionValue, Place, Status};
 use serde::Serialize;
 
 use crate::cells::{NONE, Table, clean, count, figure, ms, percent, seconds, wrap};
-use crate::findings::{ErrorFindings, Findings, LatencyFindings, StageFindings, TallyFindings};
+use crate::findings::{ErrorFindings, Findings, GeneratorFindings, LatencyFindings, StageFindings, TallyFindings};
 use crate::warning::{Advice, Warning};
 
 /// Between facts in one line.
@@ -135,7 +135,7 @@ fn ladder(stages: &[StageFindings]) -> String {
             ms(response.max_ns),
             count(total.failed),
             count(total.errors),
-            stage.generator.cpu_ns_per_statement.map_or(NONE.into(), micros),
+            stage.generator.and_then(|generator| generator.cpu_ns_per_statement).map_or(NONE.into(), micros),
         ];
         row.extend(stage.best.then(|| "most tx/s".into()));
         table.row(row);
@@ -171,9 +171,12 @@ fn details(stage: &StageFindings, findings: &Findings) -> String {
         format!("{} unfinished", count(total.unfinished)),
     ];
     text += &wrap("trouble    ", outcome, DOT);
-    let (least, most) = (count(stage.session_transactions_min), count(stage.session_transactions_max));
-    text += &wrap("fairness   ", [format!("{least} to {most} transactions per session")], DOT);
-    text + &generator(stage, findings)
+    if let Some(figures) = &stage.generator {
+        let (least, most) = (count(stage.session_transactions_min), count(stage.session_transactions_max));
+        text += &wrap("fairness   ", [format!("{least} to {most} transactions per session")], DOT);
+        text += &generator(figures, &stage.total.lag, findings);
+    }
+    text
 }
 
 fn throughput(total: &TallyFindings) -> String {
@@ -238,8 +241,7 @@ fn latencies(total: &TallyFindings) -> String {
     table.text()
 }
 
-fn generator(stage: &StageFindings, findings: &Findings) -> String {
-    let generator = &stage.generator;
+fn generator(generator: &GeneratorFindings, lag: &LatencyFindings, findings: &Findings) -> String {
     let embedded = findings.targets.iter().any(|target| target.place == Place::Embedded);
     let workers = match generator.workers {
         1 => "its worker".to_owned(),
@@ -249,7 +251,7 @@ fn generator(stage: &StageFindings, findings: &Findings) -> String {
     let mut facts = vec![
         format!("{} of {cpus}", percent(generator.cpu_share_of_machine)),
         format!("{workers} {} busy", percent(generator.busiest_worker)),
-        format!("lag p99 {} ms", ms(stage.total.lag.p99_ns)),
+        format!("lag p99 {} ms", ms(lag.p99_ns)),
         format!("{} MiB", count(generator.memory_max_bytes >> 20)),
     ];
     if let Some(cpu) = generator.cpu_ns_per_statement {

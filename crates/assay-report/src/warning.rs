@@ -181,7 +181,7 @@ fn generator(stage: usize, findings: &StageFindings, all: &Findings) -> Option<W
     if is(Place::Embedded) || findings.total.transactions == 0 {
         return None;
     }
-    let generator = &findings.generator;
+    let generator = findings.generator?;
     let computing = generator.cpu_share_of_workers >= COMPUTING;
     // A worker without a session does nothing.
     let useful = all.cpus.min(findings.sessions);

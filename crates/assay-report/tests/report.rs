@@ -183,11 +183,20 @@ fn a_stage_without_transactions_has_no_figures_rather_than_zeros() {
     our lag           0    –     –    –    –    –    –      –    –
 
     trouble    0 failed · 0 errors · 0 retries · 0 reconnects · 0 unfinished
-    fairness   145 to 155 transactions per session
-    generator  0% of 4 CPUs · busiest of 0 workers 0% busy · lag p99 – ms · 0 MiB
 
     warning: no transaction finished
     "#);
+}
+
+#[test]
+fn a_partial_record_does_not_pretend_to_know_its_last_stage() {
+    let mut record = plain();
+    record.status = Status::Running;
+    record.stages[0].generator = Generator::default();
+    let findings = findings(&record);
+    assert_eq!(findings.warnings, [Warning::EndedEarly { status: Status::Running }]);
+    let text = text(&findings);
+    assert!(!text.contains("generator") && !text.contains("fairness"), "{text}");
 }
 
 #[test]
@@ -266,7 +275,7 @@ fn the_figures_are_those_of_the_values_measured() {
     }
     assert_eq!(findings.stages[0].total.tps, 500.0);
     // 100 ms of CPU for 2,400 statements of each class.
-    let generator = findings.stages[0].generator;
+    let generator = findings.stages[0].generator.unwrap();
     assert_eq!(generator.cpu_ns_per_statement, Some(100e6 / 7200.0));
     assert_eq!(generator.cpu_share_of_machine, 0.1 / (2.0 * 4.0));
     assert_eq!(generator.cpu_share_of_workers, 0.1 / (2.0 * 2.0));
