@@ -54,9 +54,10 @@ pub(crate) fn ms(ns: Option<u64>) -> String {
     ns.map_or_else(|| NONE.to_owned(), |ns| figure(ns as f64 / 1e6))
 }
 
-/// The same in at most six characters for anything below two hours: `99,999`, `100k`, `3,600k`.
+/// The same in at most six characters for anything below two hours: `0.0093`, `99,999`, `100k`, `3,600k`.
 pub(crate) fn short_ms(ns: Option<u64>) -> String {
     match ns {
+        Some(ns @ 1..9_995) => format!("{:.4}", ns as f64 / 1e6),
         Some(ns) if ns >= 99_999_500_000 => figure(ns as f64 / 1e9) + "k",
         _ => ms(ns),
     }

@@ -471,7 +471,9 @@ fn live_lines_stand_under_their_heads_and_agree_with_the_report() {
     (extreme.statements.read, extreme.errors, extreme.backlog) = (123_456_789, 98_765_432, u64::MAX);
     extreme.response = spread(5, 4_000_000, 3_600_000_000_000);
     let mut lines = vec![interval_header(true)];
-    for interval in [&record.stages[0].intervals[0], &record.stages[1].intervals[1], &extreme, &Interval::default()] {
+    let quick = Interval { response: spread(1000, 1_700, 9_900), ..Interval::default() };
+    let [first, last] = [&record.stages[0].intervals[0], &record.stages[1].intervals[1]];
+    for interval in [first, last, &extreme, &quick, &Interval::default()] {
         lines.push(interval_line(&interval_findings(interval), true));
     }
     lines.push(interval_header(false));
@@ -482,6 +484,7 @@ fn live_lines_stand_under_their_heads_and_agree_with_the_report() {
        1.0       16   1,200   3,600   1,200   1,200   1,200   3.00   4.80   4.96      3       2       0
        2.0       64   2,400   7,200   2,400   2,400   2,400   3.00   4.80   4.96      6       4       1
     86400.0       64   2,400    123M    123M   2,400   2,400 1,801k      –      –  98.8M       4   18.4E
+       0.0        0       0       0       0       0       0 0.0058 0.0095 0.0098      0       0       0
        0.0        0       0       0       0       0       0      –      –      –      0       0       0
     time s sessions    tx/s  stmt/s  read/s write/s other/s p50 ms p95 ms p99 ms errors retries
        1.0       16   1,200   3,600   1,200   1,200   1,200   3.00   4.80   4.96      3       2
