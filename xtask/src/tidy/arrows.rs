@@ -14,13 +14,13 @@ use crate::steps::root;
 const ARROWS: [(&str, &[&str], &[&str]); 12] = [
     ("assay-wire", &[], &["testkit"]),
     ("assay-sqlite", &["assay-wire"], &[]),
-    ("assay-script", &["assay-wire"], &["assay-workloads"]),
+    ("assay-script", &["assay-wire"], &[]),
     ("assay-io", &["assay-wire"], &["testkit"]),
     ("assay-engine", &["assay-io", "assay-script", "assay-wire"], &["assay-sqlite", "testkit"]),
     ("assay-record", &[], &[]),
     ("assay-stats", &[], &[]),
     ("assay-report", &["assay-record", "assay-stats"], &["testkit"]),
-    ("assay-workloads", &[], &[]),
+    ("assay-workloads", &[], &["assay-script", "assay-sqlite", "assay-wire", "testkit"]),
     (
         "assay",
         &[
