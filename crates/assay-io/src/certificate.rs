@@ -234,7 +234,7 @@ mod tests {
     /// of `openssl x509 -outform der`.
     #[test]
     fn channel_binding_hashes_as_the_signature_does() {
-        for (name, pem, hash) in include!("../tests/certificates/list.rs") {
+        for (name, pem, hash) in include!("../tests/certificates/list.in") {
             let der = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
             let found = Certificate::parse(&der).expect(name).server_end_point();
             let found = found.map(|hash| hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_cut_or_mangled_certificate_never_panics() {
-        for (name, pem, _) in include!("../tests/certificates/list.rs") {
+        for (name, pem, _) in include!("../tests/certificates/list.in") {
             let der = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
             for len in 0..der.len() {
                 let cut = Certificate::parse(&der[..len]);

@@ -1,3 +1,5 @@
+//! The virtual network and clock, seen from both ends: what arrives, in which order, and at which instant.
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
