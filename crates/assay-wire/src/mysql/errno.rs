@@ -11,8 +11,8 @@ use super::packet::{Reader, Refusal, violation};
 pub(super) const NOT_PREPARABLE: u32 = 1295;
 /// The server does not know the prepared statement (a proxy changed servers).
 pub(super) const UNKNOWN_STATEMENT: u32 = 1243;
-/// LOAD DATA LOCAL is switched off: by server (old and new number), by client library.
-pub(super) const INFILE_REFUSED: [u32; 3] = [1148, 3948, 2068];
+/// LOAD DATA LOCAL is switched off: numbers of older servers, of MySQL 8, of MariaDB, of a client library in between.
+pub(super) const INFILE_REFUSED: [u32; 4] = [1148, 3948, 4166, 2068];
 /// The victim's whole transaction was rolled back, which no status flag tells.
 pub(super) const DEADLOCK: u32 = 1213;
 
@@ -64,7 +64,7 @@ fn meaning(number: u32, state: &str) -> (Class, Retry) {
         1045 | 1130 | 1251 | 1524 | 1698 | 1820 | 1862 | 2059 | 3118 | 3159 | 4151 => {
             (Class::Authentication, Retry::Never)
         }
-        1044 | 1142 | 1143 | 1148 | 1227 | 1290 | 1370 | 1410 | 1419 | 1792 | 1836 | 2068 | 3948 => {
+        1044 | 1142 | 1143 | 1148 | 1227 | 1290 | 1370 | 1410 | 1419 | 1792 | 1836 | 2068 | 3948 | 4166 => {
             (Class::Permission, Retry::Never)
         }
         1317 => (Class::Cancelled, Retry::Never),
