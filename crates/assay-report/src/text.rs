@@ -259,8 +259,7 @@ fn generator(generator: &GeneratorFindings, lag: &LatencyFindings, findings: &Fi
         facts.insert(0, format!("{} µs CPU per statement{database}", micros(cpu)));
     }
     facts.extend(generator.switches_per_statement.map(|n| format!("{} context switches per statement", figure(n))));
-    // An embedded database has no events.
-    facts.extend(generator.events_per_turn.filter(|n| *n > 0.0).map(|n| format!("{} events per turn", figure(n))));
+    facts.extend(generator.events_per_turn.map(|n| format!("{} events per turn", figure(n))));
     wrap("generator  ", facts, DOT)
 }
 
