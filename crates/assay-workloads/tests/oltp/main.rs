@@ -21,10 +21,14 @@ fn sqlite() -> File {
 /// Runs the body on SQLite and on a fresh database of each server that can be started here.
 fn on_each_database(body: impl Fn(&dyn Database)) {
     body(&*sqlite().database);
-    for (kind, driver) in [(Kind::Postgres, &assay_wire::postgres::DRIVER)] {
+    for (kind, driver) in [
+        (Kind::Postgres, assay_wire::postgres::DRIVER),
+        (Kind::MariaDb, assay_wire::mysql::DRIVER),
+        (Kind::MySql, assay_wire::mysql::DRIVER),
+    ] {
         if kind.present() {
             let server = kind.shared();
-            body(&*open(driver, &server.url(&server.fresh_database().unwrap())));
+            body(&*open(&driver, &server.url(&server.fresh_database().unwrap())));
         }
     }
 }
@@ -235,10 +239,17 @@ fn the_same_seed_prepares_the_same_database() {
 
 #[test]
 fn warmup_says_where_it_exists() {
-    let file = sqlite();
-    let run = Run { database: &*file.database, workload: "oltp_read_write", options: TWO_TABLES, sessions: 1 };
     for command in ["warmup", "prewarm"] {
-        assert!(run.command(command).failures[0].starts_with("warmup exists for MySQL and MariaDB only"));
+        on_each_database(|database| {
+            let run = Run { database, workload: "oltp_read_write", options: TWO_TABLES, sessions: 3 };
+            succeeds(run.command("prepare"));
+            let outcome = run.command(command);
+            if database.driver() == "mysql" {
+                succeeds(outcome);
+            } else {
+                assert!(outcome.failures[0].starts_with("warmup exists for MySQL and MariaDB only"));
+            }
+        });
     }
 }
 
