@@ -20,8 +20,10 @@ pub(crate) struct Shared {
     pub(crate) session: u32,
     length: u32,
     text: *const u8,
-    /// The running session's part; null while none runs.
+    /// The part of the session that runs or ran last; `idle` when there is none. Never null.
     pub(crate) native: *mut Native,
+    /// For finalizers of a script that run while no session does.
+    idle: Box<Native>,
     pub(crate) distribution: Distribution,
     pub(crate) zipf: Zipf,
     /// Sessions of the whole run. >= 1
@@ -67,11 +69,13 @@ impl Shared {
         sessions: u32,
         distribution: Distribution,
     ) -> Shared {
+        let mut idle = Box::new(Native::new(seed, u32::MAX));
         Shared {
             session: 0,
             length: 0,
             text: std::ptr::null(),
-            native: std::ptr::null_mut(),
+            native: &raw mut *idle,
+            idle,
             distribution,
             zipf: Zipf::new(distribution.zipfian_exponent),
             sessions: sessions.max(1),
@@ -80,6 +84,12 @@ impl Shared {
             library: Arc::clone(library),
             scratch: Vec::new(),
         }
+    }
+
+    /// No session runs, and the one that ran last may go away.
+    pub(crate) fn rest(&mut self) {
+        self.session = 0;
+        self.native = &raw mut *self.idle;
     }
 
     fn give(&mut self, text: *const u8, length: usize) {
@@ -128,8 +138,8 @@ impl Live {
 ///
 /// # Safety
 /// `shared` is the pointer given to the prelude at the state's birth, which lives as long as the state; the prelude
-/// calls only while a session of it runs, so `native` is that session's, and nothing else refers to either meanwhile
-/// (`State::resume` keeps no reference across `lua_resume`).
+/// keeps it. `native` is the running session's or `idle` (`State::remove` calls `rest`), and nothing else refers to
+/// either meanwhile (`State::advance` keeps no reference across `lua_resume`).
 unsafe fn parts<'a>(shared: *mut Shared) -> (&'a mut Shared, &'a mut Native) {
     // SAFETY: as above; the two do not overlap.
     unsafe { (&mut *shared, &mut *(*shared).native) }

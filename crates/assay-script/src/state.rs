@@ -89,11 +89,12 @@ impl Drop for Session {
 }
 
 /// The parts of the prelude, in the order they run.
-const PRELUDE: [(&CStr, &str); 5] = [
+const PRELUDE: [(&CStr, &str); 6] = [
     (c"=assay/core", include_str!("lua/core.lua")),
     (c"=assay/foreign", include_str!("lua/foreign.lua")),
     (c"=assay/rand", include_str!("lua/rand.lua")),
     (c"=assay/sql", include_str!("lua/sql.lua")),
+    (c"=assay/legacy", include_str!("lua/legacy.lua")),
     (c"=assay/session", include_str!("lua/session.lua")),
 ];
 
@@ -450,6 +451,7 @@ impl State {
                     pool.put(rows);
                 }
             }
+            (*self.shared).rest();
             lua::lua_getfield_(self.lua, 1, c"remove_session".as_ptr());
             lua::lua_pushnumber(self.lua, f64::from(slot.0 + 1));
             self.run(1, 0).expect("setting a field of an existing table cannot fail");
@@ -481,9 +483,9 @@ impl Drop for State {
     fn drop(&mut self) {
         self.watch.close();
         // SAFETY: no guard touches the state any more, and nothing of it is borrowed. Finalizers of the script run
-        // here; what they call finds `shared` alive and no session (its functions are not reachable without one).
+        // here, and the functions they call find `shared` alive and at rest.
         unsafe {
-            (*self.shared).session = 0;
+            (*self.shared).rest();
             lua::lua_close(self.lua);
             self.sessions.clear();
             drop(Box::from_raw(self.shared));

@@ -8,7 +8,6 @@ local getinfo, yield = debug.getinfo, coroutine.yield
 
 ffi.cdef [[
 struct assay_shared { uint32_t session; uint32_t length; const char *text; };
-struct assay_result { uint32_t connection, serial, set, next, nrows, nfields; };
 ]]
 
 -- What a session can ask: the codes of `src/request.rs`, decoded in `src/state.rs`.
@@ -302,10 +301,14 @@ local function package_of(session)
   return package
 end
 
--- Made when a script first looks at it: most never do.
+--- Globals made when a script first looks at them: name → function of the session.
+core.on_demand = { package = package_of }
+
 setmetatable(base, {
   __index = function(_, key)
-    if key == "package" then return package_of(current()) end
+    local make = core.on_demand[key]
+    local session = make and current()
+    if session then return make(session) end
   end,
 })
 

@@ -77,7 +77,7 @@ end
 
 local sysbench = {
   version = "1.0.20", version_string = "sysbench 1.0.20", rand = core.rand, sql = core.sql,
-  error = { NONE = 0, RESTART_EVENT = core.RESTART },
+  error = { NONE = 0, RESTART_EVENT = core.RESTART }, db = core.legacy_db,
 }
 
 local sysbench_meta, cmdline_meta = { __index = sysbench }, { __index = cmdline }
@@ -250,14 +250,15 @@ local function live(session)
   core.run(core.script, session.env)
   if core.entry == "thread" then
     -- These tables are the same in every session and of no more use: keep one of each.
-    local own = session.sysbench.cmdline
-    core.first_cmdline = core.first_cmdline or own
-    own.options, own.commands = core.first_cmdline.options, core.first_cmdline.commands
+    local own, first = session.sysbench.cmdline, core.first_cmdline
+    if first then own.options, own.commands = first.options, first.commands end
+    core.first_cmdline = first or own
   end
   if core.options then
     local opt = {}
     for key, value in next, core.options do opt[key] = copy_of(value) end
     session.sysbench.opt = opt
+    if session.sysbench.cmdline.options == nil then core.export_options(session) end
   end
   return entries[core.entry](session)
 end

@@ -30,7 +30,10 @@ local free_result = core.bind("result_free", "int (*)(void *, uint32_t, uint32_t
 local set_rows = core.bind("result_rows", "uint32_t (*)(void *, uint32_t, uint32_t, uint32_t)")
 local set_columns = core.bind("result_columns", "uint32_t (*)(void *, uint32_t, uint32_t, uint32_t)")
 
-local Result = {}
+-- The first set and the first row are what most results are about: they need no fields of their own.
+local Result = { set = 0, next = 0 }
+Result.__index = Result
+Result.__tostring = function() return "<sql_result>" end
 
 local STALE = "this result set is gone: the next statement on its connection, the end of its transaction or free() "
   .. "has freed it"
@@ -64,11 +67,6 @@ function Result:free()
   end
   return true
 end
-
-local new_result = ffi.metatype("struct assay_result", {
-  __index = Result,
-  __tostring = function() return "<sql_result>" end,
-})
 
 -- Errors ------------------------------------------------------------------------------------------------------------
 
@@ -106,7 +104,7 @@ local function finish(connection, query, answer, a, b, c, d)
     return nil
   elseif answer == ROWS then -- serial, rows, columns, number of result sets
     connection.serial, connection.set, connection.sets = a, 0, d
-    return new_result(connection.number, a, 0, 0, b, c)
+    return setmetatable({ connection = connection.number, serial = a, nrows = b, nfields = c }, Result)
   end
   return statement_failed(connection, query, a, b, c, d)
 end
@@ -177,7 +175,10 @@ function Connection:next_result()
   self.set = self.set + 1
   local columns = set_columns(shared, self.number, self.serial, self.set)
   if columns == 0 then return nil end
-  return new_result(self.number, self.serial, self.set, 0, set_rows(shared, self.number, self.serial, self.set), columns)
+  return setmetatable({
+    connection = self.number, serial = self.serial, nfields = columns, set = self.set,
+    nrows = set_rows(shared, self.number, self.serial, self.set),
+  }, Result)
 end
 
 -- Bulk inserts: rows of text, joined into statements of at most this many bytes.

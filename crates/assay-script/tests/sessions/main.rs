@@ -6,6 +6,7 @@ mod driver;
 mod environment;
 mod errors;
 mod foreign;
+mod legacy;
 mod lifecycle;
 mod randomness;
 mod sql;
