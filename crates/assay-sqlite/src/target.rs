@@ -170,6 +170,16 @@ impl Database for Sqlite {
         TlsSettings::default()
     }
 
+    fn settings_query(&self) -> Option<&'static str> {
+        // Other pragmas (mmap_size, wal_autocheckpoint) have no table form.
+        Some(
+            "SELECT 'journal_mode', journal_mode FROM pragma_journal_mode \
+             UNION ALL SELECT 'synchronous', synchronous FROM pragma_synchronous \
+             UNION ALL SELECT 'page_size', page_size FROM pragma_page_size \
+             UNION ALL SELECT 'cache_size', cache_size FROM pragma_cache_size",
+        )
+    }
+
     fn connection(&self) -> Box<dyn Connection> {
         Box::new(Embedded::new(Arc::clone(&self.settings), self.made.fetch_add(1, Ordering::Relaxed)))
     }

@@ -61,6 +61,12 @@ pub trait Database: Send + Sync {
     /// A machine for one new connection, not yet connected.
     fn connection(&self) -> Box<dyn Connection>;
 
+    /// A query for the server's settings that matter to performance: rows of a name and a value. `None`: it has none.
+    /// Asked once, off the measured path.
+    fn settings_query(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Turns this connection error's limit into advice, where the kind of database knows some; `sessions` is
     /// how many were asked for.
     fn advice(&self, error: &crate::error::StatementError, sessions: usize) -> Option<String> {

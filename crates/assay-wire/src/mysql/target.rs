@@ -81,6 +81,19 @@ impl Database for Server {
         self.0.connect_timeout
     }
 
+    fn settings_query(&self) -> Option<&'static str> {
+        // A name that a product or version does not have is just not there.
+        Some(
+            "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('binlog_format', 'character_set_server', \
+             'innodb_adaptive_hash_index', 'innodb_buffer_pool_instances', 'innodb_buffer_pool_size', \
+             'innodb_doublewrite', 'innodb_flush_log_at_trx_commit', 'innodb_flush_method', 'innodb_io_capacity', \
+             'innodb_io_capacity_max', 'innodb_log_buffer_size', 'innodb_log_file_size', 'innodb_page_size', \
+             'innodb_redo_log_capacity', 'log_bin', 'max_connections', 'max_prepared_stmt_count', 'performance_schema', \
+             'query_cache_type', 'sync_binlog', 'table_open_cache', 'thread_handling', 'thread_pool_size', \
+             'transaction_isolation', 'tx_isolation')",
+        )
+    }
+
     fn connection(&self) -> Box<dyn Connection> {
         Box::new(Session::new(Arc::clone(&self.0)))
     }

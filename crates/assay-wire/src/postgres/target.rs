@@ -58,6 +58,19 @@ impl Database for Postgres {
         Box::new(Frontend::new(self.0.clone()))
     }
 
+    fn settings_query(&self) -> Option<&'static str> {
+        // A name that a version does not have is just not there.
+        Some(
+            "SELECT name, current_setting(name) FROM pg_settings WHERE name IN ('autovacuum', 'block_size', \
+             'checkpoint_completion_target', 'checkpoint_timeout', 'commit_delay', 'data_checksums', \
+             'default_transaction_isolation', 'effective_cache_size', 'effective_io_concurrency', 'fsync', \
+             'full_page_writes', 'huge_pages', 'io_method', 'jit', 'maintenance_work_mem', 'max_connections', \
+             'max_parallel_workers', 'max_wal_size', 'max_worker_processes', 'min_wal_size', 'random_page_cost', \
+             'shared_buffers', 'shared_preload_libraries', 'synchronous_commit', 'synchronous_standby_names', \
+             'track_io_timing', 'wal_buffers', 'wal_compression', 'wal_level', 'wal_sync_method', 'work_mem')",
+        )
+    }
+
     fn advice(&self, error: &StatementError, sessions: usize) -> Option<String> {
         let hint = error.hint.as_deref()?;
         Some(match error.code.state.as_str() {
