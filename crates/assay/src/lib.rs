@@ -15,6 +15,7 @@ pub mod record_of;
 pub mod registry;
 pub mod render;
 pub mod scratch;
+pub mod settings;
 pub mod signals;
 pub mod surroundings;
 pub mod terminal;

@@ -6,13 +6,13 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use assay_engine::{Interval, Outcome};
+use assay_engine::{Interval, Outcome, Plan};
 use assay_record::{DEFAULT_FOLDER, Load, Record, Status, WriteError};
 use assay_wire::Nanos;
 
 use crate::command_line::OutputOptions;
 use crate::diagnostics::Trouble;
-use crate::{record_of, terminal, values};
+use crate::{record_of, settings, terminal, values};
 
 /// The record as far as it is known, and the file it goes to.
 pub struct Live {
@@ -83,8 +83,16 @@ impl Live {
     }
 
     /// The run is over: the final record, and its file.
-    pub fn finish(mut self, outcome: &Outcome, failure: Option<String>) -> (Record, Result<Option<PathBuf>, Trouble>) {
+    pub fn finish(
+        mut self,
+        plan: &Plan,
+        outcome: &Outcome,
+        failure: Option<String>,
+    ) -> (Record, Result<Option<PathBuf>, Trouble>) {
         record_of::fill(&mut self.record, outcome, record_of::status(&outcome.end, failure));
+        for (server, target) in self.record.environment.servers.iter_mut().zip(&plan.targets) {
+            server.settings = settings::read(target);
+        }
         let written = match &self.path {
             Some(path) => self.record.write(path).map_err(unwritable).map(|()| self.path),
             None => Ok(None),

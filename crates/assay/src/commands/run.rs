@@ -83,7 +83,8 @@ impl Attempt {
                 trouble.unwrap_or_else(|| Trouble::new(signals::exit(), "interrupted before anything was measured"))
             );
         }
-        let (record, path) = self.live.finish(&self.outcome, trouble.as_ref().map(|trouble| trouble.cause.clone()));
+        let (record, path) =
+            self.live.finish(&self.plan, &self.outcome, trouble.as_ref().map(|trouble| trouble.cause.clone()));
         terminal::result(&render::result(&record, options.output.format))?;
         if let (Some(path), false) = (path?, options.output.quiet) {
             terminal::say(&format!("record: {}\nnext:   {}\n", path.display(), next(&record, options, &path)));

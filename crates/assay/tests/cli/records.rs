@@ -22,6 +22,23 @@ fn show_prints_the_report_of_the_run_again() {
 }
 
 #[test]
+fn a_record_says_what_ran_where() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let ran = folder.run("run ./one_table.lua --transactions 5 --seed 7 --table-size 20 --record r.json");
+    assert_eq!(ran.code, Some(0), "{}", ran.shown());
+    let record = std::fs::read_to_string(folder.path().join("r.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    let manifest = &record["manifest"];
+    assert_eq!(record["status"], "complete");
+    assert_eq!((&manifest["workload"], &manifest["seed"]), (&"one_table".into(), &7.into()));
+    assert_eq!((&manifest["options"]["table_size"], &manifest["command"][1]), (&20.into(), &"run".into()));
+    let server = &record["environment"]["servers"][0];
+    let settings = &server["settings"];
+    assert_eq!((&server["product"], &settings["journal_mode"]), (&"SQLite".into(), &"wal".into()));
+}
+
+#[test]
 fn a_truncated_record_is_refused() {
     let (folder, path, _) = recorded();
     let bytes = std::fs::read(&path).unwrap();

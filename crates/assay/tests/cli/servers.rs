@@ -51,6 +51,21 @@ fn a_workload_lives_on_every_server() {
 }
 
 #[test]
+fn a_record_holds_the_settings_of_the_server() {
+    for kind in KINDS.into_iter().filter(|kind| kind.present()) {
+        let (folder, server) = (Folder::new(), kind.shared());
+        folder.write("one_table.lua", ONE_TABLE);
+        let url = server.url(&server.fresh_database().unwrap());
+        let ran = folder.run(&format!("run ./one_table.lua --prepare --db {url} --transactions 10 --record r.json"));
+        assert_eq!(ran.code, Some(0), "{}", ran.shown());
+        let record = std::fs::read_to_string(folder.path().join("r.json")).unwrap();
+        let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+        let settings = &record["environment"]["servers"][0]["settings"];
+        assert_eq!(settings["max_connections"], "300", "{}: {settings}", kind.name());
+    }
+}
+
+#[test]
 fn sessions_are_spread_over_several_servers_and_shown_apart() {
     if !Kind::Postgres.present() {
         return;
