@@ -90,7 +90,7 @@ pub enum Warning {
     },
     /// The user interrupted; transactions in flight are being finished. A second interrupt quits.
     Finishing {
-        /// Transactions in flight.
+        /// Transactions in flight, at most.
         in_flight: u32,
     },
 }

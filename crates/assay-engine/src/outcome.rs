@@ -172,6 +172,57 @@ pub struct Latencies {
     pub sum: u128,
 }
 
+/// A latency distribution at rest: only the histogram buckets that hold something. One interval in this form takes a
+/// few kilobytes where a whole histogram takes a quarter of a megabyte, and a run has as many as it has seconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SparseLatencies {
+    /// Highest value of each bucket, ascending, and how many values it holds.
+    buckets: Box<[(Nanos, u64)]>,
+    over: u64,
+    min: Nanos,
+    max: Nanos,
+    sum: u128,
+}
+
+impl SparseLatencies {
+    /// Number of values.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().map(|(_, count)| count).sum::<u64>() + self.over
+    }
+
+    /// Largest value.
+    pub fn max(&self) -> Nanos {
+        self.max
+    }
+
+    /// The same distribution as a histogram.
+    pub fn expand(&self) -> Latencies {
+        let histogram = (!self.buckets.is_empty()).then(|| {
+            let mut histogram = new_histogram();
+            for (value, count) in &self.buckets {
+                histogram.saturating_record_n(value.0, *count);
+            }
+            histogram
+        });
+        Latencies { histogram, over: self.over, min: self.min, max: self.max, sum: self.sum }
+    }
+}
+
+impl From<&Latencies> for SparseLatencies {
+    fn from(latencies: &Latencies) -> SparseLatencies {
+        let recorded = latencies.histogram.iter().flat_map(|histogram| histogram.iter_recorded());
+        SparseLatencies {
+            buckets: recorded
+                .map(|bucket| (Nanos(bucket.value_iterated_to()), bucket.count_since_last_iteration()))
+                .collect(),
+            over: latencies.over,
+            min: latencies.min,
+            max: latencies.max,
+            sum: latencies.sum,
+        }
+    }
+}
+
 /// What an error was.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ErrorKey {
@@ -216,7 +267,7 @@ pub struct Interval {
     /// Sessions connected and taking transactions at its end.
     pub sessions: u32,
     /// Response times of all types together.
-    pub response: Latencies,
+    pub response: SparseLatencies,
     /// CPU time of this process spent in it.
     pub cpu: Nanos,
 }
@@ -391,5 +442,20 @@ mod tests {
             let median = latencies.quantile(0.5).0;
             assert!(median >= value && median - value <= value / 1000, "{median} for {value}");
         }
+    }
+
+    #[test]
+    fn a_distribution_at_rest_is_the_same_distribution() {
+        let mut latencies = Latencies::default();
+        for value in [0, 1, 1_000, 1_001, 2_500_000, 2_500_001, 60_000_000_000, HIGHEST_NS, HIGHEST_NS + 1] {
+            latencies.record(Nanos(value));
+        }
+        let sparse = SparseLatencies::from(&latencies);
+        let again = sparse.expand();
+        assert_eq!(sparse.count(), latencies.count());
+        assert_eq!(again.histogram, latencies.histogram);
+        assert_eq!(SparseLatencies::from(&again), sparse);
+        assert_eq!(again.quantile(0.5), latencies.quantile(0.5));
+        assert_eq!(SparseLatencies::from(&Latencies::default()).expand().count(), 0);
     }
 }

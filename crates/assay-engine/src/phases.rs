@@ -15,7 +15,7 @@ use assay_wire::Nanos;
 use crate::control::Control;
 use crate::messages::{Command, Message, Part, StageSummary};
 use crate::observer::{Notice, Observer, Warning};
-use crate::outcome::{End, Generator, Interval, Latencies, Outcome, RunError, StageOutcome, Tally};
+use crate::outcome::{End, Generator, Interval, Latencies, Outcome, RunError, SparseLatencies, StageOutcome, Tally};
 use crate::plan::Plan;
 use crate::shared::Shared;
 
@@ -144,7 +144,7 @@ impl<'a> Coordinator<'a> {
             self.stopping = true;
             match self.course {
                 Course::Running(_) => {
-                    let in_flight = self.workers.iter().filter(|worker| worker.done.is_none()).count() as u32;
+                    let in_flight = self.plan.stages[self.stage].sessions;
                     self.observer.notice(Notice::Warning(Warning::Finishing { in_flight }));
                     self.order(|| Command::End);
                 }
@@ -364,7 +364,7 @@ impl<'a> Coordinator<'a> {
             reconnects: sum.reconnects,
             backlog: slot.backlog,
             sessions: slot.sessions,
-            response,
+            response: SparseLatencies::from(&response),
             cpu,
         });
         for tally in &mut tallies {

@@ -102,7 +102,7 @@ pub fn interval(interval: &assay_engine::Interval) -> record::Interval {
         backlog: interval.backlog,
         sessions: interval.sessions,
         cpu_ns: interval.cpu.0,
-        response: latencies(&interval.response),
+        response: latencies(&interval.response.expand()),
     }
 }
 

@@ -111,7 +111,7 @@ impl<'a> Watch<'a> {
             ),
             Warning::Recovered { target } => format!("{} is back", url(*target)),
             Warning::Finishing { in_flight } => format!(
-                "interrupted: finishing {in_flight} transactions for up to {}; once more to quit at once",
+                "interrupted: finishing up to {in_flight} transactions within {}; once more to quit at once",
                 values::display_duration(self.plan.grace)
             ),
         };
