@@ -12,7 +12,7 @@ pub struct OptionDeclaration {
     pub description: String,
     /// How values are read.
     pub kind: OptionKind,
-    /// What the script sees when the user says nothing. `None`: no default was declared.
+    /// What the script sees when the user says nothing: what it declared, else an empty text, 0 or an empty list.
     pub default: OptionValue,
 }
 

@@ -63,7 +63,8 @@ impl Guard {
         self.install();
     }
 
-    /// Where the code inspected last was: `file:line: in function 'name'`. Taken once.
+    /// Where the code inspected last was: `file:line: in function 'name'` (or `<file:line>` where it has none). Taken
+    /// once.
     pub fn place(&self) -> Option<String> {
         lock(&self.watch.place).take()
     }
@@ -209,8 +210,15 @@ unsafe fn script_place(state: *mut lua::lua_State) -> String {
             lua::lua_getinfo(state, c"Sln".as_ptr(), &mut activation);
             if is_script(&activation) {
                 let place = place_of(&activation);
-                if activation.name.is_null() {
-                    return place;
+                // A name says how the caller calls it; what our prelude calls it says nothing.
+                let mut caller: lua::lua_Debug = std::mem::zeroed();
+                let named = !activation.name.is_null()
+                    && lua::lua_getstack(state, level + 1, &mut caller) != 0
+                    && lua::lua_getinfo(state, c"S".as_ptr(), &mut caller) != 0
+                    && is_script(&caller);
+                if !named {
+                    let file = CStr::from_ptr(activation.short_src.as_ptr()).to_string_lossy();
+                    return format!("{place}: in function <{file}:{}>", activation.linedefined);
                 }
                 return format!("{place}: in function '{}'", CStr::from_ptr(activation.name).to_string_lossy());
             }

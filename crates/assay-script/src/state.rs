@@ -763,6 +763,7 @@ unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, ScriptError>
                         ScriptError::from_message(&format!("the default of option `{name}`: {error}"), "")
                     })?
                 }
+                OptionValue::None => kind.parse(Some("")).unwrap_or_default(),
                 other => other,
             };
             declared.options.push(OptionDeclaration { description: text(c"description"), name, kind, default });

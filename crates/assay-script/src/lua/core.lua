@@ -62,12 +62,13 @@ local raise = core.raise
 
 core.mains = setmetatable({}, { __mode = "k" }) -- bodies of files, to be called so in tracebacks
 
-local function name_of(info, env)
+--- A function's name: the global's that holds it, or what its caller calls it, unless that is our own code.
+local function name_of(info, caller, env)
   if core.mains[info.func] then return "in main chunk" end
   for name, value in next, env do
     if value == info.func and type(name) == "string" then return "in function '" .. name .. "'" end
   end
-  if info.name then return "in function '" .. info.name .. "'" end
+  if info.name and caller and not is_ours(caller.source) then return "in function '" .. info.name .. "'" end
   return "in function <" .. info.short_src .. ":" .. info.linedefined .. ">"
 end
 
@@ -79,7 +80,7 @@ local function traceback(level)
     if not info or #lines == 30 then break end
     if info.what ~= "C" and not is_ours(info.source) then
       local env = session and session.env or {}
-      lines[#lines + 1] = info.short_src .. ":" .. info.currentline .. ": " .. name_of(info, env)
+      lines[#lines + 1] = info.short_src .. ":" .. info.currentline .. ": " .. name_of(info, getinfo(level + 1, "S"), env)
     end
     level = level + 1
   end

@@ -28,7 +28,7 @@ fn options_are_typed_by_their_defaults_or_by_their_declared_type() {
             "depth Int Number(16.0)",
             "engine Text Text(\"innodb\")",
             "flag Bool Bool(true)",
-            "name Text None",
+            "name Text Text(\"\")",
             "ports List List([\"1\", \"2\"])",
             "room Size Number(1024.0)",
             "secondary Bool Bool(false)",

@@ -57,14 +57,16 @@ fn interrupted(script: &str) -> (String, String) {
 fn an_endless_compiled_loop_is_named_and_stopped() {
     let (place, request) = interrupted(
         "function top()
-          if sysbench.tid == 1 then print('fine') end
+          if sysbench.tid == 1 then print(table.compiled and 'fine' or 'the loop was not compiled') end
+          jit.attach(function(what) if what == 'stop' then table.compiled = true end end, 'trace')
           local n = 0
           while true do
             n = n + 1
           end
         end",
     );
-    assert!(["test.lua:4", "test.lua:5"].iter().any(|line| place.starts_with(line)), "{place}");
+    assert!(["test.lua:5: in", "test.lua:6: in"].iter().any(|line| place.starts_with(line)), "{place}");
+    assert!(place.ends_with(" function <test.lua:1>"), "{place}");
     assert!(request.contains(": held its worker too long\n  test.lua:"), "{request}");
     assert!(request.contains("in function 'top'"), "{request}");
 }
