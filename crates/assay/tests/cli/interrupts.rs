@@ -2,7 +2,7 @@
 
 use nix::sys::signal::Signal;
 
-use crate::harness::{Folder, ONE_TABLE};
+use crate::common::{Folder, ONE_TABLE};
 
 /// Never finishes a transaction.
 const STUCK: &str = r#"--- Sleeps for a minute.

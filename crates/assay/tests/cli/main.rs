@@ -3,7 +3,9 @@
 //! Each test runs the program in a folder of its own, with nothing of the developer's environment. Expected text stands in
 //! the test; numbers that change from run to run are redacted with their widths.
 
-mod harness;
+#[path = "../common/mod.rs"]
+#[allow(dead_code, reason = "shared with the tests against real servers: each uses what it needs")]
+mod common;
 mod interrupts;
 mod lists;
 mod mistakes;

@@ -1,6 +1,6 @@
 //! What people get wrong, and what they are told.
 
-use crate::harness::{Folder, ONE_TABLE};
+use crate::common::{Folder, ONE_TABLE};
 use insta::assert_snapshot;
 
 fn told(line: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::harness::{Folder, ONE_TABLE};
+use crate::common::{Folder, ONE_TABLE};
 use insta::assert_snapshot;
 
 fn recorded() -> (Folder, PathBuf, String) {

@@ -1,6 +1,6 @@
 //! Runs that succeed.
 
-use crate::harness::{Folder, ONE_TABLE};
+use crate::common::{Folder, ONE_TABLE};
 use insta::assert_snapshot;
 
 #[test]

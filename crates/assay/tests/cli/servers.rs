@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use insta::assert_snapshot;
 use testkit::{Kind, Server, Settings};
 
-use crate::harness::{Folder, ONE_TABLE};
+use crate::common::{Folder, ONE_TABLE};
 
 const KINDS: [Kind; 3] = [Kind::Postgres, Kind::MariaDb, Kind::MySql];
 

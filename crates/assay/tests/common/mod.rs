@@ -1,4 +1,4 @@
-//! Runs the program and shows what it did.
+//! Runs the program and shows what it did: for all whole-command tests.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -42,6 +42,20 @@ impl Folder {
     /// Runs to the end.
     pub(crate) fn run(&self, line: &str) -> Ran {
         Ran::new(self, self.command(line).output().unwrap())
+    }
+
+    /// Runs to the end with these variables, and fails unless it exits with `code`.
+    #[track_caller]
+    pub(crate) fn expect_with(&self, variables: &[(&str, &str)], line: &str, code: i32) -> Ran {
+        let ran = Ran::new(self, self.command(line).envs(variables.iter().copied()).output().unwrap());
+        assert_eq!(ran.code, Some(code), "assay {line}\n{}", ran.shown());
+        ran
+    }
+
+    /// Runs to the end, and fails unless it exits with `code`.
+    #[track_caller]
+    pub(crate) fn expect(&self, line: &str, code: i32) -> Ran {
+        self.expect_with(&[], line, code)
     }
 
     /// Starts, to be watched line by line.
@@ -90,6 +104,12 @@ impl Ran {
             }
         };
         Ran { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    }
+
+    /// What was found, of a command that ran with `--format json`.
+    #[track_caller]
+    pub(crate) fn findings(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.shown()))
     }
 
     /// Everything, for comparison: exit code, stdout, then stderr.
