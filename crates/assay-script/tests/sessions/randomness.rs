@@ -79,3 +79,17 @@ fn the_distribution_of_default_is_the_one_set_up() {
     assert!((7_800..8_200).contains(&hot("pareto")));
     assert!(hot("gaussian") < 10);
 }
+
+#[test]
+fn tables_are_walked_in_the_same_order_in_every_state() {
+    let script = r#"function event()
+        local t, order = {}, {}
+        for word in ("alpha beta gamma delta epsilon zeta eta theta iota kappa"):gmatch("%a+") do t[word] = 1 end
+        for word in pairs(t) do order[#order + 1] = word end
+        print(table.concat(order, " "))
+    end"#;
+    let first = conversation(script, &setup(), Driver::default());
+    for _ in 0..5 {
+        assert_eq!(conversation(script, &setup(), Driver::default()), first);
+    }
+}
