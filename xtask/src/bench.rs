@@ -75,13 +75,16 @@ fn heading(title: &str, servers: &[Kind]) -> Result<String> {
     let cpus = fs::read_to_string("/proc/cpuinfo")?;
     let model = cpus.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("\t: unknown");
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let load = fs::read_to_string("/proc/loadavg")?;
+    let load = load.split(' ').next().unwrap_or_default();
     let mut versions: Vec<String> =
         servers.iter().map(|kind| Ok(format!("{} {}", kind.name(), kind.version()?))).collect::<Result<_>>()?;
     for tool in tools::Tool::ALL {
         versions.push(tool.version()?);
     }
     Ok(format!(
-        "# {title}\n\n{} CPUs,{}, Linux {}, client and server on the same machine, TCP loopback.\n{}.\n",
+        "# {title}\n\n{} CPUs,{}, Linux {}, client and server on the same machine, TCP loopback.\n\
+         Load average before the first run: {load} (what else ran then is in these numbers).\n{}.\n",
         std::thread::available_parallelism()?,
         model
             .trim_start_matches(['\t', ' ', ':'])

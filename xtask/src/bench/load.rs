@@ -80,6 +80,8 @@ fn fill(server: &Server, tool: Tool, options: &Options) -> Result<Usage> {
         let rows = server.sql(&database, &format!("SELECT COUNT(*) FROM sbtest{table};"))?;
         ensure!(rows.trim() == options.rows.to_string(), "{} left {} rows in table {table}", tool.name(), rows.trim());
     }
-    server.sql("", &format!("DROP DATABASE {database};"))?;
+    // PostgreSQL's backends outlive their clients for a moment.
+    let force = if is_postgres(server.kind()) { " WITH (FORCE)" } else { "" };
+    server.sql("", &format!("DROP DATABASE {database}{force};"))?;
     Ok(usage)
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use testkit::Kind;
 
 use super::measure::{Sample, measure};
-use super::tools::{Tool, Trial};
+use super::tools::{Tool, Trial, is_postgres};
 use super::{heading, kind, start};
 
 #[derive(Args)]
@@ -61,6 +61,9 @@ pub(super) fn run(options: &Options) -> Result<String> {
     for kind in &options.servers {
         let server = start(*kind)?;
         measure(&mut Tool::Assay.prepare(&server, "app", 1, options.table_size))?;
+        if is_postgres(*kind) {
+            server.sql("app", "VACUUM ANALYZE;")?; // Autovacuum would do it at a time of its own.
+        }
         for workload in &options.workloads {
             for sessions in &options.sessions {
                 let (workload, sessions, seconds, table_size) =
