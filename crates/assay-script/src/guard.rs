@@ -59,6 +59,8 @@ impl Guard {
     /// Makes the Lua code that runs in resume `generation` report where it is; `place` has it a moment later. Does
     /// nothing when that resume is over. A C function that blocks reports only when it returns.
     pub fn inspect(&self, generation: u64) {
+        // What an earlier inspection found too late to be asked for is not this one's answer.
+        lock(&self.watch.place).take();
         self.watch.inspect.store(generation, Ordering::Release);
         self.install();
     }
