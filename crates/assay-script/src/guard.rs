@@ -1,15 +1,15 @@
 //! The watchdog's view of a `State`: which script line has held the worker, and a way to end it.
 //!
 //! Lua runs no other code while it loops. LuaJIT lets another thread install a debug hook, which the running code,
-//! compiled loops included (`LUAJIT_ENABLE_CHECKHOOK`, `.cargo/config.toml`), then calls at its next instruction. A
-//! C function that blocks is beyond its reach.
+//! compiled loops included (`assay-luajit` builds it so), then calls at its next instruction. A C function that
+//! blocks is beyond its reach.
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mlua_sys as lua;
+use assay_luajit as lua;
 
 /// A handle on one `State` for another thread. Outlives the state harmlessly.
 #[derive(Clone, Debug)]

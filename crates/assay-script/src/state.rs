@@ -11,9 +11,9 @@ use std::ffi::{CStr, c_int, c_void};
 use std::slice;
 use std::sync::Arc;
 
+use assay_luajit as lua;
+use assay_luajit::lua_State;
 use assay_wire::{Nanos, Operation, RowsPool, StatementError, StatementId, Value};
-use mlua_sys as lua;
-use mlua_sys::lua_State;
 
 use crate::declare::{CommandDeclaration, OptionDeclaration, OptionKind, OptionValue};
 use crate::failure::ScriptError;

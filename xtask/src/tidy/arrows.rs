@@ -11,10 +11,11 @@ use super::{File, list, text};
 use crate::steps::root;
 
 /// A crate, what it may depend on, and what else its tests may.
-const ARROWS: [(&str, &[&str], &[&str]); 12] = [
+const ARROWS: [(&str, &[&str], &[&str]); 13] = [
     ("assay-wire", &[], &["testkit"]),
     ("assay-sqlite", &["assay-wire"], &[]),
-    ("assay-script", &["assay-wire"], &[]),
+    ("assay-luajit", &[], &[]),
+    ("assay-script", &["assay-luajit", "assay-wire"], &[]),
     ("assay-io", &["assay-wire"], &["testkit"]),
     ("assay-engine", &["assay-io", "assay-script", "assay-wire"], &["assay-sqlite", "testkit"]),
     ("assay-record", &[], &[]),
@@ -41,10 +42,12 @@ const ARROWS: [(&str, &[&str], &[&str]); 12] = [
 ];
 
 /// Crates from outside with few friends: who may use them.
-const OUTSIDERS: [(&str, &[&str]); 4] = [
+const OUTSIDERS: [(&str, &[&str]); 5] = [
     // Only assay-io touches sockets.
     ("mio", &["assay-io"]),
     ("io-uring", &["assay-io"]),
+    // Its declarations alone would link with no library.
+    ("mlua-sys", &["assay-luajit"]),
     // There is no async runtime on the measured path; nothing else needs one yet.
     ("tokio", &[]),
     ("async-std", &[]),
