@@ -12,6 +12,7 @@ use crate::steps::{cargo, root};
 
 mod arrows;
 mod licences;
+mod places;
 mod texts;
 
 /// Runs every check and prints all complaints.
@@ -31,6 +32,7 @@ fn complaints() -> Result<Vec<String>> {
     all.extend(arrows::complaints(&metadata));
     all.extend(arrows::unsafe_roots(&metadata, &files));
     all.extend(licences::complaints(&metadata));
+    all.extend(places::complaints(&files));
     Ok(all)
 }
 
