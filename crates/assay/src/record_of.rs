@@ -107,8 +107,7 @@ pub fn interval(interval: &assay_engine::Interval) -> record::Interval {
 }
 
 fn now() -> Time {
-    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Time::from_unix_ms(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
+    Time::from(std::time::SystemTime::now())
 }
 
 fn after(start: Time, later: Nanos) -> Time {

@@ -12,6 +12,9 @@ pub const DRIVERS: &[Driver] = &[assay_wire::postgres::DRIVER, assay_wire::mysql
 /// The database that needs no server: used when none is named.
 pub const EMBEDDED: Driver = assay_sqlite::DRIVER;
 
+/// What to write after `--db`, for hints.
+pub const EXAMPLES: [&str; 3] = ["sqlite:FILE", "postgres://USER@HOST/DATABASE", "mysql://USER@HOST/DATABASE"];
+
 /// The driver for a URL, chosen by its scheme.
 pub fn driver_of(url: &str) -> Result<&'static Driver, Trouble> {
     let schemes = || DRIVERS.iter().flat_map(|driver| driver.schemes.iter().copied());
@@ -19,7 +22,7 @@ pub fn driver_of(url: &str) -> Result<&'static Driver, Trouble> {
     let Some((scheme, _)) = url.split_once(':') else {
         return Err(Trouble::usage("--db wants a URL that begins with the kind of database")
             .detail(format!("known: {}", all()))
-            .hint("write sqlite:FILE or postgres://USER@HOST/DATABASE"));
+            .hint(format!("such as {}", EXAMPLES.join(", "))));
     };
     let scheme = scheme.to_ascii_lowercase();
     if let Some(driver) = DRIVERS.iter().find(|driver| driver.schemes.contains(&scheme.as_str())) {

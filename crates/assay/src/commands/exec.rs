@@ -6,7 +6,7 @@ use assay_engine::{End, Outcome};
 use crate::command_line::{CommonCommandOptions, ExecOptions, Workload};
 use crate::diagnostics::{Exit, Trouble};
 use crate::watch::Watch;
-use crate::{failure, signals, trial};
+use crate::{failure, registry, signals, trial};
 
 /// Runs the command that the user names.
 pub fn run(options: &ExecOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
@@ -28,7 +28,7 @@ pub(crate) fn on_databases(
     let urls = &options.target.db;
     if urls.is_empty() {
         return Err(Trouble::usage(format!("{command} needs a database: --db URL"))
-            .hint("such as --db sqlite:FILE, --db postgres://USER@HOST/DATABASE or --db mysql://USER@HOST/DATABASE"));
+            .hint(format!("such as {}", registry::EXAMPLES.map(|url| format!("--db {url}")).join(", "))));
     }
     urls.iter().map(|url| on_database(command, options, workload, url, words)).collect()
 }

@@ -9,7 +9,7 @@ use crate::diagnostics::{Exit, Trouble};
 use crate::live::Live;
 use crate::scratch::Scratch;
 use crate::watch::Watch;
-use crate::{failure, record_of, render, signals, terminal, trial, url_text};
+use crate::{failure, record_of, registry, render, signals, terminal, trial, url_text};
 
 /// Runs the workload. Without `--db`: on an embedded database in a temporary folder, prepared first.
 pub fn run(options: &RunOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
@@ -126,7 +126,7 @@ fn prepare_command(options: &RunOptions, workload: &Workload) -> String {
 fn next(record: &Record, options: &RunOptions, path: &std::path::Path) -> String {
     let name = url_text::shell_line([&options.workload]);
     if options.target.db.is_empty() {
-        format!("assay run {name} --prepare --db postgres://USER@HOST/DATABASE")
+        format!("assay run {name} --prepare --db {}", registry::EXAMPLES[1])
     } else if record.manifest.sessions.len() == 1 && options.load.rate.is_none() {
         "the same with --sessions 1,2,4,8,16 shows how it scales".to_owned()
     } else {

@@ -96,7 +96,7 @@ fn an_unknown_scheme_is_refused_with_those_there_are() {
     error: --db wants a URL that begins with the kind of database
       known: postgres:, postgresql:, mysql:, mariadb:, sqlite:
 
-    hint: write sqlite:FILE or postgres://USER@HOST/DATABASE
+    hint: such as sqlite:FILE, postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE
     ");
 }
 
@@ -170,7 +170,7 @@ fn a_command_without_a_database_says_what_it_needs() {
     --- stderr
     error: prepare needs a database: --db URL
 
-    hint: such as --db sqlite:FILE, --db postgres://USER@HOST/DATABASE or --db mysql://USER@HOST/DATABASE
+    hint: such as --db sqlite:FILE, --db postgres://USER@HOST/DATABASE, --db mysql://USER@HOST/DATABASE
     ");
 }
 
