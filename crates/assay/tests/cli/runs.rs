@@ -14,8 +14,8 @@ fn the_default_run_prepares_an_embedded_database_and_reports() {
     complete in # s · started ####-##-##T##:##:##.###Z · assay #
     options: auto_inc=true, create_secondary=true, create_table_options=, delete_inserts=#
     distinct_ranges=#, index_updates=#, mysql_storage_engine=innodb, non_index_updates=#
-    order_ranges=#, point_selects=#, range_selects=true, range_size=#, reconnect=#
-    replace=false, secondary=false, simple_ranges=#, skip_trx=false, sum_ranges=#
+    order_ranges=#, pgsql_variant=, point_selects=#, range_selects=true, range_size=#
+    reconnect=#, replace=false, secondary=false, simple_ranges=#, skip_trx=false, sum_ranges=#
     table_size=#, tables=#
 
     throughput total per s
