@@ -214,6 +214,11 @@ impl<I: Io> Worker<I> {
                     Answer::Done
                 }
                 Request::Finished { success } => {
+                    // A script with a loop of its own may end right after its last transaction; the default loop
+                    // says `Next` or `Stop` first.
+                    if self.sessions[session].in_transaction {
+                        self.complete(session, at);
+                    }
                     self.sessions[session].success &= success;
                     return self.drop_session(session);
                 }
