@@ -21,13 +21,14 @@ fn interrupted(script: &str) -> (String, String) {
         let wait_for = |what: &dyn Fn() -> bool| {
             while !what() {
                 assert!(Instant::now() < deadline, "the watched code did not react");
-                std::thread::sleep(Duration::from_millis(1));
+                std::thread::yield_now();
             }
         };
         wait_for(&|| guard.generation() % 2 == 1);
         let generation = guard.generation();
         // Long enough for the loop to be compiled.
-        std::thread::sleep(Duration::from_millis(100));
+        let seen = Instant::now();
+        wait_for(&|| seen.elapsed() > Duration::from_millis(100));
         guard.inspect(generation);
         let place = std::cell::RefCell::new(None);
         wait_for(&|| {
