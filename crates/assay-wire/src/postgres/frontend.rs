@@ -12,7 +12,7 @@ use crate::database::{ServerFacts, TlsFacts, TlsMode};
 use crate::error::{Class, Retry, StatementError};
 use crate::operation::{Operation, Reply, StatementId, Value};
 use crate::placeholders::{self, Dialect, Template};
-use crate::postgres::login::Login;
+use crate::postgres::login::{ChannelBinding, Login};
 use crate::postgres::message::{self, Body, Broken, LENGTH_MAX, broken, shown};
 use crate::postgres::refusal::Refusal;
 use crate::postgres::target::Target;
@@ -335,13 +335,16 @@ impl Frontend {
             b'E' => {
                 let mut error = Box::new(Refusal::read(body)?.error);
                 let mode = self.target.tls.mode;
-                let other_way = (mode == TlsMode::Prefer && self.tls.is_some()) || mode == TlsMode::Allow;
+                // Without TLS there is nothing to bind to.
+                let bare = self.target.credentials.channel_binding != ChannelBinding::Require;
+                let other_way = (mode == TlsMode::Prefer && self.tls.is_some() && bare) || mode == TlsMode::Allow;
                 // libpq tries the other way after any error; only these can depend on the encryption.
                 if other_way && !self.second_try && error.class == Class::Authentication {
                     self.first_refusal = Some(error);
                     return Ok(Some(self.try_the_other_way()));
                 }
-                if let Some(first) = self.first_refusal.take() {
+                // Said twice, it does not depend on the encryption.
+                if let Some(first) = self.first_refusal.take().filter(|first| first.message != error.message) {
                     let way = if mode == TlsMode::Prefer { "with" } else { "without" };
                     let hint = error.hint.take().map(|hint| format!("; {hint}")).unwrap_or_default();
                     error.hint = Some(format!("{way} TLS the server had said: {}{hint}", first.message));
@@ -822,6 +825,7 @@ impl Frontend {
                     Some(mut error) => {
                         let sql = &self.target.connect.session_sql[index];
                         error.message = format!("{} (in the session statement `{sql}`)", error.message);
+                        error.hint.get_or_insert_with(|| "check the statement in `--session-sql`".into());
                         self.fail(error)
                     }
                 };

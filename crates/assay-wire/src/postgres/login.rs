@@ -71,7 +71,7 @@ impl Login {
             && !matches!(request, 10..=12)
             && !self.scram.as_ref().is_some_and(|scram| scram.bound && scram.step == Step::Ok)
         {
-            return Err(refused("channel_binding=require, but the server logs us in without channel binding"));
+            return Err(unbound("channel_binding=require, but the server logs us in without channel binding"));
         }
         match (request, &mut self.scram) {
             _ if self.done => return Err(out_of_turn(request)),
@@ -134,7 +134,7 @@ fn begin_scram(
     let (mechanism, flag, bound) = match binding {
         Some(data) if plus => (SCRAM_SHA_256_PLUS, sasl::ChannelBinding::tls_server_end_point(data), true),
         _ if credentials.channel_binding == ChannelBinding::Require => {
-            return Err(refused("channel_binding=require, but the server does not offer it or TLS is not in use"));
+            return Err(unbound("channel_binding=require, but the server does not offer it or TLS is not in use"));
         }
         _ if !plain => return Err(refused("the server offers no SASL mechanism that we know")),
         Some(_) => (SCRAM_SHA_256, sasl::ChannelBinding::unrequested(), false),
@@ -159,6 +159,13 @@ fn password(credentials: &Credentials) -> Result<&[u8], Box<StatementError>> {
 
 fn out_of_turn(request: i32) -> Box<StatementError> {
     message::broken(format!("authentication request {request} came out of turn")).into()
+}
+
+/// Channel binding was asked for and cannot be had.
+fn unbound(message: &str) -> Box<StatementError> {
+    let mut error = refused(message);
+    error.hint = Some("it takes TLS (sslmode=require) and a role that logs in by scram-sha-256".into());
+    error
 }
 
 fn refused(message: impl Into<String>) -> Box<StatementError> {

@@ -73,6 +73,8 @@ fn classify(state: &str, message: &str) -> (Class, Retry) {
         "57P04" => (Missing, Never),
         // PgBouncer before 1.21 has no better code for its own limit.
         "08P01" if message.contains("max_client_conn") => (Limit, Reconnect),
+        // Nor for a wrong password.
+        "08P01" if message.contains("authentication failed") => (Authentication, Never),
         "08P01" => (Protocol, Never),
         "53300" => (Limit, Reconnect),
         "42501" => (Permission, Never),
@@ -107,6 +109,9 @@ fn hint(state: &str, message: &str, routine: &[u8]) -> Option<&'static str> {
         }
         ("08P01", _) if message.contains("max_client_conn") => {
             "use fewer sessions, or raise PgBouncer's max_client_conn"
+        }
+        ("08P01", _) if message.contains("authentication failed") => {
+            "check user and password: the URL, PGUSER and PGPASSWORD, ~/.pgpass, PgBouncer's auth_file"
         }
         ("28P01", _) => "check user and password: the URL, PGUSER and PGPASSWORD, ~/.pgpass",
         ("28000", b"InitializeSessionUserId") => "check the user name, or create the role first (createuser NAME)",
@@ -156,6 +161,13 @@ mod tests {
         check(&["SFATAL", "C53300"], true, Class::Limit, Retry::Reconnect, "superuser_reserved_connections");
         check(&["SFATAL", "C53300", "RCheckMyDatabase"], true, Class::Limit, Retry::Reconnect, "ALTER DATABASE");
         check(&["SFATAL", "C08P01", "Mno more (max_client_conn)"], true, Class::Limit, Retry::Reconnect, "PgBouncer");
+        check(
+            &["SFATAL", "C08P01", "MSASL authentication failed"],
+            true,
+            Class::Authentication,
+            Retry::Never,
+            "auth_file",
+        );
         check(&["SFATAL", "C28P01"], true, Class::Authentication, Retry::Never, "PGPASSWORD");
         check(&["SFATAL", "C3D000"], true, Class::Missing, Retry::Never, "createdb");
         check(&["SFEHLER", "VERROR", "C22012", "HTry one."], false, Class::Other, Retry::Never, "Try one.");
