@@ -45,6 +45,13 @@ impl Share {
         self.sessions / self.workers + u32::from(self.worker < self.sessions % self.workers)
     }
 
+    /// This worker's part of `total` things that are dealt to the sessions in turn; the parts of all workers add up.
+    pub fn part_of(&self, total: u64) -> u64 {
+        let (rounds, rest) = (total / u64::from(self.sessions), total % u64::from(self.sessions));
+        let (workers, worker) = (u64::from(self.workers), u64::from(self.worker));
+        rounds * u64::from(self.own_sessions()) + rest / workers + u64::from(worker < rest % workers)
+    }
+
     /// Whether session `number` is one of them.
     pub fn owns(&self, number: u32) -> bool {
         number % self.workers == self.worker
@@ -177,6 +184,14 @@ mod tests {
         };
         assert_eq!(run(7), run(7));
         assert_ne!(run(7), run(8));
+    }
+
+    #[test]
+    fn parts_of_all_workers_add_up() {
+        for (workers, sessions, total) in [(1, 1, 7), (2, 8, 50), (2, 3, 50), (3, 2, 5), (4, 7, 0), (4, 9, 3)] {
+            let part = |worker| Share { worker, workers, sessions }.part_of(total);
+            assert_eq!((0..workers).map(part).sum::<u64>(), total, "{workers} {sessions} {total}");
+        }
     }
 
     #[test]

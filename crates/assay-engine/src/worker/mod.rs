@@ -405,6 +405,8 @@ impl<I: Io> Worker<I> {
         let Load::Open { backlog_max, .. } = self.plan.load else { return };
         let stage = &mut self.stage;
         let Some(schedule) = &mut stage.schedule else { return };
+        // The bound is the whole run's.
+        let backlog_max = backlog_max.map(|max| stage.share.part_of(max));
         while schedule.next_due() <= now && schedule.next_due() < stage.end {
             let due = schedule.take();
             let measured = due >= stage.measured_from;
