@@ -403,7 +403,11 @@ impl<I: Io> Worker<I> {
             self.fail(RunError::Script(ScriptError::from(&failure)));
             return self.drop_session(session);
         }
-        let remedy = retry::remedy(&self.plan.policy, error.as_deref(), this.retries, &mut this.random);
+        // A restart after an error that the policy does not restart for: the script's hook asked for it.
+        let policy = &self.plan.policy;
+        let asked_for = |error: &&StatementError| failure.restart && retry::verdict(policy, error) == Verdict::Fatal;
+        let judged = error.as_deref().filter(|error| !asked_for(error));
+        let remedy = retry::remedy(policy, judged, this.retries, &mut this.random);
         let (kind, target) = (this.kind, this.target);
         let counted = self.counts(session, at);
         let tally = self.tallies[target].transaction(kind);
