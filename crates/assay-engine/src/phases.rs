@@ -260,7 +260,13 @@ impl<'a> Coordinator<'a> {
                 }
             }
             Message::Server { target, facts } => self.outcome.servers[target] = facts,
-            Message::Failed(error) => self.fail(*error),
+            Message::Failed(mut error) => {
+                // A worker knows of its own sessions only.
+                if let (RunError::Connect { connected, .. }, Course::Preparing) = (&mut *error, &self.course) {
+                    *connected = (*connected).max(self.workers.iter().map(|worker| worker.ready).sum());
+                }
+                self.fail(*error);
+            }
             Message::Log { session, text } => self.observer.notice(Notice::Log { session, text: &text }),
             Message::Warning(warning) => {
                 let news = match &warning {
