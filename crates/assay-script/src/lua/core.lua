@@ -101,6 +101,8 @@ function core.handler(value)
     failure.statement = session ~= nil and session.last_error == value
     if value.sql_errmsg then
       failure.message = core.error_text(value.sql_errno, value.sql_state, value.sql_errmsg)
+      -- Its line only: a busy run may have many of these, and few end it.
+      failure.traceback = core.place():sub(1, -3)
     else
       failure.message = "the script asked for a restart of the transaction"
     end
