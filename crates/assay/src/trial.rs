@@ -48,7 +48,8 @@ pub fn plan_of_run(
         transactions: load.transactions,
     };
     let sessions = load.sessions.iter().copied().max().unwrap_or(1);
-    let parts = Parts { workload, command: "run", entry: Entry::Thread, sessions, limit, rate: load.rate };
+    let parts =
+        Parts { workload, command: "run", entry: Entry::Thread, sessions, threads: sessions, limit, rate: load.rate };
     let mut plan = parts.plan(&options.target, &options.generator, urls, words)?;
     plan.stages = load.sessions.iter().map(|sessions| Stage { sessions: *sessions }).collect();
     plan.warmup = load.warmup;
@@ -77,6 +78,11 @@ pub fn plan_of_run(
     Ok(plan)
 }
 
+/// Whether a command runs in all sessions.
+pub fn is_parallel(workload: &Workload, command: &str) -> bool {
+    workload.program.commands().iter().any(|declared| declared.name == command && declared.parallel)
+}
+
 /// The plan of a workload's command, such as `prepare`.
 pub fn plan_of_command(
     workload: &Workload,
@@ -85,17 +91,15 @@ pub fn plan_of_command(
     urls: &[String],
     words: &[String],
 ) -> Result<Plan, Trouble> {
-    let program = &workload.program;
-    let declared = program.commands().iter().find(|declared| declared.name == command);
     if !workload.has_command(command) {
         let trouble = Trouble::usage(format!("workload {} has no command {command}", workload.name));
         return Err(trouble.hint(format!("its commands are: {}", workload.commands().join(", "))));
     }
-    let parallel = declared.is_some_and(|declared| declared.parallel);
-    let wanted = options.sessions.unwrap_or_else(|| u32::try_from(workers(&options.generator)).unwrap_or(u32::MAX));
-    let sessions = if parallel { wanted } else { 1 };
+    // A command that runs once may still have to know for how many sessions: bulk_insert makes a table for each.
+    let threads = options.sessions.unwrap_or_else(|| u32::try_from(workers(&options.generator)).unwrap_or(u32::MAX));
+    let sessions = if is_parallel(workload, command) { threads } else { 1 };
     let entry = Entry::Function(command.to_owned());
-    let parts = Parts { workload, command, entry, sessions, limit: Limit::default(), rate: None };
+    let parts = Parts { workload, command, entry, sessions, threads, limit: Limit::default(), rate: None };
     parts.plan(&options.target, &options.generator, urls, words)
 }
 
@@ -105,6 +109,8 @@ struct Parts<'a> {
     command: &'a str,
     entry: Entry,
     sessions: u32,
+    /// What the script is told: `sysbench.opt.threads`.
+    threads: u32,
     limit: Limit,
     rate: Option<f64>,
 }
@@ -172,7 +178,7 @@ impl Parts<'_> {
         let number = OptionValue::Number;
         let text = |text: &str| OptionValue::Text(text.to_owned());
         let core = [
-            ("threads", number(f64::from(self.sessions))),
+            ("threads", number(f64::from(self.threads))),
             ("events", number(self.limit.transactions.unwrap_or(0) as f64)),
             ("time", number(self.limit.time.unwrap_or(Nanos::ZERO).as_secs_f64())),
             ("rate", number(self.rate.unwrap_or(0.0))),

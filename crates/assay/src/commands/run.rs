@@ -101,7 +101,7 @@ impl Attempt {
 fn prepare_tables(urls: &[String], options: &RunOptions, workload: &Workload, words: &[String]) -> Result<(), Trouble> {
     let common = CommonCommandOptions {
         target: options.target.clone(),
-        sessions: None,
+        sessions: sessions_to_prepare(options, workload),
         generator: options.generator.clone(),
         quiet: options.output.quiet,
     };
@@ -112,11 +112,21 @@ fn prepare_tables(urls: &[String], options: &RunOptions, workload: &Workload, wo
     Ok(())
 }
 
+/// How many sessions the tables are for, where that is not a matter of speed: a script whose `prepare` runs once may
+/// make something for each session of the run.
+fn sessions_to_prepare(options: &RunOptions, workload: &Workload) -> Option<u32> {
+    let most = options.load.sessions.iter().copied().max();
+    most.filter(|sessions| *sessions > 1 && !trial::is_parallel(workload, "prepare"))
+}
+
 /// The command that creates the tables this run wants.
 fn prepare_command(options: &RunOptions, workload: &Workload) -> String {
     let mut words = vec!["assay".to_owned(), "prepare".to_owned(), workload.name.clone()];
     for url in &options.target.db {
         words.extend(["--db".to_owned(), url_text::masked(url)]);
+    }
+    if let Some(sessions) = sessions_to_prepare(options, workload) {
+        words.extend(["--sessions".to_owned(), sessions.to_string()]);
     }
     words.extend(workload.given_words());
     url_text::shell_line(words)
