@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::thread::JoinHandle;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -62,7 +63,14 @@ impl Folder {
     pub(crate) fn start(&self, line: &str) -> Started<'_> {
         let mut child = self.command(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
-        Started { folder: self, child, stderr, said: String::new() }
+        // On the side: a result longer than a pipe holds must not stop what is said on stderr.
+        let mut pipe = child.stdout.take().unwrap();
+        let stdout = std::thread::spawn(move || {
+            let mut stdout = Vec::new();
+            pipe.read_to_end(&mut stdout).unwrap();
+            stdout
+        });
+        Started { folder: self, child, stdout: Some(stdout), stderr, said: String::new() }
     }
 
     /// Names of what is in it, sorted.
@@ -143,6 +151,7 @@ impl Ran {
 pub(crate) struct Started<'a> {
     folder: &'a Folder,
     child: Child,
+    stdout: Option<JoinHandle<Vec<u8>>>,
     stderr: BufReader<std::process::ChildStderr>,
     said: String,
 }
@@ -150,12 +159,30 @@ pub(crate) struct Started<'a> {
 impl Started<'_> {
     /// Waits until a line of stderr holds `text`.
     pub(crate) fn wait_for(&mut self, text: &str) {
+        self.wait_until(text, |line| line.contains(text));
+    }
+
+    /// Waits for an interval line at whose end so many sessions took transactions. Its transactions per second.
+    pub(crate) fn wait_for_interval(&mut self, sessions: u32) -> f64 {
+        let mut rate = 0.0;
+        self.wait_until("another interval", |line| {
+            // time, sessions, tx/s, …; what there is no figure for is a dash.
+            let words: Vec<String> = line.split_whitespace().map(|word| word.replace(',', "")).collect();
+            let figure = |i: usize| words.get(i).and_then(|word| word.parse::<f64>().ok());
+            rate = figure(2).unwrap_or_default();
+            words.len() > 8 && figure(0).is_some() && figure(1) == Some(f64::from(sessions))
+        });
+        rate
+    }
+
+    /// Waits for a line of stderr that is `right`, which is called `wanted` should it never come.
+    fn wait_until(&mut self, wanted: &str, mut right: impl FnMut(&str) -> bool) {
         loop {
             let mut line = String::new();
             let length = self.stderr.read_line(&mut line).unwrap();
             self.said.push_str(&line);
-            assert!(length > 0, "it ended without saying {text:?}: {}", self.said);
-            if line.contains(text) {
+            assert!(length > 0, "it ended without saying {wanted:?}: {}", self.said);
+            if right(&line) {
                 return;
             }
         }
@@ -167,11 +194,20 @@ impl Started<'_> {
 
     /// Waits for the end.
     pub(crate) fn finish(mut self) -> Ran {
-        let mut stdout = Vec::new();
-        self.child.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();
         self.stderr.read_to_string(&mut self.said).unwrap();
+        let stdout = self.stdout.take().unwrap().join().unwrap();
         let status = self.child.wait().unwrap();
-        Ran::new(self.folder, Output { status, stdout, stderr: self.said.into_bytes() })
+        Ran::new(self.folder, Output { status, stdout, stderr: std::mem::take(&mut self.said).into_bytes() })
+    }
+}
+
+impl Drop for Started<'_> {
+    /// A test that failed leaves nothing running.
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
     }
 }
 

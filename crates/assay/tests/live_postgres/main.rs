@@ -1,0 +1,30 @@
+//! Whole commands against real PostgreSQL servers of two versions, PgBouncer, and SQLite where it has the same to show.
+//!
+//! Each test has a database of its own on a server of this process; what stops or reconfigures a server starts one for
+//! itself. Waiting is for something that is said or seen, never for a time.
+
+#[path = "../common/mod.rs"]
+#[allow(dead_code, reason = "shared with the other whole-command tests: each uses what it needs")]
+mod common;
+mod errors;
+mod logins;
+mod outages;
+mod repeats;
+mod scripts;
+mod several;
+mod workloads;
+
+use testkit::Kind;
+
+/// The oldest and the newest version that tests have.
+const VERSIONS: [Kind; 2] = [Kind::Postgres, Kind::Postgres18];
+
+/// Checks every version that can be started here. Expected text is the same for all.
+fn on_every_version(check: impl FnMut(Kind)) {
+    insta::allow_duplicates! { versions().for_each(check) }
+}
+
+/// Those that can be started here.
+fn versions() -> impl Iterator<Item = Kind> {
+    VERSIONS.into_iter().filter(|kind| kind.present())
+}

@@ -1,0 +1,250 @@
+//! Every built-in workload, from its tables to their removal, with the statements counted.
+
+use testkit::Kind;
+
+use crate::common::{Folder, Ran};
+use crate::{on_every_version, versions};
+
+/// What 100 transactions of a workload count as.
+struct Counts {
+    read: u64,
+    write: u64,
+    other: u64,
+}
+
+const fn counts(read: u64, write: u64, other: u64) -> Counts {
+    Counts { read, write, other }
+}
+
+/// Sessions that run: one where two could get into each other's way (deadlocks, a row deleted twice) and the counts
+/// would depend on luck.
+const WORKLOADS: [(&str, u32, Counts); 10] = [
+    ("oltp_read_only", 3, counts(1400, 0, 200)),
+    ("oltp_read_write", 1, counts(1400, 400, 200)),
+    ("oltp_write_only", 1, counts(0, 400, 200)),
+    ("oltp_point_select", 3, counts(100, 0, 0)),
+    ("oltp_insert", 3, counts(0, 100, 0)),
+    ("oltp_update_index", 3, counts(0, 100, 0)),
+    ("oltp_update_non_index", 3, counts(0, 100, 0)),
+    ("oltp_delete", 3, counts(0, 100, 0)),
+    ("select_random_points", 3, counts(100, 0, 0)),
+    ("select_random_ranges", 3, counts(100, 0, 0)),
+];
+
+/// 100 transactions of a workload; the last line a person reads when it fails is the command.
+fn run(folder: &Folder, words: &str) -> (u64, [u64; 3]) {
+    let ran = folder.expect(&format!("{words} --transactions 100 --format json --no-record"), 0);
+    let findings = ran.findings();
+    let total = &findings["stages"][0]["total"];
+    let of = |class: &str| total["statements_by_class"][class].as_u64().unwrap();
+    (total["transactions"].as_u64().unwrap(), ["read", "write", "other"].map(of))
+}
+
+/// Whole lives of all workloads on one database. `tables`: a statement that counts those there are.
+fn live(folder: &Folder, options: &str, tables: impl Fn() -> String) {
+    let url = options.split_whitespace().next().unwrap();
+    for (name, sessions, expected) in &WORKLOADS {
+        // These read one table only.
+        let several = if name.starts_with("select_") { "" } else { "--tables 3" };
+        let size = format!("{several} --table-size 2000");
+        let rows = if several.is_empty() { "2,000 rows" } else { "6,000 rows" };
+        let prepared = folder.expect(&format!("prepare {name} --db {url} {size} --sessions 4"), 0);
+        assert!(prepared.stderr.contains(rows), "{name}: {}", prepared.stderr);
+        folder.expect(&format!("check {name} --db {url} {size}"), 0);
+
+        let (transactions, [read, write, other]) =
+            run(folder, &format!("run {name} --db {options} {size} --sessions {sessions}"));
+        assert_eq!(transactions, 100, "{name}");
+        if *name == "oltp_delete" {
+            // A row that is gone already counts as other.
+            assert_eq!((read, write + other), (0, 100), "{name}: {write} + {other}");
+            assert!(write > other, "{name}: {write}, {other}");
+        } else {
+            assert_eq!([read, write, other], [expected.read, expected.write, expected.other], "{name}");
+        }
+        folder.expect(&format!("check {name} --db {url} {size}"), 0);
+        folder.expect(&format!("cleanup {name} --db {url} {size}"), 0);
+        assert_eq!(tables(), "0", "{name}");
+    }
+}
+
+/// How many tables a database has.
+const TABLES: &str =
+    "SELECT COUNT(*) FROM pg_class WHERE relkind IN ('r', 'S', 'i') AND relnamespace = 'public'::regnamespace";
+
+fn live_on(kind: Kind) {
+    if kind.present() {
+        let server = kind.shared();
+        let database = server.fresh_database().unwrap();
+        let tables = || server.sql(&database, TABLES).unwrap().trim().to_owned();
+        live(&Folder::new(), &server.url(&database), tables);
+    }
+}
+
+#[test]
+fn every_workload_lives_on_postgres_15() {
+    live_on(Kind::Postgres);
+}
+
+#[test]
+fn every_workload_lives_on_postgres_18() {
+    live_on(Kind::Postgres18);
+}
+
+#[test]
+fn every_workload_lives_behind_pgbouncer_without_prepared_statements() {
+    if !Kind::PgBouncer.present() {
+        return;
+    }
+    let Some(server) = versions().last().map(Kind::shared) else { return };
+    let bouncer = server.pgbouncer(&[], 50).unwrap();
+    let database = server.fresh_database().unwrap();
+    let tables = || server.sql(&database, TABLES).unwrap().trim().to_owned();
+    live(&Folder::new(), &format!("{} --prepared off", bouncer.url(&database)), tables);
+}
+
+#[test]
+fn every_workload_lives_on_sqlite() {
+    let folder = Folder::new();
+    // What is left is seen by check, since no other program here reads the file.
+    let tables = || {
+        let ran = folder.expect("check oltp_read_only --db sqlite:a.db --tables 3", 1);
+        (3 - ran.stderr.matches("expected sbtest").count()).to_string()
+    };
+    live(&folder, "sqlite:a.db", tables);
+}
+
+#[test]
+fn bulk_insert_appends_without_gaps() {
+    let everywhere = |url: &str| {
+        let folder = Folder::new();
+        folder.expect(&format!("prepare bulk_insert --db {url} --sessions 3"), 0);
+        for _ in 0..2 {
+            let line =
+                format!("run bulk_insert --db {url} --sessions 3 --transactions 90000 --format json --no-record");
+            let findings = folder.expect(&line, 0).findings();
+            let total = &findings["stages"][0]["total"];
+            assert_eq!(total["transactions"], 90_000);
+            folder.expect(&format!("check bulk_insert --db {url} --sessions 3"), 0);
+        }
+        folder
+    };
+    on_every_version(|kind| {
+        let server = kind.shared();
+        let database = server.fresh_database().unwrap();
+        let folder = everywhere(&server.url(&database));
+        let all =
+            "SELECT (SELECT COUNT(*) FROM sbtest1) + (SELECT COUNT(*) FROM sbtest2) + (SELECT COUNT(*) FROM sbtest3)";
+        assert_eq!(server.sql(&database, all).unwrap().trim(), "180000");
+        folder.expect(&format!("cleanup bulk_insert --db {} --sessions 3", server.url(&database)), 0);
+        assert_eq!(server.sql(&database, TABLES).unwrap().trim(), "0");
+    });
+    everywhere("sqlite:a.db");
+}
+
+#[test]
+fn prepare_overwrites_only_what_it_is_told_to() {
+    on_every_version(|kind| {
+        let server = kind.shared();
+        let (folder, database) = (Folder::new(), server.fresh_database().unwrap());
+        let common = format!("oltp_read_write --db {} --tables 2", server.url(&database));
+        folder.expect(&format!("prepare {common} --table-size 500"), 0);
+        let count =
+            || server.sql(&database, "SELECT COUNT(*) FROM sbtest1 UNION ALL SELECT COUNT(*) FROM sbtest2").unwrap();
+        let refused = folder.expect(&format!("prepare {common} --table-size 700"), 3);
+        assert!(refused.stderr.contains("exists already and nothing was changed"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("--replace"), "{}", refused.stderr);
+        assert_eq!(count(), "500\n500\n");
+        folder.expect(&format!("prepare {common} --table-size 700 --replace"), 0);
+        assert_eq!(count(), "700\n700\n");
+        // One of two is there: nothing is created, and nothing of it is touched.
+        server.sql(&database, "DROP TABLE sbtest1").unwrap();
+        folder.expect(&format!("prepare {common} --table-size 500"), 3);
+        assert_eq!(
+            server.sql(&database, "SELECT COUNT(*) FROM sbtest2; SELECT to_regclass('sbtest1') IS NULL").unwrap(),
+            "700\nt\n"
+        );
+    });
+}
+
+#[test]
+fn check_names_what_differs() {
+    on_every_version(|kind| {
+        let server = kind.shared();
+        let (folder, database) = (Folder::new(), server.fresh_database().unwrap());
+        let common = format!("oltp_read_write --db {} --tables 2 --table-size 500", server.url(&database));
+        folder.expect(&format!("prepare {common}"), 0);
+        let found = |statement: &str| {
+            server.sql(&database, statement).unwrap();
+            let Ran { stderr, .. } = folder.expect(&format!("check {common}"), 1);
+            stderr
+                .lines()
+                .filter(|line| line.contains("expected ") && line.contains("found"))
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        assert_eq!(found("DELETE FROM sbtest2 WHERE id = 500"), "table sbtest2: rows: expected 500, found 499");
+        let back = "INSERT INTO sbtest2 SELECT 500, k, c, pad FROM sbtest2 WHERE id = 1;";
+        assert_eq!(
+            found(&format!("{back} UPDATE sbtest1 SET c = 'short' WHERE id IN (3, 4)")),
+            "table sbtest1: rows whose c is not 10 groups of 11 digits: expected 0, found 2"
+        );
+        assert_eq!(
+            found(
+                "UPDATE sbtest1 SET c = (SELECT c FROM sbtest2 WHERE id = 1); UPDATE sbtest1 SET id = 501 WHERE id = 500; DROP INDEX k_1"
+            ),
+            "table sbtest1: greatest id: expected 1 to 500, found 501\ntable sbtest1: index: expected k_1, found none"
+        );
+        assert_eq!(
+            found(
+                "DROP TABLE sbtest1; UPDATE sbtest2 SET k = 0 WHERE id = 7; UPDATE sbtest2 SET pad = '' WHERE id < 4"
+            ),
+            "table sbtest1: table: expected sbtest1, found none\n\
+             table sbtest2: rows whose pad is not 5 groups of 11 digits: expected 0, found 3\n\
+             table sbtest2: rows whose k is below 1: expected 0, found 1"
+        );
+    });
+}
+
+#[test]
+fn a_run_without_tables_names_the_command_that_makes_them() {
+    on_every_version(|kind| {
+        let server = kind.shared();
+        let (folder, database) = (Folder::new(), server.fresh_database().unwrap());
+        let common = format!("oltp_read_only --db {} --tables 2 --table-size 600", server.url(&database));
+        let refused = folder.expect(&format!("run {common} --transactions 10 --no-record"), 4);
+        let marker = "hint: are the tables prepared? assay ";
+        let command = refused.stderr.lines().find_map(|line| line.strip_prefix(marker)).unwrap();
+        folder.expect(command, 0);
+        folder.expect(&format!("check {common}"), 0);
+        folder.expect(&format!("run {common} --transactions 10 --no-record"), 0);
+
+        folder.expect(&format!("cleanup {common}"), 0);
+        let ran = folder.expect(&format!("run {common} --transactions 10 --no-record --prepare"), 0);
+        assert!(ran.stderr.contains("1,200 rows"), "{}", ran.stderr);
+        folder.expect(&format!("check {common}"), 0);
+    });
+}
+
+#[test]
+fn many_sessions_write_the_same_rows_and_the_tables_stay_right() {
+    on_every_version(|kind| {
+        let server = kind.shared();
+        let (folder, database) = (Folder::new(), server.fresh_database().unwrap());
+        // Few rows: transactions wait for each other, deadlock, and are run again.
+        let common =
+            format!("oltp_read_write --db {} --tables 2 --table-size 100 --range-size 5", server.url(&database));
+        folder.expect(&format!("prepare {common}"), 0);
+        let line = "--sessions 8 --transactions 400 --retries 1000 --ignore-errors 23505 --format json --no-record";
+        let findings = folder.expect(&format!("run {common} {line}"), 0).findings();
+        let total = &findings["stages"][0]["total"];
+        let of = |key: &str| total[key].as_u64().unwrap();
+        assert_eq!(of("transactions") + of("failed"), 400, "{total}");
+        let codes: Vec<&str> =
+            total["errors_by_kind"].as_array().unwrap().iter().map(|kind| kind["code"].as_str().unwrap()).collect();
+        assert!(codes.iter().all(|code| ["40P01", "23505"].contains(code)), "{codes:?}");
+        assert_eq!(of("errors"), of("failed") + of("retries"), "{total}");
+        let checked = folder.expect(&format!("check {common}"), 0);
+        assert!(checked.stderr.contains("table sbtest1: 100 rows, as expected"), "{}", checked.stderr);
+    });
+}
