@@ -134,7 +134,7 @@ impl Server for Postgres {
         let mut replies = Vec::new();
         if bytes.get(4..8) == Some(&196_608u32.to_be_bytes()) {
             message(&mut replies, b'R', &[0; 4]);
-            message(&mut replies, b'S', b"server_version\017.0 (simulated)\0");
+            message(&mut replies, b'S', b"server_version\x0017.0 (simulated)\0");
             message(&mut replies, b'K', &[0, 0, 0, peer.0 as u8, 0, 0, 0, 1]);
             message(&mut replies, b'Z', b"I");
         } else {
