@@ -36,7 +36,7 @@ pub(super) fn caching_sha2(password: &[u8], nonce: &[u8]) -> Vec<u8> {
         return vec![0];
     }
     let once = Sha256::digest(password);
-    let mask = Sha256::new().chain_update(Sha256::digest(Sha256::digest(once))).chain_update(nonce).finalize();
+    let mask = Sha256::new().chain_update(Sha256::digest(once)).chain_update(nonce).finalize();
     xor(&once, &mask)
 }
 
@@ -156,7 +156,7 @@ mod tests {
         let nonce: Vec<u8> = (1..=20).collect();
         let proof = caching_sha2(b"secret", &nonce);
         let stored = Sha256::digest(Sha256::digest(b"secret"));
-        let mask = Sha256::new().chain_update(Sha256::digest(stored)).chain_update(&nonce).finalize();
+        let mask = Sha256::new().chain_update(stored).chain_update(&nonce).finalize();
         assert_eq!(Sha256::digest(xor(&proof, &mask)), stored);
         assert_eq!(caching_sha2(b"", &nonce), [0]);
     }

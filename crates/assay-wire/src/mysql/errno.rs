@@ -16,6 +16,9 @@ pub(super) const INFILE_REFUSED: [u32; 4] = [1148, 3948, 4166, 2068];
 /// The victim's whole transaction was rolled back, which no status flag tells.
 pub(super) const DEADLOCK: u32 = 1213;
 
+/// Wrong user, password or host; or no TLS where the account wants it.
+pub(super) const ACCESS_DENIED: u32 = 1045;
+
 const TOO_MANY_CONNECTIONS: u32 = 1040;
 
 /// Reads an ERR packet. Before the login there is no SQLSTATE in it.
@@ -96,7 +99,7 @@ fn hint(number: u32) -> Option<&'static str> {
              administrator, raise it with `SET GLOBAL max_connect_errors = N`, then find out why connects failed"
         }
         1130 => "no account of the server may connect from this host: create one, `CREATE USER 'name'@'%' …`",
-        1045 | 1698 => "check user and password; an account is a user name and the host it connects from",
+        ACCESS_DENIED | 1698 => "check user and password; an account is a user name and the host it connects from",
         1049 => "create it: `CREATE DATABASE name`, or name another after the `/` of the URL",
         1044 => "let the user in: `GRANT ALL ON database.* TO user`",
         1203 => "the server's max_user_connections is reached: raise it, or lower `--sessions`",

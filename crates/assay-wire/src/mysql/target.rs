@@ -99,7 +99,15 @@ impl Database for Server {
     }
 
     fn advice(&self, error: &StatementError, sessions: usize) -> Option<String> {
-        errno::advice(error, sessions)
+        let advice = errno::advice(error, sessions)?;
+        let bare = self.0.tls.mode == TlsMode::Disable && matches!(self.0.endpoint, Endpoint::Tcp { .. });
+        // Neither server says so when it wants an account's password over TLS only.
+        let more = if bare && error.code.number == errno::ACCESS_DENIED {
+            "; it may also want TLS, which `sslmode=disable` forbids"
+        } else {
+            ""
+        };
+        Some(advice + more)
     }
 }
 

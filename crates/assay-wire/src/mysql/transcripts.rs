@@ -227,7 +227,7 @@ fn a_password_in_the_servers_cache_takes_one_proof() {
     check(
         "mysql://app:secret@db",
         &[greeting("8.0.31", BASE, "caching_sha2_password"), packets(2, &[&[1, 3], OK])],
-        r"> 1 \x85\xa2/\x00\x00\x00\x00@-…app\x00 \xb2\xfb*7\xdf\xf1\xf5\xa7\'(\xba\x0f\xd8v\x8d\xf3=\x98d\x95=L\x83;\x154\xdc\x03\x8b\xaeo\xcacaching_sha2_password\x00
+        r"> 1 \x85\xa2/\x00\x00\x00\x00@-…app\x00 \xc7n(\x98a*L\xf0B\xc7\x7f\xa8\xc4p,Ld\xc0\xc2\xc5W\xc5<MuYZ\xaaj\xba\xe8\tcaching_sha2_password\x00
 Ready
 transaction false
 ",
@@ -245,7 +245,7 @@ fn a_password_not_in_the_cache_travels_encrypted_with_the_servers_key() {
             packets(4, &[&key]),
             packets(6, &[OK]),
         ],
-        r"> 1 \x85\xa2/\x00\x00\x00\x00@-…app\x00 \xb2\xfb*7\xdf\xf1\xf5\xa7\'(\xba\x0f\xd8v\x8d\xf3=\x98d\x95=L\x83;\x154\xdc\x03\x8b\xaeo\xcacaching_sha2_password\x00
+        r"> 1 \x85\xa2/\x00\x00\x00\x00@-…app\x00 \xc7n(\x98a*L\xf0B\xc7\x7f\xa8\xc4p,Ld\xc0\xc2\xc5W\xc5<MuYZ\xaaj\xba\xe8\tcaching_sha2_password\x00
 > 3 \x02
 > 5 (encrypted)
 Ready
@@ -269,7 +269,7 @@ fn a_password_not_in_the_cache_travels_in_clear_only_where_nobody_can_read_it() 
         &steps(3),
         r"> 1 \x85\xaa/\x00\x00\x00\x00@-…
 StartTls
-> 2 \x85\xaa/\x00\x00\x00\x00@-…app\x00 \xb2\xfb*7\xdf\xf1\xf5\xa7\'(\xba\x0f\xd8v\x8d\xf3=\x98d\x95=L\x83;\x154\xdc\x03\x8b\xaeo\xcacaching_sha2_password\x00
+> 2 \x85\xaa/\x00\x00\x00\x00@-…app\x00 \xc7n(\x98a*L\xf0B\xc7\x7f\xa8\xc4p,Ld\xc0\xc2\xc5W\xc5<MuYZ\xaaj\xba\xe8\tcaching_sha2_password\x00
 > 4 secret\x00
 Ready
 transaction false
@@ -278,7 +278,7 @@ transaction false
     check(
         "mysql://app:secret@/?socket=/s",
         &[greeting("8.0.31", BASE | SSL, "caching_sha2_password"), packets(2, &[&[1, 4]]), packets(4, &[OK])],
-        r"> 1 \x85\xa2/\x00\x00\x00\x00@-…app\x00 \xb2\xfb*7\xdf\xf1\xf5\xa7\'(\xba\x0f\xd8v\x8d\xf3=\x98d\x95=L\x83;\x154\xdc\x03\x8b\xaeo\xcacaching_sha2_password\x00
+        r"> 1 \x85\xa2/\x00\x00\x00\x00@-…app\x00 \xc7n(\x98a*L\xf0B\xc7\x7f\xa8\xc4p,Ld\xc0\xc2\xc5W\xc5<MuYZ\xaaj\xba\xe8\tcaching_sha2_password\x00
 > 3 secret\x00
 Ready
 transaction false
