@@ -52,6 +52,8 @@ pub(crate) struct Worker<I: Io> {
     timers_set: u64,
     /// Sessions that can go on at once: those of embedded databases, and those that have had their turn.
     runnable: VecDeque<(usize, Answer, Nanos)>,
+    /// Sessions that wait at a barrier.
+    at_barrier: usize,
 
     phase: Phase,
     stage: Stage,
@@ -168,6 +170,7 @@ impl<I: Io> Worker<I> {
             timers: BinaryHeap::new(),
             timers_set: 0,
             runnable: VecDeque::new(),
+            at_barrier: 0,
             phase: Phase::Waiting,
             stage: Stage::new(0, Share { worker: number as u32, workers: plan.workers as u32, sessions: 1 }),
             tallies: vec![Tally::default(); targets],
@@ -197,7 +200,7 @@ impl<I: Io> Worker<I> {
         self.ring(self.io.now());
         self.begin_due(self.io.now());
         self.connect_more();
-        if self.phase != Phase::Running {
+        if self.at_barrier > 0 {
             self.pass_barriers();
         }
         self.run_runnable();

@@ -202,6 +202,7 @@ impl<I: Io> Worker<I> {
                 Request::Barrier => {
                     self.sessions[session].doing = Doing::AtBarrier;
                     self.sessions[session].barrier = self.shared.arrive();
+                    self.at_barrier += 1;
                     return self.pass_barriers();
                 }
                 Request::Expect(rows) => {
@@ -577,10 +578,16 @@ impl<I: Io> Worker<I> {
 
     /// Lets sessions go on whose barrier has opened.
     pub(super) fn pass_barriers(&mut self) {
+        self.at_barrier = 0;
         for session in 0..self.sessions.len() {
-            if self.sessions[session].doing == Doing::AtBarrier && self.shared.passed(self.sessions[session].barrier) {
+            if self.sessions[session].doing != Doing::AtBarrier {
+                continue;
+            }
+            if self.shared.passed(self.sessions[session].barrier) {
                 let at = self.io.now();
                 self.queue(session, Answer::Done, at);
+            } else {
+                self.at_barrier += 1;
             }
         }
     }
