@@ -29,6 +29,8 @@ pub(crate) fn plan(kind: Kind, settings: &Settings, folder: &Path, port: u16) ->
         format!("socket = {}", socket.display()),
         format!("pid_file = {}", folder.join("server.pid").display()),
         format!("init_file = {}", init.display()),
+        // A server that starts clears it of temporary tables, those of others too.
+        format!("tmpdir = {}", folder.display()),
         format!("port = {port}"),
         "bind_address = 127.0.0.1".to_owned(),
         "skip_name_resolve".to_owned(),
