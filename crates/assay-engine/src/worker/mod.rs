@@ -105,6 +105,8 @@ struct Stage {
     end: Nanos,
     /// No more transactions are begun, since this instant.
     ended: Option<Nanos>,
+    /// Because all transactions of the limit were begun.
+    exhausted: bool,
     released: bool,
     last_done: Nanos,
     next_cut: Nanos,
@@ -494,7 +496,8 @@ impl<I: Io> Worker<I> {
             events: self.stage.events,
             asleep: self.stage.asleep,
         };
-        if own > 0 && (self.plan.limit.transactions.is_none() || self.stage.end == ended) {
+        // A stage that ran out of transactions is as long as they took; any other until it was ended.
+        if own > 0 && !self.stage.exhausted {
             summary.end = summary.end.max(ended);
         }
         for session in &self.sessions[..own] {
@@ -579,6 +582,7 @@ impl Stage {
             measured_from: Nanos::ZERO,
             end: Nanos::MAX,
             ended: None,
+            exhausted: false,
             released: false,
             last_done: Nanos::ZERO,
             next_cut: Nanos::MAX,

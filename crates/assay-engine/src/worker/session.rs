@@ -327,6 +327,7 @@ impl<I: Io> Worker<I> {
     pub(super) fn begin_transaction(&mut self, session: usize, due: Nanos) -> Option<Answer> {
         let now = self.io.now();
         if now >= self.stage.measured_from && !self.shared.begin(self.plan.limit.transactions) {
+            self.stage.exhausted = self.stage.ended.is_none();
             self.end_stage(now);
             return None;
         }

@@ -320,6 +320,19 @@ fn an_interrupted_run_finishes_what_is_in_flight_and_reports() {
 }
 
 #[test]
+fn an_interrupted_run_lasts_until_the_interrupt_even_when_nothing_was_done_for_long() {
+    let mut world = World::new(POINT);
+    world.plan.limit = Limit { time: None, transactions: Some(1_000_000) };
+    world.plan.grace = ms(100);
+    world.stop_after_intervals = Some(5);
+    world.server.borrow_mut().stall = Some((ms(500), ms(60_000)));
+    let outcome = world.run();
+    assert!(matches!(outcome.end, End::Interrupted), "{:?}", outcome.end);
+    check_sums(&outcome);
+    assert!(outcome.stages[0].measured >= ms(5000), "{}", outcome.stages[0].measured);
+}
+
+#[test]
 fn what_is_still_in_flight_after_the_grace_period_is_counted_as_unfinished() {
     let mut world = World::new(POINT).sessions(&[3]);
     world.plan.grace = ms(500);
