@@ -7,6 +7,10 @@
 //! after any warning, or a count that is not ours, the batch is undone and inserted instead, which answers with the
 //! true error. Values whose text means something else than the number (`Column::reads_numbers_from_text`) and bytes
 //! that are not UTF-8 are inserted from the start.
+//!
+//! A file of nothing but ASCII is called latin1: it is stored as the same characters, but the server need not look for
+//! where each one ends (500,000 sbtest rows into MariaDB 10.11 take it 2.1 s of CPU instead of 3.3 s when the columns are
+//! latin1, 2.9 s instead of 3.0 s when they are utf8mb4).
 
 use std::io::Write;
 
@@ -28,6 +32,8 @@ pub(super) const FILE: &[u8] = b"assay";
 pub(super) struct Load {
     pub(super) target: Table,
     rows: Rows,
+    /// All its text is ASCII.
+    ascii: bool,
     /// Rows before this one are inserted. 0 <= next <= rows.len(0)
     next: usize,
     /// The transaction is ours; otherwise a savepoint in the caller's.
@@ -67,7 +73,8 @@ impl Load {
     /// `own`: no transaction is open.
     pub(super) fn new(table: &[u8], columns: &[u8], rows: &Rows, own: bool) -> Load {
         let target = Table { name: table.into(), columns: columns.into() };
-        Load { target, rows: rows.clone(), next: 0, own, step: Step::Probe, error: None }
+        let ascii = cells(rows).all(|cell| !matches!(cell, Cell::Text(text) if !text.is_ascii()));
+        Load { target, rows: rows.clone(), ascii, next: 0, own, step: Step::Probe, error: None }
     }
 
     /// How many rows there are.
@@ -93,7 +100,9 @@ impl Load {
                 FILE,
                 b"' INTO TABLE ",
                 name,
-                b" CHARACTER SET utf8mb4 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (",
+                b" CHARACTER SET ",
+                if self.ascii { b"latin1" } else { b"utf8mb4" },
+                b" FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (",
                 columns,
                 b")",
             ],
@@ -269,6 +278,22 @@ mod tests {
         let text = b"-1\tit's\n-1\ta\\\\b\\tc\\nd\\0\n-1\t\xff'\n2.5e-1\t\\N\n";
         assert_eq!(out, [&[text.len() as u8, 0, 0, 2][..], text, &[0, 0, 0, 3]].concat());
         assert_eq!(sequence, 4);
+    }
+
+    #[test]
+    fn only_a_file_of_ascii_is_called_latin1() {
+        for (text, name) in [("it's", "latin1"), ("ä", "utf8mb4")] {
+            let mut rows = Rows::default();
+            rows.begin_set(2);
+            rows.push_text(b"plain").unwrap();
+            rows.push_text(text.as_bytes()).unwrap();
+            let mut load = Load::new(b"t", b"a,b", &rows, true);
+            load.step = Step::Infile;
+            let mut out = Vec::new();
+            load.write_statement(true, &mut out);
+            let statement = String::from_utf8(out).unwrap();
+            assert!(statement.contains(&format!("INTO TABLE t CHARACTER SET {name} FIELDS")), "{statement}");
+        }
     }
 
     #[test]

@@ -724,7 +724,7 @@ fn a_large_batch_goes_by_file_in_its_own_transaction() {
         vec![probed(3), one(1, OK_IN_TRANSACTION), one(1, ASKED), done, one(1, OK)],
         r"> 0 \x03SELECT a,b FROM t LIMIT 0
 > 0 \x03START TRANSACTION
-> 0 \x03LOAD DATA LOCAL INFILE \'assay\' INTO TABLE t CHARACTER SET utf8mb4 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (a,b)
+> 0 \x03LOAD DATA LOCAL INFILE \'assay\' INTO TABLE t CHARACTER SET latin1 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (a,b)
 > 2 (1049154 bytes)
 > 3 (358136 bytes)
 > 4 
@@ -749,7 +749,7 @@ fn a_batch_that_a_file_would_bend_is_undone_and_inserted() {
 affected 0
 > 0 \x03SELECT a,b FROM t LIMIT 0
 > 0 \x03SAVEPOINT assay_load
-> 0 \x03LOAD DATA LOCAL INFILE \'assay\' INTO TABLE t CHARACTER SET utf8mb4 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (a,b)
+> 0 \x03LOAD DATA LOCAL INFILE \'assay\' INTO TABLE t CHARACTER SET latin1 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (a,b)
 > 2 (1049154 bytes)
 > 3 (358136 bytes)
 > 4 
@@ -769,7 +769,7 @@ transaction true
         answers,
         r"> 0 \x03SELECT a,b FROM t LIMIT 0
 > 0 \x03START TRANSACTION
-> 0 \x03LOAD DATA LOCAL INFILE \'assay\' INTO TABLE t CHARACTER SET utf8mb4 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (a,b)
+> 0 \x03LOAD DATA LOCAL INFILE \'assay\' INTO TABLE t CHARACTER SET latin1 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (a,b)
 > 2 (1049154 bytes)
 > 3 (358136 bytes)
 > 4 
@@ -790,7 +790,7 @@ transaction false
         vec![probed(3), yes(), one(1, ASKED), fewer, kept, one(1, OK)],
         r"> 0 \x03SELECT a,b FROM t LIMIT 0
 > 0 \x03START TRANSACTION
-> 0 \x03LOAD DATA LOCAL INFILE \'assay\' INTO TABLE t CHARACTER SET utf8mb4 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (a,b)
+> 0 \x03LOAD DATA LOCAL INFILE \'assay\' INTO TABLE t CHARACTER SET latin1 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (a,b)
 > 2 (1049154 bytes)
 > 3 (358136 bytes)
 > 4 
@@ -811,7 +811,7 @@ fn a_batch_the_server_takes_no_file_for_is_inserted() {
         vec![probed(3), yes(), refused, yes(), yes(), one(1, OK)],
         r"> 0 \x03SELECT a,b FROM t LIMIT 0
 > 0 \x03START TRANSACTION
-> 0 \x03LOAD DATA LOCAL INFILE \'assay\' INTO TABLE t CHARACTER SET utf8mb4 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (a,b)
+> 0 \x03LOAD DATA LOCAL INFILE \'assay\' INTO TABLE t CHARACTER SET latin1 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (a,b)
 > 0 (1049316 bytes)
 > 0 (363626 bytes)
 > 0 \x03COMMIT
