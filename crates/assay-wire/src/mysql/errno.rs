@@ -11,6 +11,8 @@ use super::packet::{Reader, Refusal, violation};
 pub(super) const NOT_PREPARABLE: u32 = 1295;
 /// The server does not know the prepared statement (a proxy changed servers).
 pub(super) const UNKNOWN_STATEMENT: u32 = 1243;
+/// The server, or a proxy before it, lacks COM_STMT_BULK_EXECUTE (ER_UNKNOWN_COM_ERROR) or lost the statement.
+pub(super) const BULK_REFUSED: [u32; 2] = [1047, UNKNOWN_STATEMENT];
 /// LOAD DATA LOCAL is switched off: numbers of older servers, of MySQL 8, of MariaDB, of a client library in between.
 pub(super) const INFILE_REFUSED: [u32; 4] = [1148, 3948, 4166, 2068];
 /// The victim's whole transaction was rolled back, which no status flag tells.

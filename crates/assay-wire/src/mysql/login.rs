@@ -27,6 +27,9 @@ const PLUGIN_AUTH: u32 = 1 << 19;
 const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
 pub(super) const DEPRECATE_EOF: u32 = 1 << 24;
 
+/// Of MariaDB's extended capabilities: COM_STMT_BULK_EXECUTE.
+const BULK: u32 = 1 << 2;
+
 const REQUIRED: u32 = PROTOCOL_41 | SECURE_CONNECTION;
 const WANTED: u32 = REQUIRED
     | LONG_PASSWORD
@@ -53,6 +56,8 @@ pub(super) struct Greeting {
     pub(super) version: Box<str>,
     /// What the server can do.
     pub(super) capabilities: u32,
+    /// What MariaDB can do besides; 0 for others.
+    extended: u32,
     nonce: Vec<u8>,
     plugin: Vec<u8>,
 }
@@ -86,7 +91,10 @@ impl Greeting {
         reader.bytes(3)?;
         let capabilities = u32::from(low) | u32::from(reader.u16()?) << 16;
         let nonce_len = reader.u8()?;
-        reader.bytes(10)?;
+        reader.bytes(6)?;
+        // MariaDB leaves the oldest flag out to say that these bytes mean something.
+        let extended = reader.u32()?;
+        let extended = if capabilities & LONG_PASSWORD == 0 { extended } else { 0 };
         nonce.extend(reader.bytes(usize::from(nonce_len.saturating_sub(8).max(13)))?);
         // The last byte is a NUL that does not belong to it.
         nonce.pop();
@@ -95,7 +103,7 @@ impl Greeting {
             // Some servers forget the NUL.
             _ => reader.nul_bytes().unwrap_or(reader.0).to_vec(),
         };
-        Some(Greeting { version, capabilities, nonce, plugin })
+        Some(Greeting { version, capabilities, extended, nonce, plugin })
     }
 
     /// What both sides can do and this target needs.
@@ -103,6 +111,20 @@ impl Greeting {
         let database = if target.database.is_empty() { 0 } else { CONNECT_WITH_DB };
         let ssl = if tls { SSL } else { 0 };
         self.capabilities & (WANTED | database | ssl)
+    }
+
+    /// The server takes many rows of parameters for one statement.
+    pub(super) fn bulk(&self) -> bool {
+        self.extended & BULK != 0
+    }
+
+    /// Appends what an SSLRequest and a handshake response begin with.
+    pub(super) fn write_preamble(&self, capabilities: u32, out: &mut Vec<u8>) {
+        out.extend_from_slice(&capabilities.to_le_bytes());
+        out.extend_from_slice(&(super::packet::PACKET_MAX as u32).to_le_bytes());
+        out.push(UTF8MB4);
+        out.extend_from_slice(&[0; 19]);
+        out.extend_from_slice(&(self.extended & BULK).to_le_bytes());
     }
 }
 
@@ -181,7 +203,7 @@ impl Login {
         };
         let mut login = Login { method, nonce: greeting.nonce.clone(), channel, key_wanted: false, rounds: 0 };
         let proof = login.proof(target)?;
-        write_preamble(capabilities, out);
+        greeting.write_preamble(capabilities, out);
         out.extend_from_slice(target.user.as_bytes());
         out.push(0);
         // At most 250 bytes, for which both forms of length are the same single byte; a longer clear password waits
@@ -270,14 +292,6 @@ impl Login {
             _ => Err(violation("sent data the authentication method does not have")),
         }
     }
-}
-
-/// Appends what an SSLRequest and a handshake response begin with.
-pub(super) fn write_preamble(capabilities: u32, out: &mut Vec<u8>) {
-    out.extend_from_slice(&capabilities.to_le_bytes());
-    out.extend_from_slice(&(super::packet::PACKET_MAX as u32).to_le_bytes());
-    out.push(UTF8MB4);
-    out.extend_from_slice(&[0; 23]);
 }
 
 fn in_clear(target: &Target) -> Vec<u8> {

@@ -13,7 +13,7 @@ use crate::placeholders::{Dialect, Template, wrong_count};
 use crate::rows::Rows;
 
 use super::errno::{self, read_error};
-use super::load::{self, Load, Step, Table};
+use super::load::{self, Load, Step, Table, Way};
 use super::login::{self, Channel, DEPRECATE_EOF, Greeting, LOCAL_FILES, Login, Turn};
 use super::packet::{FRAME_MAX, Inbound, PACKET_MAX, Reader, Refusal, violation, write_packet};
 use super::result::{Column, read_binary_row, read_text_row};
@@ -88,6 +88,16 @@ enum Infile {
     Known(Box<Table>, bool),
 }
 
+/// What is known of loading a table by parameters.
+#[derive(Debug)]
+enum Bulk {
+    /// The server does not, or is not to.
+    Unavailable,
+    Untried,
+    /// The table last loaded, and the server's name for its INSERT; `None` if that cannot be had.
+    Known(Box<Table>, Option<u32>),
+}
+
 /// A client connection.
 #[derive(Debug)]
 pub(super) struct Session {
@@ -104,6 +114,7 @@ pub(super) struct Session {
     /// Ordered by id.
     statements: Vec<Statement>,
     infile: Infile,
+    bulk: Bulk,
     /// The server's last word, which arrived together with the answer before it.
     farewell: Option<Refusal>,
     /// The reply as far as it has arrived.
@@ -133,6 +144,7 @@ impl Session {
             cipher: None,
             statements: Vec::new(),
             infile: Infile::Untried,
+            bulk: Bulk::Unavailable,
             farewell: None,
             reply: Reply::default(),
             warnings: 0,
@@ -193,7 +205,7 @@ impl Session {
         let mode = self.target.tls.mode;
         if greeting.capabilities & login::SSL != 0 && mode != TlsMode::Disable && !self.skip_tls {
             let capabilities = greeting.agreed(&self.target, true);
-            write_packet(exchange.out, &mut self.inbound.sequence, |out| login::write_preamble(capabilities, out));
+            write_packet(exchange.out, &mut self.inbound.sequence, |out| greeting.write_preamble(capabilities, out));
             self.phase = Phase::Securing(greeting);
             return Ok(Progress::StartTls);
         }
@@ -209,6 +221,8 @@ impl Session {
     fn start_login(&mut self, greeting: &Greeting, exchange: &mut Exchange<'_>) -> Result<Progress, Refusal> {
         let channel = self.channel();
         self.capabilities = greeting.agreed(&self.target, channel.tls);
+        let bulk = greeting.bulk() && self.target.options.prepared;
+        self.bulk = if bulk { Bulk::Untried } else { Bulk::Unavailable };
         let mut login = Ok(None);
         write_packet(exchange.out, &mut self.inbound.sequence, |out| {
             login = Login::start(greeting, &self.target, channel, out).map(Some);
@@ -491,6 +505,12 @@ impl Session {
                     let template = Template::new(&sql, self.dialect());
                     self.keep(Statement { id, form: Form::Text(template) });
                 }
+                Job::Load(mut load) => {
+                    // INSERTs get further, or fail with what is really wrong.
+                    self.bulk = Bulk::Known(Box::new(load.target.clone()), None);
+                    load.step = Step::Begin(Way::Insert);
+                    return Ok(self.send_load(load, exchange));
+                }
                 _ => self.reply.error = Some(error),
             }
             return Ok(self.answer());
@@ -519,6 +539,13 @@ impl Session {
                 *server = Some(number);
                 name_statement(&mut self.pending, number);
             }
+            Job::Load(load) => {
+                if load.width() != usize::from(parameters) {
+                    return Err(violation("counted the placeholders of a statement in two ways"));
+                }
+                self.bulk = Bulk::Known(Box::new(load.target.clone()), Some(number));
+                load.step = Step::Begin(Way::Bulk(number));
+            }
             _ => return Err(violation("prepared a statement nobody asked for")),
         }
         let eof = u32::from(self.capabilities & DEPRECATE_EOF == 0);
@@ -546,6 +573,7 @@ impl Session {
                 self.keep(statement);
                 self.answer()
             }
+            Job::Load(load) => self.send_load(load, exchange),
             job => {
                 self.job = job;
                 self.send_pending(exchange)
@@ -608,12 +636,16 @@ impl Session {
     fn close_statement(&mut self, id: StatementId, exchange: &mut Exchange<'_>) {
         let Ok(at) = self.find(id) else { return };
         if let Form::Binary { server: Some(server), .. } = self.statements.remove(at).form {
-            // The only command without an answer.
-            self.command(exchange.out, Phase::Idle, |out| {
-                out.push(COM_STMT_CLOSE);
-                out.extend_from_slice(&server.to_le_bytes());
-            });
+            self.send_close(server, exchange);
         }
+    }
+
+    fn send_close(&mut self, server: u32, exchange: &mut Exchange<'_>) {
+        // The only command without an answer.
+        self.command(exchange.out, Phase::Idle, |out| {
+            out.push(COM_STMT_CLOSE);
+            out.extend_from_slice(&server.to_le_bytes());
+        });
     }
 
     // Loading.
@@ -626,14 +658,23 @@ impl Session {
             return refuse(Class::Other, format!("there is no literal for the number {number}"));
         }
         let infile = self.capabilities & LOCAL_FILES != 0 && load::suits_file(rows);
-        let step = match &self.infile {
-            _ if !infile => None,
-            Infile::Refused => None,
-            Infile::Known(known, suits) if *known.name == *table && *known.columns == *columns => {
-                suits.then_some(Step::Begin { infile: true })
+        let bulk = !matches!(self.bulk, Bulk::Unavailable) && load::suits_bulk(rows);
+        let same = |known: &Table| *known.name == *table && *known.columns == *columns;
+        let step = match (&self.bulk, &self.infile) {
+            (Bulk::Known(known, statement), _) if bulk && same(known) => {
+                statement.map(|statement| Step::Begin(Way::Bulk(statement)))
             }
+            _ if bulk => Some(Step::Prepare),
+            _ if !infile => None,
+            (_, Infile::Refused) => None,
+            (_, Infile::Known(known, suits)) if same(known) => suits.then_some(Step::Begin(Way::Infile)),
             _ => Some(Step::Probe),
         };
+        if step == Some(Step::Prepare)
+            && let Bulk::Known(_, Some(statement)) = std::mem::replace(&mut self.bulk, Bulk::Untried)
+        {
+            self.send_close(statement, exchange);
+        }
         if step.is_none() {
             let backslash_escapes = self.backslash_escapes();
             let start = exchange.out.len();
@@ -650,16 +691,20 @@ impl Session {
             exchange.out.truncate(start);
         }
         let mut load = Box::new(Load::new(table, columns, rows, !self.in_transaction()));
-        load.step = step.unwrap_or(Step::Begin { infile: false });
+        load.step = step.unwrap_or(Step::Begin(Way::Insert));
         self.send_load(load, exchange)
     }
 
     fn send_load(&mut self, mut load: Box<Load>, exchange: &mut Exchange<'_>) -> Progress {
         let backslash_escapes = self.backslash_escapes();
         self.binary = false;
-        let progress = self.command(exchange.out, Phase::Result, |out| {
-            out.push(COM_QUERY);
-            load.write_statement(backslash_escapes, out);
+        let phase = if load.step == Step::Prepare { Phase::Prepared } else { Phase::Result };
+        let progress = self.command(exchange.out, phase, |out| match load.step {
+            Step::Bulk(statement) => load.write_bulk(statement, out),
+            step => {
+                out.push(if step == Step::Prepare { COM_STMT_PREPARE } else { COM_QUERY });
+                load.write_statement(backslash_escapes, out);
+            }
         });
         self.job = Job::Load(load);
         progress
@@ -676,14 +721,18 @@ impl Session {
                 // Whoever may insert may not be allowed to read.
                 let suits = error.is_none() && self.columns.iter().all(Column::reads_numbers_from_text);
                 self.infile = Infile::Known(Box::new(load.target.clone()), suits);
-                Step::Begin { infile: suits }
+                Step::Begin(if suits { Way::Infile } else { Way::Insert })
             }
-            (Step::Begin { infile }, None) => {
-                if infile {
-                    Step::Infile
-                } else {
-                    Step::Insert
-                }
+            (Step::Prepare, _) => unreachable!("a Prepare is not answered by a result"),
+            (Step::Begin(Way::Infile), None) => Step::Infile,
+            (Step::Begin(Way::Bulk(statement)), None) => Step::Bulk(statement),
+            (Step::Begin(Way::Insert), None) => Step::Insert,
+            (Step::Bulk(statement), None) if load.unfinished() => Step::Bulk(statement),
+            (Step::Bulk(_), None) => Step::Commit,
+            (Step::Bulk(_), Some(error)) if errno::BULK_REFUSED.contains(&error.code.number) => {
+                self.bulk = Bulk::Unavailable;
+                load.restart();
+                Step::Undo
             }
             (Step::Infile, None) if affected == load.len() as u64 && self.warnings == 0 => Step::Commit,
             (Step::Infile, None) => {
@@ -700,7 +749,7 @@ impl Session {
                 Step::Abort
             }
             // A rollback ended the transaction; a savepoint is still there.
-            (Step::Undo, None) if !self.in_transaction() => Step::Begin { infile: false },
+            (Step::Undo, None) if !self.in_transaction() => Step::Begin(Way::Insert),
             (Step::Undo, None) => Step::Insert,
             (Step::Insert, None) if load.unfinished() => Step::Insert,
             (Step::Insert, None) => Step::Commit,
@@ -712,11 +761,11 @@ impl Session {
                 self.reply.error = load.error;
                 return self.answer();
             }
-            (Step::Begin { .. } | Step::Commit | Step::Undo, Some(error)) => {
+            (Step::Begin(_) | Step::Commit | Step::Undo, Some(error)) => {
                 self.reply.error = Some(error);
                 return self.answer();
             }
-            (Step::Infile | Step::Insert, Some(error)) => {
+            (Step::Infile | Step::Bulk(_) | Step::Insert, Some(error)) => {
                 load.error = Some(error);
                 Step::Abort
             }
@@ -796,6 +845,7 @@ impl Connection for Session {
         self.status = 0;
         self.cipher = None;
         self.infile = Infile::Untried;
+        self.bulk = Bulk::Unavailable;
         self.farewell = None;
         self.reply = Reply::default();
         self.pending = Vec::new();

@@ -157,6 +157,10 @@ const DEPRECATE_EOF: u32 = 1 << 24;
 const BASE: u32 = 0x003F_FFFF & !SSL;
 
 fn greeting(version: &str, capabilities: u32, plugin: &str) -> Do<'static> {
+    extended_greeting(version, capabilities, 0, plugin)
+}
+
+fn extended_greeting(version: &str, capabilities: u32, extended: u32, plugin: &str) -> Do<'static> {
     let low = (capabilities as u16).to_le_bytes();
     let high = ((capabilities >> 16) as u16).to_le_bytes();
     packets(
@@ -170,7 +174,8 @@ fn greeting(version: &str, capabilities: u32, plugin: &str) -> Do<'static> {
             &[45, 2, 0],
             &high,
             &[21],
-            &[0; 10],
+            &[0; 6],
+            &extended.to_le_bytes(),
             b"ijklmnopqrst\0",
             plugin.as_bytes(),
             &[0],
@@ -706,8 +711,12 @@ fn one(sequence: u8, payload: &[u8]) -> Vec<u8> {
 
 /// Loads `batch` into a server that answers so.
 fn check_load(before: Vec<Do<'_>>, answers: Vec<Vec<u8>>, expected: &str) {
+    check_load_after(login(DEPRECATE_EOF), before, answers, expected);
+}
+
+fn check_load_after(login: Vec<Do<'static>>, before: Vec<Do<'_>>, answers: Vec<Vec<u8>>, expected: &str) {
     let rows = batch();
-    let mut steps: Vec<Do<'_>> = login(DEPRECATE_EOF);
+    let mut steps: Vec<Do<'_>> = login.into_iter().collect();
     steps.extend(before);
     steps.push(Run(Operation::Load { table: b"t", columns: b"a,b", rows: &rows }));
     steps.extend(answers.into_iter().map(Server));
@@ -799,6 +808,131 @@ transaction false
 affected 0 error client: rows were refused, and the table's storage engine could not undo the others (no code) other Never
 transaction false
 ",
+    );
+}
+
+/// A login at a MariaDB server that takes rows in bulk.
+fn bulk_login() -> Vec<Do<'static>> {
+    let capabilities = (BASE | DEPRECATE_EOF) & !1;
+    vec![extended_greeting("5.5.5-10.11.6-MariaDB", capabilities, 0x1D, NATIVE), packets(2, &[OK])]
+}
+
+/// The answer to a Prepare of two placeholders.
+fn prepared(statement: u8) -> Vec<u8> {
+    let Server(bytes) = packets(1, &[&[0, statement, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0], &column(8, 0), &column(8, 0)])
+    else {
+        unreachable!()
+    };
+    bytes
+}
+
+#[test]
+fn only_a_server_without_the_oldest_flag_has_extended_capabilities() {
+    let log = play(URL, true, &bulk_login(), Cut::Whole);
+    let reserved = r"\x00".repeat(19);
+    assert!(log.starts_with(&format!(r"> 1 \x8c\xa2/\x01\x00\x00\x00@-{reserved}\x04\x00\x00\x00app")), "{log}");
+    // In a server of MySQL those bytes mean nothing.
+    let log = play(URL, true, &[extended_greeting("8.0.31", BASE, 0x1D, NATIVE)], Cut::Whole);
+    assert!(log.starts_with(r"> 1 \x8d\xa2/\x00\x00\x00\x00@-…app"), "{log}");
+}
+
+#[test]
+fn a_large_batch_goes_in_bulk_where_the_server_takes_it() {
+    let (rows, yes) = (batch(), || one(1, OK_IN_TRANSACTION));
+    let again = || Run(Operation::Load { table: b"t", columns: b"a,b", rows: &rows });
+    let other = Run(Operation::Load { table: b"u", columns: b"a,b", rows: &rows });
+    let run = |answers: Vec<Vec<u8>>| answers.into_iter().map(Server);
+    let mut steps = bulk_login();
+    steps.push(again());
+    steps.extend(run(vec![prepared(7), yes(), yes(), yes(), one(1, OK)]));
+    // The statement is kept, until another table is loaded.
+    steps.push(again());
+    steps.extend(run(vec![yes(), yes(), yes(), one(1, OK)]));
+    steps.push(other);
+    steps.extend(run(vec![prepared(8), yes(), yes(), yes(), one(1, OK)]));
+    let expected = r"> 0 \x16INSERT INTO t(a,b) VALUES (?,?)
+> 0 \x03START TRANSACTION
+> 0 (1049479 bytes)
+> 0 (368743 bytes)
+> 0 \x03COMMIT
+affected 1400
+> 0 \x03START TRANSACTION
+> 0 (1049479 bytes)
+> 0 (368743 bytes)
+> 0 \x03COMMIT
+affected 1400
+> 0 \x19\x07\x00\x00\x00
+> 0 \x16INSERT INTO u(a,b) VALUES (?,?)
+> 0 \x03START TRANSACTION
+> 0 (1049479 bytes)
+> 0 (368743 bytes)
+> 0 \x03COMMIT
+affected 1400
+transaction false
+";
+    for cut in [Cut::Whole, Cut::Pieces(1), Cut::Pieces(7)] {
+        let log = play(URL, true, &steps, cut);
+        let found = log.split_once("Ready\n").unwrap().1;
+        assert!(found == expected, "found:\n{found}\nexpected:\n{expected}");
+    }
+    // Whoever wants no prepared statements gets none.
+    let log = play(URL, false, &bulk_login().into_iter().chain([again()]).collect::<Vec<_>>(), Cut::Whole);
+    assert!(log.contains("> 0 \\x03SELECT a,b FROM t LIMIT 0"), "{log}");
+}
+
+#[test]
+fn a_bulk_that_fails_is_undone() {
+    let yes = || one(1, OK_IN_TRANSACTION);
+    let duplicate = one(1, b"\xff\x26\x04#23000Duplicate entry");
+    let begin = vec![Run(Operation::Query { sql: b"BEGIN" }), Server(yes())];
+    check_load_after(
+        bulk_login(),
+        begin,
+        vec![prepared(7), yes(), yes(), duplicate, yes()],
+        r"> 0 \x03BEGIN
+affected 0
+> 0 \x16INSERT INTO t(a,b) VALUES (?,?)
+> 0 \x03SAVEPOINT assay_load
+> 0 (1049479 bytes)
+> 0 (368743 bytes)
+> 0 \x03ROLLBACK TO SAVEPOINT assay_load
+affected 0 error server: Duplicate entry (1062) constraint Never
+transaction true
+",
+    );
+    // A proxy that passes on the server's greeting, but not the command.
+    let unknown = one(1, b"\xff\x17\x04#08S01Unknown command");
+    check_load_after(
+        bulk_login(),
+        vec![],
+        vec![prepared(7), yes(), unknown, one(1, OK), yes(), yes(), yes(), one(1, OK)],
+        r"> 0 \x16INSERT INTO t(a,b) VALUES (?,?)
+> 0 \x03START TRANSACTION
+> 0 (1049479 bytes)
+> 0 \x03ROLLBACK
+> 0 \x03START TRANSACTION
+> 0 (1049316 bytes)
+> 0 (363626 bytes)
+> 0 \x03COMMIT
+affected 1400
+transaction false
+",
+    );
+    // What cannot be prepared is inserted, which says why.
+    let missing = || one(1, b"\xff\x7a\x04#42S02Table doesn't exist");
+    check_load_after(
+        bulk_login(),
+        vec![],
+        vec![missing(), yes(), missing(), one(1, OK)],
+        r"> 0 \x16INSERT INTO t(a,b) VALUES (?,?)
+> 0 \x03START TRANSACTION
+> 0 (1049316 bytes)
+> 0 \x03ROLLBACK
+affected 0 error server: Table doesn\'t exist (1146) missing Never
+transaction false
+"
+        .replace(r"\'", "'")
+        .as_str(),
     );
 }
 

@@ -1,6 +1,6 @@
 //! What scripts get: every type as the same strings in both protocols, several results, large packets, files, errors.
 
-use testkit::Settings;
+use testkit::{Kind, Settings};
 
 use crate::common::Folder;
 use crate::{go, on_each, said};
@@ -162,7 +162,7 @@ fn rows_are_loaded_by_file_where_the_server_allows_it_and_by_inserts_elsewhere()
         for local_infile in ["ON", "OFF"] {
             let config = vec![format!("local_infile = {local_infile}")];
             let server = kind.start(&Settings { config, ..Settings::default() }).unwrap();
-            let found = said(&server, &go(&Folder::new(), LOAD, &server.url("app"), ""));
+            let found = said(&server, &go(&Folder::new(), LOAD, &server.url("app"), "--prepared off"));
             let bytes = format!("6974277309615C620A{}", "C3A9".repeat(20));
             let by_file = local_infile == "ON";
             let expected = format!(
@@ -176,6 +176,23 @@ fn rows_are_loaded_by_file_where_the_server_allows_it_and_by_inserts_elsewhere()
             assert_eq!(found, expected, "{kind:?} {local_infile}");
         }
     });
+}
+
+#[test]
+fn rows_are_loaded_as_parameters_where_the_server_takes_many_at_once() {
+    // Numbers that are all fractions: a column's parameters have one type.
+    let script = LOAD
+        .replace("i / 8)", "i / 8 + 0.0625)")
+        .replace("Com_insert", "Com_stmt_prepare")
+        .replace(r#""by file:", tonumber(before[2]) == 0"#, r#""prepared:", before[2]"#);
+    let server = Kind::MariaDb.start(&Settings::default()).unwrap();
+    let found = said(&server, &go(&Folder::new(), &script, &server.url("app"), ""));
+    let bytes = format!("6974277309615C620A{}", "C3A9".repeat(20));
+    let expected = format!(
+        "3000 2970 562875 {bytes} {bytes} 29\nprepared: 1\n\
+         false ./it.lua:8: SQL error, errno = 1062, state = '23000': Duplicate entry '2000' for key 'PRIMARY'\n3000\n"
+    );
+    assert_eq!(found, expected);
 }
 
 #[test]
