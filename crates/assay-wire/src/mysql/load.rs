@@ -6,7 +6,7 @@
 //! DATA LOCAL INFILE, as on MySQL; the server reads a file faster than the text of an INSERT. For 500,000 sbtest rows in
 //! batches of 5,000, MariaDB 10.11 takes 1.0–1.8 s of CPU as parameters; as a file 2.1 s with latin1 columns, 2.9 s
 //! with utf8mb4.
-//! A whole `prepare` of four tables of 200,000 rows by two sessions on two cores: 2.5 s instead of 3.2 s with latin1
+//! A whole `prepare` of four tables of 200,000 rows by two sessions on two cores: 2.6 s instead of 3.2 s with latin1
 //! columns (median of two), 2.3 s instead of 4.0 s with utf8mb4 (once).
 //!
 //! LOCAL turns what an INSERT refuses (duplicate keys, values that do not fit) into warnings. So after any warning, or
