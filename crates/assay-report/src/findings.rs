@@ -22,6 +22,8 @@ pub struct Findings {
     pub status: Status,
     /// Why it failed.
     pub failure: Option<String>,
+    /// The command line that made it, without passwords.
+    pub command: Vec<String>,
     /// The workload.
     pub workload: String,
     /// Its options, with the values in effect.
@@ -40,6 +42,10 @@ pub struct Findings {
     pub started: Time,
     /// Its length, connects included.
     pub elapsed_ns: u64,
+    /// Statements run on every new connection.
+    pub session_sql: Vec<String>,
+    /// The generator's machine.
+    pub host: Host,
     /// CPUs of the generator's machine.
     pub cpus: u32,
     /// The servers.
@@ -50,6 +56,19 @@ pub struct Findings {
     pub errors: Vec<ErrorFindings>,
     /// What the reader should know before believing a number.
     pub warnings: Vec<Warning>,
+}
+
+/// The machine that made the load.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Its kernel's name and release.
+    pub kernel: String,
+    /// Its CPU's name.
+    pub cpu_model: String,
+    /// Its memory.
+    pub memory_bytes: u64,
 }
 
 /// One server.
@@ -65,6 +84,8 @@ pub struct Target {
     pub tls: Option<String>,
     /// Where it ran.
     pub place: Place,
+    /// Settings that matter for performance, as it spells them.
+    pub settings: BTreeMap<String, String>,
 }
 
 /// One stage.
@@ -250,6 +271,7 @@ pub fn findings(record: &Record) -> Findings {
         tool: format!("{} {}", record.tool.name, record.tool.version),
         status: record.status,
         failure: record.failure.clone(),
+        command: record.manifest.command.clone(),
         workload: record.manifest.workload.clone(),
         options: record.manifest.options.clone(),
         seed: record.manifest.seed,
@@ -259,6 +281,13 @@ pub fn findings(record: &Record) -> Findings {
         warmup_ns: record.manifest.warmup_ns,
         started: record.started,
         elapsed_ns: record.elapsed_ns,
+        session_sql: record.manifest.session_sql.clone(),
+        host: Host {
+            name: record.environment.host.clone(),
+            kernel: record.environment.kernel.clone(),
+            cpu_model: record.environment.cpu_model.clone(),
+            memory_bytes: record.environment.memory_bytes,
+        },
         cpus,
         targets: targets(record),
         errors: errors_by_kind(record.stages.iter().flat_map(|stage| &stage.total.errors)),
@@ -277,6 +306,7 @@ fn targets(record: &Record) -> Vec<Target> {
         version: server.version,
         tls: server.tls,
         place: server.place,
+        settings: server.settings,
     };
     record.manifest.targets.iter().zip(servers).map(target).collect()
 }

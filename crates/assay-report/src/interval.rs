@@ -1,5 +1,7 @@
 //! One interval: its figures, and the line a running trial shows for it.
 
+use std::sync::LazyLock;
+
 use assay_record::{ByClass, Interval};
 use serde::Serialize;
 
@@ -37,12 +39,26 @@ pub struct IntervalFindings {
     pub backlog: u64,
     /// CPUs we used: CPU time per time.
     pub cpus_used: f64,
+    /// How many response times lie in which bucket (see `bucket_bounds_ns`): the numbers of buckets that hold any,
+    /// ascending, each with its count. For charts; the JSON has the quantiles.
+    #[serde(skip)]
+    pub buckets: Vec<(usize, u64)>,
+}
+
+/// Upper bounds of the buckets of `IntervalFindings::buckets`, ascending: 1 µs to one hour, twenty to a decade, so that
+/// each is 12 % above the one before. The last bucket has none: it holds what took longer.
+pub fn bucket_bounds_ns() -> &'static [u64] {
+    static BOUNDS: LazyLock<Vec<u64>> =
+        LazyLock::new(|| (0..192).map(|step| (1e3 * 10f64.powf(f64::from(step) / 20.0)).round() as u64).collect());
+    &BOUNDS
 }
 
 /// What `interval` says.
 pub fn interval_findings(interval: &Interval) -> IntervalFindings {
     let rate = |count| per_second(count, interval.length_ns);
     let transactions = sum(interval.transactions.iter().copied());
+    let response = distribution(&interval.response);
+    let counts = response.counts(bucket_bounds_ns());
     IntervalFindings {
         start_ns: interval.start_ns,
         end_ns: interval.start_ns.saturating_add(interval.length_ns),
@@ -51,13 +67,14 @@ pub fn interval_findings(interval: &Interval) -> IntervalFindings {
         tps: rate(transactions),
         qps: rate(class_sum(interval.statements)),
         qps_by_class: map(&interval.statements, |&count| rate(count)),
-        response: latency_findings(&distribution(&interval.response)),
+        response: latency_findings(&response),
         errors: interval.errors,
         retries: interval.retries,
         failed: interval.failed,
         reconnects: interval.reconnects,
         backlog: interval.backlog,
         cpus_used: rate(interval.cpu_ns) / 1e9,
+        buckets: counts.into_iter().enumerate().filter(|(_, count)| *count > 0).collect(),
     }
 }
 

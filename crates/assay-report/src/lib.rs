@@ -15,10 +15,10 @@ mod warning;
 
 pub use csv::csv;
 pub use findings::{
-    ErrorFindings, Findings, GeneratorFindings, LatencyFindings, OpenFindings, StageFindings, TallyFindings, Target,
-    TypeFindings, findings,
+    ErrorFindings, Findings, GeneratorFindings, Host, LatencyFindings, OpenFindings, StageFindings, TallyFindings,
+    Target, TypeFindings, findings,
 };
-pub use interval::{IntervalFindings, interval_findings, interval_header, interval_line};
+pub use interval::{IntervalFindings, bucket_bounds_ns, interval_findings, interval_header, interval_line};
 pub use text::{Loaded, loaded, loaded_text, text};
 pub use warning::{Advice, Warning};
 

@@ -68,6 +68,22 @@ impl Distribution {
         values
     }
 
+    /// How many values lie at or below each of `bounds` (ascending) and above the one before it; last, how many lie
+    /// above all of them. The sum is `count`. Cost: one pass over the histogram.
+    pub fn counts(&self, bounds: &[u64]) -> Vec<u64> {
+        assert!(bounds.is_sorted(), "bounds ascend");
+        let mut counts = vec![0u64; bounds.len() + 1];
+        let mut at = 0;
+        for step in self.histogram.iter().flat_map(|histogram| histogram.iter_recorded()) {
+            let value = step.value_iterated_to().clamp(self.min, self.max);
+            at += bounds[at..].iter().take_while(|bound| **bound < value).count();
+            counts[at] = counts[at].saturating_add(step.count_at_value());
+        }
+        let over = bounds.iter().take_while(|bound| **bound < self.max).count();
+        counts[over] = counts[over].saturating_add(self.over);
+        counts
+    }
+
     /// Adds all values of `other`.
     pub fn add(&mut self, other: &Distribution) {
         if other.count() == 0 {
@@ -148,6 +164,14 @@ mod tests {
         assert_eq!(supported(99), [true, true, true, false, false, false]);
         assert_eq!(supported(999), [true, true, true, true, false, false]);
         assert_eq!(supported(1000), [true, true, true, true, true, false]);
+    }
+
+    #[test]
+    fn every_value_is_counted_once_between_its_bounds() {
+        let all = of((1..=1000).chain([5_000_000]));
+        assert_eq!(all.counts(&[1, 10, 100, 2_000_000]), [1, 9, 90, 900, 1]);
+        assert_eq!(all.counts(&[]), [1001]);
+        assert_eq!(of([]).counts(&[5]), [0, 0]);
     }
 
     #[test]

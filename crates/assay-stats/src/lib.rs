@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+mod boxes;
 mod distribution;
 
+pub use boxes::{BoxFigures, box_figures};
 pub use distribution::Distribution;
