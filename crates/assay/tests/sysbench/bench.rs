@@ -1,0 +1,234 @@
+//! Runs a command line with both programs and compares what they did.
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+use testkit::{Kind, Server};
+
+/// Debian's package.
+const ORACLE: &str = "/usr/bin/sysbench";
+
+/// A folder with files in which both programs run.
+pub(crate) struct Bench {
+    folder: tempfile::TempDir,
+    /// Variables for both, on top of PATH and HOME.
+    variables: Vec<(String, String)>,
+    /// What both read from stdin.
+    input: Option<PathBuf>,
+}
+
+/// What a command did, masked.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Did {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Did {
+    /// Everything in one text.
+    pub(crate) fn shown(&self) -> String {
+        let code = self.code.map_or_else(|| "a signal".to_owned(), |code| code.to_string());
+        format!("exit {code}\n--- stdout\n{}--- stderr\n{}", self.stdout, self.stderr)
+    }
+}
+
+impl Bench {
+    /// With these files: name and text. A name may lie in folders.
+    pub(crate) fn new(files: &[(&str, &str)]) -> Bench {
+        assert!(PathBuf::from(ORACLE).is_file(), "{ORACLE} is missing; `cargo xtask install` gets what the tests need");
+        let bench = Bench { folder: tempfile::tempdir().unwrap(), variables: Vec::new(), input: None };
+        for (name, text) in files {
+            let path = bench.folder.path().join("work").join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        std::fs::create_dir_all(bench.folder.path().join("work")).unwrap();
+        std::fs::create_dir_all(bench.folder.path().join("bin")).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_assay"), bench.folder.path().join("bin/sysbench")).unwrap();
+        bench
+    }
+
+    /// The same with a variable for both programs.
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Bench {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The same with a text on the standard input of both.
+    pub(crate) fn with_input(mut self, text: &str) -> Bench {
+        let path = self.folder.path().join("input");
+        std::fs::write(&path, text).unwrap();
+        self.input = Some(path);
+        self
+    }
+
+    /// What Debian's sysbench does.
+    pub(crate) fn oracle(&self, line: &str) -> Did {
+        self.run(ORACLE.into(), line)
+    }
+
+    /// What ours does.
+    pub(crate) fn ours(&self, line: &str) -> Did {
+        self.run(self.folder.path().join("bin/sysbench"), line)
+    }
+
+    /// Both do the same. What that is.
+    #[track_caller]
+    pub(crate) fn same(&self, line: &str) -> Did {
+        let (oracle, ours) = (self.oracle(line), self.ours(line));
+        assert_same(line, &oracle, &ours);
+        oracle
+    }
+
+    /// Both do the same on a server of this kind, each in a database of its own, one line after the other. What the
+    /// last one did. The options that name the server and the database are added.
+    #[track_caller]
+    pub(crate) fn same_on(&self, kind: Kind, lines: &[&str]) -> Did {
+        let server = kind.shared();
+        let (first, second) = (server.fresh_database().unwrap(), server.fresh_database().unwrap());
+        let mut last = None;
+        for line in lines {
+            let oracle = self.oracle(&format!("{line} {}", options(server, &first)));
+            let ours = self.ours(&format!("{line} {}", options(server, &second)));
+            assert_same(line, &oracle, &ours);
+            last = Some(oracle);
+        }
+        last.expect("a test has lines")
+    }
+
+    /// The same on MariaDB and on PostgreSQL.
+    #[track_caller]
+    pub(crate) fn same_on_servers(&self, lines: &[&str]) {
+        for kind in [Kind::MariaDb, Kind::Postgres] {
+            if kind.present() {
+                self.same_on(kind, lines);
+            }
+        }
+    }
+
+    fn run(&self, program: PathBuf, line: &str) -> Did {
+        use std::os::unix::process::CommandExt;
+        let mut command = Command::new(program);
+        command
+            .arg0("sysbench")
+            .args(words(line))
+            .current_dir(self.folder.path().join("work"))
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", "/home/nobody")
+            .envs(self.variables.iter().map(|(name, value)| (name, value)));
+        match &self.input {
+            Some(path) => command.stdin(std::fs::File::open(path).unwrap()),
+            None => command.stdin(Stdio::null()),
+        };
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        Did { code: status.code(), stdout: masked(&stdout), stderr: masked(&stderr) }
+    }
+}
+
+#[track_caller]
+fn assert_same(line: &str, oracle: &Did, ours: &Did) {
+    assert!(oracle == ours, "sysbench {line}\n=== sysbench 1.0.20: {}\n=== ours: {}", oracle.shown(), ours.shown());
+}
+
+/// How both programs find a database.
+fn options(server: &Server, database: &str) -> String {
+    let driver = if server.kind() == Kind::Postgres { "pgsql" } else { "mysql" };
+    let port = server.port();
+    format!(
+        "--db-driver={driver} --{driver}-host=127.0.0.1 --{driver}-port={port} --{driver}-user=app \
+         --{driver}-db={database}"
+    )
+}
+
+/// Splits at blanks; `'…'` keeps them.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quoted, mut begun) = (Vec::new(), String::new(), false, false);
+    for c in line.chars() {
+        match c {
+            '\'' => (quoted, begun) = (!quoted, true),
+            c if c.is_whitespace() && !quoted => {
+                if begun {
+                    words.push(std::mem::take(&mut word));
+                }
+                begun = false;
+            }
+            c => {
+                word.push(c);
+                begun = true;
+            }
+        }
+    }
+    if begun {
+        words.push(word);
+    }
+    words
+}
+
+/// What varies, made equal: the figure keeps the column at whose right end it stands.
+///
+/// Masked are values in seconds or milliseconds and rates after the labels of sysbench's reports, the figures of interval
+/// lines and of histograms, addresses, and the version of the libraries in the banner. Everything else stays.
+pub(crate) fn masked(bytes: &[u8]) -> String {
+    static RULES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+        [
+            // Final reports; `total number of events` and the counters stay.
+            r"(?m)^( +total time: +)([\d.]+s)$",
+            r"(?m)^( +(?:min|avg|max|sum|\d+th percentile): +)([\d.]+)$",
+            r"(?m)^( +(?:events|execution time) \(avg/stddev\): +)([\d.]+/[\d.]+)$",
+            r"(?m)^( +(?:transactions|queries|ignored errors|reconnects): +\d+ +\()([\d.]+)",
+            r"(?m)^( +events per second: +)([\d.]+)$",
+            // Interval lines; the number of threads stays.
+            r"(tps: )([\d.]+)",
+            r"(eps: )([\d.]+)",
+            r"(qps: )([\d.]+)",
+            r"(\(r/w/o: )([\d./]+)",
+            r"(lat \(ms,\s?\d+%\): )([\d.]+)",
+            r"(err/s:? )([\d.]+)",
+            r"(reconn/s: )([\d.]+)",
+            r"(0x)([0-9a-f]{6,})",
+            r"(cdata<[^>]*>: )(0x[0-9a-f]+)",
+            r"(?:table|function|userdata|thread): ()(0x[0-9a-f]+)",
+            r"(using (?:system|bundled) )(LuaJIT [\d.]+(?:-beta\d+)?)",
+        ]
+        .map(|rule| Regex::new(rule).expect("a valid expression"))
+        .into()
+    });
+    static HISTOGRAM: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"(?m)^ *[\d.]+ \|[* ]+ \d+\n").expect("a valid expression"));
+    let mut text = String::from_utf8_lossy(bytes).into_owned();
+    for rule in RULES.iter() {
+        text = rule
+            .replace_all(&text, |found: &Captures<'_>| {
+                let (all, figure) = (found.get(0).expect("the match"), found.get(2).expect("the figure"));
+                let label = &all.as_str()[..figure.start() - all.start()];
+                // Right-aligned figures take the blanks before them along.
+                let blanks = label.len() - label.trim_end_matches(' ').len();
+                if blanks > 1 {
+                    let width = blanks + figure.len();
+                    format!("{}{:>width$}", label.trim_end_matches(' '), "#")
+                } else {
+                    format!("{label}#")
+                }
+            })
+            .into_owned();
+    }
+    HISTOGRAM.replace_all(&text, "").into_owned()
+}
+
+#[test]
+fn figures_that_vary_are_masked_and_counters_stay() {
+    let text = |total: &str, rate: &str, reads: &str| {
+        format!(
+            "        read:                            {reads}\n    transactions:                        10     ({rate} per sec.)\n\
+             \n    total time:                  {total}s\n"
+        )
+    };
+    let one = masked(text("       10.0004", "1.00", "140").as_bytes());
+    assert_eq!(one, masked(text("        9.9000", "12345.67", "140").as_bytes()));
+    assert_ne!(one, masked(text("        9.9000", "12345.67", "141").as_bytes()));
+    assert_eq!(masked(b"[ 1s ] thds: 4 tps: 12.00"), "[ 1s ] thds: 4 tps: #");
+}
