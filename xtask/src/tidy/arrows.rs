@@ -11,7 +11,7 @@ use super::{File, list, text};
 use crate::steps::root;
 
 /// A crate, what it may depend on, and what else its tests may.
-const ARROWS: [(&str, &[&str], &[&str]); 13] = [
+const ARROWS: [(&str, &[&str], &[&str]); 14] = [
     ("assay-wire", &[], &["testkit"]),
     ("assay-sqlite", &["assay-wire"], &[]),
     ("assay-luajit", &[], &[]),
@@ -21,6 +21,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 13] = [
     ("assay-record", &[], &[]),
     ("assay-stats", &[], &[]),
     ("assay-report", &["assay-record", "assay-stats"], &["testkit"]),
+    ("assay-sysbench", &["assay-script"], &[]),
     ("assay-workloads", &[], &["assay-script", "assay-sqlite", "assay-wire", "testkit"]),
     (
         "assay",
@@ -32,6 +33,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 13] = [
             "assay-script",
             "assay-sqlite",
             "assay-stats",
+            "assay-sysbench",
             "assay-wire",
             "assay-workloads",
         ],

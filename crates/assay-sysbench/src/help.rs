@@ -1,0 +1,51 @@
+//! Lists of options, and the general help text.
+
+use crate::options::{DATABASE, DRIVERS, GENERAL, Known, LATENCY, LOG, RANDOM};
+
+/// A list of options: names in a column of equal width, what they do, defaults in brackets.
+pub fn list(options: &[Known]) -> String {
+    let left = |known: &Known| format!("--{}{}", known.name, known.kind.mark());
+    let width = options.iter().map(|known| left(known).len()).max().unwrap_or(0);
+    options
+        .iter()
+        .map(|known| {
+            let default = known.default.map(|default| format!(" [{default}]")).unwrap_or_default();
+            format!("  {:<width$} {}{default}\n", left(known), known.help)
+        })
+        .collect()
+}
+
+/// What `--help` prints. `tests`: names of the built-in tests and what they are.
+pub fn general(tests: &[(&str, &str)]) -> String {
+    let mut text = "Usage:\n  sysbench [options]... [testname] [command]\n\n\
+                    Commands implemented by most tests: prepare run cleanup help\n\n"
+        .to_owned();
+    for (title, groups) in [
+        ("General options:\n", &[GENERAL][..]),
+        ("Pseudo-Random Numbers Generator options:\n", &[RANDOM]),
+        ("Log options:\n", &[LOG, LATENCY]),
+        ("General database options:\n\n", &[DATABASE]),
+    ] {
+        text += title;
+        for group in groups {
+            text += &list(group);
+            text += "\n";
+        }
+    }
+    text += "\nCompiled-in database drivers:\n";
+    for driver in DRIVERS {
+        text += &format!("  {} - {}\n", driver.name, driver.help);
+    }
+    text += "\n";
+    for driver in DRIVERS {
+        text += &format!("{} options:\n{}\n", driver.name, list(driver.options));
+    }
+    if !tests.is_empty() {
+        text += "Compiled-in tests:\n";
+        for (name, what) in tests {
+            text += &format!("  {name} - {what}\n");
+        }
+        text += "\n";
+    }
+    text + "See 'sysbench <testname> help' for a list of options for each test.\n\n"
+}

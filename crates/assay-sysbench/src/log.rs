@@ -1,0 +1,111 @@
+//! Messages: their levels, and the collapse of one that is repeated.
+//!
+//! A `Log` prints nothing; it says what is to be printed.
+
+/// How much a message matters. The lower, the more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// The run cannot go on.
+    Fatal = 0,
+    /// A mistake of the script.
+    Alert = 1,
+    /// Something to know.
+    Warning = 2,
+    /// The result, and what leads to it.
+    Notice = 3,
+    /// What happens.
+    Info = 4,
+    /// What happens inside.
+    Debug = 5,
+}
+
+impl Level {
+    fn prefix(self) -> &'static str {
+        match self {
+            Level::Fatal => "FATAL: ",
+            Level::Alert => "ALERT: ",
+            Level::Warning => "WARNING: ",
+            Level::Debug => "DEBUG: ",
+            Level::Notice | Level::Info => "",
+        }
+    }
+}
+
+/// What was said so far.
+#[derive(Clone, Debug)]
+pub struct Log {
+    /// Messages of a higher level are not said. 0 … 5.
+    pub verbosity: i64,
+    last: String,
+    repeated: u64,
+}
+
+impl Log {
+    /// Nothing was said yet.
+    pub fn new(verbosity: i64) -> Log {
+        Log { verbosity, last: String::new(), repeated: 0 }
+    }
+
+    /// Whether messages of this level are said.
+    pub fn says(&self, level: Level) -> bool {
+        level as i64 <= self.verbosity
+    }
+
+    /// What to print for a message: itself with prefix and line end; nothing when it is the same as the one before; and
+    /// before another one how often that was repeated.
+    pub fn text(&mut self, level: Level, message: &str) -> String {
+        if !self.says(level) {
+            return String::new();
+        }
+        if message == self.last {
+            self.repeated += 1;
+            return String::new();
+        }
+        let mut text = String::new();
+        if self.repeated > 0 {
+            text = format!("(last message repeated {} times)\n", self.repeated);
+        }
+        self.repeated = 0;
+        self.last = message.to_owned();
+        text + level.prefix() + message + "\n"
+    }
+
+    /// A line with the seconds since the start. Never collapsed.
+    pub fn timestamp(&self, seconds: f64, message: &str) -> String {
+        if self.says(Level::Notice) { format!("[ {seconds:.0}s ] {message}\n") } else { String::new() }
+    }
+
+    /// A message that is printed as it is.
+    pub fn plain(&self, level: Level, message: &str) -> String {
+        if self.says(level) { format!("{message}\n") } else { String::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repeated_message_is_counted_and_told_before_the_next() {
+        let mut log = Log::new(3);
+        let mut all = String::new();
+        for message in ["one", "one", "one", "two"] {
+            all += &log.text(Level::Fatal, message);
+        }
+        assert_eq!(all, "FATAL: one\n(last message repeated 2 times)\nFATAL: two\n");
+    }
+
+    #[test]
+    fn verbosity_is_the_highest_level_that_is_said() {
+        let said = |verbosity| {
+            let mut log = Log::new(verbosity);
+            let levels = [Level::Fatal, Level::Alert, Level::Warning, Level::Notice, Level::Info, Level::Debug];
+            levels.map(|level| log.text(level, &format!("{level:?}"))).concat()
+        };
+        assert_eq!(said(0), "FATAL: Fatal\n");
+        assert_eq!(said(2), "FATAL: Fatal\nALERT: Alert\nWARNING: Warning\n");
+        assert!(said(5).ends_with("Notice\nInfo\nDEBUG: Debug\n"));
+        assert_eq!(Log::new(2).timestamp(1.0, "x"), "");
+        assert_eq!(Log::new(3).timestamp(1.4, "x"), "[ 1s ] x\n");
+    }
+}

@@ -1,0 +1,472 @@
+//! The command line: words into a test, a command and options, in two passes.
+//!
+//! The first pass takes every option that the core or a database driver knows; what is left waits for the second,
+//! when the script has said what it knows. Options are taken in the order they stand in, configuration files where
+//! they are named: the last one wins.
+
+use std::collections::BTreeMap;
+
+use assay_script::{OptionDeclaration, OptionValue};
+
+use crate::config_file;
+use crate::value::{Kind, Unreadable};
+
+/// An option known before any script is.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// As it is shown, with `-`.
+    pub name: &'static str,
+    /// How its value is read.
+    pub kind: Kind,
+    /// As on the command line; `None`: nothing, which is not shown.
+    pub default: Option<&'static str>,
+    /// For the list of options.
+    pub help: &'static str,
+}
+
+/// An option with a default.
+const fn known(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Known {
+    Known { name, kind, default: Some(default), help }
+}
+
+/// Options of the test itself.
+pub const GENERAL: &[Known] = &[
+    known("threads", Kind::Int, "1", "sessions that run at the same time"),
+    known("events", Kind::Int, "0", "end after this many events; 0: no limit"),
+    known("time", Kind::Int, "10", "end after this many seconds; 0: no limit"),
+    known("warmup-time", Kind::Int, "0", "seconds to run before anything is counted"),
+    known(
+        "forced-shutdown",
+        Kind::Text,
+        "off",
+        "seconds (or N% of --time) that events may take after --time before they are given up; off: as long as they want",
+    ),
+    known("thread-init-timeout", Kind::Int, "30", "seconds for all sessions to get ready in"),
+    known("thread-stack-size", Kind::Size, "64K", "accepted for compatibility: sessions have no stack of their own"),
+    known("rate", Kind::Int, "0", "events per second that become due, over all sessions; 0: as many as possible"),
+    known("report-interval", Kind::Int, "0", "print a line of statistics every N seconds; 0: none"),
+    known(
+        "report-checkpoints",
+        Kind::List,
+        "",
+        "print a whole report after each of these numbers of seconds, and count anew from there",
+    ),
+    known("report-layout", Kind::Text, "1.0", "form of the final report: 1.0 or master"),
+    known("debug", Kind::Bool, "off", "say what happens inside, and give a table of sessions"),
+    known("validate", Kind::Bool, "off", "check results where a test can"),
+    known("help", Kind::Bool, "off", "print this text and exit"),
+    known("version", Kind::Bool, "off", "print the version and exit"),
+    Known { name: "config-file", kind: Kind::File, default: None, help: "file of options, one NAME=VALUE a line" },
+    Known { name: "luajit-cmd", kind: Kind::Text, default: None, help: "as `luajit -j`: on, off, flush" },
+    known("tx-rate", Kind::Int, "0", "old name of --rate"),
+    known("max-requests", Kind::Int, "0", "old name of --events"),
+    known("max-time", Kind::Int, "0", "old name of --time"),
+    known("num-threads", Kind::Int, "1", "old name of --threads"),
+];
+
+/// Options of the random numbers.
+pub const RANDOM: &[Known] = &[
+    known("rand-type", Kind::Text, "special", "distribution {uniform,gaussian,special,pareto,zipfian}"),
+    known("rand-spec-iter", Kind::Int, "12", "uniform numbers added up for a gaussian one"),
+    known("rand-spec-pct", Kind::Int, "1", "percentage of values that are special"),
+    known("rand-spec-res", Kind::Int, "75", "percentage of draws that give a special value"),
+    known("rand-seed", Kind::Int, "0", "the same seed gives the same numbers; 0: from the time"),
+    known("rand-pareto-h", Kind::Double, "0.2", "parameter h of pareto"),
+    known("rand-zipfian-exp", Kind::Double, "0.8", "exponent of zipfian"),
+];
+
+/// Options of what is said.
+pub const LOG: &[Known] = &[known("verbosity", Kind::Int, "3", "from 5, everything, to 0, failures only")];
+
+/// Options of latencies.
+pub const LATENCY: &[Known] = &[
+    known("percentile", Kind::Int, "95", "percentile of latency to report (1-100); 0: none"),
+    known("histogram", Kind::Bool, "off", "draw the distribution of latencies in the final report"),
+];
+
+/// Options of all databases.
+pub const DATABASE: &[Known] = &[
+    known("db-driver", Kind::Text, "mysql", "database to use"),
+    known("db-ps-mode", Kind::Text, "auto", "prepared statements {auto, disable}"),
+    known("db-debug", Kind::Bool, "off", "say more about statements"),
+];
+
+/// A database and its options.
+#[derive(Clone, Copy, Debug)]
+pub struct DriverOptions {
+    /// As in `--db-driver`.
+    pub name: &'static str,
+    /// For the list of drivers.
+    pub help: &'static str,
+    /// Known whichever driver is chosen.
+    pub options: &'static [Known],
+}
+
+/// The databases.
+pub const DRIVERS: &[DriverOptions] = &[
+    DriverOptions {
+        name: "mysql",
+        help: "MySQL driver",
+        options: &[
+            known("mysql-host", Kind::List, "localhost", "hosts; connections are dealt to them in turn"),
+            known("mysql-port", Kind::List, "3306", "ports of each host"),
+            Known { name: "mysql-socket", kind: Kind::List, default: None, help: "sockets, in place of hosts" },
+            known("mysql-user", Kind::Text, "sbtest", "user"),
+            known("mysql-password", Kind::Text, "", "password"),
+            known("mysql-db", Kind::Text, "sbtest", "database"),
+            known(
+                "mysql-ssl",
+                Kind::Text,
+                "off",
+                "encrypt {on,off,disabled,preferred,required,verify_ca,verify_identity}",
+            ),
+            Known { name: "mysql-ssl-key", kind: Kind::Text, default: None, help: "file of our key" },
+            Known { name: "mysql-ssl-ca", kind: Kind::Text, default: None, help: "file of trusted certificates" },
+            Known { name: "mysql-ssl-cert", kind: Kind::Text, default: None, help: "file of our certificate" },
+            known("mysql-ssl-cipher", Kind::Text, "", "accepted for compatibility: the TLS library chooses"),
+            known("mysql-compression", Kind::Bool, "off", "accepted for compatibility: nothing is compressed"),
+            known("mysql-compression-algorithms", Kind::Text, "zlib", "accepted for compatibility"),
+            known("mysql-debug", Kind::Bool, "off", "say everything"),
+            known("mysql-ignore-errors", Kind::List, "1213,1020,1205", "errors that restart their event, or \"all\""),
+            known("mysql-dry-run", Kind::Bool, "off", "take every statement for executed, and execute none"),
+        ],
+    },
+    DriverOptions {
+        name: "pgsql",
+        help: "PostgreSQL driver",
+        options: &[
+            known("pgsql-host", Kind::Text, "localhost", "host, or directory of the socket"),
+            known("pgsql-port", Kind::Int, "5432", "port"),
+            known("pgsql-user", Kind::Text, "sbtest", "user"),
+            known("pgsql-password", Kind::Text, "", "password"),
+            known("pgsql-db", Kind::Text, "sbtest", "database"),
+            known(
+                "pgsql-sslmode",
+                Kind::Text,
+                "prefer",
+                "encrypt {disable,allow,prefer,require,verify-ca,verify-full}",
+            ),
+            known(
+                "pgsql-ignore-errors",
+                Kind::List,
+                "40P01,40001,23505",
+                "SQLSTATEs that restart their event, or \"all\"",
+            ),
+        ],
+    },
+    DriverOptions {
+        name: "sqlite",
+        help: "SQLite, inside this process",
+        options: &[
+            known("sqlite-db", Kind::Text, "sbtest.db", "database file"),
+            known("sqlite-ignore-errors", Kind::List, "", "errors that restart their event, or \"all\""),
+        ],
+    },
+];
+
+/// Every option of the tables above.
+pub fn all_known() -> impl Iterator<Item = &'static Known> {
+    let drivers = DRIVERS.iter().flat_map(|driver| driver.options);
+    [GENERAL, RANDOM, LOG, LATENCY, DATABASE].into_iter().flatten().chain(drivers)
+}
+
+/// The canonical form of a name: in `sysbench.opt`, and for comparing.
+pub fn key_of(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// The value that a table's default stands for.
+pub fn default_of(known: &Known) -> OptionValue {
+    let default = known.default.unwrap_or_default();
+    known.kind.read((known.kind != Kind::Bool || known.default.is_some()).then_some(default)).unwrap_or_default()
+}
+
+/// A command line that cannot be understood. `Display` is the line for stderr.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UsageError {
+    /// A third word.
+    Surplus(String),
+    /// An option nobody knows, or a switch with a value that is none; as it was written.
+    Option(String),
+    /// A number that is none.
+    Value {
+        /// The option's key.
+        option: String,
+        /// What was given.
+        value: String,
+    },
+}
+
+impl std::fmt::Display for UsageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            UsageError::Surplus(word) => write!(f, "Unrecognized command line argument: {word}"),
+            UsageError::Option(word) => write!(f, "invalid option: {word}"),
+            UsageError::Value { option, value } => write!(f, "Invalid value for the '{option}' option: '{value}'"),
+        }
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// Options in effect, by key.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    values: BTreeMap<String, OptionValue>,
+}
+
+impl Options {
+    /// Every known option with its default.
+    pub fn defaults() -> Options {
+        let values = all_known().map(|known| (key_of(known.name), default_of(known))).collect();
+        Options { values }
+    }
+
+    /// Sets an option.
+    pub fn set(&mut self, key: &str, value: OptionValue) {
+        self.values.insert(key_of(key), value);
+    }
+
+    /// All of them, for `sysbench.opt`.
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &OptionValue)> {
+        self.values.iter()
+    }
+
+    /// An option's value.
+    pub fn get(&self, key: &str) -> Option<&OptionValue> {
+        self.values.get(key)
+    }
+
+    /// A switch; off when there is none of this name.
+    pub fn is_on(&self, key: &str) -> bool {
+        matches!(self.get(key), Some(OptionValue::Bool(true)))
+    }
+
+    /// A number; 0 when there is none of this name.
+    pub fn number(&self, key: &str) -> f64 {
+        if let Some(OptionValue::Number(number)) = self.get(key) { *number } else { 0.0 }
+    }
+
+    /// A whole number.
+    pub fn int(&self, key: &str) -> i64 {
+        self.number(key) as i64
+    }
+
+    /// A text; empty when there is none of this name.
+    pub fn text(&self, key: &str) -> &str {
+        if let Some(OptionValue::Text(text)) = self.get(key) { text } else { "" }
+    }
+
+    /// A list; empty when there is none of this name.
+    pub fn list(&self, key: &str) -> &[String] {
+        if let Some(OptionValue::List(list)) = self.get(key) { list } else { &[] }
+    }
+}
+
+/// An option that the first pass did not know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pending {
+    /// As written, for messages.
+    word: String,
+    key: String,
+    value: Option<String>,
+    from_file: bool,
+}
+
+/// A command line after the first pass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arguments {
+    /// The test: built-in, file or module; `None`, or `-`: a script on standard input.
+    pub test: Option<String>,
+    /// What to do.
+    pub command: Option<String>,
+    /// Known options.
+    pub options: Options,
+    /// `--test` was used for the test's name.
+    pub test_option: bool,
+    /// What to tell on stderr: configuration files that cannot be read.
+    pub complaints: Vec<String>,
+    pending: Vec<Pending>,
+}
+
+impl Arguments {
+    /// The first pass. `words`: without the program's name. `read`: a configuration file's content, or why not.
+    pub fn parse(words: &[String], read: &dyn Fn(&str) -> Result<String, String>) -> Result<Arguments, UsageError> {
+        let mut arguments = Arguments {
+            test: None,
+            command: None,
+            options: Options::defaults(),
+            test_option: false,
+            complaints: Vec::new(),
+            pending: Vec::new(),
+        };
+        for word in words {
+            let Some(option) = word.strip_prefix("--") else {
+                let free = [&mut arguments.test, &mut arguments.command].into_iter().find(|place| place.is_none());
+                *free.ok_or_else(|| UsageError::Surplus(word.clone()))? = Some(word.clone());
+                continue;
+            };
+            let (name, value) = match option.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (option, None),
+            };
+            if name.is_empty() {
+                continue;
+            }
+            if key_of(name) == "test" {
+                arguments.test = Some(value.unwrap_or_default().to_owned());
+                arguments.test_option = true;
+                continue;
+            }
+            arguments.take(word, name, value, false, read)?;
+        }
+        Ok(arguments)
+    }
+
+    fn take(
+        &mut self,
+        word: &str,
+        name: &str,
+        value: Option<&str>,
+        from_file: bool,
+        read: &dyn Fn(&str) -> Result<String, String>,
+    ) -> Result<(), UsageError> {
+        let key = key_of(name);
+        let Some(known) = all_known().find(|known| key_of(known.name) == key) else {
+            let value = value.map(str::to_owned);
+            self.pending.push(Pending { word: word.to_owned(), key, value, from_file });
+            return Ok(());
+        };
+        match known.kind.read(value) {
+            Ok(value) => self.options.set(&key, value),
+            // Left to the second pass, which nobody knows it in: the script is loaded before it is refused.
+            Err(Unreadable::Option) => {
+                self.pending.push(Pending { word: word.to_owned(), key: String::new(), value: None, from_file: false })
+            }
+            Err(Unreadable::Number) => {
+                return Err(UsageError::Value { option: key, value: value.unwrap_or_default().to_owned() });
+            }
+        }
+        if known.kind == Kind::File {
+            let path = value.unwrap_or_default();
+            match read(path) {
+                Ok(text) => {
+                    for (name, value) in config_file::pairs(&text) {
+                        let word = format!("--{name}={value}");
+                        // A file that names another file, or itself, would never end.
+                        if key_of(&name) != "config_file" {
+                            self.take(&word, &name, Some(&value), true, read)?;
+                        }
+                    }
+                }
+                Err(reason) => self.complaints.push(format!("{path}: {reason}")),
+            }
+        }
+        Ok(())
+    }
+
+    /// The second pass, for a test that declares these options (`None`: it declares no table, and every option is
+    /// welcome, as text). Gives the options in effect, the test's own included, and those that were declared.
+    pub fn complete(&self, declared: Option<&[OptionDeclaration]>) -> Result<Options, UsageError> {
+        let mut options = self.options.clone();
+        for declaration in declared.unwrap_or_default() {
+            let key = declaration.key();
+            // A script that declares `threads` sees what is in effect, not its own default.
+            if options.get(&key).is_none() {
+                options.set(&key, declaration.default.clone());
+            }
+        }
+        for pending in &self.pending {
+            let declaration = declared.unwrap_or_default().iter().find(|one| one.key() == pending.key);
+            match declaration {
+                Some(declaration) => {
+                    let value = Kind::from(declaration.kind).read(pending.value.as_deref()).map_err(|unreadable| {
+                        match unreadable {
+                            Unreadable::Option => UsageError::Option(pending.word.clone()),
+                            Unreadable::Number => UsageError::Value {
+                                option: pending.key.clone(),
+                                value: pending.value.clone().unwrap_or_default(),
+                            },
+                        }
+                    })?;
+                    options.set(&pending.key, value);
+                }
+                None if pending.from_file => {}
+                None if declared.is_none() && !pending.key.is_empty() => {
+                    let text = pending.value.clone().unwrap_or_default();
+                    options.set(&pending.key, OptionValue::Text(text));
+                }
+                None => return Err(UsageError::Option(pending.word.clone())),
+            }
+        }
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_script::OptionKind;
+
+    fn parse(words: &[&str]) -> Result<Arguments, UsageError> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let read = |path: &str| match path {
+            "conf" => Ok("threads=5\ntable_size=7\nunknown=1\n".to_owned()),
+            _ => Err("No such file or directory".to_owned()),
+        };
+        Arguments::parse(&words, &read)
+    }
+
+    fn table_size() -> Vec<OptionDeclaration> {
+        vec![OptionDeclaration {
+            name: "table_size".to_owned(),
+            description: "rows".to_owned(),
+            kind: OptionKind::Double,
+            default: OptionValue::Number(10_000.0),
+        }]
+    }
+
+    #[test]
+    fn words_and_options_stand_in_any_order() {
+        let arguments = parse(&["--threads=4", "x.lua", "--mysql_user=me", "run", "--time", "3"]).unwrap_err();
+        assert_eq!(arguments.to_string(), "Unrecognized command line argument: 3");
+        let arguments = parse(&["--threads=4", "x.lua", "--mysql_user=me", "run", "--debug"]).unwrap();
+        assert_eq!((arguments.test.as_deref(), arguments.command.as_deref()), (Some("x.lua"), Some("run")));
+        assert_eq!(arguments.options.int("threads"), 4);
+        assert_eq!(arguments.options.text("mysql_user"), "me");
+        assert!(arguments.options.is_on("debug"));
+    }
+
+    #[test]
+    fn the_last_of_a_repeated_option_and_of_a_file_wins() {
+        assert_eq!(parse(&["--threads=4", "--threads=2"]).unwrap().options.int("threads"), 2);
+        assert_eq!(parse(&["--threads=4", "--config-file=conf"]).unwrap().options.int("threads"), 5);
+        assert_eq!(parse(&["--config-file=conf", "--threads=4"]).unwrap().options.int("threads"), 4);
+        assert_eq!(parse(&["--config-file=none"]).unwrap().complaints, ["none: No such file or directory"]);
+    }
+
+    #[test]
+    fn a_file_sets_the_options_of_a_script_and_its_other_names_are_passed_over() {
+        let options = parse(&["--config-file=conf", "x"]).unwrap().complete(Some(&table_size())).unwrap();
+        assert_eq!(options.number("table_size"), 7.0);
+        let options = parse(&["--config-file=conf", "x", "--table-size=1M"]).unwrap();
+        assert_eq!(options.complete(Some(&table_size())).unwrap().number("table_size"), 1_048_576.0);
+    }
+
+    #[test]
+    fn an_unknown_option_is_refused_when_the_script_has_a_table_and_a_text_when_not() {
+        let arguments = parse(&["x", "run", "--xx=y", "--flag"]).unwrap();
+        let refused = arguments.complete(Some(&table_size())).unwrap_err();
+        assert_eq!(refused.to_string(), "invalid option: --xx=y");
+        let options = arguments.complete(None).unwrap();
+        assert_eq!((options.text("xx"), options.get("flag")), ("y", Some(&OptionValue::Text(String::new()))));
+    }
+
+    #[test]
+    fn a_number_is_checked_at_once_and_a_switch_after_the_script_is_loaded() {
+        let refused = parse(&["--threads=abc"]).unwrap_err();
+        assert_eq!(refused.to_string(), "Invalid value for the 'threads' option: 'abc'");
+        let arguments = parse(&["--mysql-dry-run=xyz"]).unwrap();
+        assert_eq!(arguments.complete(None).unwrap_err().to_string(), "invalid option: --mysql-dry-run=xyz");
+    }
+}

@@ -1,0 +1,168 @@
+//! What stands after `=`: sysbench's kinds of option values and how they are read.
+//!
+//! More is accepted than sysbench accepts in one point: a number with a fraction may carry a size suffix
+//! (`--table-size=1M`), where sysbench silently reads 1.
+
+use assay_script::{OptionKind, OptionValue};
+
+/// How an option's text is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A switch.
+    Bool,
+    /// A whole number that fits 32 bits.
+    Int,
+    /// Bytes, with a suffix.
+    Size,
+    /// A number.
+    Double,
+    /// Anything.
+    Text,
+    /// Separated by commas.
+    List,
+    /// A configuration file, read where it is met.
+    File,
+}
+
+impl From<OptionKind> for Kind {
+    fn from(kind: OptionKind) -> Kind {
+        match kind {
+            OptionKind::Bool => Kind::Bool,
+            OptionKind::Int => Kind::Int,
+            OptionKind::Double => Kind::Double,
+            OptionKind::Size => Kind::Size,
+            OptionKind::Text => Kind::Text,
+            OptionKind::List => Kind::List,
+        }
+    }
+}
+
+/// A value that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// "invalid option: …": the whole word is refused.
+    Option,
+    /// "Invalid value for the … option": it was to be a number.
+    Number,
+}
+
+impl Kind {
+    /// What follows the name in a list of options.
+    pub fn mark(self) -> &'static str {
+        match self {
+            Kind::Bool => "[=on|off]",
+            Kind::Int | Kind::Double => "=N",
+            Kind::Size => "=SIZE",
+            Kind::Text => "=STRING",
+            Kind::List => "=[LIST,...]",
+            Kind::File => "=FILENAME",
+        }
+    }
+
+    /// Reads what stands after `=`; `None` when there is no `=`. Nothing clears an option, except a switch, which it
+    /// turns on.
+    pub fn read(self, text: Option<&str>) -> Result<OptionValue, Unreadable> {
+        let given = text.unwrap_or_default();
+        Ok(match self {
+            Kind::Bool => match text {
+                None | Some("on" | "true" | "1") => OptionValue::Bool(true),
+                Some("off" | "false" | "0") => OptionValue::Bool(false),
+                Some(_) => return Err(Unreadable::Option),
+            },
+            Kind::Int if given.is_empty() => OptionValue::Number(0.0),
+            Kind::Int => {
+                let number: i32 = given.trim_start().parse().map_err(|_| Unreadable::Number)?;
+                OptionValue::Number(f64::from(number))
+            }
+            Kind::Size => OptionValue::Number(size(given)),
+            Kind::Double => OptionValue::Number(double(given)),
+            Kind::Text => OptionValue::Text(given.to_owned()),
+            Kind::List => OptionValue::List(
+                given.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect(),
+            ),
+            Kind::File => OptionValue::None,
+        })
+    }
+}
+
+/// Digits and at most one suffix; 0 for anything else.
+fn size(text: &str) -> f64 {
+    let digits = text.trim_start().bytes().take_while(u8::is_ascii_digit).count();
+    let (number, suffix) = text.trim_start().split_at(digits);
+    let number: f64 = number.parse().unwrap_or(0.0);
+    factor(suffix).map_or(0.0, |factor| number * factor)
+}
+
+/// Powers of 1024.
+fn factor(suffix: &str) -> Option<f64> {
+    let power = match suffix {
+        "" => 0,
+        "k" | "K" => 1,
+        "m" | "M" => 2,
+        "g" | "G" => 3,
+        "t" | "T" => 4,
+        _ => return None,
+    };
+    Some(1024f64.powi(power))
+}
+
+/// The longest prefix that is a number, times what its suffix says; 0 when there is none.
+fn double(text: &str) -> f64 {
+    let text = text.trim_start();
+    let ends = (1..=text.len()).rev().filter(|end| text.is_char_boundary(*end));
+    let readable = |end: &usize| {
+        let number = &text[..*end];
+        // Rust also reads words like `nan`, `infinity`; an option is never one.
+        number.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte)) && number.parse::<f64>().is_ok()
+    };
+    let Some(end) = ends.into_iter().find(readable) else { return 0.0 };
+    let number: f64 = text[..end].parse().expect("it was just read");
+    number * factor(&text[end..]).unwrap_or(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(kind: Kind, text: &str, wanted: Result<f64, Unreadable>) {
+        assert_eq!(kind.read(Some(text)), wanted.map(OptionValue::Number), "{kind:?} {text}");
+    }
+
+    #[test]
+    fn numbers_are_read_as_sysbench_reads_them() {
+        check(Kind::Int, "-7", Ok(-7.0));
+        check(Kind::Int, "", Ok(0.0));
+        check(Kind::Int, "7x", Err(Unreadable::Number));
+        check(Kind::Int, "3000000000", Err(Unreadable::Number));
+        check(Kind::Int, "1.5", Err(Unreadable::Number));
+        check(Kind::Size, "16k", Ok(16384.0));
+        check(Kind::Size, "2G", Ok(2147483648.0));
+        check(Kind::Size, "2X", Ok(0.0));
+        check(Kind::Size, "abc", Ok(0.0));
+        check(Kind::Double, "0.8", Ok(0.8));
+        check(Kind::Double, "abc", Ok(0.0));
+        check(Kind::Double, "12abc", Ok(12.0));
+        check(Kind::Double, "1e3", Ok(1000.0));
+    }
+
+    #[test]
+    fn a_table_of_a_million_rows_is_no_table_of_one() {
+        check(Kind::Double, "1M", Ok(1048576.0));
+        check(Kind::Double, "10k", Ok(10240.0));
+    }
+
+    #[test]
+    fn switches_take_six_words() {
+        let read = |text| Kind::Bool.read(text);
+        for word in [None, Some("on"), Some("true"), Some("1")] {
+            assert_eq!(read(word), Ok(OptionValue::Bool(true)));
+        }
+        for word in ["off", "false", "0"] {
+            assert_eq!(read(Some(word)), Ok(OptionValue::Bool(false)));
+        }
+        for word in ["", "yes", "On"] {
+            assert_eq!(read(Some(word)), Err(Unreadable::Option), "{word}");
+        }
+    }
+}
