@@ -1,0 +1,97 @@
+//! Several trials of one setting.
+//!
+//! Trials are independent of each other as seconds are not: each starts anew. Their middle is the median, which one
+//! disturbed trial does not move, with a bootstrap interval. Resamples are smoothed: of few trials the plain bootstrap
+//! knows few medians, and its interval holds 89 % where this one holds 95 %.
+//!
+//! Sources: Efron & Tibshirani 1993, ch. 13 (percentile interval); Hall, DiCiccio & Romano 1989 (smoothing).
+
+use crate::mean::{Estimate, mean, median};
+use crate::random::Random;
+
+/// The middle of several trials.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trials {
+    /// One value per trial, as given.
+    pub values: Vec<f64>,
+    /// Their median.
+    pub median: f64,
+    /// Its interval; `None` for fewer than `TRIALS_FOR_INTERVAL` trials, of which no interval holds 95 %.
+    pub interval: Option<Estimate>,
+    /// Largest less smallest, by the median; zero for a single trial.
+    pub spread: f64,
+}
+
+/// Even the range of four values misses the median once in eight times.
+const TRIALS_FOR_INTERVAL: usize = 5;
+const RESAMPLES: usize = 4_000;
+/// Chosen once: the same trials always give the same interval.
+const SEED: u64 = 0x61_7373_6179;
+
+/// The middle of `values`, one per trial (not per transaction); `None` of nothing.
+/// Cost: O(4,000 n log n).
+pub fn trials(values: &[f64]) -> Option<Trials> {
+    if values.is_empty() {
+        return None;
+    }
+    let middle = median(values);
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let interval = (values.len() >= TRIALS_FOR_INTERVAL).then(|| {
+        let mut random = Random::new(SEED);
+        let width = width(values);
+        let mut resample = vec![0.0; values.len()];
+        let mut medians: Vec<f64> = (0..RESAMPLES)
+            .map(|_| {
+                resample.fill_with(|| values[random.index(values.len())] + width * random.normal());
+                median(&resample)
+            })
+            .collect();
+        medians.sort_by(f64::total_cmp);
+        let tail = (RESAMPLES as f64 * (1.0 - crate::LEVEL) / 2.0) as usize;
+        Estimate { value: middle, low: medians[tail], high: medians[RESAMPLES - 1 - tail] }
+    });
+    let spread = if middle > 0.0 { (high - low) / middle } else { 0.0 };
+    Some(Trials { values: values.to_vec(), median: middle, interval, spread })
+}
+
+/// Width of the normal kernel that smooths the resamples, from the smaller of two measures of spread, so that an
+/// outlier does not widen it. Source: Silverman 1986, 3.4.2, with the median deviation for the quartiles.
+fn width(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    let centre = mean(values);
+    let deviation = (values.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    let middle = median(values);
+    let off: Vec<f64> = values.iter().map(|x| (x - middle).abs()).collect();
+    0.9 * deviation.min(median(&off) * 1.4826) * n.powf(-0.2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_of_five_trials_is_about_their_range_and_always_the_same() {
+        let of = || trials(&[12.0, 10.0, 11.0, 14.0, 13.0]).unwrap();
+        let interval = of().interval.unwrap();
+        assert_eq!((of().median, of().spread, of()), (12.0, 4.0 / 12.0, of()));
+        assert!((9.0..=10.5).contains(&interval.low) && (13.5..=15.0).contains(&interval.high), "{interval:?}");
+        let same = trials(&[7.0; 5]).unwrap().interval.unwrap();
+        assert_eq!((same.low, same.high), (7.0, 7.0));
+    }
+
+    #[test]
+    fn fewer_than_five_trials_have_no_interval() {
+        let of = trials(&[12.0, 10.0, 11.0, 14.0]).unwrap();
+        assert_eq!((of.median, of.interval), (11.5, None));
+        assert_eq!(trials(&[]), None);
+    }
+
+    #[test]
+    fn one_disturbed_trial_of_nine_does_not_widen_the_interval_to_itself() {
+        let of = trials(&[100.0, 101.0, 99.0, 100.5, 99.5, 100.2, 99.8, 100.1, 20.0]).unwrap();
+        let interval = of.interval.unwrap();
+        assert_eq!(of.median, 100.0);
+        assert!(interval.low > 90.0 && interval.high < 102.0, "{interval:?}");
+    }
+}

@@ -1,0 +1,145 @@
+//! Waves: throughput that rises and falls again and again, as checkpoints make it.
+//!
+//! A wave of any shape makes a series resemble itself one period later, and two. So the period is the lag of the first
+//! high peak of the autocorrelation after it has fallen to zero, provided that the peak repeats at twice the lag:
+//! wandering noise has peaks too, but they do not repeat. A periodogram would see sinusoids better and short dips worse.
+//!
+//! Source: Box, Jenkins, Reinsel & Ljung 2015, 2.1 and 12.1 (autocorrelation of periodic series); the thresholds are set
+//! by the experiments in `tests/coverage.rs`.
+
+use crate::mean::mean;
+
+/// A wave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Waves {
+    /// Its length, in steps of the series.
+    pub period: f64,
+    /// Share of the variance that repeats, 0 … 1.
+    pub strength: f64,
+    /// How often it fits into the series.
+    pub count: f64,
+}
+
+/// Shorter series hold no three waves that could be told from noise.
+const LENGTH_MIN: usize = 30;
+/// Longer ones are thinned to this: nobody asks for the second within a wave of an hour.
+const LENGTH_MAX: usize = 8192;
+/// Shorter periods are noise or an artefact of the intervals.
+const PERIOD_MIN: usize = 4;
+/// Weaker waves are not worth a word.
+const STRENGTH_MIN: f64 = 0.3;
+/// Standard errors of an autocorrelation that chance does not reach at any of the lags looked at and again at twice that.
+const ERRORS: f64 = 2.8;
+
+/// The dominant wave of an evenly spaced series; a linear trend is taken out first. At least three periods are needed.
+/// Cost: O(n²/2), n at most 8192.
+pub fn waves(series: &[f64]) -> Option<Waves> {
+    if series.len() < LENGTH_MIN {
+        return None;
+    }
+    let thinning = series.len().div_ceil(LENGTH_MAX);
+    let thinned: Vec<f64> = series.chunks_exact(thinning).map(mean).collect();
+    let rest = Line::through(&thinned).rest(&thinned);
+    let n = rest.len();
+    let spread: f64 = rest.iter().map(|x| x * x).sum();
+    let scale = mean(&thinned).abs().max(f64::MIN_POSITIVE);
+    // What rounding leaves of a line.
+    if spread <= n as f64 * (scale * 1e-9).powi(2) {
+        return None;
+    }
+    let most = n * 2 / 3;
+    let at = |lag: usize| {
+        let common: f64 = rest[..n - lag].iter().zip(&rest[lag..]).map(|(a, b)| a * b).sum();
+        common / spread * n as f64 / (n - lag) as f64
+    };
+    let correlation: Vec<f64> = (0..=most).map(at).collect();
+    let fallen = correlation.iter().position(|r| *r <= 0.0)?;
+    let first = PERIOD_MIN.max(fallen + 1);
+    let is_peak = |lag: &usize| {
+        let (low, high) = (lag - lag / 8 - 1, (lag + lag / 8 + 1).min(most));
+        correlation[low..=high].iter().all(|r| *r <= correlation[*lag])
+    };
+    let peaks: Vec<usize> = (first..=n / 3).filter(is_peak).collect();
+    let highest = peaks.iter().map(|lag| correlation[*lag]).fold(0.0, f64::max);
+    let period = *peaks.iter().find(|lag| correlation[**lag] >= 0.8 * highest)?;
+    let strength = correlation[period];
+    let error = standard_error(&correlation[..fallen], n - period);
+    let around = |lag: usize| (lag - period / 8 - 1)..=(lag + period / 8 + 1).min(most);
+    let again = around(2 * period).max_by(|a, b| correlation[*a].total_cmp(&correlation[*b]))?;
+    let trough = correlation[fallen..period].iter().copied().fold(0.0, f64::min);
+    let both = (strength + correlation[again]) / 2.0;
+    let repeats = correlation[again] >= 0.6 * strength;
+    let stands_out = strength >= STRENGTH_MIN && strength - trough >= 0.35 && both >= ERRORS * error;
+    (repeats && stands_out).then(|| {
+        let period = (again as f64 / 2.0) * thinning as f64;
+        Waves { period, strength: strength.min(1.0), count: series.len() as f64 / period }
+    })
+}
+
+/// Standard error of an autocorrelation beyond those of `near`, of `pairs` pairs. Source: Bartlett 1946.
+fn standard_error(near: &[f64], pairs: usize) -> f64 {
+    let dependence: f64 = near.iter().skip(1).map(|r| 2.0 * r * r).sum();
+    ((1.0 + dependence) / pairs as f64).sqrt()
+}
+
+/// The straight line of least squares.
+pub(crate) struct Line {
+    /// In the middle of the series.
+    pub(crate) level: f64,
+    /// Per step.
+    pub(crate) slope: f64,
+}
+
+impl Line {
+    pub(crate) fn through(series: &[f64]) -> Line {
+        let middle = (series.len() as f64 - 1.0) / 2.0;
+        let level = mean(series);
+        let products: f64 = series.iter().enumerate().map(|(t, x)| (t as f64 - middle) * (x - level)).sum();
+        let squares: f64 = (0..series.len()).map(|t| (t as f64 - middle).powi(2)).sum();
+        Line { level, slope: if squares > 0.0 { products / squares } else { 0.0 } }
+    }
+
+    /// What the line does not explain.
+    pub(crate) fn rest(&self, series: &[f64]) -> Vec<f64> {
+        let middle = (series.len() as f64 - 1.0) / 2.0;
+        series.iter().enumerate().map(|(t, x)| x - self.level - self.slope * (t as f64 - middle)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(length: usize, level: impl Fn(usize) -> f64) -> Option<Waves> {
+        // The same patternless noise as in steady.rs, of ±5.
+        let noise = |t: usize| ((t * t) as f64 * 0.618_033_988_75 + t as f64 * 0.414_213_562_37).fract() * 10.0 - 5.0;
+        waves(&(0..length).map(|t| level(t) + noise(t)).collect::<Vec<_>>())
+    }
+
+    #[track_caller]
+    fn check(found: Option<Waves>, period: f64) {
+        let waves = found.expect("a wave");
+        assert!((waves.period - period).abs() <= period * 0.04, "{waves:?}");
+    }
+
+    #[test]
+    fn waves_of_any_shape_have_their_period() {
+        check(found(300, |t| 100.0 + 10.0 * (t as f64 * 0.2).sin()), 10.0 * std::f64::consts::PI);
+        // A saw, and a dip of three seconds as a checkpoint makes it.
+        check(found(240, |t| 100.0 + (t % 40) as f64), 40.0);
+        check(found(600, |t| if t % 60 < 3 { 20.0 } else { 100.0 }), 60.0);
+        check(found(90, |t| if t % 20 < 8 { 60.0 } else { 100.0 }), 20.0);
+        // Above a trend, and longer than the thinning.
+        check(found(300, |t| 100.0 + t as f64 + 15.0 * (t as f64 * 0.25).cos()), 8.0 * std::f64::consts::PI);
+        check(found(20_000, |t| if t % 300 < 60 { 60.0 } else { 100.0 }), 300.0);
+    }
+
+    #[test]
+    fn what_does_not_repeat_three_times_is_no_wave() {
+        assert_eq!(found(300, |_| 100.0), None);
+        assert_eq!(found(300, |t| 100.0 + t as f64), None);
+        assert_eq!(found(300, |t| if (100..140).contains(&t) { 20.0 } else { 100.0 }), None);
+        assert_eq!(found(100, |t| 100.0 + 20.0 * (t as f64 * std::f64::consts::TAU / 50.0).sin()), None);
+        assert_eq!((waves(&[5.0; 100]), waves(&[0.0; 100]), waves(&[1.0, 2.0])), (None, None, None));
+    }
+}

@@ -1,0 +1,218 @@
+//! Does every interval hold what it promises, and how often is a verdict wrong? Experiments with simulated series
+//! whose truth is known, and seeds that never change.
+//!
+//! With 2,000 repetitions a coverage is known to ±1 %.
+
+use assay_stats::*;
+
+/// Normal random numbers. Sources: SplitMix64 (Steele, Lea, Flood 2014); Box & Muller 1958.
+struct Noise(u64);
+
+impl Noise {
+    fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (((z ^ (z >> 31)) >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
+    /// A first order autoregression around zero with variance 1, in its stationary state.
+    fn autoregression(&mut self, correlation: f64, length: usize) -> Vec<f64> {
+        let mut value = self.normal();
+        let innovation = (1.0 - correlation * correlation).sqrt();
+        let mut next = || {
+            value = correlation * value + innovation * self.normal();
+            value
+        };
+        (0..length).map(|_| next()).collect()
+    }
+}
+
+/// `truth` must lie in 95 ± 2 % of the intervals that an experiment gives, which must be nine of ten.
+#[track_caller]
+fn check(what: &str, repetitions: usize, truth: f64, experiment: impl FnMut(&mut Noise) -> Option<(f64, f64)>) {
+    let coverage = coverage(what, repetitions, truth, experiment);
+    assert!((0.93..=0.97).contains(&coverage), "{what}: coverage {coverage}");
+}
+
+#[track_caller]
+fn coverage(
+    what: &str,
+    repetitions: usize,
+    truth: f64,
+    mut experiment: impl FnMut(&mut Noise) -> Option<(f64, f64)>,
+) -> f64 {
+    let mut noise = Noise(20_261_121);
+    let intervals: Vec<_> = (0..repetitions).filter_map(|_| experiment(&mut noise)).collect();
+    let held = intervals.iter().filter(|(low, high)| *low <= truth && truth <= *high).count();
+    assert!(intervals.len() * 10 >= repetitions * 9, "{what}: only {} intervals", intervals.len());
+    held as f64 / intervals.len() as f64
+}
+
+#[test]
+fn intervals_of_the_mean_hold_95_percent_however_seconds_depend_on_each_other() {
+    for (correlation, length) in
+        [(0.0, 60), (0.0, 600), (0.5, 120), (0.5, 600), (0.8, 120), (0.8, 600), (0.9, 300), (0.9, 1200), (0.95, 600)]
+    {
+        check(&format!("correlation {correlation}, {length} s"), 1000, 100.0, |noise| {
+            let series = noise.autoregression(correlation, length).into_iter().map(|x| 100.0 + 10.0 * x);
+            mean_interval(&series.collect::<Vec<_>>()).ok().map(|mean| (mean.low, mean.high))
+        });
+    }
+}
+
+#[test]
+fn intervals_of_the_mean_hold_for_series_that_are_no_autoregression() {
+    // A slow wandering under the noise of single seconds.
+    check("wandering and noise", 1000, 100.0, |noise| {
+        let slow = noise.autoregression(0.8, 600);
+        let series: Vec<f64> = slow.iter().map(|x| 100.0 + x + noise.normal()).collect();
+        mean_interval(&series).ok().map(|mean| (mean.low, mean.high))
+    });
+    // Work carried over into the next second makes neighbours differ: that is not made use of.
+    let carried_over = coverage("carried over", 1000, 100.0, |noise| {
+        let carried: Vec<f64> = (0..=120).map(|_| noise.normal()).collect();
+        let series: Vec<f64> = carried.windows(2).map(|pair| 100.0 + pair[0] - 0.5 * pair[1]).collect();
+        mean_interval(&series).ok().map(|mean| (mean.low, mean.high))
+    });
+    assert!(carried_over >= 0.95, "{carried_over}");
+    // Few slow seconds among many fast ones.
+    check("skewed", 1000, 110.0, |noise| {
+        let series: Vec<f64> = (0..300).map(|_| 120.0 + 10.0 * noise.uniform().ln()).collect();
+        mean_interval(&series).ok().map(|mean| (mean.low, mean.high))
+    });
+}
+
+#[test]
+fn short_series_have_no_interval() {
+    assert_eq!(mean_interval(&[100.0; 29]), Err(Missing::TooShort));
+    assert_eq!(mean_interval(&[100.0; 30]), Ok(Estimate { value: 100.0, low: 100.0, high: 100.0 }));
+    // Five minutes of one long swing say nothing about the next.
+    let swing: Vec<f64> = (0..300).map(|t| 100.0 + (f64::from(t) / 60.0).sin()).collect();
+    assert_eq!(mean_interval(&swing), Err(Missing::TooDependent));
+}
+
+#[test]
+fn intervals_of_quantiles_hold_95_percent_when_seconds_share_their_fate() {
+    // Latencies of a second are exponential around a mean that wanders.
+    for (quantile, share) in [(500_000, 0.5), (950_000, 0.95)] {
+        // Of the mixture, by a long run.
+        let mut noise = Noise(1);
+        let mut long: Vec<f64> = noise.autoregression(0.6, 20_000).iter().map(|x| latency(*x, &mut noise)).collect();
+        for _ in 0..9 {
+            let more = noise.autoregression(0.6, 20_000);
+            long.extend(more.iter().map(|x| latency(*x, &mut noise)));
+        }
+        long.sort_by(f64::total_cmp);
+        let truth = long[(long.len() as f64 * share) as usize];
+        check(&format!("quantile {share}"), 600, truth, |noise| {
+            let second = |x: &f64, noise: &mut Noise| {
+                let count = 30 + (noise.uniform() * 20.0) as usize;
+                distribution((0..count).map(|_| latency(*x, noise) as u64))
+            };
+            let fates = noise.autoregression(0.6, 300);
+            let seconds: Vec<Distribution> = fates.iter().map(|x| second(x, noise)).collect();
+            let [interval] = quantile_intervals(&seconds, [quantile]);
+            interval.map(|(low, high)| (low as f64, high as f64))
+        });
+    }
+}
+
+fn latency(fate: f64, noise: &mut Noise) -> f64 {
+    -1000.0 * (0.3 * fate).exp() * noise.uniform().ln()
+}
+
+fn distribution(values: impl Iterator<Item = u64>) -> Distribution {
+    let mut histogram = hdrhistogram::Histogram::new_with_bounds(1, 100_000, 3).unwrap();
+    let (mut min, mut max, mut sum) = (u64::MAX, 0, 0);
+    for value in values {
+        histogram.record(value).unwrap();
+        (min, max, sum) = (min.min(value), max.max(value), sum + u128::from(value));
+    }
+    Distribution::new(Some(histogram), 0, (min, max), sum)
+}
+
+#[test]
+fn intervals_of_medians_over_trials_hold_what_they_can() {
+    for trials_of_one in [5, 7, 10] {
+        check(&format!("{trials_of_one} trials"), 400, 100.0, |noise| {
+            let values: Vec<f64> = (0..trials_of_one).map(|_| 100.0 + 3.0 * noise.normal()).collect();
+            trials(&values).unwrap().interval.map(|interval| (interval.low, interval.high))
+        });
+    }
+}
+
+#[test]
+fn of_comparisons_of_a_setting_with_itself_at_most_one_in_twenty_finds_a_difference() {
+    // Normal trials, and trials of which every fifth was disturbed.
+    for disturbed in [0.0, 0.2] {
+        for (n, m) in [(4, 4), (5, 5), (5, 8), (10, 10)] {
+            let mut noise = Noise(42);
+            let side = |length: usize, noise: &mut Noise| {
+                let slow = |noise: &mut Noise| if noise.uniform() < disturbed { 0.7 } else { 1.0 };
+                (0..length).map(|_| 1000.0 * slow(noise) * (0.03 * noise.normal()).exp()).collect::<Vec<f64>>()
+            };
+            let mut wrong = 0;
+            for _ in 0..10_000 {
+                let (baseline, candidate) = (side(n, &mut noise), side(m, &mut noise));
+                let found = change(&baseline, &candidate, MARGIN_DEFAULT).unwrap();
+                wrong += u32::from(matches!(found.verdict, Verdict::More | Verdict::Less));
+            }
+            assert!(wrong <= 500, "{n} and {m} trials, {disturbed} disturbed: {wrong} of 10,000 wrong");
+        }
+    }
+}
+
+#[test]
+fn as_many_trials_as_were_asked_for_find_a_difference_of_the_margin_four_times_of_five() {
+    let mut noise = Noise(3);
+    let mut side =
+        |length: usize, factor: f64| (0..length).map(|_| factor * (0.03 * noise.normal()).exp()).collect::<Vec<f64>>();
+    // The true spread, from a large sample.
+    let Verdict::CannotTell { trials_needed } = change(&side(500, 1.0), &[1.0], 0.03).unwrap().verdict else {
+        panic!()
+    };
+    assert!((16..=20).contains(&trials_needed), "{trials_needed}");
+    let found = (0..500)
+        .filter(|_| {
+            change(&side(trials_needed, 1.0), &side(trials_needed, 1.03), 0.03).unwrap().verdict == Verdict::More
+        })
+        .count();
+    assert!((360..=450).contains(&found), "{found} of 500");
+}
+
+#[test]
+fn intervals_of_a_change_hold_95_percent() {
+    for trials_of_one in [5, 10] {
+        let mut held = 0;
+        let mut noise = Noise(11);
+        for _ in 0..1500 {
+            let mut side =
+                |factor: f64| (0..trials_of_one).map(|_| factor * (0.05 * noise.normal()).exp()).collect::<Vec<f64>>();
+            let found = change(&side(1.0), &side(1.1), 0.03).unwrap();
+            let (low, high) = found.interval.unwrap();
+            held += u32::from(low <= 1.1 && 1.1 <= high);
+        }
+        // Few trials allow few levels: the next above 95 % is taken.
+        assert!((1410..=1470).contains(&held), "{held} of 1500");
+    }
+}
+
+#[test]
+fn noise_is_rarely_taken_for_a_wave_a_trend_or_a_beginning() {
+    for (correlation, length) in [(0.0, 60), (0.0, 300), (0.5, 120), (0.8, 300), (0.9, 600)] {
+        let mut noise = Noise(5);
+        let mut wrong = (0, 0);
+        for _ in 0..200 {
+            let series = noise.autoregression(correlation, length).into_iter().map(|x| 100.0 + 10.0 * x);
+            let series: Vec<f64> = series.collect();
+            wrong.0 += u32::from(waves(&series).is_some());
+            wrong.1 += u32::from(steady_part(&series) != Steady::From(0));
+        }
+        assert!(wrong.0 <= 4 && wrong.1 <= 14, "correlation {correlation}, {length} s: {wrong:?} of 200");
+    }
+}
