@@ -7,6 +7,7 @@
 pub mod declare;
 pub mod failure;
 pub mod guard;
+pub mod host;
 pub mod library;
 mod native;
 pub mod program;
@@ -17,8 +18,9 @@ pub mod state;
 pub use declare::{CommandDeclaration, InvalidValue, OptionDeclaration, OptionKind, OptionValue};
 pub use failure::ScriptError;
 pub use guard::Guard;
+pub use host::{Host, Severity};
 pub use library::{Library, Source};
 pub use program::{Program, TopLevel};
 pub use random::{Distribution, DistributionKind};
-pub use request::{Answer, ConnectionNumber, Decision, Failure, Request, Slot, Verdict};
+pub use request::{Answer, ConnectionNumber, Decision, Failure, Report, Request, Slot, Verdict};
 pub use state::{Entry, Setup, State};

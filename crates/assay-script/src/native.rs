@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use assay_wire::{Cell, Rows};
 
+use crate::host::{Host, Severity};
 use crate::library::Library;
 use crate::random::{Distribution, Rng, Zipf, permute};
 
@@ -33,8 +34,14 @@ pub(crate) struct Shared {
     /// Names of transaction types.
     pub(crate) types: Vec<String>,
     pub(crate) library: Arc<Library>,
+    host: Option<Arc<dyn Host>>,
+    /// Where a session's share of the counter behind `unique()` begins.
+    pub(crate) unique_from: u32,
     scratch: Vec<u8>,
 }
+
+/// Sessions that are not among the run's own draw their unique numbers from the other half.
+const APART: u32 = 1 << 31;
 
 /// A session's part outside of Lua.
 pub(crate) struct Native {
@@ -69,7 +76,7 @@ impl Shared {
         sessions: u32,
         distribution: Distribution,
     ) -> Shared {
-        let mut idle = Box::new(Native::new(seed, u32::MAX));
+        let mut idle = Box::new(Native::new(seed, u32::MAX, 0));
         Shared {
             session: 0,
             length: 0,
@@ -82,8 +89,15 @@ impl Shared {
             unique_seed: Rng::new(seed, u64::MAX).next() as u32,
             types: vec![name.to_owned()],
             library: Arc::clone(library),
+            host: None,
+            unique_from: 0,
             scratch: Vec::new(),
         }
+    }
+
+    /// `apart`: the sessions are not among the run's own: frame, reports.
+    pub(crate) fn with_host(self, host: Option<Arc<dyn Host>>, apart: bool) -> Shared {
+        Shared { host, unique_from: if apart { APART } else { 0 }, ..self }
     }
 
     /// No session runs, and the one that ran last may go away.
@@ -99,11 +113,11 @@ impl Shared {
 }
 
 impl Native {
-    pub(crate) fn new(seed: u64, number: u32) -> Native {
+    pub(crate) fn new(seed: u64, number: u32, unique_from: u32) -> Native {
         Native {
             rng: Rng::new(seed, u64::from(number)),
             math_rng: Rng::new(seed, u64::from(number) | 1 << 32),
-            unique_next: number,
+            unique_next: number.wrapping_add(unique_from),
             counters: [0; 8],
             results: Vec::new(),
             loaders: Vec::new(),
@@ -160,6 +174,9 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("random_varied", random_varied as *const c_void),
     ("math_random", math_random as *const c_void),
     ("math_seed", math_seed as *const c_void),
+    ("host_print", host_print as *const c_void),
+    ("host_message", host_message as *const c_void),
+    ("host_exit", host_exit as *const c_void),
     ("counter_add", counter_add as *const c_void),
     ("counter_value", counter_value as *const c_void),
     ("module_text", module_text as *const c_void),
@@ -257,6 +274,29 @@ unsafe extern "C" fn math_random(shared: *mut Shared) -> f64 {
 unsafe extern "C" fn math_seed(shared: *mut Shared, seed: f64) {
     // SAFETY: see `parts`.
     unsafe { parts(shared) }.1.math_rng = Rng::new(seed.to_bits(), 0);
+}
+
+unsafe extern "C" fn host_print(shared: *mut Shared, text: *const u8, length: usize) {
+    // SAFETY: see `parts`; the text is a Lua string.
+    let (shared, text) = unsafe { (parts(shared).0, slice::from_raw_parts(text, length)) };
+    if let Some(host) = &shared.host {
+        host.print(text);
+    }
+}
+
+unsafe extern "C" fn host_message(shared: *mut Shared, severity: u32, text: *const u8, length: usize) {
+    // SAFETY: see `parts`; the text is a Lua string.
+    let (shared, text) = unsafe { (parts(shared).0, slice::from_raw_parts(text, length)) };
+    if let (Some(host), Some(severity)) = (&shared.host, Severity::ALL.get(severity as usize)) {
+        host.message(*severity, &String::from_utf8_lossy(text));
+    }
+}
+
+unsafe extern "C" fn host_exit(shared: *mut Shared, code: c_int) {
+    // SAFETY: see `parts`.
+    if let Some(host) = unsafe { parts(shared) }.0.host.as_ref() {
+        host.exit(code);
+    }
 }
 
 unsafe extern "C" fn counter_add(shared: *mut Shared, kind: c_int, amount: u64) {

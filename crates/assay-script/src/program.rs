@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::declare::{CommandDeclaration, OptionDeclaration};
 use crate::failure::ScriptError;
+use crate::host::Host;
 use crate::library::{Library, Source};
 use crate::state;
 
@@ -44,6 +45,8 @@ pub(crate) struct Declared {
     pub(crate) commands: Vec<CommandDeclaration>,
     /// Global functions.
     pub(crate) globals: BTreeSet<String>,
+    /// Functions in `sysbench.hooks`.
+    pub(crate) hooks: BTreeSet<String>,
 }
 
 /// What a script's top level may look at before options are known.
@@ -55,6 +58,9 @@ pub struct TopLevel {
     pub argv: Vec<String>,
     /// The driver's name, for scripts that ask at top level: `pgsql`, `mysql`, `sqlite`.
     pub driver: &'static str,
+    /// Where the top level prints, when there is a command: it runs for the last time in what sysbench calls the main
+    /// state. See `Setup::host`.
+    pub host: Option<Arc<dyn Host>>,
 }
 
 impl Program {
@@ -106,6 +112,11 @@ impl Program {
     /// Whether the top level left a global function of this name (`event`, `prepare`, `thread_init`, …).
     pub fn defines(&self, global: &str) -> bool {
         self.declared.globals.contains(global)
+    }
+
+    /// Whether the top level left a function of this name in `sysbench.hooks`.
+    pub fn hooks(&self, name: &str) -> bool {
+        self.declared.hooks.contains(name)
     }
 
     /// The script's name, without folder and `.lua`.

@@ -69,6 +69,17 @@ pub enum Answer {
     Number(u64),
     /// To `Failed`.
     Decision(Decision),
+    /// To `Ready`, of a session of `Entry::Reports`: a report is due. It says `Ready` again when that is made.
+    Report(Report),
+}
+
+/// The numbers of a report, for a script's hook.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// `report_intermediate` or `report_cumulative`: the field of `sysbench.hooks`.
+    pub hook: &'static str,
+    /// What the hook gets: names and values of its one argument, a table.
+    pub stat: Vec<(&'static str, f64)>,
 }
 
 /// How a script learns of a statement error.

@@ -18,6 +18,7 @@ use assay_wire::{Nanos, Operation, RowsPool, StatementError, StatementId, Value}
 use crate::declare::{CommandDeclaration, OptionDeclaration, OptionKind, OptionValue};
 use crate::failure::ScriptError;
 use crate::guard::{Guard, Watch};
+use crate::host::Host;
 use crate::native::{FUNCTIONS, Native, Shared};
 use crate::program::{Declared, Program, Script, TopLevel};
 use crate::random::Distribution;
@@ -42,6 +43,9 @@ pub struct Setup {
     pub distribution: Distribution,
     /// `sysbench.cmdline.argv`, the program's name first.
     pub argv: Vec<String>,
+    /// Where scripts print; `None`: they ask the engine, `Request::Log`. With a host, the top level of the one session of
+    /// a `Frame` or of a `Function` is silent: loading the program has printed what it prints.
+    pub host: Option<Arc<dyn Host>>,
 }
 
 /// What a session runs after the script's top level.
@@ -55,6 +59,8 @@ pub enum Entry {
     Frame,
     /// Nothing more.
     TopLevel,
+    /// Report hooks: `Request::Ready`, and again after each `Answer::Report`; ends on `Answer::Done`.
+    Reports,
 }
 
 /// One `lua_State` with its sessions. Not `Send`: made and used in one thread.
@@ -89,12 +95,13 @@ impl Drop for Session {
 }
 
 /// The parts of the prelude, in the order they run.
-const PRELUDE: [(&CStr, &str); 6] = [
+const PRELUDE: [(&CStr, &str); 7] = [
     (c"=assay/core", include_str!("lua/core.lua")),
     (c"=assay/foreign", include_str!("lua/foreign.lua")),
     (c"=assay/rand", include_str!("lua/rand.lua")),
     (c"=assay/sql", include_str!("lua/sql.lua")),
     (c"=assay/legacy", include_str!("lua/legacy.lua")),
+    (c"=assay/report", include_str!("lua/report.lua")),
     (c"=assay/session", include_str!("lua/session.lua")),
 ];
 
@@ -114,6 +121,9 @@ struct Opening<'a> {
     sessions: u32,
     distribution: Distribution,
     argv: &'a [String],
+    host: Option<Arc<dyn Host>>,
+    /// The top level prints nothing.
+    silent: bool,
 }
 
 impl State {
@@ -124,7 +134,9 @@ impl State {
             Entry::Function(name) => ("function", name.as_str()),
             Entry::Frame => ("frame", ""),
             Entry::TopLevel => ("top_level", ""),
+            Entry::Reports => ("reports", ""),
         };
+        let alone = matches!(setup.entry, Entry::Frame) || (entry == "function" && setup.sessions <= 1);
         State::open(
             &program.script,
             &Opening {
@@ -137,12 +149,15 @@ impl State {
                 sessions: setup.sessions,
                 distribution: setup.distribution,
                 argv: &setup.argv,
+                host: setup.host.clone(),
+                silent: alone,
             },
         )
     }
 
     fn open(script: &Script, opening: &Opening<'_>) -> Result<State, ScriptError> {
-        let shared = Shared::new(&script.library, &script.name, opening.seed, opening.sessions, opening.distribution);
+        let shared = Shared::new(&script.library, &script.name, opening.seed, opening.sessions, opening.distribution)
+            .with_host(opening.host.clone(), !matches!(opening.entry, "thread" | "function"));
         // SAFETY: a fresh state, used by this thread only. Errors inside Lua are caught by `run`'s protected calls;
         // what is called outside of them allocates at most, and LuaJIT ends the process when memory runs out there.
         unsafe {
@@ -214,6 +229,10 @@ impl State {
                 push_bytes(lua, text.as_bytes());
                 set(name);
             }
+            for (name, value) in [(c"hosted", opening.host.is_some()), (c"silent", opening.silent)] {
+                lua::lua_pushboolean(lua, c_int::from(value));
+                set(name);
+            }
             if let Some(command) = opening.command {
                 push_bytes(lua, command.as_bytes());
                 set(c"command");
@@ -273,7 +292,9 @@ impl State {
             made?;
             thread
         };
-        let native = Box::into_raw(Box::new(Native::new(self.seed, number)));
+        // SAFETY: `shared` lives as long as the state.
+        let unique_from = unsafe { (*self.shared).unique_from };
+        let native = Box::into_raw(Box::new(Native::new(self.seed, number, unique_from)));
         let session = Session { thread, native, asked: 0, ended: false };
         match free {
             Some(index) => self.sessions[index] = Some(session),
@@ -582,6 +603,16 @@ unsafe fn push_answer(
                 lua::lua_pushboolean(thread, c_int::from(decision == Decision::Retry));
                 1
             }
+            Answer::Report(report) => {
+                push_bytes(thread, report.hook.as_bytes());
+                lua::lua_createtable(thread, 0, report.stat.len() as c_int);
+                for (name, value) in &report.stat {
+                    push_bytes(thread, name.as_bytes());
+                    lua::lua_pushnumber(thread, *value);
+                    lua::lua_rawset(thread, -3);
+                }
+                2
+            }
         }
     }
 }
@@ -692,6 +723,8 @@ pub(crate) fn declare(script: &Script, top: &TopLevel) -> Result<Declared, Scrip
             sessions: 1,
             distribution: Distribution::default(),
             argv: &top.argv,
+            host: top.host.clone(),
+            silent: top.command.is_none(),
         },
     )?;
     let slot = state.add_session(0)?;
@@ -703,7 +736,7 @@ pub(crate) fn declare(script: &Script, top: &TopLevel) -> Result<Declared, Scrip
             Asked::Log | Asked::Type | Asked::Expect => {}
             Asked::Declared => {
                 let thread = state.sessions[slot.0 as usize].as_ref().expect("it was just resumed").thread;
-                // SAFETY: the thread is suspended with the four values of `entries.declare` above the request's number.
+                // SAFETY: the thread is suspended with the five values of `entries.declare` above the request's number.
                 return unsafe { read_declared(thread) };
             }
             Asked::Finished => return Ok(Declared::default()),
@@ -713,6 +746,8 @@ pub(crate) fn declare(script: &Script, top: &TopLevel) -> Result<Declared, Scrip
                 };
                 return Err(ScriptError::from(&failure));
             }
+            // Without a command the top level is all there is, and it may use the database: `Entry::TopLevel` runs it.
+            _ if top.command.is_none() => return Ok(Declared::default()),
             _ => {
                 let mut error = ScriptError::from_message(
                     "the script uses the database (or waits) at its top level, outside of any function",
@@ -727,7 +762,7 @@ pub(crate) fn declare(script: &Script, top: &TopLevel) -> Result<Declared, Scrip
 }
 
 /// # Safety
-/// `options`, `commands`, `globals`, `has_options` of `entries.declare` in session.lua lie at 2 to 5.
+/// `options`, `commands`, `globals`, `has_options`, `hooks` of `entries.declare` in session.lua lie at 2 to 6.
 unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, ScriptError> {
     let mut declared = Declared::default();
     // SAFETY: the caller's promise; every value read is pushed and popped again, and texts are copied.
@@ -777,10 +812,12 @@ unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, ScriptError>
             declared.commands.push(CommandDeclaration { name: text(c"name"), parallel });
             pop();
         }
-        for i in 1..=lua::lua_objlen(thread, 4) {
-            lua::lua_rawgeti_(thread, 4, i as c_int);
-            declared.globals.insert(String::from_utf8_lossy(text_at(thread, -1)).into_owned());
-            pop();
+        for (index, names) in [(4, &mut declared.globals), (6, &mut declared.hooks)] {
+            for i in 1..=lua::lua_objlen(thread, index) {
+                lua::lua_rawgeti_(thread, index, i as c_int);
+                names.insert(String::from_utf8_lossy(text_at(thread, -1)).into_owned());
+                pop();
+            }
         }
     }
     Ok(declared)

@@ -67,6 +67,7 @@ fn statements_with_parameters_and_rows_allocate_nothing_once_warm() {
         sessions: 20,
         distribution: Distribution::default(),
         argv: Vec::new(),
+        host: None,
     };
     let mut state = State::new(&program, &setup).unwrap();
     let mut pool = RowsPool::default();

@@ -143,6 +143,7 @@ impl Parts<'_> {
             sessions: self.sessions,
             distribution: distribution(generator)?,
             argv: words.to_vec(),
+            host: None,
         };
         Ok(Plan {
             program: Arc::clone(&self.workload.program),

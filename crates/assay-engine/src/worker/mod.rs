@@ -270,7 +270,7 @@ impl<I: Io> Worker<I> {
         self.stage = Stage::new(index, share);
         self.ready_told = 0;
         self.phase = match self.plan.setup.entry {
-            Entry::Thread | Entry::Frame => Phase::Preparing,
+            Entry::Thread | Entry::Frame | Entry::Reports => Phase::Preparing,
             Entry::Function(_) | Entry::TopLevel => Phase::Command,
         };
         while self.sessions.len() < share.own_sessions() as usize {

@@ -235,6 +235,7 @@ impl World {
                 sessions: 1,
                 distribution: Distribution::default(),
                 argv: Vec::new(),
+                host: None,
             },
             targets: vec![target],
             stages: vec![Stage { sessions: 1 }],

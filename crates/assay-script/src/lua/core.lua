@@ -156,9 +156,17 @@ function core.flush(session)
   end
 end
 
---- Writes text that need not end with its line: whole lines are told, the rest waits.
+local host_print = core.bind("host_print", "void (*)(void *, const char *, size_t)")
+local host_message = core.bind("host_message", "void (*)(void *, uint32_t, const char *, size_t)")
+local host_exit = core.bind("host_exit", "void (*)(void *, int)")
+
+--- Writes text that need not end with its line: at once where there is a host; else whole lines are told, the rest waits.
 function core.write(text)
   local session = current()
+  if core.hosted then
+    if not (session and session.silent) then host_print(shared, text, #text) end
+    return
+  end
   local all = (session.partial or "") .. text
   local line_end = all:find("\n[^\n]*$")
   if line_end then
@@ -166,6 +174,18 @@ function core.write(text)
     core.log(all:sub(1, line_end - 1))
   else
     session.partial = all
+  end
+end
+
+-- In the order of `Severity` in `src/host.rs`.
+local SEVERITIES = { FATAL = 0, ALERT = 1, WARNING = 2, NOTICE = 3, DEBUG = 4 }
+
+--- What sysbench's own API says about the script's doing.
+function core.message(severity, text)
+  if core.hosted then
+    host_message(shared, SEVERITIES[severity], text, #text)
+  else
+    core.log(severity .. ": " .. text)
   end
 end
 
@@ -459,6 +479,10 @@ base.os = setmetatable({
   end,
   -- Only the program itself ends the process.
   exit = function(code)
+    if core.hosted then
+      if code == nil or code == true then code = 0 elseif code == false then code = 1 end
+      host_exit(shared, tonumber(code) or raise("bad argument #1 to 'exit' (number expected, got " .. type(code) .. ")"))
+    end
     core.flush(current())
     if code == nil or code == true or code == 0 then yield(ask.FINISHED, true) end
     raise("os.exit(" .. tostring(code) .. ")")

@@ -77,7 +77,8 @@ end
 
 local sysbench = {
   version = "1.0.20", version_string = "sysbench 1.0.20", rand = core.rand, sql = core.sql,
-  error = { NONE = 0, RESTART_EVENT = core.RESTART }, db = core.legacy_db,
+  error = { NONE = 0, RESTART_EVENT = core.RESTART }, db = core.legacy_db, histogram = core.histogram,
+  report_default = core.report_default, report_csv = core.report_csv, report_json = core.report_json,
 }
 
 local sysbench_meta, cmdline_meta = { __index = sysbench }, { __index = cmdline }
@@ -227,6 +228,24 @@ end
 
 function entries.top_level() return true end
 
+--- Calls report hooks as reports come due. One that fails is told about, and the run goes on.
+function entries.reports(session)
+  while true do
+    local name, stat = yield(ask.READY)
+    if not name then break end
+    local hook = session.sysbench.hooks[name]
+    if type(hook) == "function" then
+      local ok, failure = xpcall(hook, core.handler, stat)
+      if not ok then
+        local value = failure_of(failure).value
+        core.message("FATAL", ("`%s' function failed: %s"):format(name,
+          type(value) == "string" and value or "(not a string)"))
+      end
+    end
+  end
+  return true
+end
+
 --- What the top level declared, for `Program`.
 function entries.declare(session)
   local commands, globals = {}, {}
@@ -242,12 +261,18 @@ function entries.declare(session)
   for name, value in next, session.env do
     if type(name) == "string" and type(value) == "function" then globals[#globals + 1] = name end
   end
-  yield(ask.DECLARED, declared_options(), commands, globals, session.sysbench.cmdline.options ~= nil)
+  local hooks = {}
+  for name, value in next, session.sysbench.hooks do
+    if type(name) == "string" and type(value) == "function" then hooks[#hooks + 1] = name end
+  end
+  yield(ask.DECLARED, declared_options(), commands, globals, session.sysbench.cmdline.options ~= nil, hooks)
   return true
 end
 
 local function live(session)
+  session.silent = core.silent
   core.run(core.script, session.env)
+  session.silent = nil
   if core.entry == "thread" then
     -- These tables are the same in every session and of no more use: keep one of each.
     local own, first = session.sysbench.cmdline, core.first_cmdline
@@ -266,6 +291,7 @@ end
 local function main()
   local session = current()
   local ok, result = xpcall(live, core.handler, session)
+  if session.at_end then session.at_end() end
   if session.partial then core.log(session.partial) end
   core.flush(session)
   if ok then return ask.FINISHED, result end

@@ -49,7 +49,7 @@ end
 function Result:fetch_row()
   local row = self.next
   if row >= self.nrows then
-    if self.nrows == 0 then core.log("ALERT: attempt to fetch row from an empty result set") end
+    if self.nrows == 0 then core.message("ALERT", "attempt to fetch row from an empty result set") end
     return nil
   end
   self.next = row + 1
@@ -62,7 +62,7 @@ end
 
 function Result:free()
   if free_result(shared, self.connection, self.serial) == 0 then
-    core.log("ALERT: attempt to free an invalid result set")
+    core.message("ALERT", "attempt to free an invalid result set")
     raise("db_free_results() failed")
   end
   return true
@@ -110,7 +110,7 @@ local function finish(connection, query, answer, a, b, c, d)
 end
 
 local function closed()
-  core.log("ALERT: attempt to use an already closed connection")
+  core.message("ALERT", "attempt to use an already closed connection")
   raise("SQL API error")
 end
 
@@ -143,7 +143,7 @@ end
 
 function Connection:disconnect()
   if self.closed then
-    core.log("ALERT: attempt to close an already closed connection")
+    core.message("ALERT", "attempt to close an already closed connection")
     return true
   end
   self.closed = true
@@ -211,7 +211,7 @@ end
 function Connection:bulk_insert_next(values)
   local bulk = self.bulk
   if not bulk then
-    core.log("ALERT: attempt to call bulk_insert_next() before bulk_insert_init()")
+    core.message("ALERT", "attempt to call bulk_insert_next() before bulk_insert_init()")
     raise("db_bulk_insert_next() failed")
   end
   values = text_of(values, "row of the bulk insert")
@@ -320,7 +320,7 @@ function Statement:bind_param(...)
   local count = select("#", ...)
   if count == 0 then return nil end
   if count ~= self.wanted then
-    core.log(("ALERT: wrong number of parameters to a prepared statement: %d bound, %d expected"):format(
+    core.message("ALERT", ("wrong number of parameters to a prepared statement: %d bound, %d expected"):format(
       count, self.wanted))
     return 1
   end
@@ -485,7 +485,7 @@ function sql.driver(name)
       raise("failed to initialize the DB driver: the script asks for '" .. name .. "', but the database is '"
         .. core.driver .. "'")
     end
-    core.log("FATAL: invalid database driver name: '" .. tostring(name) .. "'")
+    core.message("FATAL", "invalid database driver name: '" .. tostring(name) .. "'")
     raise("failed to initialize the DB driver")
   end
   return driver

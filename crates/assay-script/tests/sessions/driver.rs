@@ -12,7 +12,7 @@ pub(crate) fn program(text: &str) -> Program {
 }
 
 pub(crate) fn load(text: &str) -> Result<Program, ScriptError> {
-    let top = TopLevel { command: Some("run".into()), argv: vec!["assay".into()], driver: "mysql" };
+    let top = TopLevel { command: Some("run".into()), argv: vec!["assay".into()], driver: "mysql", host: None };
     Program::from_text(&Arc::new(Library::default()), "test.lua", text, &top)
 }
 
@@ -26,6 +26,7 @@ pub(crate) fn setup() -> Setup {
         sessions: 300,
         distribution: Distribution::default(),
         argv: vec!["assay".into(), "run".into()],
+        host: None,
     }
 }
 

@@ -93,8 +93,12 @@ impl Run<'_> {
     fn program(&self, command: &str) -> Program {
         let modules = assay_workloads::builtin().iter().map(|workload| (workload.name, workload.text)).collect();
         let library = Library { modules, path: Some("/nonexistent/?.lua".into()), sysbench_order: false };
-        let top =
-            TopLevel { command: Some(command.into()), argv: vec!["assay".into()], driver: self.database.driver() };
+        let top = TopLevel {
+            command: Some(command.into()),
+            argv: vec!["assay".into()],
+            driver: self.database.driver(),
+            host: None,
+        };
         if self.workload.contains('\n') {
             return Program::from_text(&Arc::new(library), "custom.lua", self.workload, &top).unwrap();
         }
@@ -118,6 +122,7 @@ impl Run<'_> {
             sessions,
             distribution: Distribution::default(),
             argv: vec!["assay".into()],
+            host: None,
         };
         let mut state = State::new(&program, &setup).unwrap();
         let mut queue = VecDeque::new();
