@@ -172,6 +172,7 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("random_double", random_double as *const c_void),
     ("random_fill", random_fill as *const c_void),
     ("random_varied", random_varied as *const c_void),
+    ("random_alphanumeric", random_alphanumeric as *const c_void),
     ("math_random", math_random as *const c_void),
     ("math_seed", math_seed as *const c_void),
     ("host_print", host_print as *const c_void),
@@ -264,6 +265,14 @@ unsafe extern "C" fn random_varied(shared: *mut Shared, low: u32, high: u32, tar
     let target = unsafe { slice::from_raw_parts_mut(target, high as usize) };
     // SAFETY: see `parts`.
     unsafe { parts(shared) }.1.rng.varied(low.min(high), high, target) as u32
+}
+
+/// `target` has room for `high` bytes; `low <= high`.
+unsafe extern "C" fn random_alphanumeric(shared: *mut Shared, low: u32, high: u32, target: *mut u8) -> u32 {
+    // SAFETY: see `parts`; the prelude has reserved `high` bytes.
+    let target = unsafe { slice::from_raw_parts_mut(target, high as usize) };
+    // SAFETY: see `parts`.
+    unsafe { parts(shared) }.1.rng.alphanumeric(low.min(high), high, target) as u32
 }
 
 unsafe extern "C" fn math_random(shared: *mut Shared) -> f64 {

@@ -204,6 +204,22 @@ impl Rng {
         }
         length
     }
+
+    /// `low` … `high` characters, each a letter or a digit; how many it became. `target` holds `high`.
+    pub(crate) fn alphanumeric(&mut self, low: u32, high: u32, target: &mut [u8]) -> usize {
+        const CHARACTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        let length = self.uniform(low, high) as usize;
+        // As in `fill`. Before the eighth character 2²² values are left: the bias stays below 2·10⁻⁵.
+        for piece in target[..length].chunks_mut(8) {
+            let mut fraction = self.next();
+            for to in piece {
+                let product = u128::from(fraction) * CHARACTERS.len() as u128;
+                *to = CHARACTERS[(product >> 64) as usize];
+                fraction = product as u64;
+            }
+        }
+        length
+    }
 }
 
 /// How many values lie in `low` … `high`; a range that runs backwards wraps at 2³².
@@ -343,6 +359,22 @@ mod tests {
             });
         }
         assert!((b'0'..=b'9').chain(b'a'..=b'z').all(|c| target.contains(&c)));
+    }
+
+    #[test]
+    fn alphanumeric_text_has_every_length_and_uses_every_letter_and_digit_alike() {
+        let (mut rng, mut target) = (Rng::new(5, 5), [0; 50]);
+        let (mut lengths, mut seen) = ([0_u32; 51], [0_u32; 128]);
+        for _ in 0..20_000 {
+            let length = rng.alphanumeric(26, 50, &mut target);
+            lengths[length] += 1;
+            target[..length].iter().for_each(|c| seen[usize::from(*c)] += 1);
+        }
+        assert!(lengths[..26].iter().all(|n| *n == 0) && lengths[26..].iter().all(|n| (650..950).contains(n)));
+        for (c, n) in (0_u8..).zip(seen) {
+            let range = if c.is_ascii_alphanumeric() { 11_800..12_720 } else { 0..1 }; // 760,000 / 62 = 12,258 ± 110
+            assert!(range.contains(&n), "{:?} came {n} times", char::from(c));
+        }
     }
 
     #[test]

@@ -687,7 +687,9 @@ unsafe fn parameter(thread: *mut lua_State, index: c_int, kind: u8) -> Value<'st
                 .ok()
                 .and_then(|digits| digits.parse::<i64>().ok())
                 .map_or(Value::Text(text_at(thread, index)), Value::Int),
-            (lua::LUA_TSTRING, _) => Value::Text(text_at(thread, index)),
+            // Lua makes a text of a number in its place on the stack.
+            (lua::LUA_TSTRING | lua::LUA_TNUMBER, _) => Value::Text(text_at(thread, index)),
+            (lua::LUA_TBOOLEAN, _) => Value::Int(i64::from(lua::lua_toboolean(thread, index))),
             _ => Value::Null,
         }
     }

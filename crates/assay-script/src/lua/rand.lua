@@ -6,6 +6,7 @@ local shared = core.shared
 local RANGE = "uint32_t (*)(void *, uint32_t, uint32_t)"
 local fill = core.bind("random_fill", "void (*)(void *, const char *, size_t, char *)")
 local fill_varied = core.bind("random_varied", "uint32_t (*)(void *, uint32_t, uint32_t, char *)")
+local fill_alphanumeric = core.bind("random_alphanumeric", "uint32_t (*)(void *, uint32_t, uint32_t, char *)")
 local unique = core.bind("random_unique", "uint32_t (*)(void *)")
 local uint64 = core.bind("random_uint64", "uint64_t (*)(void *)")
 local double = core.bind("random_double", "double (*)(void *)")
@@ -46,6 +47,13 @@ function rand.varstring(low, high)
 end
 
 core.rand = rand
+
+--- Random letters and digits, `low` to `high` of them: `assay.random_text`.
+function core.random_text(low, high)
+  if not (low <= high and low >= 0 and high > 0) then core.raise("random_text needs 0 <= low <= high and high > 0") end
+  if high > room then reserve(high) end
+  return ffi.string(buffer, fill_alphanumeric(shared, low, high, buffer))
+end
 
 local exported = core.exported
 for _, name in ipairs { "default", "uniform", "gaussian", "special", "pareto", "zipfian", "unique" } do

@@ -116,6 +116,9 @@ assay.log = base.print
 --- Pauses the session.
 assay.sleep = core.sleep
 
+--- Random letters and digits.
+assay.random_text = core.random_text
+
 --- The next number, from 0, of the counter `name` that all sessions of the run share.
 function assay.claim(name)
   if type(name) ~= "string" then raise("assay.claim needs a counter's name") end
@@ -149,9 +152,10 @@ end
 
 --- Runs `event` until it succeeds or the engine gives it up. What it returned, nil when given up.
 local function transaction(session, tid)
+  local attempt = 0
   while true do
     session.transaction_type = nil
-    local ok, result = xpcall(rawget(session.env, "event"), core.handler, tid)
+    local ok, result = xpcall(rawget(session.env, "event"), core.handler, tid, attempt)
     if ok then return result end
     local retry
     repeat -- an error of the hook is another failure of the same transaction
@@ -165,6 +169,7 @@ local function transaction(session, tid)
       end
     until ok
     if not retry then return nil end
+    attempt = attempt + 1
   end
 end
 

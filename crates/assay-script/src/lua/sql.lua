@@ -251,13 +251,24 @@ local function placeholders(text)
   return count
 end
 
-function Connection:prepare(text)
+--- Prepares a statement. With `kinds`, a letter per placeholder (`i` integer, `d` double, `t` text), it is executed with
+--- values; without, with the parameters bound to it.
+function Connection:prepare(text, kinds)
   if self.closed then closed() end
   text = text_of(text, "statement")
+  local wanted = placeholders(text)
+  if kinds ~= nil then
+    if type(kinds) ~= "string" or kinds:find("[^idt]") then raise("the kinds of parameters are letters: i, d or t") end
+    if #kinds ~= wanted then
+      raise(("the statement has %d placeholders, but %d kinds are given"):format(wanted, #kinds))
+    end
+  end
   local id = self.statements
   self.statements = id + 1
   finish(self, text, yield(PREPARE, self.number, id, text))
-  return setmetatable({ connection = self, id = id, wanted = placeholders(text), kinds = "" }, Statement)
+  return setmetatable({
+    connection = self, id = id, wanted = wanted, kinds = kinds or "", with_values = kinds ~= nil,
+  }, Statement)
 end
 
 -- Parameters: there are as many as there are placeholders in all statements of all sessions, so a parameter holds its
@@ -324,6 +335,7 @@ function Statement:bind_param(...)
       count, self.wanted))
     return 1
   end
+  if self.with_values then raise("this statement was prepared to be executed with values, not parameters") end
   local letters = {}
   for i = 1, count do
     local parameter = select(i, ...)
@@ -351,11 +363,30 @@ local function execute(self)
   return yield(EXECUTE, connection, id, kinds, unpack(scratch, 1, count))
 end
 
-function Statement:execute()
+--- Runs the statement, with `...` when it was prepared for values. A result object when it returned rows, else nil.
+function Statement:execute(...)
   local connection = self.connection
   if connection.closed then closed() end
   if self.closed then raise("attempt to use an already closed statement") end
+  if self.with_values then
+    local kinds = self.kinds
+    if select("#", ...) ~= #kinds then
+      raise(("the statement takes %d values, but %d are given"):format(#kinds, select("#", ...)))
+    end
+    return finish(connection, "<prepared statement>", yield(EXECUTE, connection.number, self.id, kinds, ...))
+  end
   return finish(connection, "<prepared statement>", execute(self))
+end
+
+--- The same for a statement of one row: its columns as several values; nothing when there is no row.
+function Statement:row(...)
+  local result = self:execute(...)
+  if result == nil or result.nrows == 0 then return end
+  local columns = result.nfields
+  if columns == 1 then return value_at(result, 0, 0) end
+  if columns == 2 then return value_at(result, 0, 0), value_at(result, 0, 1) end
+  if columns == 3 then return value_at(result, 0, 0), value_at(result, 0, 1), value_at(result, 0, 2) end
+  return unpack(result:fetch_row(), 1, columns)
 end
 
 function Statement:next_result() return self.connection:next_result() end

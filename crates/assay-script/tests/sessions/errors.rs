@@ -60,6 +60,33 @@ fn a_restart_asked_for_by_the_script_is_no_statement_error() {
 }
 
 #[test]
+fn a_transaction_that_is_run_again_knows_it() {
+    check(
+        r#"
+        function event(_, attempt)
+          print(attempt)
+          if attempt < 2 then error({errcode = sysbench.error.RESTART_EVENT}) end
+        end"#,
+        Driver { transactions: 2, ..Driver::default() },
+        "ready
+         next
+         log 0
+         failed restart=true statement=false: the script asked for a restart of the transaction
+         log 1
+         failed restart=true statement=false: the script asked for a restart of the transaction
+         log 2
+         next
+         log 0
+         failed restart=true statement=false: the script asked for a restart of the transaction
+         log 1
+         failed restart=true statement=false: the script asked for a restart of the transaction
+         log 2
+         next
+         finished true",
+    );
+}
+
+#[test]
 fn statement_errors_can_be_caught_and_carried_through_pcall_and_xpcall() {
     check(
         r#"

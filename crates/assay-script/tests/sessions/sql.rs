@@ -43,6 +43,42 @@ fn parameters_are_coerced_as_their_types_say() {
 }
 
 #[test]
+fn statements_take_values_as_their_kinds_say() {
+    check_sql(
+        r#"
+        local s = con:prepare("SELECT ?, ?, ?", "idt")
+        s:execute(3, 0.25, "x")
+        s:execute(true, nil, 7)
+        print(s:row(1, 2, nil))
+        print(s:row(1, 2, nil))
+        print(select('#', s:row(1, 2, nil)))
+        print(pcall(s.execute, s, 1))
+        print(pcall(s.bind_param, s, 1, 2, 3))
+        print(pcall(con.prepare, con, "SELECT ?", "x"))
+        print(pcall(con.prepare, con, "SELECT ?", "ii"))"#,
+        Driver::default()
+            .rows("execute 0", 1, &[])
+            .rows("execute 0", 1, &[])
+            .rows("execute 0", 2, &[Some("a"), None, Some("later")])
+            .rows("execute 0", 5, &[Some("1"), Some("2"), Some("3"), Some("4"), None])
+            .rows("execute 0", 1, &[]),
+        r#"prepare 0.0: SELECT ?, ?, ?
+        execute 0.0: [Int(3), Double(0.25), Text([120])]
+        execute 0.0: [Int(1), Null, Text([55])]
+        execute 0.0: [Int(1), Double(2.0), Null]
+        log a	nil
+        execute 0.0: [Int(1), Double(2.0), Null]
+        log 1	2	3	4	nil
+        execute 0.0: [Int(1), Double(2.0), Null]
+        log 0
+        log false	test.lua:9: the statement takes 3 values, but 1 are given
+        log false	test.lua:10: this statement was prepared to be executed with values, not parameters
+        log false	test.lua:11: the kinds of parameters are letters: i, d or t
+        log false	test.lua:12: the statement has 1 placeholders, but 2 kinds are given"#,
+    );
+}
+
+#[test]
 fn binding_another_number_of_parameters_than_placeholders_fails() {
     check_sql(
         r#"local s = con:prepare("SELECT ?, '?'") local p = s:bind_create(3) print(s:bind_param(p, p), s:bind_param())"#,
