@@ -239,6 +239,11 @@ local Statement = {}
 Statement.__index = Statement
 Statement.__tostring = function() return "<sql_statement>" end
 
+-- Those that are executed with values. No field says so: there are many statements, and one more field costs each 100 bytes.
+local ValueStatement = setmetatable({}, Statement)
+ValueStatement.__index = ValueStatement
+ValueStatement.__tostring = Statement.__tostring
+
 local counted = {} -- text → number of placeholders
 
 local function placeholders(text)
@@ -266,9 +271,8 @@ function Connection:prepare(text, kinds)
   local id = self.statements
   self.statements = id + 1
   finish(self, text, yield(PREPARE, self.number, id, text))
-  return setmetatable({
-    connection = self, id = id, wanted = wanted, kinds = kinds or "", with_values = kinds ~= nil,
-  }, Statement)
+  local statement = { connection = self, id = id, wanted = wanted, kinds = kinds or "" }
+  return setmetatable(statement, kinds and ValueStatement or Statement)
 end
 
 -- Parameters: there are as many as there are placeholders in all statements of all sessions, so a parameter holds its
@@ -335,7 +339,6 @@ function Statement:bind_param(...)
       count, self.wanted))
     return 1
   end
-  if self.with_values then raise("this statement was prepared to be executed with values, not parameters") end
   local letters = {}
   for i = 1, count do
     local parameter = select(i, ...)
@@ -363,19 +366,26 @@ local function execute(self)
   return yield(EXECUTE, connection, id, kinds, unpack(scratch, 1, count))
 end
 
---- Runs the statement, with `...` when it was prepared for values. A result object when it returned rows, else nil.
-function Statement:execute(...)
+--- Runs the statement. A result object when it returned rows, else nil.
+function Statement:execute()
   local connection = self.connection
   if connection.closed then closed() end
   if self.closed then raise("attempt to use an already closed statement") end
-  if self.with_values then
-    local kinds = self.kinds
-    if select("#", ...) ~= #kinds then
-      raise(("the statement takes %d values, but %d are given"):format(#kinds, select("#", ...)))
-    end
-    return finish(connection, "<prepared statement>", yield(EXECUTE, connection.number, self.id, kinds, ...))
-  end
   return finish(connection, "<prepared statement>", execute(self))
+end
+
+function ValueStatement:execute(...)
+  local connection, kinds = self.connection, self.kinds
+  if connection.closed then closed() end
+  if self.closed then raise("attempt to use an already closed statement") end
+  if select("#", ...) ~= #kinds then
+    raise(("the statement takes %d values, but %d are given"):format(#kinds, select("#", ...)))
+  end
+  return finish(connection, "<prepared statement>", yield(EXECUTE, connection.number, self.id, kinds, ...))
+end
+
+function ValueStatement:bind_param()
+  raise("this statement was prepared to be executed with values, not parameters")
 end
 
 --- The same for a statement of one row: its columns as several values; nothing when there is no row.
