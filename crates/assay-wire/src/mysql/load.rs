@@ -15,7 +15,9 @@
 //! UTF-8 are inserted from the start.
 //!
 //! A file of nothing but ASCII is called latin1: it is stored as the same characters, but the server need not look for
-//! where each one ends (the figures above; called utf8mb4, 3.3 s and 3.0 s).
+//! where each one ends (the figures above; called utf8mb4, 3.3 s and 3.0 s). For the same reason a bulk of nothing but
+//! ASCII speaks latin1 to a table that stores it: four tables of 250,000 rows without indexes then cost MariaDB 10.11
+//! 2.3 s of CPU instead of 3.4 s (medians of three); where the text is not latin1, nothing changes.
 
 use std::io::Write;
 
@@ -26,6 +28,8 @@ use super::packet::{Refusal, begin_packet, end_packet, write_lenenc};
 use super::result::{DOUBLE, LONGLONG, VAR_STRING};
 
 const COM_STMT_BULK_EXECUTE: u8 = 0xFA;
+/// What undoes `Load::write_latin1`.
+const SPEAK_AS_BEFORE: &[u8] = b"SET collation_connection=@assay_collation;";
 const SEND_TYPES: u16 = 128;
 
 /// Size at which an INSERT is ended and another begun, and a file's packet likewise; below every server's default
@@ -47,6 +51,8 @@ pub(super) struct Load {
     next: usize,
     /// The transaction is ours; otherwise a savepoint in the caller's.
     own: bool,
+    /// The session is told that it speaks latin1.
+    latin1: bool,
     pub(super) step: Step,
     /// What the batch failed with, while it is being undone.
     pub(super) error: Option<Refusal>,
@@ -98,7 +104,7 @@ impl Load {
     pub(super) fn new(table: &[u8], columns: &[u8], rows: &Rows, own: bool) -> Load {
         let target = Table { name: table.into(), columns: columns.into() };
         let ascii = cells(rows).all(|cell| !matches!(cell, Cell::Text(text) if !text.is_ascii()));
-        Load { target, rows: rows.clone(), ascii, next: 0, own, step: Step::Probe, error: None }
+        Load { target, rows: rows.clone(), ascii, next: 0, own, latin1: false, step: Step::Probe, error: None }
     }
 
     /// How many rows there are.
@@ -158,6 +164,13 @@ impl Load {
 
     /// Appends the text of the statement of `self.step`.
     pub(super) fn write_statement(&mut self, backslash_escapes: bool, out: &mut Vec<u8>) {
+        match self.step {
+            Step::Begin(Way::Bulk(_)) => self.latin1 = self.ascii && self.write_latin1(out),
+            Step::Undo | Step::Commit | Step::Abort if std::mem::take(&mut self.latin1) => {
+                out.extend_from_slice(SPEAK_AS_BEFORE);
+            }
+            _ => {}
+        }
         let Table { name, columns } = &self.target;
         let pieces: &[&[u8]] = match (self.step, self.own) {
             (Step::Probe, _) => &[b"SELECT ", columns, b" FROM ", name, b" LIMIT 0"],
@@ -196,6 +209,31 @@ impl Load {
             }
         };
         pieces.iter().for_each(|piece| out.extend_from_slice(piece));
+    }
+
+    /// Before a bulk of ASCII: parameters become latin1 where they are read, if the first column of text stores that, and
+    /// need not be converted again where they are stored. False: there is no such column.
+    fn write_latin1(&self, out: &mut Vec<u8>) -> bool {
+        let text = (0..self.width()).find(|column| matches!(self.rows.cell(0, 0, *column), Some(Cell::Text(_))));
+        let Some(column) = text.and_then(|column| self.target.columns.split(|byte| *byte == b',').nth(column)) else {
+            return false;
+        };
+        for piece in [
+            &b"SET @assay_collation=@@collation_connection,collation_connection=IF(COLLATION((SELECT "[..],
+            column,
+            b" FROM ",
+            &self.target.name,
+            b" LIMIT 0))LIKE'latin1%','latin1_bin',@@collation_connection);",
+        ] {
+            out.extend_from_slice(piece);
+        }
+        true
+    }
+
+    /// Who may insert may not be allowed to ask: without `write_latin1`, then. False: it was without.
+    pub(super) fn speak_as_ever(&mut self) -> bool {
+        self.ascii = false;
+        std::mem::take(&mut self.latin1)
     }
 
     /// Appends the file as packets, and the empty packet that ends it.

@@ -726,6 +726,7 @@ impl Session {
             (Step::Prepare, _) => unreachable!("a Prepare is not answered by a result"),
             (Step::Begin(Way::Infile), None) => Step::Infile,
             (Step::Begin(Way::Bulk(statement)), None) => Step::Bulk(statement),
+            (Step::Begin(Way::Bulk(statement)), Some(_)) if load.speak_as_ever() => Step::Begin(Way::Bulk(statement)),
             (Step::Begin(Way::Insert), None) => Step::Insert,
             (Step::Bulk(statement), None) if load.unfinished() => Step::Bulk(statement),
             (Step::Bulk(_), None) => Step::Commit,

@@ -722,6 +722,7 @@ fn check_load_after(login: Vec<Do<'static>>, before: Vec<Do<'_>>, answers: Vec<V
     steps.extend(answers.into_iter().map(Server));
     let log = play(URL, true, &steps, Cut::Whole);
     let found = log.split_once("Ready\n").unwrap().1;
+    let expected = spelled_out(expected);
     assert!(found == expected, "found:\n{found}\nexpected:\n{expected}");
 }
 
@@ -817,6 +818,15 @@ fn bulk_login() -> Vec<Do<'static>> {
     vec![extended_greeting("5.5.5-10.11.6-MariaDB", capabilities, 0x1D, NATIVE), packets(2, &[OK])]
 }
 
+/// The text with what a bulk of ASCII says before and after in full.
+fn spelled_out(text: &str) -> String {
+    let latin1 = "SET @assay_collation=@@collation_connection,collation_connection=\
+        IF(COLLATION((SELECT b FROM t LIMIT 0))LIKE\\'latin1%\\',\\'latin1_bin\\',@@collation_connection);";
+    text.replace("LATIN1;", latin1)
+        .replace("OF U;", &latin1.replace("FROM t", "FROM u"))
+        .replace("BEFORE;", "SET collation_connection=@assay_collation;")
+}
+
 /// The answer to a Prepare of two placeholders.
 fn prepared(statement: u8) -> Vec<u8> {
     let Server(bytes) = packets(1, &[&[0, statement, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0], &column(8, 0), &column(8, 0)])
@@ -851,25 +861,26 @@ fn a_large_batch_goes_in_bulk_where_the_server_takes_it() {
     steps.push(other);
     steps.extend(run(vec![prepared(8), yes(), yes(), yes(), one(1, OK)]));
     let expected = r"> 0 \x16INSERT INTO t(a,b) VALUES (?,?)
-> 0 \x03START TRANSACTION
+> 0 \x03LATIN1;START TRANSACTION
 > 0 (1049479 bytes)
 > 0 (368743 bytes)
-> 0 \x03COMMIT
+> 0 \x03BEFORE;COMMIT
 affected 1400
-> 0 \x03START TRANSACTION
+> 0 \x03LATIN1;START TRANSACTION
 > 0 (1049479 bytes)
 > 0 (368743 bytes)
-> 0 \x03COMMIT
+> 0 \x03BEFORE;COMMIT
 affected 1400
 > 0 \x19\x07\x00\x00\x00
 > 0 \x16INSERT INTO u(a,b) VALUES (?,?)
-> 0 \x03START TRANSACTION
+> 0 \x03OF U;START TRANSACTION
 > 0 (1049479 bytes)
 > 0 (368743 bytes)
-> 0 \x03COMMIT
+> 0 \x03BEFORE;COMMIT
 affected 1400
 transaction false
 ";
+    let expected = spelled_out(expected);
     for cut in [Cut::Whole, Cut::Pieces(1), Cut::Pieces(7)] {
         let log = play(URL, true, &steps, cut);
         let found = log.split_once("Ready\n").unwrap().1;
@@ -892,12 +903,28 @@ fn a_bulk_that_fails_is_undone() {
         r"> 0 \x03BEGIN
 affected 0
 > 0 \x16INSERT INTO t(a,b) VALUES (?,?)
-> 0 \x03SAVEPOINT assay_load
+> 0 \x03LATIN1;SAVEPOINT assay_load
 > 0 (1049479 bytes)
 > 0 (368743 bytes)
-> 0 \x03ROLLBACK TO SAVEPOINT assay_load
+> 0 \x03BEFORE;ROLLBACK TO SAVEPOINT assay_load
 affected 0 error server: Duplicate entry (1062) constraint Never
 transaction true
+",
+    );
+    // Whoever may insert may not be allowed to ask.
+    let denied = one(1, b"\xff\x76\x04#42000SELECT command denied");
+    check_load_after(
+        bulk_login(),
+        vec![],
+        vec![prepared(7), denied, yes(), yes(), yes(), one(1, OK)],
+        r"> 0 \x16INSERT INTO t(a,b) VALUES (?,?)
+> 0 \x03LATIN1;START TRANSACTION
+> 0 \x03START TRANSACTION
+> 0 (1049479 bytes)
+> 0 (368743 bytes)
+> 0 \x03COMMIT
+affected 1400
+transaction false
 ",
     );
     // A proxy that passes on the server's greeting, but not the command.
@@ -907,9 +934,9 @@ transaction true
         vec![],
         vec![prepared(7), yes(), unknown, one(1, OK), yes(), yes(), yes(), one(1, OK)],
         r"> 0 \x16INSERT INTO t(a,b) VALUES (?,?)
-> 0 \x03START TRANSACTION
+> 0 \x03LATIN1;START TRANSACTION
 > 0 (1049479 bytes)
-> 0 \x03ROLLBACK
+> 0 \x03BEFORE;ROLLBACK
 > 0 \x03START TRANSACTION
 > 0 (1049316 bytes)
 > 0 (363626 bytes)

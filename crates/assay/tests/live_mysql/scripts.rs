@@ -196,6 +196,38 @@ fn rows_are_loaded_as_parameters_where_the_server_takes_many_at_once() {
 }
 
 #[test]
+fn ascii_arrives_in_every_character_set_and_the_session_keeps_its_own() {
+    let script = r#"
+        local con = sysbench.sql.driver():connect()
+        con:query("CREATE TABLE t(id INT PRIMARY KEY, a VARCHAR(60) CHARACTER SET latin1, b VARCHAR(60) CHARACTER SET utf16, " ..
+          "c VARCHAR(60) CHARACTER SET utf8mb4, d VARBINARY(60))")
+        local text = "it's\ta\\b" .. ("x"):rep(40)
+        local function load(from)
+          local loader = con:loader("t", "id,a,b,c,d")
+          for i = from, from + 2999 do loader:row(i, text, text, text, text) end
+          loader:done()
+        end
+        local function speaks() return con:query_row("SELECT @@character_set_client, @@collation_connection, HEX('é')") end
+        con:query("SET NAMES utf8mb4 COLLATE utf8mb4_polish_ci")
+        print(speaks())
+        load(1)
+        print(speaks())
+        print(pcall(load, 2000))
+        print(speaks())
+        print(con:query_row("SELECT COUNT(DISTINCT a, b, c, d), MIN(a = CONVERT(b USING latin1) AND a = c AND a = d), MAX(LENGTH(b)), MAX(HEX(d)) FROM t"))
+    "#;
+    let server = Kind::MariaDb.shared();
+    let database = server.fresh_database().unwrap();
+    let found = said(&server, &go(&Folder::new(), script, &server.url(&database), ""));
+    let (speaks, hex) = ("utf8mb4 utf8mb4_polish_ci C3A9", format!("6974277309615C62{}", "78".repeat(40)));
+    let expected = format!(
+        "{speaks}\n{speaks}\nfalse ./it.lua:10: SQL error, errno = 1062, state = '23000': Duplicate entry '2000' for key \
+         'PRIMARY'\n{speaks}\n1 1 96 {hex}\n"
+    );
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn bulk_inserts_are_flushed_when_full_and_at_the_end() {
     check(
         r#"
