@@ -2,7 +2,10 @@
 //!
 //! Without one, a script's words go to the engine as `Request::Log`, whole lines, and only the program itself ends the
 //! process. With one (the sysbench front), they go out at once and as they are, the messages that sysbench's own drivers and
-//! API print are made, and what is asked at the end of the process is done.
+//! API print are made, and what is asked at the end of the process is done. That includes errors that end a session: with a
+//! host, the prelude itself says "`thread_run' function failed: …" and the like, for each session, before the engine hears of
+//! it. Statement errors are then judged here too, by `--mysql-ignore-errors` or PostgreSQL's states, inside of
+//! transactions and out of them.
 
 /// Where scripts print.
 pub trait Host: std::fmt::Debug + Send + Sync {

@@ -18,7 +18,7 @@ use assay_wire::{Nanos, Operation, RowsPool, StatementError, StatementId, Value}
 use crate::declare::{CommandDeclaration, OptionDeclaration, OptionKind, OptionValue};
 use crate::failure::ScriptError;
 use crate::guard::{Guard, Watch};
-use crate::host::Host;
+use crate::host::{Host, Severity};
 use crate::native::{FUNCTIONS, Native, Shared};
 use crate::program::{Declared, Program, Script, TopLevel};
 use crate::random::Distribution;
@@ -190,6 +190,9 @@ impl State {
             push_bytes(lua, script.source.display.as_bytes());
             state.run(2, 2)?;
             if lua::lua_type(lua, -2) == lua::LUA_TNIL {
+                if let Some(host) = &opening.host {
+                    host.message(Severity::Fatal, &String::from_utf8_lossy(text_at(lua, -1)));
+                }
                 return Err(state.error_on_top());
             }
             lua::lua_settop(lua, -2);

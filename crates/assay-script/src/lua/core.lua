@@ -54,9 +54,20 @@ function core.place()
   end
 end
 
+--- The line that called our API, as `file:line: `; empty when C code did, such as `pcall`. What sysbench shows.
+local function caller()
+  local level = 2
+  while true do
+    local info = getinfo(level, "Sl")
+    if not info or info.what == "C" then return "" end
+    if not is_ours(info.source) then return info.short_src .. ":" .. info.currentline .. ": " end
+    level = level + 1
+  end
+end
+
 --- Raises `message` as if the script's own line had.
 function core.raise(message)
-  error(core.place() .. message, 0)
+  error((core.hosted and caller or core.place)() .. message, 0)
 end
 local raise = core.raise
 
@@ -94,8 +105,9 @@ local BOUNDARY_EXPLAINED = "a statement, sleep or wait is not possible inside a 
 
 --- Message handler of every protected call: what the engine is told about an error, found while the stack still stands.
 function core.handler(value)
+  if type(value) == "table" and rawget(value, "is_failure") then return value end
   local session = current()
-  local failure = { value = value, restart = false, statement = false, traceback = "" }
+  local failure = { is_failure = true, value = value, restart = false, statement = false, traceback = "" }
   if type(value) == "table" and rawget(value, "errcode") == core.RESTART then
     failure.restart = true
     failure.statement = session ~= nil and session.last_error == value
@@ -261,6 +273,20 @@ end
 base.loadfile = loadfile_here
 base.dofile = dofile_here
 
+--- `pairs` sees in a session's globals, and in our own tables, what lies underneath them too: some scripts list everything.
+function base.pairs(object)
+  local meta = debug.getmetatable(object)
+  local under = type(meta) == "table" and rawget(meta, "under")
+  if not under then return pairs(object) end
+  local all = {}
+  for key, value in next, under do all[key] = value end
+  if under == base then
+    for key in next, core.on_demand do all[key] = base[key] end
+  end
+  for key, value in next, object do all[key] = value end
+  return next, all, nil
+end
+
 function base.print(...)
   local parts = { ... }
   for i = 1, select("#", ...) do parts[i] = tostring(parts[i]) end
@@ -271,6 +297,7 @@ end
 local function metatable_over_base(theirs)
   return {
     theirs = theirs,
+    under = base,
     __index = function(env, key)
       local value = base[key]
       if value ~= nil then return value end
@@ -286,7 +313,7 @@ local function metatable_over_base(theirs)
   }
 end
 
-local env_meta = { __index = base }
+local env_meta = { __index = base, under = base }
 
 function base.setmetatable(object, meta)
   local session = current()

@@ -29,7 +29,7 @@ local function declared_options()
     if kind == nil then kind = KIND_OF_DEFAULT[type(default)] end
     if type(kind) ~= "number" or kind < 1 or kind > 7 then wrong("option " .. name .. " has no type we know") end
     if kind == cmdline.ARG_BOOL and default == nil then default = true end
-    list[#list + 1] = { name = name, description = description, kind = kind, default = default }
+    list[#list + 1] = { name = name, description = description, kind = kind, default = default, declared = entry[2] }
   end
   table.sort(list, function(a, b) return a.name < b.name end)
   return list
@@ -40,9 +40,8 @@ local MARKS = {
 }
 
 local function shown(value)
-  if value == nil or value == "" then return nil end
   if type(value) == "boolean" then return value and "on" or "off" end
-  if type(value) == "table" then return #value > 0 and table.concat(value, ",") or nil end
+  if type(value) == "table" then return table.concat(value, ",") end
   return tostring(value)
 end
 
@@ -50,9 +49,8 @@ function cmdline.print_test_options()
   local options, width = declared_options(), 0
   for _, option in ipairs(options) do width = math.max(width, #option.name + #MARKS[option.kind]) end
   for _, option in ipairs(options) do
-    local default = shown(option.default)
     core.write(("  --%-" .. width .. "s %s%s\n"):format(option.name .. MARKS[option.kind], option.description,
-      default and " [" .. default .. "]" or ""))
+      option.declared ~= nil and " [" .. shown(option.declared) .. "]" or ""))
   end
   core.write("\n")
 end
@@ -81,7 +79,7 @@ local sysbench = {
   report_default = core.report_default, report_csv = core.report_csv, report_json = core.report_json,
 }
 
-local sysbench_meta, cmdline_meta = { __index = sysbench }, { __index = cmdline }
+local sysbench_meta, cmdline_meta = { __index = sysbench, under = sysbench }, { __index = cmdline, under = cmdline }
 
 -- assay -------------------------------------------------------------------------------------------------------------
 
@@ -150,6 +148,24 @@ local function failure_of(result)
   }
 end
 
+--- Where there is a host, says which function of the script failed, in sysbench's words.
+local function tell(name, failure)
+  if not core.hosted then return end
+  local value = failure.value
+  local text = type(value) == "string" and failure.message or type(value) == "number" and tostring(value)
+  core.message("FATAL", (name and "`" .. name .. "' function failed: " or "") .. (text or "(not a string)"))
+end
+
+--- Calls a function of the script; an error is told, and goes on.
+local function guarded(name, body, ...)
+  if not core.hosted then return body(...) end
+  local ok, result = xpcall(body, core.handler, ...)
+  if ok then return result end
+  result = failure_of(result)
+  tell(name, result)
+  error(result, 0)
+end
+
 --- Runs `event` until it succeeds or the engine gives it up. What it returned, nil when given up.
 local function transaction(session, tid)
   local attempt = 0
@@ -160,6 +176,7 @@ local function transaction(session, tid)
     local retry
     repeat -- an error of the hook is another failure of the same transaction
       result = failure_of(result)
+      if not result.restart then tell("thread_run", result) end
       retry = failed(result)
       local hook = result.restart and session.sysbench.hooks.before_restart_event
       if type(hook) == "function" then
@@ -190,8 +207,19 @@ end
 local function call_if_defined(session, name, ...)
   local body = rawget(session.env, name)
   if body == nil then return end
-  if type(body) ~= "function" then error("global '" .. name .. "' is not a function but a " .. type(body), 0) end
-  return body(...)
+  if type(body) ~= "function" then
+    body = function()
+      error(core.hosted and "attempt to call a " .. type(rawget(session.env, name)) .. " value"
+        or "global '" .. name .. "' is not a function but a " .. type(rawget(session.env, name)), 0)
+    end
+  end
+  return guarded(name, body, ...)
+end
+
+--- The same for what comes after the measured part: sysbench says that it failed, and ends well.
+local function call_at_end(session, name, ...)
+  if not core.hosted then return call_if_defined(session, name, ...) end
+  pcall(call_if_defined, session, name, ...)
 end
 
 local function copy_of(value)
@@ -209,25 +237,26 @@ function entries.thread(session)
   core.flush(session)
   yield(ask.READY)
   local run = rawget(session.env, "thread_run") or base.thread_run
-  run(tid)
-  call_if_defined(session, "thread_done", tid)
+  guarded("thread_run", run, tid)
+  call_at_end(session, "thread_done", tid)
   return true
 end
 
 entries["function"] = function(session)
   local name = core.entry_name
   local entry = command_entry(name)
-  if entry then return entry[1]() ~= false end
+  if entry then return guarded("sysbench.cmdline.call_command", entry[1]) ~= false end
   local body = rawget(session.env, name)
   if type(body) ~= "function" then error("the script defines no function " .. name .. "()", 0) end
-  return body() ~= false
+  local result = guarded(name, body)
+  return core.hosted or result ~= false -- sysbench looks at what custom commands return only
 end
 
 function entries.frame(session)
   call_if_defined(session, "init")
   core.flush(session)
   yield(ask.READY)
-  call_if_defined(session, "done")
+  call_at_end(session, "done")
   return true
 end
 
@@ -242,9 +271,7 @@ function entries.reports(session)
     if type(hook) == "function" then
       local ok, failure = xpcall(hook, core.handler, stat)
       if not ok then
-        local value = failure_of(failure).value
-        core.message("FATAL", ("`%s' function failed: %s"):format(name,
-          type(value) == "string" and value or "(not a string)"))
+        tell(name, failure_of(failure))
       end
     end
   end
@@ -276,7 +303,7 @@ end
 
 local function live(session)
   session.silent = core.silent
-  core.run(core.script, session.env)
+  guarded(nil, core.run, core.script, session.env)
   session.silent = nil
   if core.entry == "thread" then
     -- These tables are the same in every session and of no more use: keep one of each.

@@ -45,8 +45,16 @@ local function value_at(result, row, column)
   return nil
 end
 
+local function is_stale(result)
+  return cell(shared, result.connection, result.serial, result.set, 0, 0) < 0
+end
+
 --- The next row as an array of strings (NULL is a hole), nil after the last.
 function Result:fetch_row()
+  if core.hosted and is_stale(self) then
+    core.message("ALERT", "attempt to fetch row from an invalid result set")
+    return nil
+  end
   local row = self.next
   if row >= self.nrows then
     if self.nrows == 0 then core.message("ALERT", "attempt to fetch row from an empty result set") end
@@ -60,25 +68,84 @@ function Result:fetch_row()
   return values
 end
 
+--- sysbench's methods that assert something also return the text of the assertion that did not fail.
+local function asserted(text)
+  if core.hosted then return true, text end
+  return true
+end
+
 function Result:free()
   if free_result(shared, self.connection, self.serial) == 0 then
     core.message("ALERT", "attempt to free an invalid result set")
     raise("db_free_results() failed")
   end
-  return true
+  return asserted("db_free_results() failed")
 end
 
 -- Errors ------------------------------------------------------------------------------------------------------------
 
+-- With a host, errors are judged here and at once, in the way of sysbench's drivers, transaction or not; without one the
+-- engine judges them.
+local IGNORED_STATES = { ["40P01"] = true, ["40001"] = true, ["23505"] = true } -- pgsql
+local LOST = { [2006] = true, [2011] = true, [2013] = true, [2055] = true } -- mysql
+local RECONNECT_PAUSE = 0.001 -- seconds
+
+local function is_ignorable(errno, state)
+  if core.driver == "pgsql" then return IGNORED_STATES[state] or false end
+  for _, code in ipairs(core.options and core.options.mysql_ignore_errors or {}) do
+    if code == "all" or tonumber(code) == errno then return true end
+  end
+  return false
+end
+
+--- What sysbench's driver does about an error before the script hears of it.
+local function drivers_part(connection, statement, errno, state, message, ignorable)
+  if ignorable then
+    if core.driver == "pgsql" then
+      yield(QUERY, connection.number, "ROLLBACK")
+    elseif LOST[errno] then
+      while yield(RECONNECT, connection.number) ~= nil do yield(ask.SLEEP, RECONNECT_PAUSE) end
+    end
+  elseif core.driver == "pgsql" then
+    if type(statement) == "string" then
+      core.message("FATAL", "PQexec() failed: 7 " .. message)
+      core.message("FATAL", "failed query was: " .. statement)
+    else
+      core.message("FATAL", "PQexecPrepared() failed: 7 " .. message)
+    end
+  else
+    local text = type(statement) == "string" and statement or statement.text
+    core.message("FATAL", ("%s() returned error %d (%s) for query '%s'"):format(
+      type(statement) == "string" and "mysql_drv_query" or "mysql_stmt_execute", errno, message, text))
+  end
+end
+
+local Connection = {}
+
+--- sysbench's `query_row` calls `query`, so the place of its errors is a line of its own.
+local function called_by_query_row()
+  for level = 3, 6 do
+    local info = debug.getinfo(level, "f")
+    if info and info.func == Connection.query_row then return true end
+  end
+end
+
 --- Raises a statement error: a table that restarts the transaction, or a string. `ignorable` is the engine's verdict;
 --- the script's hook may turn a fatal error into an ignorable one, and may use the connection to do so.
-local function statement_failed(connection, query, errno, state, message, ignorable)
+local function statement_failed(connection, statement, errno, state, message, ignorable)
   local session = current()
+  local query = type(statement) == "string" and statement or "<prepared statement>"
+  if core.hosted then
+    ignorable = is_ignorable(errno, state)
+    drivers_part(connection, statement, errno, state, message, ignorable)
+    if core.driver == "pgsql" then errno = 0 end
+  end
   connection.error = ignorable and IGNORABLE or FATAL
   connection.sql_errno, connection.sql_state, connection.sql_errmsg = errno, state, message
   local description = {
     connection = connection, query = query, sql_errno = errno, sql_state = state, sql_errmsg = message,
   }
+  if core.hosted then rawset(session.env, "errdesc", description) end
   if not ignorable then
     local hook = session.sysbench.hooks.sql_error_ignorable
     if type(hook) == "function" and hook(description) then
@@ -93,11 +160,12 @@ local function statement_failed(connection, query, errno, state, message, ignora
   end
   local text = core.error_text(errno, state, message)
   session.last_error = text
+  if core.hosted and called_by_query_row() then error('[string "sysbench.sql.lua"]:300: ' .. text, 0) end
   raise(text)
 end
 
---- Turns the engine's answer to a statement into what the script gets for it.
-local function finish(connection, query, answer, a, b, c, d)
+--- Turns the engine's answer to a statement (its text, or a prepared one) into what the script gets for it.
+local function finish(connection, statement, answer, a, b, c, d)
   if connection.error ~= NONE then connection.error = NONE end
   if answer == nil then
     connection.sets = 0
@@ -106,7 +174,7 @@ local function finish(connection, query, answer, a, b, c, d)
     connection.serial, connection.set, connection.sets = a, 0, d
     return setmetatable({ connection = connection.number, serial = a, nrows = b, nfields = c }, Result)
   end
-  return statement_failed(connection, query, a, b, c, d)
+  return statement_failed(connection, statement, a, b, c, d)
 end
 
 local function closed()
@@ -116,13 +184,15 @@ end
 
 -- Connections -------------------------------------------------------------------------------------------------------
 
-local Connection = {}
 Connection.__index = Connection
 Connection.__tostring = function() return "<sql_connection>" end
 
-local function text_of(value, what)
+local function text_of(value, what, line, name)
   local kind = type(value)
   if kind == "string" then return value end
+  if core.hosted and line and kind ~= "table" then
+    error(('[string "sysbench.sql.lua"]:%d: attempt to get length of local \'%s\' (a %s value)'):format(line, name, kind), 0)
+  end
   if kind == "number" then return tostring(value) end
   raise("the " .. what .. " is not a string but a " .. kind .. " value")
 end
@@ -130,7 +200,7 @@ end
 --- Runs a statement's text. A result object when it returned rows, else nil.
 function Connection:query(text)
   if self.closed then closed() end
-  if type(text) ~= "string" then text = text_of(text, "statement") end
+  if type(text) ~= "string" then text = text_of(text, "statement", 269, "query") end
   return finish(self, text, yield(QUERY, self.number, text))
 end
 
@@ -183,6 +253,7 @@ end
 
 -- Bulk inserts: rows of text, joined into statements of at most this many bytes.
 local BULK_MAX = 512 * 1024
+local bulk_gap = core.hosted and "" or " " -- between prefix and first row
 
 local function bulk_flush(self, caller)
   local bulk = self.bulk
@@ -191,6 +262,14 @@ local function bulk_flush(self, caller)
   bulk.rows = 0
   local answer, errno, state, message = yield(QUERY, self.number, text)
   if answer ~= nil and answer ~= ROWS then
+    if core.hosted then
+      local ignorable = is_ignorable(errno, state)
+      drivers_part(self, text, errno, state, message, ignorable)
+      self.error = ignorable and IGNORABLE or FATAL
+      bulk.text:put(text)
+      bulk.rows = 1 -- what failed is sent again, until the next `bulk_insert_init`
+      raise(caller .. "() failed")
+    end
     self.bulk = nil
     self.error, self.sql_errno, self.sql_state, self.sql_errmsg = FATAL, errno, state, message
     local reason = core.error_text(errno, state, message)
@@ -202,9 +281,9 @@ end
 --- Begins an insert: `prefix` is like `INSERT INTO t(a, b) VALUES`.
 function Connection:bulk_insert_init(prefix)
   if self.closed then closed() end
-  prefix = text_of(prefix, "text of the bulk insert")
+  prefix = text_of(prefix, "text of the bulk insert", 274, "query")
   self.bulk = { prefix = prefix, text = buffer.new(), rows = 0 }
-  return true
+  return asserted("db_bulk_insert_init() failed")
 end
 
 --- Adds a row: `values` is like `(1, 'x')`.
@@ -214,15 +293,19 @@ function Connection:bulk_insert_next(values)
     core.message("ALERT", "attempt to call bulk_insert_next() before bulk_insert_init()")
     raise("db_bulk_insert_next() failed")
   end
-  values = text_of(values, "row of the bulk insert")
+  values = text_of(values, "row of the bulk insert", 279, "val")
   if #bulk.prefix + #values + 1 > BULK_MAX then
+    if core.hosted then
+      core.message("FATAL", "Query length exceeds the maximum value (" .. BULK_MAX .. "), aborting")
+      raise("db_bulk_insert_next() failed")
+    end
     raise("db_bulk_insert_next() failed: a row of " .. #values .. " bytes does not fit into one statement of 512 KiB")
   end
   if bulk.rows > 0 and #bulk.text + #values + 1 > BULK_MAX then bulk_flush(self, "db_bulk_insert_next") end
-  if bulk.rows == 0 then bulk.text:put(bulk.prefix, " ") else bulk.text:put(",") end
+  if bulk.rows == 0 then bulk.text:put(bulk.prefix, bulk_gap) else bulk.text:put(",") end
   bulk.text:put(values)
   bulk.rows = bulk.rows + 1
-  return true
+  return asserted("db_bulk_insert_next() failed")
 end
 
 function Connection:bulk_insert_done()
@@ -230,7 +313,7 @@ function Connection:bulk_insert_done()
     bulk_flush(self, "db_bulk_insert_done")
     self.bulk = nil
   end
-  return true
+  return asserted("db_bulk_insert_done() failed")
 end
 
 -- Prepared statements -----------------------------------------------------------------------------------------------
@@ -256,6 +339,19 @@ local function placeholders(text)
   return count
 end
 
+-- Statements of which the server is told only when they are executed, as text with the values in it: those that it does
+-- not prepare, and all with `--db-ps-mode=disable`.
+local Substituted = setmetatable({}, { __index = Statement })
+Substituted.__index = Substituted
+Substituted.__tostring = Statement.__tostring
+
+local NOT_PREPARABLE = 1295 -- mysql
+
+local function substituted_statement(statement, text)
+  statement.text = text
+  return setmetatable(statement, Substituted)
+end
+
 --- Prepares a statement. With `kinds`, a letter per placeholder (`i` integer, `d` double, `t` text), it is executed with
 --- values; without, with the parameters bound to it.
 function Connection:prepare(text, kinds)
@@ -269,10 +365,25 @@ function Connection:prepare(text, kinds)
     end
   end
   local id = self.statements
-  self.statements = id + 1
-  finish(self, text, yield(PREPARE, self.number, id, text))
   local statement = { connection = self, id = id, wanted = wanted, kinds = kinds or "" }
-  return setmetatable(statement, kinds and ValueStatement or Statement)
+  if core.hosted then statement.text = text end
+  if core.options and core.options.db_ps_mode == "disable" then return substituted_statement(statement, text) end
+  self.statements = id + 1
+  local answer, errno, state, message, ignorable = yield(PREPARE, self.number, id, text)
+  if answer == nil or answer == ROWS then return setmetatable(statement, kinds and ValueStatement or Statement) end
+  if errno == NOT_PREPARABLE then return substituted_statement(statement, text) end
+  if not core.hosted then return statement_failed(self, text, errno, state, message, ignorable) end
+  self.error = NONE
+  if core.driver == "pgsql" then
+    core.message("FATAL", "PQprepare() failed: ERROR:  " .. message .. "\n")
+    local reason = core.error_text(0, state, message)
+    current().last_error = reason
+    error('[string "sysbench.sql.lua"]:291: ' .. reason, 0)
+  end
+  core.message("FATAL", "mysql_stmt_prepare() failed")
+  core.message("FATAL", ("MySQL error: %d \"%s\""):format(errno, message))
+  current().last_error = "SQL API error"
+  raise("SQL API error")
 end
 
 -- Parameters: there are as many as there are placeholders in all statements of all sessions, so a parameter holds its
@@ -335,8 +446,14 @@ function Statement:bind_param(...)
   local count = select("#", ...)
   if count == 0 then return nil end
   if count ~= self.wanted then
-    core.message("ALERT", ("wrong number of parameters to a prepared statement: %d bound, %d expected"):format(
-      count, self.wanted))
+    if not core.hosted then
+      core.log(("ALERT: wrong number of parameters to a prepared statement: %d bound, %d expected"):format(
+        count, self.wanted))
+    elseif core.driver == "pgsql" then
+      core.message("ALERT", "wrong number of parameters in prepared statement")
+    else
+      core.message("FATAL", "Wrong number of parameters to mysql_stmt_bind_param")
+    end
     return 1
   end
   local letters = {}
@@ -371,7 +488,54 @@ function Statement:execute()
   local connection = self.connection
   if connection.closed then closed() end
   if self.closed then raise("attempt to use an already closed statement") end
-  return finish(connection, "<prepared statement>", execute(self))
+  return finish(connection, self, execute(self))
+end
+
+--- A value as it stands in the text of a statement.
+local function literal(value)
+  if value == nil then return "NULL" end
+  if type(value) == "number" then
+    return value % 1 == 0 and ("%.0f"):format(value) or ("%.17g"):format(value)
+  end
+  value = value:gsub("'", "''")
+  if core.driver == "mysql" then value = value:gsub("\\", "\\\\") end
+  return "'" .. value .. "'"
+end
+
+--- The text with the values in the place of the placeholders: those given, or those of the parameters.
+local function substituted(statement, ...)
+  local values = { ... }
+  if select("#", ...) == 0 then
+    for i = 1, #statement.kinds do values[i] = statement[i].value end
+  end
+  if #statement.kinds == 0 then return statement.text end
+  local parts, start, i, quote = {}, 1, 0, nil
+  for position, mark in statement.text:gmatch("()(['\"`?])") do
+    if mark ~= "?" then
+      if not quote then quote = mark elseif quote == mark then quote = nil end
+    elseif not quote and i < #statement.kinds then
+      i = i + 1
+      local value = values[i]
+      -- Integers of 64 bits are digits already.
+      local digits = statement.kinds:sub(i, i) ~= "t" and type(value) == "string"
+      parts[#parts + 1] = statement.text:sub(start, position - 1) .. (digits and value or literal(value))
+      start = position + 1
+    end
+  end
+  return table.concat(parts) .. statement.text:sub(start)
+end
+
+function Substituted:execute(...)
+  local connection = self.connection
+  if connection.closed then closed() end
+  if self.closed then raise("attempt to use an already closed statement") end
+  local text = substituted(self, ...)
+  return finish(connection, text, yield(QUERY, connection.number, text))
+end
+
+function Substituted:close()
+  self.closed = true
+  return 0
 end
 
 function ValueStatement:execute(...)
@@ -381,7 +545,7 @@ function ValueStatement:execute(...)
   if select("#", ...) ~= #kinds then
     raise(("the statement takes %d values, but %d are given"):format(#kinds, select("#", ...)))
   end
-  return finish(connection, "<prepared statement>", yield(EXECUTE, connection.number, self.id, kinds, ...))
+  return finish(connection, self, yield(EXECUTE, connection.number, self.id, kinds, ...))
 end
 
 function ValueStatement:bind_param()
