@@ -18,6 +18,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 14] = [
     ("assay-script", &["assay-luajit", "assay-wire"], &[]),
     ("assay-io", &["assay-wire"], &["testkit"]),
     ("assay-engine", &["assay-io", "assay-script", "assay-wire"], &["assay-sqlite", "testkit"]),
+    ("assay-machine", &[], &[]),
     ("assay-record", &[], &[]),
     ("assay-stats", &[], &[]),
     ("assay-report", &["assay-record", "assay-stats"], &["testkit"]),
@@ -47,7 +48,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 14] = [
 const OUTSIDERS: [(&str, &[&str]); 5] = [
     // Only assay-io touches sockets.
     ("mio", &["assay-io"]),
-    ("io-uring", &["assay-io"]),
+    ("io-uring", &["assay-io", "assay-machine"]),
     // Its declarations alone would link with no library.
     ("mlua-sys", &["assay-luajit"]),
     // There is no async runtime on the measured path; nothing else needs one yet.
@@ -55,8 +56,8 @@ const OUTSIDERS: [(&str, &[&str]); 5] = [
     ("async-std", &[]),
 ];
 
-/// Crates that cannot do without unsafe code: the kernel's boundary and Lua's.
-const UNSAFE: [&str; 2] = ["assay-io", "assay-script"];
+/// Crates that cannot do without unsafe code: the kernel's boundary, Lua's, and the machine's.
+const UNSAFE: [&str; 3] = ["assay-io", "assay-machine", "assay-script"];
 
 /// Dependencies that the tables do not allow, and crates that they do not know.
 pub(super) fn complaints(metadata: &Value) -> Vec<String> {

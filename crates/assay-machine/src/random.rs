@@ -1,0 +1,59 @@
+//! Random numbers for the tests: xoroshiro128+ (Blackman and Vigna 2016), 128 bits of state, seeded by splitmix64.
+
+/// A generator. Each worker has its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Random([u64; 2]);
+
+impl Random {
+    /// The numbers of stream `stream` of a seed.
+    pub(crate) fn new(seed: u64, stream: u64) -> Random {
+        let mut state = seed ^ stream.wrapping_mul(0xd134_2543_de82_ef95);
+        let mut mix = || {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            z ^ (z >> 31)
+        };
+        Random([mix(), mix()])
+    }
+
+    /// 64 random bits.
+    #[inline(always)]
+    pub(crate) fn next(&mut self) -> u64 {
+        let [a, b] = self.0;
+        let both = a ^ b;
+        self.0 = [a.rotate_left(55) ^ both ^ (both << 14), both.rotate_left(36)];
+        a.wrapping_add(b)
+    }
+
+    /// A number in [0, 1).
+    #[inline(always)]
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
+    }
+
+    /// A number in 0..n. 0 < n.
+    #[inline(always)]
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        (self.unit() * n as f64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_uniform_and_the_seed_decides() {
+        let mut random = Random::new(7, 0);
+        let mut counts = [0_u32; 10];
+        for _ in 0..100_000 {
+            counts[random.below(10) as usize] += 1;
+        }
+        assert!(counts.iter().all(|count| (9_500..10_500).contains(count)), "{counts:?}");
+        let draw = |seed, stream| Random::new(seed, stream).next();
+        assert_eq!(draw(7, 1), draw(7, 1));
+        assert_ne!(draw(7, 1), draw(7, 2));
+        assert_ne!(draw(7, 1), draw(8, 1));
+    }
+}

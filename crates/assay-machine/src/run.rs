@@ -1,0 +1,537 @@
+//! Runs a test: threads, limits, rate, reports.
+//!
+//! Each worker is a thread of the operating system. What it counts and how long its events take it writes into numbers of
+//! its own (`measure`); the calling thread sleeps until something is to be told, and tells it to a function that the caller
+//! gave. A latency is that of the event alone: getting the next request ready is not part of it. At a rate, requests are due
+//! at random instants, independent of how fast they are executed, and a latency runs from the instant at which the
+//! event was due; nothing is dropped.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::measure::{Base, Scale, Slot};
+use crate::random::Random;
+use crate::{Counts, Fault, Snapshot};
+
+/// Something to measure.
+pub trait Test: Send + Sync + 'static {
+    /// What each thread has of its own.
+    type Worker: Worker;
+
+    /// The part of thread `id`, made in that thread before the clock starts.
+    fn worker(self: &Arc<Self>, id: u32) -> Result<Self::Worker, Fault>;
+}
+
+/// A thread's part of a test.
+pub trait Worker {
+    /// What the next event is to do.
+    type Request;
+
+    /// The next request. `None`: there is nothing left for this thread. Not part of the latency.
+    fn next(&mut self) -> Option<Self::Request>;
+
+    /// Does it.
+    fn execute(&mut self, request: Self::Request, counts: &Counts) -> Result<(), Fault>;
+
+    /// After the last event, within the time that rates are computed with.
+    fn finish(&mut self, _: &Counts) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+/// How to run a test.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// At least 1.
+    pub threads: u32,
+    /// Events over all threads, after the warm-up.
+    pub events: Option<u64>,
+    /// After the warm-up. Events begun before the end are finished.
+    pub time: Option<Duration>,
+    /// Before anything is counted.
+    pub warmup: Duration,
+    /// Events due per second, over all threads.
+    pub rate: Option<u64>,
+    /// Between intermediate reports.
+    pub interval: Option<Duration>,
+    /// When a whole report is made and counting begins anew. Ascending.
+    pub checkpoints: Vec<Duration>,
+    /// When the run is given up, events in flight or not.
+    pub give_up: Option<Duration>,
+    /// Of the instants at which events are due.
+    pub seed: u64,
+}
+
+/// What is told while a test runs.
+#[derive(Debug)]
+pub enum Moment {
+    /// This thread is ready.
+    Ready(u32),
+    /// All are, and begin.
+    Started,
+    /// The counting begins after the warm-up.
+    Warm,
+    /// A thread met the limit of events.
+    Limit,
+    /// An intermediate report.
+    Interval(Snapshot),
+    /// A whole report.
+    Checkpoint(Snapshot),
+    /// All threads are done.
+    Done,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Since the last checkpoint. `total` is the time until the last event was done; `interval` has also what came after
+    /// it, and is what rates are computed with.
+    pub snapshot: Snapshot,
+    /// The run was given up with so many threads in an event.
+    pub unfinished: Option<u32>,
+}
+
+/// What all threads see.
+struct Shared {
+    stop: AtomicBool,
+    /// Events taken, and how many may be.
+    taken: AtomicU64,
+    limit: Option<u64>,
+    /// Events begun while it is true count for nothing.
+    warming: AtomicBool,
+    epoch: AtomicU32,
+    busy: AtomicU32,
+    arrivals: Option<Arrivals>,
+}
+
+/// The events of a rate: when they are due.
+struct Arrivals {
+    due: Mutex<Due>,
+    changed: Condvar,
+    mean: f64,
+}
+
+struct Due {
+    /// Due by now, begun by nobody.
+    waiting: VecDeque<Instant>,
+    /// The one after those.
+    next: Option<Instant>,
+    random: Random,
+}
+
+impl Due {
+    /// Moves what is due by now to those that wait.
+    fn advance(&mut self, now: Instant, mean: f64) {
+        while let Some(next) = self.next.filter(|next| *next <= now) {
+            self.waiting.push_back(next);
+            self.next = Some(next + gap(&mut self.random, mean));
+        }
+    }
+}
+
+/// Gaps between independent arrivals are exponential. `mean` in seconds.
+fn gap(random: &mut Random, mean: f64) -> Duration {
+    Duration::from_secs_f64(-mean * (1.0 - random.unit()).ln())
+}
+
+impl Arrivals {
+    fn new(rate: u64, seed: u64) -> Arrivals {
+        let random = Random::new(seed, u64::MAX);
+        let due = Due { waiting: VecDeque::new(), next: None, random };
+        Arrivals { due: Mutex::new(due), changed: Condvar::new(), mean: 1.0 / rate as f64 }
+    }
+
+    fn begin(&self, now: Instant) {
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        due.next = Some(now + gap(&mut due.random, self.mean));
+    }
+
+    /// How many events wait.
+    fn waiting(&self) -> u64 {
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        due.advance(Instant::now(), self.mean);
+        due.waiting.len() as u64
+    }
+
+    /// Waits for the next event. `None`: none before the end.
+    fn take(&self, end: Option<Instant>, stop: &AtomicBool) -> Option<Instant> {
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let now = Instant::now();
+            if stop.load(Relaxed) || end.is_some_and(|end| end <= now) {
+                return None;
+            }
+            due.advance(now, self.mean);
+            if let Some(instant) = due.waiting.pop_front() {
+                return Some(instant);
+            }
+            let next = due.next.expect("set before any worker begins");
+            let wait = next.min(end.unwrap_or(next)) - now;
+            due = self.changed.wait_timeout(due, wait).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// What a thread tells the one that reports.
+enum News {
+    Ready(u32),
+    Failed(Fault),
+    Limit,
+    /// Its last event was done at this instant.
+    Done(Instant, Result<(), Fault>),
+}
+
+/// Where threads wait for the start: `None` until it is known when, `Some(None)` when there will be none.
+type Gate = (Mutex<Option<Option<Instant>>>, Condvar);
+
+/// Runs `test` by `plan`. `tell` is called in this thread. Fails when a worker does; the others are then stopped.
+/// When the run is given up, threads are left behind: the caller is expected to end the process.
+pub fn run<T: Test>(test: &Arc<T>, plan: &Plan, mut tell: impl FnMut(Moment)) -> Result<Outcome, Fault> {
+    let shared = Arc::new(Shared {
+        stop: AtomicBool::new(false),
+        taken: AtomicU64::new(0),
+        limit: plan.events,
+        warming: AtomicBool::new(!plan.warmup.is_zero()),
+        epoch: AtomicU32::new(0),
+        busy: AtomicU32::new(0),
+        arrivals: plan.rate.map(|rate| Arrivals::new(rate, plan.seed)),
+    });
+    let slots: Vec<Arc<Slot>> = (0..plan.threads).map(|_| Arc::new(Slot::new())).collect();
+    let gate: Arc<Gate> = Arc::new((Mutex::new(None), Condvar::new()));
+    let (sender, news) = channel();
+    for (id, slot) in (0..plan.threads).zip(&slots) {
+        let (test, shared, slot, start) = (test.clone(), shared.clone(), slot.clone(), gate.clone());
+        let (own, time) = (sender.clone(), plan.time.map(|time| time + plan.warmup));
+        let spawned = thread::Builder::new().spawn(move || {
+            let mut worker = match test.worker(id) {
+                Ok(worker) => worker,
+                Err(fault) => return drop(own.send(News::Failed(fault))),
+            };
+            drop(own.send(News::Ready(id)));
+            let Some(start) = wait(&start) else { return };
+            let result = work(&mut worker, &shared, &slot, time.map(|time| start + time), &own);
+            let last = Instant::now();
+            let result = result.and_then(|()| worker.finish(&slot.counts));
+            drop(own.send(News::Done(last, result)));
+        });
+        if let Err(error) = spawned {
+            open(&gate, None);
+            return Err(Fault::system(format!("cannot start thread #{id}"), &error));
+        }
+    }
+    drop(sender);
+    if let Err(fault) = get_ready(&news, plan.threads, &mut tell) {
+        open(&gate, None);
+        return Err(fault);
+    }
+    let begin = Instant::now();
+    if let Some(arrivals) = &shared.arrivals {
+        arrivals.begin(begin);
+    }
+    open(&gate, Some(begin));
+    tell(Moment::Started);
+    report(plan, &shared, &slots, &news, begin + plan.warmup, tell)
+}
+
+fn wait(gate: &Gate) -> Option<Instant> {
+    let mut start = gate.0.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        match *start {
+            Some(start) => return start,
+            None => start = gate.1.wait(start).unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+}
+
+fn open(gate: &Gate, start: Option<Instant>) {
+    *gate.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(start);
+    gate.1.notify_all();
+}
+
+fn get_ready(news: &Receiver<News>, threads: u32, tell: &mut impl FnMut(Moment)) -> Result<(), Fault> {
+    for _ in 0..threads {
+        match news.recv() {
+            Ok(News::Ready(id)) => tell(Moment::Ready(id)),
+            Ok(News::Failed(fault)) => return Err(fault),
+            Ok(News::Limit | News::Done(..)) | Err(_) => unreachable!("no thread has begun, and none ends unsaid"),
+        }
+    }
+    Ok(())
+}
+
+/// One thread's events.
+fn work<W: Worker>(
+    worker: &mut W,
+    shared: &Shared,
+    slot: &Slot,
+    end: Option<Instant>,
+    news: &Sender<News>,
+) -> Result<(), Fault> {
+    let scale = Scale::new();
+    loop {
+        if shared.stop.load(Relaxed) || end.is_some_and(|end| Instant::now() >= end) {
+            return Ok(());
+        }
+        let counted = !shared.warming.load(Relaxed);
+        if let Some(limit) = shared.limit
+            && counted
+            && shared.taken.fetch_add(1, Relaxed) >= limit
+        {
+            drop(news.send(News::Limit));
+            return Ok(());
+        }
+        let due = match &shared.arrivals {
+            None => None,
+            Some(arrivals) => match arrivals.take(end, &shared.stop) {
+                Some(due) => Some(due),
+                None => return Ok(()),
+            },
+        };
+        let Some(request) = worker.next() else { return Ok(()) };
+        if due.is_some() {
+            shared.busy.fetch_add(1, Relaxed);
+        }
+        let begin = due.unwrap_or_else(Instant::now);
+        worker.execute(request, if counted { &slot.counts } else { &slot.uncounted })?;
+        let nanos = begin.elapsed().as_nanos() as u64;
+        if counted {
+            slot.record(scale, shared.epoch.load(Relaxed), nanos);
+        }
+        if due.is_some() {
+            shared.busy.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+/// Makes the reports until all threads are done. `start`: when counting begins.
+fn report(
+    plan: &Plan,
+    shared: &Shared,
+    slots: &[Arc<Slot>],
+    news: &Receiver<News>,
+    start: Instant,
+    mut tell: impl FnMut(Moment),
+) -> Result<Outcome, Fault> {
+    let mut running = plan.threads;
+    let (mut of_intervals, mut of_checkpoints) = (Base::new(slots.len()), Base::new(slots.len()));
+    let mut next_interval = plan.interval.map(|interval| start + interval);
+    let mut checkpoints = plan.checkpoints.iter().map(|checkpoint| start + *checkpoint).peekable();
+    let give_up = plan.give_up.map(|after| start + after);
+    let (mut last, mut failed) = (start, None);
+    let begin_epoch = || shared.epoch.fetch_add(1, Relaxed);
+    loop {
+        let now = Instant::now();
+        let due = |instant: Option<Instant>| instant.is_some_and(|instant| instant <= now);
+        let warming = shared.warming.load(Relaxed);
+        let epoch = shared.epoch.load(Relaxed);
+        if warming && start <= now {
+            shared.warming.store(false, Relaxed);
+            tell(Moment::Warm);
+            continue;
+        }
+        if failed.is_none() && due(next_interval) {
+            let mut snapshot = of_intervals.advance(slots, epoch, now - start);
+            snapshot.running = running;
+            snapshot.waiting = shared.arrivals.as_ref().map_or(0, Arrivals::waiting);
+            snapshot.busy = shared.busy.load(Relaxed);
+            tell(Moment::Interval(snapshot));
+            let interval = plan.interval.expect("an interval was due");
+            next_interval = next_interval.map(|next| next + interval);
+        }
+        if failed.is_none() && due(checkpoints.peek().copied()) {
+            checkpoints.next();
+            let mut snapshot = of_checkpoints.advance(slots, epoch, now - start);
+            begin_epoch();
+            snapshot.running = running;
+            tell(Moment::Checkpoint(snapshot));
+        }
+        if due(give_up) {
+            let snapshot = of_checkpoints.advance(slots, epoch, now - start);
+            return Ok(Outcome { snapshot, unfinished: Some(running) });
+        }
+        if running == 0 {
+            break;
+        }
+        let warm = warming.then_some(start);
+        let next = [next_interval, checkpoints.peek().copied(), give_up, warm].into_iter().flatten().min();
+        let told = match next {
+            None => news.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(next) => news.recv_timeout(next.saturating_duration_since(Instant::now())),
+        };
+        match told {
+            Ok(News::Limit) => tell(Moment::Limit),
+            Ok(News::Done(instant, result)) => {
+                running -= 1;
+                last = last.max(instant);
+                if let Err(fault) = result {
+                    shared.stop.store(true, Relaxed);
+                    failed.get_or_insert(fault);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(News::Ready(_) | News::Failed(_)) | Err(RecvTimeoutError::Disconnected) => {
+                unreachable!("threads got ready before, and say when they are done")
+            }
+        }
+    }
+    tell(Moment::Done);
+    if let Some(fault) = failed {
+        return Err(fault);
+    }
+    let mut snapshot = of_checkpoints.advance(slots, shared.epoch.load(Relaxed), start.elapsed());
+    snapshot.total = last - start;
+    Ok(Outcome { snapshot, unfinished: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Events that count, may fail, and may wait until they are let go.
+    #[derive(Default)]
+    struct Scripted {
+        fails_at: Option<u64>,
+        quota: Option<u64>,
+        hangs: Option<Arc<Gate>>,
+    }
+
+    struct Hand {
+        test: Arc<Scripted>,
+        done: u64,
+    }
+
+    impl Test for Scripted {
+        type Worker = Hand;
+
+        fn worker(self: &Arc<Self>, id: u32) -> Result<Hand, Fault> {
+            match self.fails_at {
+                Some(0) if id == 1 => Err(Fault::new("no hands")),
+                _ => Ok(Hand { test: self.clone(), done: 0 }),
+            }
+        }
+    }
+
+    impl Worker for Hand {
+        type Request = u64;
+
+        fn next(&mut self) -> Option<u64> {
+            self.done += 1;
+            self.test.quota.is_none_or(|quota| self.done <= quota).then_some(self.done)
+        }
+
+        fn execute(&mut self, request: u64, counts: &Counts) -> Result<(), Fault> {
+            if let Some(gate) = &self.test.hangs {
+                wait(gate);
+            }
+            counts.written(10);
+            if self.test.fails_at == Some(request) { Err(Fault::new("broken")) } else { Ok(()) }
+        }
+
+        fn finish(&mut self, counts: &Counts) -> Result<(), Fault> {
+            counts.synced();
+            Ok(())
+        }
+    }
+
+    fn plan(threads: u32) -> Plan {
+        Plan { threads, ..Plan::default() }
+    }
+
+    #[test]
+    fn as_many_events_run_as_are_allowed_over_all_threads() {
+        let mut limits = 0;
+        let plan = Plan { events: Some(1000), ..plan(3) };
+        let outcome = run(&Arc::new(Scripted::default()), &plan, |moment| {
+            limits += u32::from(matches!(moment, Moment::Limit));
+        });
+        let snapshot = outcome.unwrap().snapshot;
+        assert_eq!((snapshot.events, snapshot.writes, snapshot.bytes_written, snapshot.syncs), (1000, 1000, 10_000, 3));
+        assert_eq!(snapshot.latencies.buckets.iter().sum::<u64>(), 1000);
+        assert_eq!(snapshot.shares.iter().map(|share| share.events).sum::<u64>(), 1000);
+        assert_eq!(limits, 3);
+        assert!(snapshot.total <= snapshot.interval);
+    }
+
+    #[test]
+    fn a_test_may_have_less_to_do_than_is_allowed() {
+        let test = Scripted { quota: Some(5), ..Scripted::default() };
+        let outcome = run(&Arc::new(test), &Plan { events: Some(1000), ..plan(2) }, |_| ()).unwrap();
+        assert_eq!(outcome.snapshot.events, 10);
+    }
+
+    #[test]
+    fn time_ends_a_run_and_reports_part_it_without_a_loss() {
+        let (mut intervals, mut checkpoints) = (Vec::new(), Vec::new());
+        let plan = Plan {
+            time: Some(Duration::from_millis(60)),
+            interval: Some(Duration::from_millis(20)),
+            checkpoints: vec![Duration::from_millis(30)],
+            ..plan(2)
+        };
+        let outcome = run(&Arc::new(Scripted::default()), &plan, |moment| match moment {
+            Moment::Interval(snapshot) => intervals.push(snapshot),
+            Moment::Checkpoint(snapshot) => checkpoints.push(snapshot),
+            _ => (),
+        });
+        let last = outcome.unwrap().snapshot;
+        assert!(last.total >= Duration::from_millis(60));
+        assert!(intervals.len() >= 2 && checkpoints.len() == 1, "{} {}", intervals.len(), checkpoints.len());
+        for snapshot in checkpoints.iter().chain([&last]) {
+            assert_eq!(snapshot.events, snapshot.shares.iter().map(|share| share.events).sum::<u64>());
+            assert!(snapshot.latencies.min <= snapshot.latencies.max);
+        }
+        assert_eq!(checkpoints[0].total, checkpoints[0].interval);
+        assert!(last.interval < last.total);
+    }
+
+    #[test]
+    fn nothing_of_the_warm_up_is_counted_and_the_limit_waits_for_its_end() {
+        let mut warm = false;
+        let plan = Plan { events: Some(50), warmup: Duration::from_millis(20), ..plan(2) };
+        let outcome = run(&Arc::new(Scripted::default()), &plan, |moment| warm |= matches!(moment, Moment::Warm));
+        let snapshot = outcome.unwrap().snapshot;
+        assert!(warm);
+        assert_eq!((snapshot.events, snapshot.writes), (50, 50));
+    }
+
+    #[test]
+    fn a_rate_is_kept_and_its_latency_begins_when_an_event_is_due() {
+        let plan = Plan { rate: Some(10_000), events: Some(300), seed: 3, ..plan(2) };
+        let outcome = run(&Arc::new(Scripted::default()), &plan, |_| ()).unwrap();
+        assert_eq!(outcome.snapshot.events, 300);
+        // 300 events at 10,000/s last 30 ms on average, however fast each is.
+        assert!(outcome.snapshot.total >= Duration::from_millis(20), "{:?}", outcome.snapshot.total);
+
+        let arrivals = Arrivals::new(1000, 1);
+        let long_ago = Instant::now() - Duration::from_secs(10);
+        arrivals.begin(long_ago);
+        let waiting = arrivals.waiting();
+        assert!((9_000..11_000).contains(&waiting), "{waiting}");
+        let due = arrivals.take(None, &AtomicBool::new(false)).unwrap();
+        assert!(due < long_ago + Duration::from_secs(1));
+        assert_eq!(arrivals.take(Some(Instant::now()), &AtomicBool::new(false)), None);
+    }
+
+    #[test]
+    fn a_fault_of_one_thread_stops_all() {
+        for fails_at in [0, 7] {
+            let test = Scripted { fails_at: Some(fails_at), ..Scripted::default() };
+            let fault = run(&Arc::new(test), &plan(4), |_| ()).unwrap_err();
+            assert_eq!(fault.lines, [if fails_at == 0 { "no hands" } else { "broken" }]);
+        }
+    }
+
+    #[test]
+    fn a_run_whose_events_do_not_end_is_given_up() {
+        let gate = Arc::new((Mutex::new(None), Condvar::new()));
+        let test = Scripted { hangs: Some(gate.clone()), ..Scripted::default() };
+        let plan = Plan { give_up: Some(Duration::from_millis(20)), ..plan(2) };
+        let outcome = run(&Arc::new(test), &plan, |_| ()).unwrap();
+        assert_eq!((outcome.unfinished, outcome.snapshot.events), (Some(2), 0));
+        open(&gate, None);
+    }
+}
