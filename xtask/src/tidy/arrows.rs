@@ -11,7 +11,7 @@ use super::{File, list, text};
 use crate::steps::root;
 
 /// A crate, what it may depend on, and what else its tests may.
-const ARROWS: [(&str, &[&str], &[&str]); 14] = [
+const ARROWS: [(&str, &[&str], &[&str]); 15] = [
     ("assay-wire", &[], &["testkit"]),
     ("assay-sqlite", &["assay-wire"], &[]),
     ("assay-luajit", &[], &[]),
