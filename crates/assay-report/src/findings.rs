@@ -152,6 +152,9 @@ pub struct TallyFindings {
     pub types: Vec<TypeFindings>,
     /// By kind, the most frequent first.
     pub errors_by_kind: Vec<ErrorFindings>,
+    /// Response times for a chart of percentiles: how many nines (1 is 90 %, 2 is 99 %), and nanoseconds; both ascend.
+    #[serde(skip)]
+    pub response_curve: Vec<(f64, u64)>,
 }
 
 /// One transaction type.
@@ -341,6 +344,7 @@ fn tally_findings(tally: &record::Tally, measured_ns: u64) -> TallyFindings {
     let transactions = sum(tally.transactions.iter().map(|transaction| transaction.count));
     let statements = map(&tally.statements, |class| class.count);
     let statements_all = class_sum(statements);
+    let response = all(tally.transactions.iter().map(|transaction| &transaction.response));
     TallyFindings {
         transactions,
         tps: rate(transactions),
@@ -353,13 +357,23 @@ fn tally_findings(tally: &record::Tally, measured_ns: u64) -> TallyFindings {
         errors: sum(tally.errors.iter().map(|error| error.count)),
         reconnects: tally.reconnects,
         unfinished: tally.unfinished,
-        response: latency_findings(&all(tally.transactions.iter().map(|transaction| &transaction.response))),
+        response: latency_findings(&response),
         service: latency_findings(&all(tally.transactions.iter().map(|transaction| &transaction.service))),
         lag: latency_findings(&distribution(&tally.lag)),
         statement_service: map(&tally.statements, |class| latency_findings(&distribution(&class.service))),
         types: tally.transactions.iter().map(|transaction| type_findings(transaction, measured_ns)).collect(),
         errors_by_kind: errors_by_kind(&tally.errors),
+        response_curve: curve(&response),
     }
+}
+
+/// Twenty points to every nine, up to 99.9999 %, as far as there are enough values for them.
+fn curve(response: &Distribution) -> Vec<(f64, u64)> {
+    const POINTS: usize = 120;
+    let nines: [f64; POINTS] = std::array::from_fn(|point| (point + 1) as f64 / 20.0);
+    let values = response.quantiles(nines.map(|nines| (1e6 - 1e6 * 10f64.powf(-nines)).round() as u32));
+    let points = nines.into_iter().zip(values).filter_map(|(nines, value)| Some((nines, value?)));
+    response.min().map(|min| (0.0, min)).into_iter().chain(points).collect()
 }
 
 fn type_findings(transaction: &record::TransactionTally, measured_ns: u64) -> TypeFindings {

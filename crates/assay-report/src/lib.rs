@@ -7,20 +7,28 @@
 #![forbid(unsafe_code)]
 
 mod cells;
+mod chart;
 mod csv;
 mod findings;
 mod interval;
+mod page;
+mod report;
 mod text;
 mod warning;
+mod words;
 
+pub use chart::{Axis, Body, Boxed, Chart, Line, Mark, MarkKind, Scale};
 pub use csv::csv;
 pub use findings::{
     ErrorFindings, Findings, GeneratorFindings, Host, LatencyFindings, OpenFindings, StageFindings, TallyFindings,
     Target, TypeFindings, findings,
 };
 pub use interval::{IntervalFindings, bucket_bounds_ns, interval_findings, interval_header, interval_line};
-pub use text::{Loaded, loaded, loaded_text, text};
+pub use page::html;
+pub use report::{Entry, Report, report};
+pub use text::{Loaded, loaded, loaded_text, text, warning_words};
 pub use warning::{Advice, Warning};
+pub use words::summary;
 
 /// The findings as JSON, as docs/record.md lists them.
 pub fn json(findings: &Findings) -> String {

@@ -86,7 +86,7 @@ fn servers(findings: &Findings) -> String {
     }
 }
 
-fn load(load: &Load) -> String {
+pub(crate) fn load(load: &Load) -> String {
     match load {
         Load::Closed => "closed loop".into(),
         Load::Open { rate_per_s, arrival, .. } => {
@@ -99,7 +99,7 @@ fn load(load: &Load) -> String {
     }
 }
 
-fn option_value(value: &OptionValue) -> String {
+pub(crate) fn option_value(value: &OptionValue) -> String {
     match value {
         OptionValue::Bool(value) => value.to_string(),
         OptionValue::Int(value) => value.to_string(),
@@ -263,7 +263,7 @@ fn generator(generator: &GeneratorFindings, lag: &LatencyFindings, findings: &Fi
     wrap("generator  ", facts, DOT)
 }
 
-fn micros(ns: f64) -> String {
+pub(crate) fn micros(ns: f64) -> String {
     figure(ns / 1e3)
 }
 
@@ -279,11 +279,21 @@ fn errors(errors: &[ErrorFindings]) -> String {
 }
 
 fn warning_text(warning: &Warning, findings: &Findings) -> String {
+    let (cause, hint) = warning_words(warning, findings);
+    let mut text = wrap("warning: ", cause.split(' '), " ");
+    if !hint.is_empty() {
+        text += &wrap("  hint: ", hint.split(' '), " ");
+    }
+    text
+}
+
+/// What is wrong, and what to do about it, which may be empty.
+pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String) {
     let stage = |number: &usize| match &findings.stages[..] {
         [_] => String::new(),
         stages => format!(" with {} sessions", stages.get(*number).map_or(0, |stage| stage.sessions)),
     };
-    let (cause, hint) = match warning {
+    match warning {
         Warning::EndedEarly { status: Status::Failed } => {
             ("the run failed: the figures cover what was done until then".into(), String::new())
         }
@@ -353,12 +363,7 @@ fn warning_text(warning: &Warning, findings: &Findings) -> String {
             ),
             String::new(),
         ),
-    };
-    let mut text = wrap("warning: ", cause.split(' '), " ");
-    if !hint.is_empty() {
-        text += &wrap("  hint: ", hint.split(' '), " ");
     }
-    text
 }
 
 fn advice(advice: &Advice) -> String {

@@ -108,6 +108,8 @@ pub enum Subcommand {
     List,
     /// Print the final report of a record
     Show(ShowOptions),
+    /// Make a page, tables, pictures or series of one or several records
+    Report(ReportOptions),
 }
 
 /// Options of `run`.
@@ -184,6 +186,17 @@ pub struct ShowOptions {
     /// Form of the report
     #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
     pub format: Format,
+}
+
+/// Options of `report`. A `-` instead of a file is stdout.
+#[derive(Args, Clone)]
+pub struct ReportOptions {
+    /// Records that `assay run` wrote; those of the same settings are told as trials of one
+    #[arg(value_name = "RECORD", required = true)]
+    pub records: Vec<std::path::PathBuf>,
+    /// A page with charts in one file that opens offline
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<std::path::PathBuf>,
 }
 
 /// Which servers, and how to talk to them.

@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 
 use assay::command_line::{self, Subcommand};
-use assay::commands::{check, cleanup, exec, list, prepare, run, show};
+use assay::commands::{check, cleanup, exec, list, prepare, report, run, show};
 use assay::diagnostics::{self, Exit, Trouble};
 use assay::signals;
 
@@ -29,5 +29,6 @@ fn work() -> Result<Exit, Trouble> {
         Subcommand::Exec(options) => exec::run(options, workload(), words),
         Subcommand::List => list::run(words),
         Subcommand::Show(options) => show::run(options),
+        Subcommand::Report(options) => report::run(options),
     }
 }

@@ -38,8 +38,13 @@ pub fn say(text: &str) {
 
 /// Writes a result to stdout. A closed pipe ends it quietly; a full disk is an error.
 pub fn result(text: &str) -> Result<(), Trouble> {
+    result_bytes(text.as_bytes())
+}
+
+/// The same for a result that is no text.
+pub fn result_bytes(bytes: &[u8]) -> Result<(), Trouble> {
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Trouble::environment(format!("cannot write the result: {error}")))
         }

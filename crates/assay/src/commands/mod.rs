@@ -5,5 +5,6 @@ pub mod cleanup;
 pub mod exec;
 pub mod list;
 pub mod prepare;
+pub mod report;
 pub mod run;
 pub mod show;

@@ -1,5 +1,7 @@
 //! `assay show RECORD`: the final report of a run, from the file it left behind.
 
+use std::path::Path;
+
 use assay_record::{ReadError, Record};
 
 use crate::command_line::ShowOptions;
@@ -8,9 +10,14 @@ use crate::{render, terminal};
 
 /// Prints the report.
 pub fn run(options: &ShowOptions) -> Result<Exit, Trouble> {
-    let record = Record::read(&options.record).map_err(unreadable)?;
+    let record = read(&options.record)?;
     terminal::result(&render::result(&record, options.format))?;
     Ok(Exit::Success)
+}
+
+/// The record in this file.
+pub(super) fn read(path: &Path) -> Result<Record, Trouble> {
+    Record::read(path).map_err(unreadable)
 }
 
 fn unreadable(error: ReadError) -> Trouble {

@@ -1,0 +1,546 @@
+// Draws the charts of a report from the figures in the page. Computes nothing but places on the screen: every number was
+// made by assay. Text from records reaches the page as text (textContent, canvas), never as markup.
+"use strict";
+(() => {
+  const SVG = "http://www.w3.org/2000/svg";
+  const charts = new Map(JSON.parse(document.getElementById("data").textContent).map((chart) => [chart.id, chart]));
+  const drawn = new Map();
+  const ROWS_MAX = 10000;
+
+  // ---- words
+
+  const element = (name, className, text) => {
+    const made = document.createElement(name);
+    if (className) made.className = className;
+    if (text !== undefined) made.textContent = text;
+    return made;
+  };
+  const button = (text, action) => {
+    const made = element("button", "", text);
+    made.type = "button";
+    made.addEventListener("click", action);
+    return made;
+  };
+  // Three significant digits, thousands in groups: as in the tables.
+  const figure = (value) => {
+    if (value === null || value === undefined) return "–";
+    const size = Math.abs(value);
+    if (size >= 99.95) return Math.round(value).toLocaleString("en-US");
+    if (size === 0) return "0";
+    const decimals = size >= 9.995 ? 1 : size >= 0.9995 ? 2 : size >= 0.09995 ? 3 : size >= 0.009995 ? 4 : 5;
+    return value.toFixed(decimals);
+  };
+  const tick = (value) => Number(value.toPrecision(6)).toLocaleString("en-US", { maximumFractionDigits: 6 });
+  const percentile = (nines) => {
+    if (nines === 0) return "fastest";
+    const share = 100 * (1 - 10 ** -nines);
+    const decimals = Math.max(0, Math.ceil(nines - 1) + (Number.isInteger(nines) ? -1 : 1));
+    return Number(share.toFixed(decimals)) + "%";
+  };
+  const across = (chart, value) => {
+    if (value === null || value === undefined) return "";
+    if (chart.x.scale === "nines") return percentile(value);
+    if (chart.x.label === "sessions") return figure(value) + (value === 1 ? " session" : " sessions");
+    return value.toLocaleString("en-US", { maximumFractionDigits: 1 }) + " s";
+  };
+
+  // ---- colours
+
+  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const colour = (number) => style("--s" + (number % 8));
+  const dashes = [[], [7, 3], [2, 3]];
+  const dash = (number) => dashes[Math.floor(number / 8) % dashes.length];
+
+  // ---- axes
+
+  // 1, 2, 5 of every decade; of wide ranges only the decades.
+  const logSplits = (min, max) => {
+    const steps = Math.log10(max / min) > 2.5 ? [1] : [1, 2, 5];
+    const splits = [];
+    for (let decade = Math.floor(Math.log10(min)); decade <= Math.log10(max); decade++) {
+      for (const step of steps) {
+        const value = Number((step * 10 ** decade).toPrecision(1));
+        if (value >= min && value <= max) splits.push(value);
+      }
+    }
+    return splits.length > 1 ? splits : [min, max];
+  };
+  const axis = (of, values) => ({
+    stroke: style("--soft"),
+    font: "12px system-ui, sans-serif",
+    labelFont: "12px system-ui, sans-serif",
+    label: of.label,
+    size: 34,
+    labelSize: 18,
+    labelGap: 0,
+    grid: { stroke: style("--grid"), width: 1 },
+    ticks: { stroke: style("--grid"), width: 1 },
+    ...values,
+  });
+  const xAxis = (chart, points) => {
+    if (chart.x.scale === "nines") {
+      return axis(chart.x, {
+        splits: (u, i, min, max) => [0, 0.30103, 1, 2, 3, 4, 5, 6].filter((nines) => nines >= min && nines <= max),
+        values: (u, splits) => splits.map((nines) => (nines === 0.30103 ? "50%" : percentile(nines))),
+      });
+    }
+    if (chart.x.label === "sessions") {
+      return axis(chart.x, {
+        splits: (u, i, min, max) => (points.length <= 16 ? points : logSplits(min, max)).filter((x) => x >= min && x <= max),
+        values: (u, splits) => splits.map(tick),
+        filter: (u, splits) => splits,
+      });
+    }
+    return axis(chart.x, { values: (u, splits) => splits.map(tick) });
+  };
+  const yAxis = (chart) => {
+    const common = { size: 64, values: (u, splits) => splits.map(tick) };
+    if (chart.y.scale !== "log") return axis(chart.y, common);
+    return axis(chart.y, { ...common, splits: (u, i, min, max) => logSplits(min, max), filter: (u, splits) => splits });
+  };
+  const yScale = (chart) =>
+    chart.y.scale === "log"
+      ? { distr: 3, log: 10, range: (u, min, max) => (min > 0 ? [min / 1.2, max * 1.2] : [0.1, 10]) }
+      : { range: (u, min, max) => [0, max > 0 ? max * 1.06 : 1] };
+
+  // ---- marks
+
+  const drawMarks = (chart) => (u) => {
+    const { ctx, bbox } = u;
+    const ratio = uPlot.pxRatio;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    const place = (x) => u.valToPos(x, "x", true);
+    chart.marks.filter((mark) => mark.kind === "stage").forEach((mark, number) => {
+      const [left, right] = [place(mark.from), place(mark.to)];
+      if (number % 2 === 0) {
+        ctx.fillStyle = style("--stage");
+        ctx.fillRect(left, bbox.top, right - left, bbox.height);
+      }
+    });
+    for (const mark of chart.marks.filter((mark) => mark.kind === "stall")) {
+      const left = place(mark.from);
+      ctx.fillStyle = style("--stall");
+      ctx.fillRect(left, bbox.top, Math.max(place(mark.to) - left, 2 * ratio), bbox.height);
+      ctx.fillStyle = style("--bad");
+      ctx.fillRect(left, bbox.top, Math.max(place(mark.to) - left, 2 * ratio), 3 * ratio);
+    }
+    ctx.restore();
+  };
+  const drawMarksOnTop = (chart) => (u) => {
+    const { ctx, bbox } = u;
+    const ratio = uPlot.pxRatio;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    const place = (x) => u.valToPos(x, "x", true);
+    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    ctx.textBaseline = "top";
+    ctx.textAlign = "left";
+    let free = -Infinity;
+    for (const mark of chart.marks.filter((mark) => mark.kind === "stage")) {
+      const left = place(mark.from) + 4 * ratio;
+      const room = place(mark.to) - left;
+      const text = [mark.text, mark.text.split(" ")[0]].find((text) => ctx.measureText(text).width < room);
+      if (!text || left < free) continue;
+      const width = ctx.measureText(text).width;
+      ctx.fillStyle = style("--paper");
+      ctx.globalAlpha = 0.75;
+      ctx.fillRect(left - 2 * ratio, bbox.top + 2 * ratio, width + 4 * ratio, 14 * ratio);
+      ctx.globalAlpha = 1;
+      ctx.fillStyle = style("--soft");
+      ctx.fillText(text, left, bbox.top + 4 * ratio);
+      free = left + width + 6 * ratio;
+    }
+    ctx.fillStyle = style("--warn");
+    const foot = bbox.top + bbox.height;
+    for (const mark of chart.marks.filter((mark) => mark.kind === "errors")) {
+      const left = place(mark.from);
+      ctx.fillRect(left, foot - 7 * ratio, Math.max(place(mark.to) - left, 2 * ratio), 7 * ratio);
+    }
+    ctx.restore();
+  };
+
+  // ---- lines and heat, by uPlot
+
+  const joined = (chart) => uPlot.join(chart.lines.map((line) => [line.x, line.y]));
+  // Lines of several records seldom share an instant: the nearest point of each is shown.
+  const nearest = (values, at) => {
+    for (let away = 0; away < 200; away++) {
+      if (values[at - away] !== undefined) return at - away;
+      if (values[at + away] !== undefined) return at + away;
+    }
+    return at;
+  };
+
+  const groups = new Map();
+  let following = false;
+  const follow = (group) => (u, key) => {
+    if (key !== "x" || following || !group) return;
+    following = true;
+    const { min, max } = u.scales.x;
+    for (const other of groups.get(group)) if (other !== u) other.setScale("x", { min, max });
+    following = false;
+  };
+
+  const lines = (chart, figureElement, plot, controls) => {
+    const data = joined(chart);
+    const dotted = chart.x.scale !== "linear" || chart.x.label === "sessions";
+    const series = chart.lines.map((line, number) => ({
+      label: line.name,
+      stroke: colour(number),
+      width: dotted ? 2 : 1.5,
+      dash: dash(number),
+      points: { show: chart.x.label === "sessions" || data[0].length < 90, size: 6, fill: colour(number) },
+    }));
+    return uplot(chart, plot, data, series, controls, {});
+  };
+
+  const heat = (chart, figureElement, plot, controls) => {
+    const middles = chart.columns.map(([from, to]) => (from + to) / 2);
+    const data = [middles, middles.map(() => null)];
+    const most = Math.max(...chart.cells.map((column) => Math.max(...column)));
+    const levels = 24;
+    const level = (value) => Math.min(levels - 1, Math.floor((levels * Math.log1p((value / most) * 1000)) / Math.log1p(1000)));
+    const paint = (u) => {
+      const stops = [0, 1, 2, 3, 4, 5].map((number) => style("--h" + number));
+      const { ctx, bbox } = u;
+      ctx.save();
+      ctx.beginPath();
+      ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+      ctx.clip();
+      const heights = chart.edges.map((edge) => u.valToPos(edge, "y", true));
+      const paths = Array.from({ length: levels }, () => new Path2D());
+      chart.columns.forEach(([from, to], column) => {
+        const [left, right] = [u.valToPos(from, "x", true), u.valToPos(to, "x", true)];
+        chart.cells[column].forEach((value, row) => {
+          if (value === 0) return;
+          const [bottom, top] = [heights[row], heights[row + 1]];
+          paths[level(value)].rect(left, top, Math.max(1, right - left) + 0.5, bottom - top + 0.5);
+        });
+      });
+      paths.forEach((path, number) => {
+        ctx.fillStyle = mix(stops, number / (levels - 1));
+        ctx.fill(path);
+      });
+      ctx.restore();
+    };
+    const [low, high] = [chart.edges[0], chart.edges[chart.edges.length - 1]];
+    return uplot(chart, plot, data, [{ label: "", stroke: "transparent", points: { show: false } }], controls, {
+      y: { distr: 3, log: 10, range: () => [low, high] },
+      x: { range: (u, min, max) => (min === null ? [chart.columns[0][0], chart.columns[chart.columns.length - 1][1]] : [min, max]) },
+      first: [chart.columns[0][0], chart.columns[chart.columns.length - 1][1]],
+      paint,
+    });
+  };
+
+  const mix = (stops, share) => {
+    const at = share * (stops.length - 1);
+    const [a, b] = [stops[Math.floor(at)], stops[Math.ceil(at)]].map((hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)));
+    return `rgb(${a.map((part, i) => Math.round(part + (b[i] - part) * (at % 1))).join(",")})`;
+  };
+
+  const uplot = (chart, plot, data, series, controls, special) => {
+    const group = chart.x.label.startsWith("seconds") ? chart.id.replace(/^.*-/, "") : null;
+    const logarithmic = chart.x.scale === "log";
+    const whole = special.first ?? [group ? 0 : data[0][0], data[0][data[0].length - 1]];
+    if (whole[0] === whole[1]) whole[1] = whole[0] + 1;
+    const padding = chart.x.label === "sessions" ? (logarithmic ? [whole[0] / 1.15, whole[1] * 1.15] : [0, whole[1] * 1.05]) : whole;
+    const options = {
+      width: plot.clientWidth,
+      height: chart.kind === "heat" ? 320 : 272,
+      legend: { show: false },
+      focus: { alpha: 0.35 },
+      cursor: {
+        drag: { x: true, y: false, setScale: true },
+        focus: { prox: 24 },
+        dataIdx: (u, number, at) => (number === 0 ? at : nearest(u.data[number], at)),
+        ...(group ? { sync: { key: group, setSeries: false } } : {}),
+      },
+      scales: {
+        x: {
+          time: false,
+          ...(logarithmic ? { distr: 3, log: 2 } : {}),
+          range: (u, min, max) => (min === null || (min === data[0][0] && max === data[0][data[0].length - 1]) ? padding : [min, max]),
+        },
+        y: special.y ?? yScale(chart),
+      },
+      axes: [xAxis(chart, data[0]), yAxis(chart)],
+      series: [{}, ...series],
+      hooks: {
+        drawClear: [drawMarks(chart)],
+        draw: [...(special.paint ? [special.paint] : []), drawMarksOnTop(chart)],
+        setCursor: [(u) => controls.show(u, u.cursor.idx)],
+        setScale: [follow(group), (u, key) => key === "x" && controls.zoomed(u.scales.x.min > padding[0] || u.scales.x.max < padding[1])],
+      },
+    };
+    const made = new uPlot(options, data, plot);
+    made.root.querySelectorAll(".u-over").forEach((over) => over.setAttribute("aria-hidden", "true"));
+    if (group) {
+      if (!groups.has(group)) groups.set(group, new Set());
+      groups.get(group).add(made);
+    }
+    controls.keys(made, data[0], padding);
+    return {
+      resize: () => made.setSize({ width: plot.clientWidth, height: options.height }),
+      reset: () => made.setScale("x", { min: padding[0], max: padding[1] }),
+      remove: () => {
+        if (group) groups.get(group).delete(made);
+        made.destroy();
+      },
+      toggle: (number, show) => made.setSeries(number + 1, { show }),
+    };
+  };
+
+  // ---- boxes, by ourselves: names need room that no axis has
+
+  const boxes = (chart, figureElement, plot, controls) => {
+    const node = (parent, name, attributes, text) => {
+      const made = document.createElementNS(SVG, name);
+      for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+      if (text !== undefined) made.textContent = text;
+      parent.append(made);
+      return made;
+    };
+    const draw = () => {
+      plot.replaceChildren();
+      const width = plot.clientWidth;
+      const narrow = width < 560;
+      const longest = Math.max(...chart.boxes.map((box) => box.name.length));
+      const left = narrow ? 8 : Math.min(320, 24 + longest * 6.6);
+      const row = narrow ? 50 : 36;
+      const height = chart.boxes.length * row + 44;
+      const most = Math.max(...chart.boxes.map((box) => Math.max(box.high, ...box.outside))) || 1;
+      const place = (value) => left + (value / most) * (width - left - 24);
+      const svg = node(plot, "svg", { class: "boxplot", width, height, viewBox: `0 0 ${width} ${height}` });
+      const step = niceStep(most, narrow ? 3 : 6);
+      for (let value = 0; value <= most; value += step) {
+        node(svg, "line", { class: "gridline", x1: place(value), x2: place(value), y1: 0, y2: height - 40 });
+        node(svg, "text", { class: "tick", x: place(value), y: height - 24, "text-anchor": value === 0 ? "start" : "middle" }, tick(value));
+      }
+      node(svg, "text", { class: "tick", x: (left + width) / 2, y: height - 6, "text-anchor": "middle" }, chart.y.label);
+      chart.boxes.forEach((box, number) => {
+        const middle = number * row + (narrow ? 32 : row / 2);
+        const words = `${box.name}: median ${figure(box.median)}, middle half ${figure(box.lower_quartile)} to ${figure(box.upper_quartile)}, ` +
+          `whiskers ${figure(box.low)} to ${figure(box.high)}, ${box.count} values`;
+        const group = node(svg, "g", { tabindex: 0, role: "img", "aria-label": words });
+        const say = () => controls.say(words);
+        group.addEventListener("focus", say);
+        group.addEventListener("mouseenter", say);
+        if (narrow) node(group, "text", { x: left, y: middle - 16 }, box.name);
+        else node(group, "text", { x: left - 12, y: middle + 4, "text-anchor": "end" }, box.name);
+        node(group, "line", { x1: place(box.low), x2: place(box.high), y1: middle, y2: middle });
+        for (const end of [box.low, box.high]) node(group, "line", { x1: place(end), x2: place(end), y1: middle - 6, y2: middle + 6 });
+        const [from, to] = [place(box.lower_quartile), place(box.upper_quartile)];
+        node(group, "rect", { x: from, width: Math.max(1, to - from), y: middle - 10, height: 20 });
+        node(group, "line", { class: "median", x1: place(box.median), x2: place(box.median), y1: middle - 10, y2: middle + 10 });
+        for (const value of box.outside) node(group, "circle", { cx: place(value), cy: middle, r: 2.5 });
+      });
+      plot.style.minHeight = "0";
+    };
+    draw();
+    return { resize: draw, reset() {}, remove: () => plot.replaceChildren(), toggle() {} };
+  };
+  const niceStep = (most, steps) => {
+    const raw = most / steps;
+    const scale = 10 ** Math.floor(Math.log10(raw));
+    return [1, 2, 5, 10].find((step) => step * scale >= raw) * scale;
+  };
+
+  // ---- the table behind a chart
+
+  const table = (chart) => {
+    if (chart.kind === "boxes") {
+      const head = ["", "values", "low", "lower quartile", "median", "upper quartile", "high"];
+      return [head, chart.boxes.map((box) => [box.name, box.count, box.low, box.lower_quartile, box.median, box.upper_quartile, box.high])];
+    }
+    if (chart.kind === "heat") {
+      const rows = [];
+      chart.columns.forEach(([from, to], column) =>
+        chart.cells[column].forEach((value, row) => value > 0 && rows.push([from, to, chart.edges[row], chart.edges[row + 1], value])));
+      return [["from s", "to s", "above ms", "up to ms", "transactions/s"], rows];
+    }
+    const data = joined(chart);
+    const rows = data[0].map((x, i) => [chart.x.scale === "nines" ? percentile(x) : x, ...data.slice(1).map((values) => values[i] ?? null)]);
+    return [[chart.x.label, ...chart.lines.map((line) => line.name)], rows.filter((row) => row.slice(1).some((value) => value !== null))];
+  };
+  const showTable = (chart, into) => {
+    const [head, rows] = table(chart);
+    const made = element("table");
+    const headRow = made.createTHead().insertRow();
+    for (const text of head) {
+      const cell = element("th", "", text);
+      cell.scope = "col";
+      headRow.append(cell);
+    }
+    const body = made.createTBody();
+    for (const row of rows.slice(0, ROWS_MAX)) {
+      const line = body.insertRow();
+      row.forEach((value) => (line.insertCell().textContent = typeof value === "number" ? tick(value) : value ?? "–"));
+    }
+    const wide = element("div", "wide");
+    wide.tabIndex = 0;
+    wide.append(made);
+    into.append(wide);
+    if (rows.length > ROWS_MAX) into.append(element("p", "soft", `The first ${figure(ROWS_MAX)} of ${figure(rows.length)} rows; the CSV has all.`));
+  };
+  const csvCell = (value) => {
+    if (typeof value !== "string") return value ?? "";
+    const safe = /^[=+\-@\t\r]/.test(value) ? "'" + value : value;
+    return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  const save = (chart) => {
+    const [head, rows] = table(chart);
+    const text = [head, ...rows].map((row) => row.map(csvCell).join(",")).join("\n") + "\n";
+    const link = element("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+    link.download = chart.id + ".csv";
+    link.click();
+    URL.revokeObjectURL(link.href);
+  };
+
+  // ---- one chart on the page
+
+  const draw = (figureElement) => {
+    const chart = charts.get(figureElement.dataset.chart);
+    const plot = figureElement.querySelector(".plot");
+    if (!chart || plot.clientWidth === 0) return;
+    const legend = element("div", "legend");
+    const readout = element("p", "readout");
+    const reset = button("Whole range", () => made.reset());
+    reset.hidden = true;
+    const outputs = [];
+    const controls = {
+      say: (text) => (readout.textContent = text),
+      zoomed: (is) => (reset.hidden = !is),
+      show: (u, at) => {
+        const x = at === null || at === undefined ? null : u.data[0][at];
+        outputs.forEach((output, number) => {
+          const index = u.cursor.idxs?.[number + 1];
+          output.textContent = x === null || index === null || index === undefined ? "" : figure(u.data[number + 1][index]);
+        });
+        if (x === null) return controls.say("");
+        const marks = chart.marks.filter((mark) => mark.from <= x && x <= mark.to).map((mark) => mark.text);
+        const heat = chart.kind === "heat" ? [hottest(chart, x)] : [];
+        controls.say([across(chart, x), ...marks, ...heat].join(" · "));
+      },
+      keys: (u, xs, whole) => {
+        let at = null;
+        plot.onkeydown = (event) => {
+          if (event.ctrlKey || event.altKey || event.metaKey) return;
+          const step = event.shiftKey ? 10 : 1;
+          const { min, max } = u.scales.x;
+          const first = xs.findIndex((x) => x >= min);
+          let last = xs.length - 1;
+          while (last > first && xs[last] > max) last--;
+          const zoom = (factor) => {
+            const centre = at === null ? (min + max) / 2 : xs[at];
+            const [from, to] = [centre - (centre - min) * factor, centre + (max - centre) * factor];
+            if (to > from && xs.filter((x) => x >= from && x <= to).length > 1) {
+              u.setScale("x", { min: Math.max(from, whole[0]), max: Math.min(to, whole[1]) });
+            }
+          };
+          switch (event.key) {
+            case "ArrowRight": at = at === null ? first : Math.min(last, at + step); break;
+            case "ArrowLeft": at = at === null ? last : Math.max(first, at - step); break;
+            case "Home": at = first; break;
+            case "End": at = last; break;
+            case "+": case "=": zoom(0.5); break;
+            case "-": zoom(2); break;
+            case "0": case "Escape": u.setScale("x", { min: whole[0], max: whole[1] }); break;
+            default: return;
+          }
+          event.preventDefault();
+          if (at !== null) u.setCursor({ left: u.valToPos(xs[at], "x"), top: u.over.clientHeight / 2 });
+        };
+      },
+    };
+    plot.replaceChildren();
+    figureElement.querySelectorAll(".legend, .readout, .tools").forEach((old) => old.remove());
+    const made = { lines, heat, boxes }[chart.kind](chart, figureElement, plot, controls);
+    drawn.set(figureElement, made);
+    if (chart.kind === "lines") {
+      chart.lines.forEach((line, number) => {
+        const entry = button("", () => {
+          const show = entry.getAttribute("aria-pressed") === "false";
+          entry.setAttribute("aria-pressed", show);
+          made.toggle(number, show);
+        });
+        entry.setAttribute("aria-pressed", "true");
+        const swatch = document.createElementNS(SVG, "svg");
+        const stroke = document.createElementNS(SVG, "line");
+        for (const [key, value] of Object.entries({ x1: 0, x2: "100%", y1: "60%", y2: "60%", "stroke-width": 3, "stroke-dasharray": dash(number).join(" ") })) stroke.setAttribute(key, value);
+        stroke.style.stroke = `var(--s${number % 8})`;
+        swatch.append(stroke);
+        const output = element("output");
+        outputs.push(output);
+        entry.append(swatch, line.name, output);
+        legend.append(entry);
+      });
+      plot.after(legend);
+    }
+    const tools = element("div", "tools");
+    tools.append(reset, button("Save figures (CSV)", () => save(chart)));
+    figureElement.querySelector(".behind").before(readout);
+    figureElement.querySelector(".behind").after(tools);
+    readout.setAttribute("aria-live", "polite");
+    figureElement.dataset.drawn = "yes";
+  };
+  const hottest = (chart, x) => {
+    const column = chart.columns.findIndex(([from, to]) => from <= x && x <= to);
+    if (column < 0) return "";
+    const cells = chart.cells[column];
+    const row = cells.indexOf(Math.max(...cells));
+    return `most took ${figure(chart.edges[row])} to ${figure(chart.edges[row + 1])} ms`;
+  };
+
+  // ---- the page
+
+  const figures = [...document.querySelectorAll("figure[data-chart]")];
+  for (const figureElement of figures) {
+    const behind = figureElement.querySelector(".behind");
+    behind.addEventListener("toggle", () => {
+      if (behind.open && !behind.querySelector("table")) showTable(charts.get(figureElement.dataset.chart), behind);
+    });
+    figureElement.querySelector(".plot").tabIndex = 0;
+  }
+  // Charts are drawn when they come near the screen: ten records have forty of them.
+  const watcher = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (entry.isIntersecting && !drawn.has(entry.target)) draw(entry.target);
+    }
+  }, { rootMargin: "600px" });
+  figures.forEach((figureElement) => watcher.observe(figureElement));
+  const widths = new WeakMap();
+  const sizes = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      const made = drawn.get(target.closest("figure"));
+      if (made && target.clientWidth > 0 && widths.get(target) !== target.clientWidth) {
+        widths.set(target, target.clientWidth);
+        made.resize();
+      }
+    }
+  });
+  figures.forEach((figureElement) => sizes.observe(figureElement.querySelector(".plot")));
+
+  const redraw = () => {
+    for (const [figureElement, made] of drawn) {
+      made.remove();
+      draw(figureElement);
+    }
+  };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  const paper = (is) => {
+    document.documentElement.classList.toggle("light", is);
+    if (is) {
+      document.querySelectorAll("section.record > details").forEach((details) => (details.open = true));
+      figures.filter((figureElement) => !drawn.has(figureElement)).forEach(draw);
+    }
+    redraw();
+  };
+  addEventListener("beforeprint", () => paper(true));
+  addEventListener("afterprint", () => paper(false));
+})();

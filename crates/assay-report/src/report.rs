@@ -1,0 +1,139 @@
+//! Several records told together: which of them are trials of one setting, and what to call each.
+//!
+//! Two records have the same setting when everything that was asked for, the server and the machine are the same; the seed
+//! and the time of day do not count. A record's name is what tells its setting from the others'.
+
+use std::collections::BTreeSet;
+
+use assay_record::Load;
+use serde::Serialize;
+
+use crate::cells::{clean, count, figure, seconds};
+use crate::chart::{self, Chart};
+use crate::findings::Findings;
+use crate::text::option_value;
+
+/// Records and the charts of all of them together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// In the order given.
+    pub entries: Vec<Entry>,
+    /// Charts of all records together.
+    pub charts: Vec<Chart>,
+    /// Number of different settings.
+    pub settings: usize,
+}
+
+/// One record in a report.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Entry {
+    /// The file it came from.
+    pub file: String,
+    /// What tells it from the others.
+    pub name: String,
+    /// Entries of the same number are trials of one setting. Counted from 0 in the order of their first entry.
+    pub setting: usize,
+    /// What it says.
+    pub findings: Findings,
+    /// Its own charts.
+    pub charts: Vec<Chart>,
+}
+
+const NAME_WIDTH: usize = 64;
+
+/// What `records` (file and findings) say together.
+pub fn report(records: Vec<(String, Findings)>) -> Report {
+    let facts: Vec<Vec<(String, String)>> = records.iter().map(|(_, findings)| facts(findings)).collect();
+    let mut settings: Vec<&Vec<(String, String)>> = Vec::new();
+    let mut trials: Vec<usize> = Vec::new();
+    let mut entries = Vec::new();
+    for ((file, findings), of_entry) in records.into_iter().zip(&facts) {
+        let setting = settings.iter().position(|known| *known == of_entry).unwrap_or_else(|| {
+            settings.push(of_entry);
+            trials.push(0);
+            settings.len() - 1
+        });
+        trials[setting] += 1;
+        // The number of the trial, until it has a name.
+        entries.push(Entry { file, name: trials[setting].to_string(), setting, findings, charts: Vec::new() });
+    }
+    for entry in &mut entries {
+        let trial = (trials[entry.setting] > 1).then(|| format!("trial {}", entry.name));
+        let setting = difference(settings[entry.setting], &settings);
+        let name = [setting, trial].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        entry.name = if name.is_empty() { clean(&entry.findings.workload, NAME_WIDTH) } else { name };
+    }
+    let charts: Vec<Vec<Chart>> =
+        entries.iter().enumerate().map(|(number, entry)| chart::of_entry(entry, number)).collect();
+    for (entry, charts) in entries.iter_mut().zip(charts) {
+        entry.charts = charts;
+    }
+    Report { charts: chart::of_all(&entries), settings: settings.len(), entries }
+}
+
+/// What in `setting` is not the same in all of `settings`; `None` when there is only one.
+fn difference(setting: &[(String, String)], settings: &[&Vec<(String, String)>]) -> Option<String> {
+    if settings.len() < 2 {
+        return None;
+    }
+    let everywhere = |fact: &&(String, String)| !settings.iter().all(|other| other.contains(fact));
+    let own: Vec<String> = setting.iter().filter(everywhere).map(|(name, value)| name.clone() + value).collect();
+    let name = clean(&own.join(", "), NAME_WIDTH);
+    // Only what others have, or too much to be told apart once it is cut.
+    let number = settings.iter().position(|other| *other == setting).unwrap_or(0) + 1;
+    let alike = || {
+        let cut = |other: &&Vec<(String, String)>| {
+            let own: Vec<String> = other.iter().filter(everywhere).map(|(name, value)| name.clone() + value).collect();
+            clean(&own.join(", "), NAME_WIDTH)
+        };
+        let names: Vec<String> = settings.iter().map(cut).collect();
+        names.iter().collect::<BTreeSet<_>>().len() < names.len()
+    };
+    Some(if own.is_empty() {
+        "otherwise as the others".to_owned()
+    } else if alike() {
+        format!("setting {number}: {name}")
+    } else {
+        name
+    })
+}
+
+/// What was asked for, of whom, and where: with a word before each value where the value does not speak for itself.
+fn facts(findings: &Findings) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
+    fact("", findings.workload.clone());
+    fact(
+        "",
+        findings.stages.iter().map(|stage| stage.sessions.to_string()).collect::<Vec<_>>().join(",") + " sessions",
+    );
+    match findings.load {
+        Load::Closed => fact("", "closed loop".into()),
+        Load::Open { rate_per_s, .. } => fact("", format!("{} tx/s", figure(rate_per_s))),
+    }
+    for (name, value) in &findings.options {
+        fact(&format!("{name}="), option_value(value));
+    }
+    match &findings.session_sql[..] {
+        [] => fact("", "no session SQL".into()),
+        statements => fact("", statements.join("; ")),
+    }
+    for target in &findings.targets {
+        fact("", format!("{} {}", target.product, target.version));
+        fact("", target.url.clone());
+        for (name, value) in &target.settings {
+            fact(&format!("{name}="), value.clone());
+        }
+    }
+    if let Some(ns) = findings.limit.time_ns {
+        fact("for ", seconds(ns));
+    }
+    if let Some(transactions) = findings.limit.transactions {
+        fact("", format!("{} transactions", count(transactions)));
+    }
+    fact("warm-up ", seconds(findings.warmup_ns));
+    fact("", findings.distribution.clone().unwrap_or_default());
+    fact("on ", findings.host.name.clone());
+    fact("", findings.tool.clone());
+    facts
+}
