@@ -47,6 +47,10 @@ const WORKLOADS: &[Workload] = &[
     workload!("oltp", "oltp_write_only", true),
     workload!("oltp", "select_random_points", true),
     workload!("oltp", "select_random_ranges", true),
+    workload!("tpcc", "tpcc", true),
+    workload!("tpcc", "tpcc_check", false),
+    workload!("tpcc", "tpcc_common", false),
+    workload!("tpcc", "tpcc_load", false),
 ];
 
 #[cfg(test)]

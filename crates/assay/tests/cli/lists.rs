@@ -49,6 +49,7 @@ fn the_built_in_workloads_are_listed() {
     oltp_write_only
     select_random_points
     select_random_ranges
+    tpcc
 
     assay run NAME --help lists the options of one.
     ");

@@ -1,0 +1,527 @@
+--- TPC-C 5.11: orders, payments and deliveries of a wholesaler, audited clause by clause while they run.
+--
+-- The five transactions of clause 2, and how often what happens in them. `tpcc_load` makes the tables, `tpcc_check`
+-- verifies them. docs/tpcc.md says clause by clause what is followed and what is not.
+--
+-- The functions below that are not `local` may be replaced by a script that requires this one, and so may the statements.
+local tpcc = require("tpcc_common")
+
+sysbench.cmdline.options = tpcc.options
+
+-- The parts that only commands need are loaded by them.
+local PARALLEL = sysbench.cmdline.PARALLEL_COMMAND
+sysbench.cmdline.commands = {
+  prepare = { function() return require("tpcc_load").prepare() end, PARALLEL },
+  check = { function() return require("tpcc_check").check() end, PARALLEL },
+  cleanup = { function() return require("tpcc_load").cleanup() end, PARALLEL },
+}
+
+local uniform = sysbench.rand.uniform
+local floor, ceil, tonumber = math.floor, math.ceil, tonumber
+local count, rolled_back = assay.count or function() end, assay.rolled_back or function() end
+local DISTRICTS = tpcc.DISTRICTS
+
+-- Statements ---------------------------------------------------------------------------------------------------------
+
+-- Name → text and the kinds of its parameters. {name} is a table of the set, <lock> and <now> are the dialect's.
+tpcc.statements = {
+  -- New-Order (2.4.2.2)
+  order_customer = {
+    "SELECT c_discount, c_last, c_credit, w_tax FROM {customer}, {warehouse}"
+      .. " WHERE w_id = ? AND c_w_id = w_id AND c_d_id = ? AND c_id = ?", "iii",
+  },
+  order_district = { "SELECT d_next_o_id, d_tax FROM {district} WHERE d_w_id = ? AND d_id = ?<lock>", "ii" },
+  next_order = { "UPDATE {district} SET d_next_o_id = ? WHERE d_w_id = ? AND d_id = ?", "iii" },
+  insert_order = {
+    "INSERT INTO {orders} (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_ol_cnt, o_all_local)"
+      .. " VALUES (?, ?, ?, ?, <now>, ?, ?)", "iiiiii",
+  },
+  insert_new_order = { "INSERT INTO {new_orders} (no_o_id, no_d_id, no_w_id) VALUES (?, ?, ?)", "iii" },
+  item = { "SELECT i_price, i_name, i_data FROM {item} WHERE i_id = ?", "i" },
+  update_stock = {
+    "UPDATE {stock} SET s_quantity = ?, s_ytd = s_ytd + ?, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + ?"
+      .. " WHERE s_w_id = ? AND s_i_id = ?", "iiiii",
+  },
+  insert_line = {
+    "INSERT INTO {order_line} (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount,"
+      .. " ol_dist_info) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", "iiiiiiidt",
+  },
+  -- Payment (2.5.2.2)
+  pay_warehouse = { "UPDATE {warehouse} SET w_ytd = w_ytd + ? WHERE w_id = ?", "di" },
+  warehouse = { "SELECT w_name, w_street_1, w_street_2, w_city, w_state, w_zip FROM {warehouse} WHERE w_id = ?", "i" },
+  pay_district = { "UPDATE {district} SET d_ytd = d_ytd + ? WHERE d_w_id = ? AND d_id = ?", "dii" },
+  district = {
+    "SELECT d_name, d_street_1, d_street_2, d_city, d_state, d_zip FROM {district} WHERE d_w_id = ? AND d_id = ?", "ii",
+  },
+  customers_of_name = {
+    "SELECT c_id FROM {customer} WHERE c_w_id = ? AND c_d_id = ? AND c_last = ? ORDER BY c_first", "iit",
+  },
+  paying_customer = {
+    "SELECT c_credit, c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_since,"
+      .. " c_credit_lim, c_discount, c_balance FROM {customer} WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?<lock>", "iii",
+  },
+  pay_customer = {
+    "UPDATE {customer} SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, c_payment_cnt = c_payment_cnt + 1"
+      .. " WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", "ddiii",
+  },
+  customer_data = { "SELECT c_data FROM {customer} WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", "iii" },
+  pay_bad_customer = {
+    "UPDATE {customer} SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, c_payment_cnt = c_payment_cnt + 1,"
+      .. " c_data = ? WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", "ddtiii",
+  },
+  insert_history = {
+    "INSERT INTO {history} (h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data)"
+      .. " VALUES (?, ?, ?, ?, ?, <now>, ?, ?)", "iiiiidt",
+  },
+  -- Order-Status (2.6.2.2)
+  customer_status = {
+    "SELECT c_balance, c_first, c_middle, c_last FROM {customer} WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", "iii",
+  },
+  last_order = {
+    "SELECT o_id, o_entry_d, o_carrier_id FROM {orders} WHERE o_w_id = ? AND o_d_id = ? AND o_c_id = ?"
+      .. " ORDER BY o_id DESC LIMIT 1", "iii",
+  },
+  lines_of_order = {
+    "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM {order_line}"
+      .. " WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?", "iii",
+  },
+  -- Delivery (2.7.4.2)
+  oldest_new_order = {
+    "SELECT no_o_id FROM {new_orders} WHERE no_w_id = ? AND no_d_id = ? ORDER BY no_o_id LIMIT 1<lock>", "ii",
+  },
+  any_new_order = { "SELECT MIN(no_o_id) FROM {new_orders} WHERE no_w_id = ? AND no_d_id = ?", "ii" },
+  delete_new_order = { "DELETE FROM {new_orders} WHERE no_w_id = ? AND no_d_id = ? AND no_o_id = ?", "iii" },
+  customer_of_order = { "SELECT o_c_id FROM {orders} WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?", "iii" },
+  set_carrier = { "UPDATE {orders} SET o_carrier_id = ? WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?", "iiii" },
+  deliver_lines = {
+    "UPDATE {order_line} SET ol_delivery_d = <now> WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?", "iii",
+  },
+  amount_of_order = { "SELECT SUM(ol_amount) FROM {order_line} WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?", "iii" },
+  deliver_to_customer = {
+    "UPDATE {customer} SET c_balance = c_balance + ?, c_delivery_cnt = c_delivery_cnt + 1"
+      .. " WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", "diii",
+  },
+  -- Stock-Level (2.8.2.2)
+  district_level = { "SELECT d_next_o_id FROM {district} WHERE d_w_id = ? AND d_id = ?", "ii" },
+  low_stock = {
+    "SELECT COUNT(DISTINCT s_i_id) FROM {order_line}, {stock} WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id >= ?"
+      .. " AND ol_o_id < ? AND s_w_id = ? AND s_i_id = ol_i_id AND s_quantity < ?", "iiiiii",
+  },
+}
+-- The text for a new order line is that of the customer's district: a statement for each.
+for d = 1, DISTRICTS do
+  tpcc.statements["stock_" .. d] = {
+    ("SELECT s_quantity, s_data, s_dist_%02d FROM {stock} WHERE s_w_id = ? AND s_i_id = ?<lock>"):format(d), "ii",
+  }
+end
+
+--- Prepares all statements for a table set: name → statement.
+local function prepare_set(connection, dialect, set)
+  local prepared = { stock = {} }
+  for name, definition in pairs(tpcc.statements) do
+    local text = tpcc.sql(definition[1], set):gsub("<(%w+)>", dialect)
+    prepared[name] = connection:prepare(text, definition[2])
+  end
+  for d = 1, DISTRICTS do prepared.stock[d] = prepared["stock_" .. d] end
+  return prepared
+end
+
+-- The session ----------------------------------------------------------------------------------------------------------
+
+local settings, con
+local make_deck, deferred_delivery, execute_queued
+local begin, begin_reading, commit, rollback
+local sets -- per table set: its statements, and the constant for last names
+local warehouses, customers, items, names
+local home, home_district -- 2.4.1.1 and 2.8.1.1
+local c_for_customers, c_for_items
+local is_scaled_down
+
+local function fail(...) error(string.format(...), 0) end
+
+--- What is there to run on, by the tables' own account.
+local function read_states()
+  for set = 1, settings.sets do
+    local state = tpcc.read_state(con, set)
+    if state.complete ~= 1 then
+      fail("the tables of set %d are not complete: their load was interrupted; `prepare` goes on with it", set)
+    end
+    if set > 1 and state.warehouses ~= warehouses then
+      fail("set %d has %d warehouses, set 1 has %d: they were prepared apart", set, state.warehouses, warehouses)
+    end
+    warehouses, customers, items = state.warehouses, state.customers, state.items
+    sets[set] = { c_last = tpcc.constant_for_last_names(state.c_last) }
+  end
+  if settings.warehouses > warehouses then
+    fail("--warehouses %d: %d were prepared", settings.warehouses, warehouses)
+  end
+  if settings.warehouses > 0 then warehouses = settings.warehouses end
+  names = tpcc.last_names(customers)
+  is_scaled_down = customers < 3000 or items < 100000
+end
+
+-- The rules of clause 9.2.2.5 and others that say how often something happens. Half of the draws of an even generator
+-- are odd; of NURand's, less its constant, three quarters are, since each of their low bits is that of one number or another.
+local function declare_audit()
+  local function rule(clause, name, what)
+    what.clause, what.name = clause, name
+    assay.audit(what)
+  end
+  rule("5.2.3", "payments in the mix", { mix = "payment", low = 0.43 })
+  rule("5.2.3", "order-status in the mix", { mix = "order_status", low = 0.04 })
+  rule("5.2.3", "deliveries in the mix", { mix = "delivery", low = 0.04 })
+  rule("5.2.3", "stock-level in the mix", { mix = "stock_level", low = 0.04 })
+  rule("2.4.1.4", "new-orders rolled back", { rolled_back = "new_order", low = 0.009, high = 0.011 })
+  rule("2.4.1.3", "lines per order", { mean = "order_lines", low = 9.5, high = 10.5 })
+  rule("2.4.1.3", "orders of 5 to 7 lines", { part = "short_orders", whole = "new_order", low = 0.25, high = 0.295 })
+  if warehouses > 1 then
+    rule("2.4.1.5", "remote order lines", { part = "remote_lines", whole = "order_lines", low = 0.0095, high = 0.0105 })
+    rule("2.5.1.2", "remote payments", { part = "remote_payments", whole = "payment", low = 0.14, high = 0.16 })
+  end
+  rule("2.5.1.2", "payments by last name", { part = "payments_by_name", whole = "payment", low = 0.57, high = 0.63 })
+  rule("2.6.1.2", "order-status by last name", { part = "status_by_name", whole = "order_status", low = 0.57, high = 0.63 })
+  rule("2.1.6", "odd customers by NURand", { part = "odd_customers", whole = "customers", low = 0.73, high = 0.77 })
+  rule("2.1.6", "odd last names by NURand", { part = "odd_names", whole = "names", low = 0.73, high = 0.77 })
+  rule("2.1.6", "odd items by NURand", { part = "odd_items", whole = "items", low = 0.74, high = 0.76 })
+  rule("2.7.4.2", "districts without an order to deliver", { part = "skipped", whole = "districts_to_deliver", high = 0.01 })
+  if is_scaled_down then
+    rule("4.3.3", "new-orders on full-size tables", { part = "full_size", whole = "new_order", low = 1 })
+  end
+  -- 5.2.5.3
+  for name, seconds in pairs { new_order = 5, payment = 5, order_status = 5, delivery = 5, stock_level = 20 } do
+    rule("5.2.5.3", "p90 of " .. name, { percentile = 90, of = name, high = seconds })
+  end
+  assay.rate { name = "tpmC", of = "new_order", per = "minute", rolled_back = true, nominal = 12.86 * warehouses * settings.sets }
+end
+
+function thread_init(tid)
+  settings = tpcc.settings()
+  local dialect
+  con, dialect = tpcc.connect(settings)
+  sets = {}
+  read_states()
+  for set = 1, settings.sets do
+    for name, statement in pairs(prepare_set(con, dialect, set)) do sets[set][name] = statement end
+  end
+  begin, begin_reading = con:prepare(dialect.begin), con:prepare(dialect.begin_reading)
+  commit, rollback = con:prepare("COMMIT"), con:prepare("ROLLBACK")
+  home, home_district = tid % warehouses + 1, floor(tid / warehouses) % DISTRICTS + 1
+  c_for_customers, c_for_items = tpcc.constant_of_run(1023, 1024), tpcc.constant_of_run(8191, 8192)
+  make_deck()
+  if settings.deferred_delivery then -- only then, or the report would have a line for it
+    execute_queued = assay.transaction("delivery_executed", deferred_delivery)
+  end
+  if assay.audit then declare_audit() end
+end
+
+function thread_done() con:disconnect() end
+
+-- Inputs ---------------------------------------------------------------------------------------------------------------
+
+-- Those of the running transaction, drawn before it begins: one that is started over does the same again.
+local input = { item = {}, supply = {}, quantity = {}, number = {} }
+
+local function chance(percent) return uniform(1, 100) <= percent end
+
+local function random_customer() return nurand(1023, c_for_customers, 1, customers) end
+
+local function random_name() return nurand(255, sets[input.set].c_last, 0, names - 1) end
+
+local function random_item() return nurand(8191, c_for_items, 1, items) end
+
+--- Any warehouse but this one; this one when there is no other.
+local function another_warehouse(w)
+  if warehouses == 1 then return w end
+  local other = uniform(1, warehouses - 1)
+  if other >= w then other = other + 1 end
+  return other
+end
+
+--- 2.4.1.5.2: the warehouse an order line is supplied from.
+function supply_warehouse(w)
+  if chance(1) then return another_warehouse(w) end
+  return w
+end
+
+--- 2.5.1.2: the warehouse a paying customer belongs to.
+function customer_warehouse(w)
+  if chance(15) then return another_warehouse(w) end
+  return w
+end
+
+--- 2.4.1
+local function draw_order()
+  input.d, input.c = uniform(1, DISTRICTS), random_customer()
+  local lines = uniform(5, 15)
+  local item, supply, quantity, number = input.item, input.supply, input.quantity, input.number
+  input.lines, input.remote = lines, 0
+  input.unused = chance(1)
+  -- Sorted by warehouse and item, so that two orders lock their stock in the same order; `number` is the line as entered.
+  -- The unused item, which is entered last, stays last.
+  local sorted = input.unused and lines - 1 or lines
+  for n = 1, lines do
+    local w, i = supply_warehouse(home), random_item()
+    if w ~= home then input.remote = input.remote + 1 end
+    if n > sorted then i = items + 1 end
+    local at = n
+    if n <= sorted then
+      while at > 1 and (supply[at - 1] > w or (supply[at - 1] == w and item[at - 1] > i)) do
+        supply[at], item[at], quantity[at], number[at] = supply[at - 1], item[at - 1], quantity[at - 1], number[at - 1]
+        at = at - 1
+      end
+    end
+    supply[at], item[at], quantity[at], number[at] = w, i, uniform(1, 10), n
+  end
+end
+
+--- A customer by last name in 60 of 100 cases, else by number.
+local function draw_customer()
+  if chance(60) then
+    input.name, input.c = random_name(), nil
+  else
+    input.name, input.c = nil, random_customer()
+  end
+end
+
+--- 2.5.1
+local function draw_payment()
+  input.d = uniform(1, DISTRICTS)
+  input.c_w, input.c_d = customer_warehouse(home), input.d
+  if input.c_w ~= home then input.c_d = uniform(1, DISTRICTS) end
+  draw_customer()
+  input.amount = uniform(100, 500000) / 100
+end
+
+--- 2.6.1
+local function draw_status()
+  input.c_w, input.c_d = home, uniform(1, DISTRICTS)
+  draw_customer()
+end
+
+--- 2.7.1
+local function draw_delivery() input.carrier = uniform(1, 10) end
+
+--- 2.8.1
+local function draw_level() input.threshold = uniform(10, 20) end
+
+-- Counts for the audit -------------------------------------------------------------------------------------------------
+
+local function count_customer()
+  if input.name then
+    count("names")
+    if (input.name - sets[input.set].c_last) % 2 ~= 0 then count("odd_names") end
+  else
+    count("customers")
+    if (input.c - 1 - c_for_customers) % 2 ~= 0 then count("odd_customers") end
+  end
+end
+
+local function count_order()
+  local lines, odd = input.lines, 0
+  count("order_lines", lines)
+  if lines <= 7 then count("short_orders") end
+  if input.remote > 0 then count("remote_lines", input.remote) end
+  local drawn, item = input.unused and lines - 1 or lines, input.item
+  for n = 1, drawn do odd = odd + (item[n] - 1 - c_for_items) % 2 end
+  count("items", drawn)
+  count("odd_items", odd)
+  count("customers")
+  if (input.c - 1 - c_for_customers) % 2 ~= 0 then count("odd_customers") end
+  if not is_scaled_down then count("full_size") end
+end
+
+-- Transactions ---------------------------------------------------------------------------------------------------------
+
+local function cents(amount) return floor(amount * 100 + 0.5) end
+
+--- 2.4.2
+local function new_order()
+  local set, w, d, c, lines = sets[input.set], home, input.d, input.c, input.lines
+  local item, supply, quantity, number = input.item, input.supply, input.quantity, input.number
+  begin:execute()
+  local discount, _, _, w_tax = set.order_customer:row(w, d, c)
+  local o, d_tax = set.order_district:row(w, d)
+  o = tonumber(o)
+  set.next_order:execute(o + 1, w, d)
+  set.insert_order:execute(o, d, w, c, lines, input.remote == 0 and 1 or 0)
+  set.insert_new_order:execute(o, d, w)
+  local select_item, select_stock, update_stock, insert_line = set.item, set.stock[d], set.update_stock, set.insert_line
+  local sum = 0
+  for n = 1, lines do
+    local i, from, amount = item[n], supply[n], quantity[n]
+    local price, _, i_data = select_item:row(i)
+    if not price then -- 2.4.1.4: an unused item number; what was done is undone
+      rollback:execute()
+      count_order()
+      return rolled_back()
+    end
+    local left, s_data, dist_info = select_stock:row(from, i)
+    left = left - amount
+    if left < 10 then left = left + 91 end
+    update_stock:execute(left, amount, from == w and 0 or 1, from, i)
+    -- 2.4.2.2: what the terminal shows of the line, brand or generic
+    local brand = i_data:find("ORIGINAL", 1, true) and s_data:find("ORIGINAL", 1, true) and "B" or "G"
+    input.brand = brand
+    local cost = amount * cents(price)
+    sum = sum + cost
+    insert_line:execute(o, d, w, number[n], i, from, amount, cost / 100, dist_info)
+  end
+  input.total = sum / 100 * (1 - discount) * (1 + w_tax + d_tax)
+  commit:execute()
+  count_order()
+end
+
+--- 2.5.2.2: of the customers with a last name, ordered by first name, the one in the middle, rounded up.
+local function customer_of_name(set, w, d, name)
+  local found = set.customers_of_name:execute(w, d, tpcc.last_name(name))
+  if found.nrows == 0 then fail("no customer %s in warehouse %d, district %d", tpcc.last_name(name), w, d) end
+  local row
+  for _ = 1, ceil(found.nrows / 2) do row = found:fetch_row() end
+  return tonumber(row[1])
+end
+
+--- 2.5.2
+local function payment()
+  local set, w, d, amount = sets[input.set], home, input.d, input.amount
+  local c_w, c_d, c = input.c_w, input.c_d, input.c
+  begin:execute()
+  set.pay_warehouse:execute(amount, w)
+  local w_name = set.warehouse:row(w)
+  set.pay_district:execute(amount, w, d)
+  local d_name = set.district:row(w, d)
+  if not c then c = customer_of_name(set, c_w, c_d, input.name) end
+  local credit = set.paying_customer:row(c_w, c_d, c)
+  if credit == "BC" then
+    local data = set.customer_data:row(c_w, c_d, c)
+    data = ("%d %d %d %d %d %.2f|%s"):format(c, c_d, c_w, d, w, amount, data):sub(1, 500)
+    set.pay_bad_customer:execute(amount, amount, data, c_w, c_d, c)
+  else
+    set.pay_customer:execute(amount, amount, c_w, c_d, c)
+  end
+  set.insert_history:execute(c, c_d, c_w, d, w, amount, w_name .. "    " .. d_name)
+  commit:execute()
+  if c_w ~= w then count("remote_payments") end
+  if input.name then count("payments_by_name") end
+  count_customer()
+end
+
+--- 2.6.2
+local function order_status()
+  local set, w, d, c = sets[input.set], input.c_w, input.c_d, input.c
+  begin_reading:execute()
+  if not c then c = customer_of_name(set, w, d, input.name) end
+  input.balance = set.customer_status:row(w, d, c)
+  local o = set.last_order:row(w, d, c)
+  local lines = set.lines_of_order:execute(w, d, tonumber(o))
+  for _ = 1, lines.nrows do lines:fetch_row() end
+  commit:execute()
+  if input.name then count("status_by_name") end
+  count_customer()
+end
+
+--- 2.7.4.2: one order of a district. False when there is none to deliver.
+local function deliver(set, w, d, carrier)
+  local o = set.oldest_new_order:row(w, d)
+  while not o do
+    -- At read-committed, another delivery may have taken the one this one waited for.
+    if not set.any_new_order:row(w, d) then return false end
+    o = set.oldest_new_order:row(w, d)
+  end
+  o = tonumber(o)
+  set.delete_new_order:execute(w, d, o)
+  local c = tonumber((set.customer_of_order:row(w, d, o)))
+  set.set_carrier:execute(carrier, w, d, o)
+  set.deliver_lines:execute(w, d, o)
+  local amount = tonumber((set.amount_of_order:row(w, d, o)))
+  set.deliver_to_customer:execute(amount, w, d, c)
+  return true
+end
+
+--- 2.7.4: the oldest order of each district, all in one transaction (2.7.4.2 allows that).
+local function deliver_all(set, w, carrier)
+  local skipped = 0
+  begin:execute()
+  for d = 1, DISTRICTS do
+    if not deliver(set, w, d, carrier) then skipped = skipped + 1 end
+  end
+  commit:execute()
+  count("districts_to_deliver", DISTRICTS)
+  if skipped > 0 then count("skipped", skipped) end
+end
+
+local queued -- 2.7.2: what was asked for and not yet executed: table set, carrier
+
+local function delivery()
+  if settings.deferred_delivery then
+    queued = { set = input.set, carrier = input.carrier }
+  else
+    deliver_all(sets[input.set], home, input.carrier)
+  end
+end
+
+function deferred_delivery()
+  deliver_all(sets[queued.set], home, queued.carrier)
+  queued = nil
+end
+
+--- 2.8.2
+local function stock_level()
+  local set, w, d = sets[input.set], home, home_district
+  begin_reading:execute()
+  local next_order = tonumber((set.district_level:row(w, d)))
+  input.low = set.low_stock:row(w, d, next_order - 20, next_order, w, input.threshold)
+  commit:execute()
+end
+
+-- The mix --------------------------------------------------------------------------------------------------------------
+
+local CARDS = {
+  { draw_order, assay.transaction("new_order", new_order) },
+  { draw_payment, assay.transaction("payment", payment) },
+  { draw_status, assay.transaction("order_status", order_status) },
+  { draw_delivery, assay.transaction("delivery", delivery) },
+  { draw_level, assay.transaction("stock_level", stock_level) },
+}
+
+local deck, left = {}, 0
+
+--- 5.2.4.2: so many cards of each kind; a new deck is shuffled when the last card was drawn.
+function make_deck()
+  local mix, kind = sysbench.opt.mix, 0
+  for number in (mix .. ","):gmatch("%s*(%d*)%s*,") do
+    kind = kind + 1
+    number = tonumber(number)
+    if not number or kind > #CARDS then kind = 0 break end
+    for _ = 1, number do deck[#deck + 1] = CARDS[kind] end
+  end
+  if kind ~= #CARDS or #deck == 0 or #deck > 10000 then
+    fail("--mix %s: expected five numbers of cards, such as 10,10,1,1,1", mix)
+  end
+end
+
+--- The next card of the deck.
+local function draw_card()
+  if left == 0 then left = #deck end
+  -- Fisher and Yates, a card at a time.
+  local at = uniform(1, left)
+  local card = deck[at]
+  deck[at], deck[left] = deck[left], card
+  left = left - 1
+  return card
+end
+
+local execute
+
+function event(_, attempt)
+  if attempt == 0 then
+    if queued then
+      execute = execute_queued
+    else
+      local card = draw_card()
+      input.set = settings.sets == 1 and 1 or uniform(1, settings.sets)
+      card[1]()
+      execute = card[2]
+    end
+  end
+  execute()
+end

@@ -1,0 +1,309 @@
+--- What the parts of the TPC-C workload share: options, tables, dialects, and the random values of the specification.
+--
+-- Clauses are those of the TPC-C standard specification, revision 5.11. The parts are `tpcc` (the transactions),
+-- `tpcc_load` (prepare and cleanup) and `tpcc_check` (the consistency conditions); the latter two are loaded by
+-- their commands only, so that a session that runs transactions does not carry them.
+
+local tpcc = {}
+
+-- Options ------------------------------------------------------------------------------------------------------------
+
+tpcc.options = {
+  warehouses = { "Warehouses; 0: as many as were prepared, or 1 to prepare", 0 },
+  tables = { "Sets of tables, each with all its warehouses", 1 },
+  foreign_keys = { "Declare the foreign keys of clause 1.3 (once the data is there; on SQLite with the tables)", false },
+  history_key = { "Give the history table a primary key, which TPC-C does not (group replication wants one)", false },
+  mysql_engine = { "Storage engine on MySQL and MariaDB", "innodb" },
+  mysql_table_options = { "Text to append to CREATE TABLE on MySQL and MariaDB", "" },
+  pg_fillfactor = { "Fill factor of tables on PostgreSQL, 10 to 100; 0: the server's", 0 },
+  partitions = { "Hash partitions by warehouse of every table but item; 0: none", 0 },
+  customers = { "Customers per district, 20 to 3000. Fewer than 3000 is for trying things out, and not TPC-C", 3000 },
+  items = { "Items, 100 to 100000. Fewer than 100000 is for trying things out, and not TPC-C", 100000 },
+  mix = { "New-Order, Payment, Order-Status, Delivery and Stock-Level transactions in a deck (5.2.4.2)", "10,10,1,1,1" },
+  isolation = { "read-committed, repeatable-read or serializable; without it, as the server is set up", "" },
+  deferred_delivery = { "Queue deliveries and execute them afterwards (2.7), instead of at once", false },
+  scale = { "The same as warehouses (older name)", 0 },
+  use_fk = { "The same as foreign-keys (older name): 0 or 1", "" },
+  force_pk = { "The same as history-key (older name): 0 or 1", "" },
+  trx_level = { "The same as isolation (older name): RC, RR or SER", "" },
+  mysql_storage_engine = { "The same as mysql-engine (older name)", "" },
+  enable_purge = { "Older scripts delete orders with it; here only no is understood, since it breaks 3.3.2", "no" },
+}
+
+local LEVELS = {
+  rc = "READ COMMITTED", rr = "REPEATABLE READ", ser = "SERIALIZABLE", ["read-committed"] = "READ COMMITTED",
+  ["repeatable-read"] = "REPEATABLE READ", serializable = "SERIALIZABLE",
+}
+
+local SWITCH = { ["0"] = false, off = false, no = false, ["false"] = false, ["1"] = true, on = true, yes = true, ["true"] = true }
+
+local function refuse(...) error(string.format(...), 0) end
+
+--- The value of a text option that an older name may have given.
+local function either(name, older)
+  local given = sysbench.opt[older]
+  if given == "" then return sysbench.opt[name] end
+  return given
+end
+
+local function switch(name, older)
+  local given = sysbench.opt[older]
+  if given == "" then return sysbench.opt[name] end
+  local value = SWITCH[tostring(given):lower()]
+  if value == nil then refuse("--%s %s: expected 0 or 1", older, given) end
+  return value
+end
+
+local function within(name, low, high)
+  local value = sysbench.opt[name]
+  if value < low or value > high or value % 1 ~= 0 then
+    refuse("--%s %s: expected a whole number from %d to %d", name, value, low, high)
+  end
+  return value
+end
+
+--- The options, checked; older names folded into the present ones. `warehouses` is 0 when it was not given.
+function tpcc.settings()
+  local opt = sysbench.opt
+  local settings = {
+    warehouses = within(opt.scale ~= 0 and "scale" or "warehouses", 0, 2000000),
+    sets = within("tables", 1, 1000),
+    foreign_keys = switch("foreign_keys", "use_fk"),
+    history_key = switch("history_key", "force_pk"),
+    engine = either("mysql_engine", "mysql_storage_engine"),
+    table_options = opt.mysql_table_options,
+    fillfactor = within("pg_fillfactor", 0, 100),
+    partitions = within("partitions", 0, 1024),
+    customers = within("customers", 20, 3000),
+    items = within("items", 100, 100000),
+    deferred_delivery = opt.deferred_delivery,
+  }
+  if settings.customers % 20 ~= 0 then refuse("--customers %d: expected a multiple of 20", settings.customers) end
+  if settings.items % 100 ~= 0 then refuse("--items %d: expected a multiple of 100", settings.items) end
+  if settings.fillfactor > 0 and settings.fillfactor < 10 then
+    refuse("--pg_fillfactor %d: expected 0, or 10 to 100", settings.fillfactor)
+  end
+  if SWITCH[tostring(opt.enable_purge):lower()] ~= false then
+    refuse("--enable_purge is not here: deleting orders breaks the consistency conditions of clause 3.3.2")
+  end
+  local level = either("isolation", "trx_level")
+  if level ~= "" then
+    settings.isolation = LEVELS[level:lower()]
+      or refuse("--isolation %s: expected read-committed, repeatable-read or serializable", level)
+  end
+  return settings
+end
+
+-- Dialects -----------------------------------------------------------------------------------------------------------
+
+-- `tables`, `index`: which of the named ones exist. `lock`: what makes a SELECT lock its rows. `joined`: text put together.
+-- `money`: a sum to be compared, without the noise of binary fractions.
+local dialects = {
+  mysql = {
+    begin = "BEGIN",
+    begin_reading = "BEGIN",
+    now = "NOW()",
+    timestamp = "DATETIME",
+    lock = " FOR UPDATE",
+    analyze = "ANALYZE TABLE %s",
+    isolation = "SET SESSION TRANSACTION ISOLATION LEVEL %s",
+    money = "%s",
+    tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN (%s)",
+    index = "SELECT COUNT(*) FROM information_schema.statistics WHERE table_schema = DATABASE()"
+      .. " AND table_name = '%s' AND index_name = '%s'",
+    foreign_key = "SELECT COUNT(*) FROM information_schema.table_constraints WHERE table_schema = DATABASE()"
+      .. " AND table_name = '%s' AND constraint_name = '%s'",
+  },
+  pgsql = {
+    begin = "BEGIN",
+    begin_reading = "BEGIN",
+    now = "CURRENT_TIMESTAMP",
+    timestamp = "TIMESTAMP(0)",
+    lock = " FOR UPDATE",
+    -- Hint bits and the visibility map too, or autovacuum makes them during a run.
+    analyze = "VACUUM ANALYZE %s",
+    isolation = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL %s",
+    money = "%s",
+    tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+      .. " AND table_name IN (%s)",
+    index = "SELECT COUNT(*) FROM pg_indexes WHERE schemaname = current_schema()"
+      .. " AND tablename = '%s' AND indexname = '%s'",
+    foreign_key = "SELECT COUNT(*) FROM information_schema.table_constraints WHERE table_schema = current_schema()"
+      .. " AND table_name = '%s' AND constraint_name = '%s'",
+    keys_last = true, -- rows lie in a heap: keys are built faster when it is full
+  },
+  sqlite = {
+    -- A plain BEGIN takes the write lock at the first write. When that comes after a read, and another session has
+    -- written in between, SQLite can only refuse: the transaction would start over, again and again under load.
+    begin = "BEGIN IMMEDIATE",
+    begin_reading = "BEGIN",
+    now = "CURRENT_TIMESTAMP",
+    timestamp = "TEXT",
+    lock = "", -- whoever writes has the database to itself
+    analyze = "ANALYZE %s",
+    money = "ROUND(%s, 2)", -- DECIMAL is a binary fraction there
+    tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN (%s)",
+    index = "SELECT COUNT(*) FROM sqlite_master WHERE type = 'index' AND tbl_name = '%s' AND name = '%s'",
+    one_writer = true, -- one session at a time can write, so one session does what changes much
+  },
+}
+
+--- Connects as the options want it. Returns the connection and the dialect.
+function tpcc.connect(settings)
+  local driver = sysbench.sql.driver()
+  local kind = driver:name()
+  local dialect = dialects[kind] or refuse("the TPC-C workload does not know the SQL of %s", kind)
+  dialect.kind = kind
+  if kind == "sqlite" then
+    if settings.isolation and settings.isolation ~= "SERIALIZABLE" then
+      refuse("--isolation: SQLite knows serializable only")
+    end
+    if settings.partitions > 0 then refuse("--partitions: SQLite has no partitions") end
+  end
+  if kind == "mysql" and settings.partitions > 0 and settings.foreign_keys then
+    refuse("--partitions and --foreign-keys: MySQL and MariaDB do not allow both")
+  end
+  local connection = driver:connect()
+  if settings.isolation and dialect.isolation then connection:query(dialect.isolation:format(settings.isolation)) end
+  if kind == "sqlite" and settings.foreign_keys then connection:query("PRAGMA foreign_keys = ON") end
+  return connection, dialect
+end
+
+-- Tables -------------------------------------------------------------------------------------------------------------
+
+tpcc.DISTRICTS = 10
+
+-- Name → columns, key, the column of the warehouse (clause 1.3). Identifiers are INTEGER where 16 bits could be too few:
+-- also w_id, and counters that long runs on few warehouses carry beyond four digits.
+tpcc.tables = {
+  {
+    name = "warehouse", key = "w_id", warehouse = "w_id",
+    columns = [[
+  w_id INTEGER NOT NULL, w_name VARCHAR(10), w_street_1 VARCHAR(20), w_street_2 VARCHAR(20), w_city VARCHAR(20),
+  w_state CHAR(2), w_zip CHAR(9), w_tax DECIMAL(4,4), w_ytd DECIMAL(12,2)]],
+  },
+  {
+    name = "district", key = "d_w_id, d_id", warehouse = "d_w_id",
+    columns = [[
+  d_id SMALLINT NOT NULL, d_w_id INTEGER NOT NULL, d_name VARCHAR(10), d_street_1 VARCHAR(20), d_street_2 VARCHAR(20),
+  d_city VARCHAR(20), d_state CHAR(2), d_zip CHAR(9), d_tax DECIMAL(4,4), d_ytd DECIMAL(12,2), d_next_o_id INTEGER]],
+  },
+  {
+    name = "customer", key = "c_w_id, c_d_id, c_id", warehouse = "c_w_id",
+    columns = [[
+  c_id INTEGER NOT NULL, c_d_id SMALLINT NOT NULL, c_w_id INTEGER NOT NULL, c_first VARCHAR(16), c_middle CHAR(2),
+  c_last VARCHAR(16), c_street_1 VARCHAR(20), c_street_2 VARCHAR(20), c_city VARCHAR(20), c_state CHAR(2),
+  c_zip CHAR(9), c_phone CHAR(16), c_since TIMESTAMP, c_credit CHAR(2), c_credit_lim DECIMAL(12,2),
+  c_discount DECIMAL(4,4), c_balance DECIMAL(12,2), c_ytd_payment DECIMAL(12,2), c_payment_cnt INTEGER,
+  c_delivery_cnt INTEGER, c_data VARCHAR(500)]],
+  },
+  {
+    name = "history", warehouse = "h_w_id",
+    columns = [[
+  h_c_id INTEGER, h_c_d_id SMALLINT, h_c_w_id INTEGER, h_d_id SMALLINT, h_w_id INTEGER NOT NULL, h_date TIMESTAMP,
+  h_amount DECIMAL(6,2), h_data VARCHAR(24)]],
+  },
+  {
+    name = "new_orders", key = "no_w_id, no_d_id, no_o_id", warehouse = "no_w_id",
+    columns = [[
+  no_o_id INTEGER NOT NULL, no_d_id SMALLINT NOT NULL, no_w_id INTEGER NOT NULL]],
+  },
+  {
+    name = "orders", key = "o_w_id, o_d_id, o_id", warehouse = "o_w_id",
+    columns = [[
+  o_id INTEGER NOT NULL, o_d_id SMALLINT NOT NULL, o_w_id INTEGER NOT NULL, o_c_id INTEGER, o_entry_d TIMESTAMP,
+  o_carrier_id SMALLINT, o_ol_cnt SMALLINT, o_all_local SMALLINT]],
+  },
+  {
+    name = "order_line", key = "ol_w_id, ol_d_id, ol_o_id, ol_number", warehouse = "ol_w_id",
+    columns = [[
+  ol_o_id INTEGER NOT NULL, ol_d_id SMALLINT NOT NULL, ol_w_id INTEGER NOT NULL, ol_number SMALLINT NOT NULL,
+  ol_i_id INTEGER, ol_supply_w_id INTEGER, ol_delivery_d TIMESTAMP, ol_quantity SMALLINT, ol_amount DECIMAL(6,2),
+  ol_dist_info CHAR(24)]],
+  },
+  {
+    name = "item", key = "i_id",
+    columns = [[
+  i_id INTEGER NOT NULL, i_im_id INTEGER, i_name VARCHAR(24), i_price DECIMAL(5,2), i_data VARCHAR(50)]],
+  },
+  {
+    name = "stock", key = "s_w_id, s_i_id", warehouse = "s_w_id",
+    columns = [[
+  s_i_id INTEGER NOT NULL, s_w_id INTEGER NOT NULL, s_quantity SMALLINT, s_dist_01 CHAR(24), s_dist_02 CHAR(24),
+  s_dist_03 CHAR(24), s_dist_04 CHAR(24), s_dist_05 CHAR(24), s_dist_06 CHAR(24), s_dist_07 CHAR(24),
+  s_dist_08 CHAR(24), s_dist_09 CHAR(24), s_dist_10 CHAR(24), s_ytd INTEGER, s_order_cnt INTEGER,
+  s_remote_cnt INTEGER, s_data VARCHAR(50)]],
+  },
+}
+
+--- A statement for table set `set`: `{name}` becomes the name of that table.
+function tpcc.sql(text, set)
+  return (text:gsub("{([%w_]+)}", "%1" .. set))
+end
+
+--- What was prepared, by the tables' own account: name → number, the number of pieces loaded by kind, and `pieces`,
+--- a set of "kind number". Raises the server's error when the table is not there.
+function tpcc.read_state(connection, set)
+  local state, pieces = {}, {}
+  local result = connection:query(tpcc.sql("SELECT what, n, v FROM {tpcc_load}", set))
+  for _ = 1, result.nrows do
+    local what, n, v = unpack(result:fetch_row())
+    if what:sub(1, 6) == "piece " then
+      pieces[what .. " " .. n] = true
+    else
+      state[what] = tonumber(v)
+    end
+  end
+  state.pieces = pieces
+  return state
+end
+
+-- Random values ------------------------------------------------------------------------------------------------------
+
+local uniform = sysbench.rand.uniform
+local bor, floor = bit.bor, math.floor
+
+--- Clause 2.1.6: non-uniform random within [low .. high]. `c` is a constant of the run, of the load for last names.
+function nurand(a, c, low, high)
+  return (bor(uniform(0, a), uniform(low, high)) + c) % (high - low + 1) + low
+end
+
+local SYLLABLES = { [0] = "BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING" }
+
+--- Clause 4.3.2.3: the last name of number 0 to 999.
+function tpcc.last_name(n)
+  return SYLLABLES[floor(n / 100)] .. SYLLABLES[floor(n / 10) % 10] .. SYLLABLES[n % 10]
+end
+
+--- How many last names there are: with fewer than 1000 customers in a district, some would belong to nobody.
+function tpcc.last_names(customers) return math.min(customers, 1000) end
+
+--- A number from 0 to n − 1 that all sessions of a run agree on, whatever they draw themselves.
+function tpcc.constant_of_run(salt, n)
+  local x = (sysbench.opt.rand_seed % 2147483629 + salt * 7919) % 2147483647 + 1
+  for _ = 1, 8 do x = x * 16807 % 2147483647 end
+  return floor((x - 1) / 2147483646 * n)
+end
+
+--- Clause 2.1.6.1: the constant for last names, given that of the load: their difference is 65 to 119, not 96, not 112.
+function tpcc.constant_for_last_names(load)
+  local allowed = {}
+  for c = 0, 255 do
+    local delta = math.abs(c - load)
+    if delta >= 65 and delta <= 119 and delta ~= 96 and delta ~= 112 then allowed[#allowed + 1] = c end
+  end
+  return allowed[tpcc.constant_of_run(255, #allowed) + 1]
+end
+
+--- The numbers 1 to n in random order.
+function tpcc.permutation(n)
+  local list = {}
+  for i = 1, n do list[i] = i end
+  for i = n, 2, -1 do
+    local j = uniform(1, i)
+    list[i], list[j] = list[j], list[i]
+  end
+  return list
+end
+
+return tpcc

@@ -1,0 +1,434 @@
+--- Makes, fills and removes the tables of TPC-C (population: clause 4.3).
+--
+-- The work is cut into pieces of about 50,000 rows: a tenth of the items, a tenth of a warehouse's stock, a district with
+-- its customers and orders. Sessions take pieces as they get free. A piece is one transaction, and its last row says in
+-- the table tpcc_load that the piece is there: a load that was killed leaves whole pieces, and the next prepare makes
+-- the others. Engines without transactions (MyISAM) cannot promise that.
+
+local tpcc = require("tpcc_common")
+
+local load = {}
+
+local uniform, text = sysbench.rand.uniform, assay.random_text
+local format, floor = string.format, math.floor
+local DISTRICTS = tpcc.DISTRICTS
+local PARTS = 10 -- pieces of a warehouse's stock, and of the items
+
+local function fail(...) error(format(...), 0) end
+
+-- Values (4.3.2) -----------------------------------------------------------------------------------------------------
+
+local function zip() return sysbench.rand.string("####11111") end
+
+local function state_code() return text(2, 2) end
+
+local function tax() return format("%.4f", uniform(0, 2000) / 10000) end
+
+local function money(cents) return format("%d.%02d", floor(cents / 100), cents % 100) end
+
+--- i_data and s_data: text of 26 to 50 characters, with ORIGINAL at a random place when `original`.
+local function data(original)
+  local value = text(26, 50)
+  if not original then return value end
+  local at = uniform(0, #value - 8)
+  return value:sub(1, at) .. "ORIGINAL" .. value:sub(at + 9)
+end
+
+--- One tenth of the numbers 1 to n, at random: number → true.
+local function a_tenth(n)
+  local chosen, list = {}, tpcc.permutation(n)
+  for i = 1, n / 10 do chosen[list[i]] = true end
+  return chosen
+end
+
+-- Pieces (4.3.3.1) ---------------------------------------------------------------------------------------------------
+
+--- Loaders of a table set, made when they are first needed.
+local function loaders(connection, set)
+  local columns = {
+    warehouse = "w_id, w_name, w_street_1, w_street_2, w_city, w_state, w_zip, w_tax, w_ytd",
+    district = "d_id, d_w_id, d_name, d_street_1, d_street_2, d_city, d_state, d_zip, d_tax, d_ytd, d_next_o_id",
+    customer = "c_id, c_d_id, c_w_id, c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone,"
+      .. " c_since, c_credit, c_credit_lim, c_discount, c_balance, c_ytd_payment, c_payment_cnt, c_delivery_cnt, c_data",
+    history = "h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data",
+    new_orders = "no_o_id, no_d_id, no_w_id",
+    orders = "o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_carrier_id, o_ol_cnt, o_all_local",
+    order_line = "ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d, ol_quantity, ol_amount,"
+      .. " ol_dist_info",
+    item = "i_id, i_im_id, i_name, i_price, i_data",
+    stock = "s_i_id, s_w_id, s_quantity, s_dist_01, s_dist_02, s_dist_03, s_dist_04, s_dist_05, s_dist_06, s_dist_07,"
+      .. " s_dist_08, s_dist_09, s_dist_10, s_ytd, s_order_cnt, s_remote_cnt, s_data",
+  }
+  return setmetatable({}, {
+    __index = function(made, table_name)
+      local loader = connection:loader(table_name .. set, columns[table_name])
+      made[table_name] = loader
+      return loader
+    end,
+  })
+end
+
+--- The first and last of the items of a piece.
+local function part_of_items(part, items)
+  return (part - 1) * items / PARTS + 1, part * items / PARTS
+end
+
+local function load_items(to, part, context)
+  local first, last = part_of_items(part, context.items)
+  local original = a_tenth(last - first + 1)
+  for i = first, last do
+    to.item:row(i, uniform(1, 10000), text(14, 24), money(uniform(100, 10000)), data(original[i - first + 1]))
+  end
+  to.item:done()
+end
+
+local function load_warehouse(to, w, context)
+  to.warehouse:row(w, text(6, 10), text(10, 20), text(10, 20), text(10, 20), state_code(), zip(), tax(),
+    money(DISTRICTS * context.customers * 1000))
+  to.warehouse:done()
+end
+
+local function load_stock(to, w, part, context)
+  if part == 1 then load_warehouse(to, w, context) end
+  local first, last = part_of_items(part, context.items)
+  local original, stock = a_tenth(last - first + 1), to.stock
+  for i = first, last do
+    stock:row(i, w, uniform(10, 100), text(24, 24), text(24, 24), text(24, 24), text(24, 24), text(24, 24), text(24, 24),
+      text(24, 24), text(24, 24), text(24, 24), text(24, 24), 0, 0, 0, data(original[i - first + 1]))
+  end
+  stock:done()
+end
+
+local function load_customers(to, w, d, context)
+  local customer, history, now, customers = to.customer, to.history, context.now, context.customers
+  local bad_credit, names = a_tenth(customers), tpcc.last_names(customers)
+  for c = 1, customers do
+    local name = c <= names and c - 1 or nurand(255, context.c_last, 0, names - 1)
+    customer:row(c, d, w, text(8, 16), "OE", tpcc.last_name(name), text(10, 20), text(10, 20), text(10, 20), state_code(),
+      zip(), sysbench.rand.string("################"), now, bad_credit[c] and "BC" or "GC", "50000.00",
+      format("%.4f", uniform(0, 5000) / 10000), "-10.00", "10.00", 1, 0, text(300, 500))
+    history:row(c, d, w, d, w, now, "10.00", text(12, 24))
+  end
+  customer:done()
+  history:done()
+end
+
+local function load_orders(to, w, d, context)
+  local orders, lines, new_orders, now = to.orders, to.order_line, to.new_orders, context.now
+  local items = context.items
+  local delivered_until = context.customers * 0.7 -- 2,100 of 3,000
+  for o, c in ipairs(tpcc.permutation(context.customers)) do
+    local delivered, count = o <= delivered_until, uniform(5, 15)
+    orders:row(o, d, w, c, now, delivered and uniform(1, 10) or nil, count, 1)
+    for number = 1, count do
+      if delivered then
+        lines:row(o, d, w, number, uniform(1, items), w, now, 5, "0.00", text(24, 24))
+      else
+        lines:row(o, d, w, number, uniform(1, items), w, nil, 5, money(uniform(1, 999999)), text(24, 24))
+      end
+    end
+    if not delivered then new_orders:row(o, d, w) end
+  end
+  orders:done()
+  lines:done()
+  new_orders:done()
+end
+
+local function load_district(to, w, d, context)
+  to.district:row(d, w, text(6, 10), text(10, 20), text(10, 20), text(10, 20), state_code(), zip(), tax(),
+    money(context.customers * 1000), context.customers + 1)
+  to.district:done()
+  load_customers(to, w, d, context)
+  load_orders(to, w, d, context)
+end
+
+-- Work of piece `n` of a table set, counted from 0: first the items, then warehouse after warehouse. Stock alternates with
+-- districts, so that few sessions append to the same table at the same time.
+local function piece_of(n)
+  if n < PARTS then return "piece item", n + 1, function(to, context) load_items(to, n + 1, context) end end
+  n = n - PARTS
+  local w, rest = floor(n / (PARTS + DISTRICTS)) + 1, n % (PARTS + DISTRICTS)
+  local part = floor(rest / 2) + 1
+  if rest % 2 == 0 then
+    return "piece stock", (w - 1) * PARTS + part, function(to, context) load_stock(to, w, part, context) end
+  end
+  return "piece district", (w - 1) * DISTRICTS + part, function(to, context) load_district(to, w, part, context) end
+end
+
+local function pieces(warehouses) return PARTS + warehouses * (PARTS + DISTRICTS) end
+
+--- Rows of a kind of piece; of order lines, of which there are 5 to 15 per order, the average.
+local function rows_of(kind, context)
+  if kind == "piece district" then return 1 + context.customers * (1 + 1 + 1 + 0.3 + 10) end
+  return context.items / PARTS
+end
+
+local function load_piece(connection, dialect, set, n, context)
+  local kind, number, work = piece_of(n)
+  if context.pieces[kind .. " " .. number] then return end
+  connection:query(dialect.begin)
+  work(context.to, context)
+  connection:query(tpcc.sql(format("INSERT INTO {tpcc_load} (what, n, v) VALUES ('%s', %d, 1)", kind, number), set))
+  connection:query("COMMIT")
+end
+
+-- Tables -------------------------------------------------------------------------------------------------------------
+
+local function names_of(set)
+  local names = {}
+  for i, definition in ipairs(tpcc.tables) do names[i] = definition.name .. set end
+  return names
+end
+
+--- Which of the named tables exist: name → true.
+local function existing(connection, dialect, names)
+  local quoted, found = {}, {}
+  for i, name in ipairs(names) do quoted[i] = "'" .. name .. "'" end
+  local result = connection:query(dialect.tables:format(table.concat(quoted, ", ")))
+  for _ = 1, result.nrows do found[result:fetch_row()[1]] = true end
+  return found
+end
+
+-- Table, name of the constraint, its columns, what they refer to (clause 1.3.1).
+local FOREIGN_KEYS = {
+  { "district", "district_warehouse", "d_w_id", "{warehouse}(w_id)" },
+  { "customer", "customer_district", "c_w_id, c_d_id", "{district}(d_w_id, d_id)" },
+  { "history", "history_customer", "h_c_w_id, h_c_d_id, h_c_id", "{customer}(c_w_id, c_d_id, c_id)" },
+  { "history", "history_district", "h_w_id, h_d_id", "{district}(d_w_id, d_id)" },
+  { "new_orders", "new_orders_orders", "no_w_id, no_d_id, no_o_id", "{orders}(o_w_id, o_d_id, o_id)" },
+  { "orders", "orders_customer", "o_w_id, o_d_id, o_c_id", "{customer}(c_w_id, c_d_id, c_id)" },
+  { "order_line", "order_line_orders", "ol_w_id, ol_d_id, ol_o_id", "{orders}(o_w_id, o_d_id, o_id)" },
+  { "order_line", "order_line_stock", "ol_supply_w_id, ol_i_id", "{stock}(s_w_id, s_i_id)" },
+  { "stock", "stock_warehouse", "s_w_id", "{warehouse}(w_id)" },
+  { "stock", "stock_item", "s_i_id", "{item}(i_id)" },
+}
+
+local function foreign_key_text(key, set)
+  return format("CONSTRAINT %s%d FOREIGN KEY (%s) REFERENCES %s", key[2], set, key[3], tpcc.sql(key[4], set))
+end
+
+--- What an entry of `tpcc.tables` becomes in CREATE TABLE: columns, then keys that are there from the start.
+local function columns_of(definition, dialect, set, settings)
+  local parts = { (definition.columns:gsub("TIMESTAMP", dialect.timestamp)) }
+  local key = definition.key
+  if definition.name == "history" and settings.history_key then
+    local kinds = {
+      mysql = "BIGINT NOT NULL AUTO_INCREMENT", pgsql = "BIGINT NOT NULL GENERATED BY DEFAULT AS IDENTITY",
+      sqlite = "INTEGER PRIMARY KEY",
+    }
+    parts[#parts + 1] = "h_id " .. kinds[dialect.kind]
+    if dialect.kind ~= "sqlite" then key = "h_id, h_w_id" end
+  end
+  if key and not dialect.keys_last then parts[#parts + 1] = "PRIMARY KEY (" .. key .. ")" end
+  if settings.foreign_keys and dialect.kind == "sqlite" then
+    for _, foreign in ipairs(FOREIGN_KEYS) do
+      if foreign[1] == definition.name then parts[#parts + 1] = foreign_key_text(foreign, set) end
+    end
+  end
+  return table.concat(parts, ",\n  "), key
+end
+
+local function create_table(connection, dialect, set, definition, settings)
+  local name = definition.name .. set
+  local columns = columns_of(definition, dialect, set, settings)
+  local partitions = definition.warehouse and settings.partitions or 0
+  local ending, storage = "", ""
+  if dialect.kind == "mysql" then
+    ending = format(" ENGINE = %s %s", settings.engine, settings.table_options)
+    if partitions > 0 then
+      ending = ending .. format(" PARTITION BY HASH (%s) PARTITIONS %d", definition.warehouse, partitions)
+    end
+  elseif dialect.kind == "pgsql" then
+    if settings.fillfactor > 0 then storage = format(" WITH (fillfactor = %d)", settings.fillfactor) end
+    ending = partitions > 0 and format(" PARTITION BY HASH (%s)", definition.warehouse) or storage
+  end
+  connection:query(format("CREATE TABLE %s (\n  %s\n)%s", name, columns, ending))
+  if dialect.kind == "pgsql" then
+    for part = 0, partitions - 1 do
+      connection:query(format("CREATE TABLE %s_%d PARTITION OF %s FOR VALUES WITH (MODULUS %d, REMAINDER %d)%s", name, part,
+        name, partitions, part, storage))
+    end
+  end
+end
+
+-- From what refers to nothing that is still there.
+local DROP_ORDER = {
+  "order_line", "new_orders", "history", "orders", "stock", "item", "customer", "district", "warehouse",
+}
+
+local function drop_tables(connection, set)
+  for _, name in ipairs(DROP_ORDER) do connection:query("DROP TABLE IF EXISTS " .. name .. set) end
+  connection:query(tpcc.sql("DROP TABLE IF EXISTS {tpcc_load}", set))
+end
+
+--- Creates the tables of a set, unless a prepare before this one did. Its options are then the ones to go on with.
+local function create_set(connection, dialect, set, settings, wanted)
+  local names = names_of(set)
+  local account = tpcc.sql("{tpcc_load}", set)
+  local found = existing(connection, dialect, { account, unpack(names) })
+  if found[account] and tpcc.read_state(connection, set).created == 1 then
+    local state = tpcc.read_state(connection, set)
+    for _, what in ipairs { "warehouses", "customers", "items" } do
+      if state[what] ~= wanted[what] then
+        fail("the tables of set %d were prepared for %d %s, not %d; give the same options, or remove them with `cleanup`", set,
+          state[what], what, wanted[what])
+      end
+    end
+    return
+  end
+  if found[account] then -- killed while it created them
+    drop_tables(connection, set)
+  else
+    for _, name in ipairs(names) do
+      if found[name] then
+        fail("table %s exists already, and is not of this workload's making; remove it, or use another database", name)
+      end
+    end
+  end
+  local engine = dialect.kind == "mysql" and " ENGINE = " .. settings.engine or ""
+  connection:query(format("CREATE TABLE %s (what VARCHAR(20) NOT NULL, n INTEGER NOT NULL, v INTEGER,"
+    .. " PRIMARY KEY (what, n))%s", account, engine))
+  for _, definition in ipairs(tpcc.tables) do create_table(connection, dialect, set, definition, settings) end
+  -- The constant of the load is kept for the runs: clause 2.1.6.1.
+  local values = {
+    { "warehouses", wanted.warehouses }, { "customers", wanted.customers }, { "items", wanted.items },
+    { "c_last", uniform(0, 255) }, { "created", 1 },
+  }
+  for _, pair in ipairs(values) do
+    connection:query(format("INSERT INTO %s (what, n, v) VALUES ('%s', 0, %d)", account, pair[1], pair[2]))
+  end
+end
+
+local function exists(connection, query, ...)
+  return tonumber((connection:query_row(query:format(...)))) > 0
+end
+
+--- What is left to do when all rows are there: three lists of functions, each to be finished before the next is begun.
+local function finishing(connection, dialect, settings)
+  local keys, foreign_keys, statistics = {}, {}, {}
+  for set = 1, settings.sets do
+    local function index(name, table_name, statement)
+      keys[#keys + 1] = function()
+        if not exists(connection, dialect.index, table_name .. set, name .. set) then
+          connection:query(tpcc.sql(statement, set))
+        end
+      end
+    end
+    -- The largest first.
+    for _, name in ipairs { "order_line", "stock", "customer", "orders", "history", "new_orders", "item", "district", "warehouse" } do
+      for _, definition in ipairs(tpcc.tables) do
+        local _, key = columns_of(definition, dialect, set, settings)
+        if definition.name == name and key and dialect.keys_last then
+          index(name .. "_key", name, format("ALTER TABLE {%s} ADD CONSTRAINT {%s_key} PRIMARY KEY (%s)", name, name, key))
+        end
+      end
+    end
+    index("customer_name", "customer", "CREATE INDEX {customer_name} ON {customer}(c_w_id, c_d_id, c_last, c_first)")
+    index("orders_customer_order", "orders",
+      "CREATE INDEX {orders_customer_order} ON {orders}(o_w_id, o_d_id, o_c_id, o_id)")
+    if settings.foreign_keys and dialect.foreign_key then
+      -- All of a set in one session: each locks two tables, and two sessions could wait for each other.
+      foreign_keys[#foreign_keys + 1] = function()
+        for _, key in ipairs(FOREIGN_KEYS) do
+          if not exists(connection, dialect.foreign_key, key[1] .. set, key[2] .. set) then
+            connection:query(format("ALTER TABLE %s ADD %s", key[1] .. set, foreign_key_text(key, set)))
+          end
+        end
+      end
+    end
+    for _, name in ipairs(names_of(set)) do
+      statistics[#statistics + 1] = function() connection:query(dialect.analyze:format(name)) end
+    end
+  end
+  return { keys, foreign_keys, statistics }
+end
+
+--- Calls the functions of a list, each in one session, whichever comes first.
+local function share(name, list)
+  while true do
+    local work = list[assay.claim(name) + 1]
+    if not work then return end
+    work()
+  end
+end
+
+--- Creates, fills and indexes all table sets; all sessions work on all of them. Goes on with a load that was interrupted.
+function load.prepare()
+  local settings = tpcc.settings()
+  local connection, dialect = tpcc.connect(settings)
+  if dialect.one_writer and sysbench.tid ~= 0 then return end
+  local wanted = {
+    warehouses = settings.warehouses == 0 and 1 or settings.warehouses, customers = settings.customers,
+    items = settings.items,
+  }
+  if sysbench.tid == 0 then
+    for set = 1, settings.sets do create_set(connection, dialect, set, settings, wanted) end
+  end
+  assay.barrier()
+
+  local contexts, missing, total, complete = {}, 0, 0, 0
+  local rows_missing = 0
+  for set = 1, settings.sets do
+    local context = tpcc.read_state(connection, set)
+    context.to, context.now = loaders(connection, set), os.date("!%Y-%m-%d %H:%M:%S")
+    contexts[set] = context
+    complete = complete + (context.complete or 0)
+    for n = 0, pieces(wanted.warehouses) - 1 do
+      local kind, number = piece_of(n)
+      total = total + 1
+      if not context.pieces[kind .. " " .. number] then
+        missing, rows_missing = missing + 1, rows_missing + rows_of(kind, context)
+      end
+    end
+  end
+  if complete == settings.sets then
+    fail("the tables of TPC-C are here already, complete, and nothing was changed; remove them with `cleanup`")
+  end
+  assay.barrier() -- all have looked before any goes on
+  if sysbench.tid == 0 then
+    if missing < total then
+      assay.log(format("going on with an interrupted prepare: %d of %d pieces are there", total - missing, total))
+    end
+    assay.expect(floor(rows_missing))
+  end
+
+  local kind = dialect.kind
+  if kind == "sqlite" and settings.foreign_keys then connection:query("PRAGMA foreign_keys = OFF") end
+  if kind == "mysql" then connection:query("SET foreign_key_checks = 0") end
+  for set = 1, settings.sets do
+    while true do
+      local n = assay.claim("pieces of " .. set)
+      if n >= pieces(wanted.warehouses) then break end
+      load_piece(connection, dialect, set, n, contexts[set])
+    end
+  end
+  assay.barrier()
+  for i, list in ipairs(finishing(connection, dialect, settings)) do
+    share("finish " .. i, list)
+    assay.barrier()
+  end
+  if sysbench.tid == 0 then
+    for set = 1, settings.sets do
+      if contexts[set].complete ~= 1 then
+        connection:query(tpcc.sql("INSERT INTO {tpcc_load} (what, n, v) VALUES ('complete', 0, 1)", set))
+      end
+    end
+  end
+  connection:disconnect()
+end
+
+--- Drops the tables of all sets.
+function load.cleanup()
+  local settings = tpcc.settings()
+  local connection, dialect = tpcc.connect(settings)
+  if dialect.one_writer and sysbench.tid ~= 0 then return end
+  if dialect.kind == "mysql" then connection:query("SET foreign_key_checks = 0") end
+  local sets = {}
+  for set = 1, settings.sets do
+    sets[set] = function() drop_tables(connection, set) end
+  end
+  share("drop", sets)
+  connection:disconnect()
+end
+
+return load
