@@ -48,6 +48,9 @@ impl Library {
             let display = format!("{}.lua", name.strip_suffix(".lua").unwrap_or(name));
             return Ok(Source { display, path: None, text: text.into() });
         }
+        if let Some(text) = self.installed(name) {
+            return Ok(Source { display: name.to_owned(), path: None, text: text.into() });
+        }
         let near = self.near(name);
         Err(ScriptError {
             message: if looks_like_a_file {
@@ -66,6 +69,19 @@ impl Library {
     /// A built-in module's text.
     pub fn module(&self, name: &str) -> Option<&'static str> {
         self.modules.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    }
+
+    /// The text of a built-in that was once installed as a file: for the path of one that is not there, such as
+    /// `/usr/share/sysbench/tests/include/oltp_legacy/oltp.lua` or `/usr/share/sysbench/oltp_read_only.lua`.
+    pub fn installed(&self, path: &str) -> Option<&'static str> {
+        let path = path.strip_suffix(".lua")?;
+        let ends_with = |known: &&(&'static str, _)| {
+            path.strip_suffix(known.0).is_some_and(|folder| {
+                let old = known.0.contains('/');
+                folder.ends_with('/') && (old || folder.ends_with("/sysbench/") || folder.ends_with("/src/lua/"))
+            })
+        };
+        self.modules.iter().find(ends_with).map(|(_, text)| *text)
     }
 
     /// `package.path` for a script in the folder `script`: `path`, else `LUA_PATH`, else sysbench's own with the
@@ -109,7 +125,7 @@ impl Library {
             .modules
             .iter()
             .map(|(known, _)| (distance(name, known), *known))
-            .filter(|(distance, known)| *distance <= known.len() / 3 || known.contains(name))
+            .filter(|(distance, known)| !known.contains('/') && (*distance <= known.len() / 3 || known.contains(name)))
             .collect();
         near.sort_unstable();
         near.into_iter().take(3).map(|(_, name)| format!("`{name}`")).collect()
@@ -170,6 +186,20 @@ mod tests {
         assert_eq!(library.find(exact.to_str().unwrap()).unwrap().text, b"-- exact");
         library.path = Some("/nowhere/?.lua".to_owned());
         assert_eq!(library.find("tpcc").unwrap().display, "tpcc.lua");
+    }
+
+    #[test]
+    fn a_script_that_was_once_installed_is_found_under_its_old_path() {
+        let mut library = library("/nowhere/?.lua");
+        library.modules.push(("tests/include/oltp_legacy/oltp", "-- old"));
+        for (path, text) in [
+            ("/opt/x/sysbench/oltp_read_only.lua", Some("-- ro")),
+            ("./sysbench/tests/include/oltp_legacy/oltp.lua", Some("-- old")),
+            ("/opt/x/oltp_read_only.lua", None),
+            ("tests/include/oltp_legacy/nosuch.lua", None),
+        ] {
+            assert_eq!(library.find(path).ok().map(|found| String::from_utf8(found.text).unwrap()).as_deref(), text);
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use assay_wire::{Cell, Rows};
 
 use crate::host::{Host, Severity};
 use crate::library::Library;
-use crate::random::{Distribution, Rng, Zipf, permute};
+use crate::random::{Distribution, Rng, Tausworthe, Zipf, permute};
 
 /// Shared between a state's Lua code and Rust. The first three fields are `struct assay_shared` of `core.lua`.
 #[repr(C)]
@@ -48,6 +48,8 @@ pub(crate) struct Native {
     pub(crate) rng: Rng,
     /// For `math.random`, apart so that scripts mixing both repeat.
     math_rng: Rng,
+    /// The same where there is a host.
+    tausworthe: Tausworthe,
     /// The next member of this session's share of the counter behind `unique()`.
     unique_next: u32,
     pub(crate) counters: [u64; 8],
@@ -117,6 +119,7 @@ impl Native {
         Native {
             rng: Rng::new(seed, u64::from(number)),
             math_rng: Rng::new(seed, u64::from(number) | 1 << 32),
+            tausworthe: Tausworthe::new(0.0),
             unique_next: number.wrapping_add(unique_from),
             counters: [0; 8],
             results: Vec::new(),
@@ -181,6 +184,7 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("counter_add", counter_add as *const c_void),
     ("counter_value", counter_value as *const c_void),
     ("module_text", module_text as *const c_void),
+    ("installed_text", installed_text as *const c_void),
     ("type_index", type_index as *const c_void),
     ("result_cell", result_cell as *const c_void),
     ("result_free", result_free as *const c_void),
@@ -277,12 +281,14 @@ unsafe extern "C" fn random_alphanumeric(shared: *mut Shared, low: u32, high: u3
 
 unsafe extern "C" fn math_random(shared: *mut Shared) -> f64 {
     // SAFETY: see `parts`.
-    unsafe { parts(shared) }.1.math_rng.double()
+    let (shared, native) = unsafe { parts(shared) };
+    if shared.host.is_some() { native.tausworthe.double() } else { native.math_rng.double() }
 }
 
 unsafe extern "C" fn math_seed(shared: *mut Shared, seed: f64) {
     // SAFETY: see `parts`.
-    unsafe { parts(shared) }.1.math_rng = Rng::new(seed.to_bits(), 0);
+    let native = unsafe { parts(shared) }.1;
+    (native.math_rng, native.tausworthe) = (Rng::new(seed.to_bits(), 0), Tausworthe::new(seed));
 }
 
 unsafe extern "C" fn host_print(shared: *mut Shared, text: *const u8, length: usize) {
@@ -327,6 +333,15 @@ unsafe extern "C" fn module_text(shared: *mut Shared, name: *const u8, length: u
     // SAFETY: see `parts`; the name is a Lua string.
     let (shared, name) = unsafe { (parts(shared).0, slice::from_raw_parts(name, length)) };
     let Some(text) = std::str::from_utf8(name).ok().and_then(|name| shared.library.module(name)) else { return 0 };
+    shared.give(text.as_ptr(), text.len());
+    1
+}
+
+/// 1 and the text of the built-in that was once a file at this path, or 0.
+unsafe extern "C" fn installed_text(shared: *mut Shared, path: *const u8, length: usize) -> c_int {
+    // SAFETY: see `parts`; the path is a Lua string.
+    let (shared, path) = unsafe { (parts(shared).0, slice::from_raw_parts(path, length)) };
+    let Some(text) = std::str::from_utf8(path).ok().and_then(|path| shared.library.installed(path)) else { return 0 };
     shared.give(text.as_ptr(), text.len());
     1
 }

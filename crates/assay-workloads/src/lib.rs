@@ -8,19 +8,31 @@
 /// One Lua file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// As on the command line and in `require`: the file's name without `.lua`.
+    /// As on the command line and in `require`: the file's name without `.lua`, or for an old script the end of its path.
     pub name: &'static str,
     /// Relative to the folder `workloads/`.
     pub path: &'static str,
     /// The Lua text.
     pub text: &'static str,
-    /// It can be run. Otherwise it is a module that others require.
+    /// It is for everybody to run. Otherwise it is a module that others require, or an old script.
     pub runnable: bool,
 }
 
 /// All of them, sorted by name.
 pub fn builtin() -> &'static [Workload] {
     WORKLOADS
+}
+
+/// Scripts of sysbench 0.5: known by the path under which they were installed.
+macro_rules! legacy {
+    ($name:literal) => {
+        Workload {
+            name: concat!("tests/include/oltp_legacy/", $name),
+            path: concat!("oltp_legacy/", $name, ".lua"),
+            text: include_str!(concat!("../../../workloads/oltp_legacy/", $name, ".lua")),
+            runnable: false,
+        }
+    };
 }
 
 macro_rules! workload {
@@ -47,6 +59,18 @@ const WORKLOADS: &[Workload] = &[
     workload!("oltp", "oltp_write_only", true),
     workload!("oltp", "select_random_points", true),
     workload!("oltp", "select_random_ranges", true),
+    legacy!("bulk_insert"),
+    legacy!("common"),
+    legacy!("delete"),
+    legacy!("insert"),
+    legacy!("oltp"),
+    legacy!("oltp_simple"),
+    legacy!("parallel_prepare"),
+    legacy!("select"),
+    legacy!("select_random_points"),
+    legacy!("select_random_ranges"),
+    legacy!("update_index"),
+    legacy!("update_non_index"),
     workload!("tpcc", "tpcc", true),
     workload!("tpcc", "tpcc_check", false),
     workload!("tpcc", "tpcc_common", false),

@@ -240,9 +240,12 @@ local function read_file(path)
   return text
 end
 
+local installed_text = core.bind("installed_text", "int (*)(void *, const char *, size_t)")
+
 local function loadfile_here(path)
   if path == nil then return loadfile() end
   local text, message = read_file(path)
+  if not text and installed_text(shared, path, #path) ~= 0 then text = ffi.string(shared.text, shared.length) end
   if not text then return nil, "cannot open " .. tostring(message) end
   local factory
   factory, message = core.compile(text, path)

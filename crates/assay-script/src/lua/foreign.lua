@@ -12,7 +12,14 @@ typedef enum {
   SB_CNT_OTHER, SB_CNT_READ, SB_CNT_WRITE, SB_CNT_TRX, SB_CNT_ERROR, SB_CNT_RECONNECT,
   SB_CNT_BYTES_READ, SB_CNT_BYTES_WRITTEN, SB_CNT_MAX
 } sb_counter_type;
+/* Names that scripts may know; nothing is in them. */
+typedef struct sql_driver sql_driver; typedef struct sql_connection sql_connection;
+typedef struct sql_statement sql_statement; typedef struct sql_result sql_result; typedef struct sql_row sql_row;
+typedef struct sql_value sql_value; typedef struct sql_bind sql_bind;
+typedef int sql_error_t; typedef int sql_bind_type_t; typedef int sb_arg_t;
 ]]
+
+if core.hosted then io.stdout:setvbuf("no") end -- what C code prints comes in order with what scripts do
 
 local seen = {}
 

@@ -11,10 +11,25 @@ local unique = core.bind("random_unique", "uint32_t (*)(void *)")
 local uint64 = core.bind("random_uint64", "uint64_t (*)(void *)")
 local double = core.bind("random_double", "double (*)(void *)")
 
+--- Raises the error that a bound is no number, in the words of LuaJIT's FFI.
+local function check_bounds(...)
+  for i = 1, 2 do
+    local kind = type((select(i, ...)))
+    if kind ~= "number" and kind ~= "boolean" and kind ~= "cdata" then
+      local outer = debug.getinfo(3, "S")
+      local name = outer and outer.what ~= "C" and debug.getinfo(2, "n").name or "?"
+      core.raise(("bad argument #%d to '%s' (cannot convert '%s' to 'unsigned int')"):format(i, name, kind))
+    end
+  end
+end
+
 local rand = {}
 for _, name in ipairs { "default", "uniform", "gaussian", "special", "pareto", "zipfian" } do
   local draw = core.bind("random_" .. name, RANGE)
-  rand[name] = function(low, high) return draw(shared, low, high) end
+  rand[name] = function(low, high)
+    if type(low) ~= "number" or type(high) ~= "number" then check_bounds(low, high) end
+    return draw(shared, low, high)
+  end
 end
 
 function rand.unique() return unique(shared) end
@@ -33,6 +48,11 @@ end
 
 --- A copy of `format` with a random digit for every `#` and a random letter for every `@`.
 function rand.string(format)
+  if type(format) ~= "string" then
+    local message = "attempt to get length of local 'fmt' (a " .. type(format) .. " value)"
+    if core.hosted then error('[string "sysbench.rand.lua"]:66: ' .. message, 0) end
+    core.raise(message)
+  end
   local length = #format
   if length > room then reserve(length) end
   fill(shared, format, length, buffer)
