@@ -3,7 +3,7 @@
 use assay_wire::{Nanos, ServerFacts};
 
 use crate::observer::Warning;
-use crate::outcome::{RunError, Tally};
+use crate::outcome::{RunError, SessionTally, Tally};
 
 /// From the coordinator to a worker.
 #[derive(Debug)]
@@ -50,6 +50,8 @@ pub(crate) enum Message {
     Finished {
         worker: usize,
         success: bool,
+        /// Statements outside of transactions since the last interval.
+        outside: [u64; 3],
     },
     /// What a target's server said of itself.
     Server {
@@ -74,6 +76,10 @@ pub(crate) struct Part {
     pub(crate) dropped: u64,
     pub(crate) backlog: u64,
     pub(crate) sessions: u32,
+    pub(crate) outside: [u64; 3],
+    pub(crate) in_flight: u64,
+    /// Of the worker's sessions, in their order.
+    pub(crate) by_session: Vec<SessionTally>,
 }
 
 /// One worker's stage as a whole.

@@ -21,6 +21,13 @@ pub enum Notice<'a> {
         /// Sessions wanted for the stage.
         wanted: u32,
     },
+    /// The script's `init` is through, if it has one: sessions begin to get ready.
+    Begins,
+    /// Everything is measured and every session has ended; the script's `done` comes next.
+    Ends {
+        /// Everything.
+        outcome: &'a Outcome,
+    },
     /// A stage begins (its warm-up, when there is one).
     StageBegins {
         /// Counted from 0.

@@ -18,6 +18,9 @@ pub struct Outcome {
     pub servers: Vec<ServerFacts>,
     /// Rows loaded by `Operation::Load` (commands), and the time from the first connect to the end.
     pub loaded: u64,
+    /// Statements that sessions ran after the last interval and outside of transactions, such as those of
+    /// `thread_done`, by class. See `Interval::outside`.
+    pub outside: [u64; 3],
     /// From the start of the run to its end, connects included.
     pub elapsed: Nanos,
     /// A command's sessions all returned success.
@@ -33,6 +36,7 @@ impl Outcome {
             types: Vec::new(),
             servers: vec![ServerFacts::default(); targets],
             loaded: 0,
+            outside: [0; 3],
             elapsed: Nanos::ZERO,
             success: true,
         }
@@ -68,6 +72,8 @@ pub enum RunError {
         wanted: u32,
         /// What the server or the system said.
         error: Box<StatementError>,
+        /// Where in the script, when it asked for the connection.
+        failure: assay_script::Failure,
     },
     /// A statement failed for good inside a transaction or a command.
     Statement {
@@ -105,8 +111,42 @@ pub struct StageOutcome {
     pub intervals: Vec<Interval>,
     /// Fewest and most transactions of one session: how evenly sessions were served.
     pub session_transactions: (u64, u64),
+    /// What each session did, by its number.
+    pub by_session: Vec<SessionTally>,
     /// What the generator did to itself.
     pub generator: Generator,
+}
+
+/// One session's transactions: those that finished well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionTally {
+    /// How many.
+    pub transactions: u64,
+    /// Their response times together.
+    pub response: Nanos,
+    /// The shortest; zero when there is none.
+    pub response_min: Nanos,
+    /// The longest.
+    pub response_max: Nanos,
+}
+
+impl SessionTally {
+    /// Adds one transaction.
+    pub(crate) fn record(&mut self, response: Nanos) {
+        self.add(&SessionTally { transactions: 1, response, response_min: response, response_max: response });
+    }
+
+    /// Adds those of `other`.
+    pub(crate) fn add(&mut self, other: &SessionTally) {
+        if other.transactions == 0 {
+            return;
+        }
+        self.response_min =
+            if self.transactions == 0 { other.response_min } else { self.response_min.min(other.response_min) };
+        self.response_max = self.response_max.max(other.response_max);
+        self.transactions += other.transactions;
+        self.response += other.response;
+    }
 }
 
 /// Counts and latencies of some span of time.
@@ -262,8 +302,13 @@ pub struct Interval {
     pub failed: u64,
     /// Connections made again.
     pub reconnects: u64,
+    /// Statements outside of transactions: those of `thread_init`, and of a script's own loop that takes none.
+    /// Read, write, other. Not in `Tally::statements`.
+    pub outside: [u64; 3],
     /// Open loop: due and waiting for a session at its end.
     pub backlog: u64,
+    /// Transactions under way at its end.
+    pub in_flight: u64,
     /// Sessions connected and taking transactions at its end.
     pub sessions: u32,
     /// Response times of all types together.

@@ -15,7 +15,9 @@ use assay_wire::Nanos;
 use crate::control::Control;
 use crate::messages::{Command, Message, Part, StageSummary};
 use crate::observer::{Notice, Observer, Warning};
-use crate::outcome::{End, Generator, Interval, Latencies, Outcome, RunError, SparseLatencies, StageOutcome, Tally};
+use crate::outcome::{
+    End, Generator, Interval, Latencies, Outcome, RunError, SessionTally, SparseLatencies, StageOutcome, Tally,
+};
 use crate::plan::Plan;
 use crate::shared::Shared;
 
@@ -78,6 +80,8 @@ struct Slot {
     dropped: u64,
     backlog: u64,
     sessions: u32,
+    outside: [u64; 3],
+    in_flight: u64,
 }
 
 /// Between the decision to begin a stage and its begin, so that every worker has heard of it.
@@ -207,6 +211,7 @@ impl<'a> Coordinator<'a> {
             targets: if targets > 1 { vec![Tally::default(); targets] } else { Vec::new() },
             intervals: Vec::new(),
             session_transactions: (0, 0),
+            by_session: vec![SessionTally::default(); sessions as usize],
             generator: Generator::default(),
         });
         self.observer.notice(Notice::StageBegins { stage: self.stage, sessions, warmup: self.plan.warmup });
@@ -245,8 +250,9 @@ impl<'a> Coordinator<'a> {
                     self.tell_intervals(now);
                 }
             }
-            Message::Finished { worker, success } => {
+            Message::Finished { worker, success, outside } => {
                 self.workers[worker].finished = true;
+                add_counts(&mut self.outcome.outside, outside);
                 self.outcome.success &= success;
                 if self.workers.iter().all(|worker| worker.finished) {
                     if matches!(self.course, Course::Preparing)
@@ -305,6 +311,12 @@ impl<'a> Coordinator<'a> {
         slot.dropped += part.dropped;
         slot.backlog += part.backlog;
         slot.sessions += part.sessions;
+        slot.in_flight += part.in_flight;
+        add_counts(&mut slot.outside, part.outside);
+        let stage = self.outcome.stages.last_mut().expect("a stage is running");
+        for (i, tally) in part.by_session.iter().enumerate() {
+            stage.by_session[worker + i * self.workers.len()].add(tally);
+        }
         if slot.tallies.is_empty() {
             slot.tallies = part.tallies;
             return;
@@ -368,7 +380,9 @@ impl<'a> Coordinator<'a> {
             retries: sum.transactions.iter().map(|transaction| transaction.retries).sum(),
             failed: sum.transactions.iter().map(|transaction| transaction.failed).sum(),
             reconnects: sum.reconnects,
+            outside: slot.outside,
             backlog: slot.backlog,
+            in_flight: slot.in_flight,
             sessions: slot.sessions,
             response: SparseLatencies::from(&response),
             cpu,
@@ -411,7 +425,8 @@ impl<'a> Coordinator<'a> {
                 }
                 slot.due += tail.due;
                 slot.dropped += tail.dropped;
-                (slot.backlog, slot.sessions) = (tail.backlog, tail.sessions);
+                add_counts(&mut slot.outside, tail.outside);
+                (slot.backlog, slot.in_flight, slot.sessions) = (tail.backlog, tail.in_flight, tail.sessions);
             }
             let is_last = left == 1 || is_tail;
             let length = if is_last { rest } else { self.plan.interval };
@@ -484,9 +499,16 @@ impl<'a> Coordinator<'a> {
     }
 }
 
+fn add_counts(ours: &mut [u64; 3], theirs: [u64; 3]) {
+    for (ours, theirs) in ours.iter_mut().zip(theirs) {
+        *ours += theirs;
+    }
+}
+
 impl Slot {
     fn is_empty(&self) -> bool {
         self.due == 0
+            && self.outside == [0; 3]
             && self.tallies.iter().all(|tally| {
                 tally.errors.is_empty()
                     && tally.statements.iter().all(|statement| statement.count == 0)

@@ -21,7 +21,8 @@ pub(crate) enum Remedy {
 
 /// How the script learns of `error` in the middle of a transaction.
 pub(crate) fn verdict(policy: &Policy, error: &StatementError) -> Verdict {
-    if policy.ignore.covers(error) || error.retry != Retry::Never { Verdict::Restart } else { Verdict::Fatal }
+    let retried = error.retry != Retry::Never && policy.retries > 0;
+    if policy.ignore.covers(error) || retried { Verdict::Restart } else { Verdict::Fatal }
 }
 
 /// What to do about a transaction whose last statement error was `error` (`None`: the script asked for a restart by

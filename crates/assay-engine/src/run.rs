@@ -29,7 +29,9 @@ pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcom
         Ok(frame) => frame,
         Err(end) => return Outcome { end, ..Outcome::nothing_yet(plan.targets.len()) },
     };
+    observer.notice(Notice::Begins);
     let mut outcome = run_workers(Arc::new(plan), clock, control, observer);
+    observer.notice(Notice::Ends { outcome: &outcome });
     if let Some(frame) = frame
         && let Err(end) = frame.close(observer)
         && !matches!(outcome.end, End::Failed(_))

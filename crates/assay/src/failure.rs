@@ -11,7 +11,9 @@ use crate::library;
 /// Puts a run's error into words. `prepare`: the command that would create missing tables.
 pub fn trouble(error: &RunError, plan: &Plan, workload: &Workload, prepare: Option<&str>) -> Trouble {
     match error {
-        RunError::Connect { target, connected, wanted, error } => connect(*target, *connected, *wanted, error, plan),
+        RunError::Connect { target, connected, wanted, error, .. } => {
+            connect(*target, *connected, *wanted, error, plan)
+        }
         RunError::Statement { target, transaction, retries, error, failure } => {
             let after = if *retries == 0 { String::new() } else { format!(" after {retries} retries") };
             let trouble =

@@ -1,7 +1,7 @@
 //! Links: connections as the worker holds them, from the queue for connecting to the last goodbye.
 
 use assay_io::{Closed, Io, SocketId};
-use assay_script::ConnectionNumber;
+use assay_script::{ConnectionNumber, Failure};
 use assay_wire::{Connection, Exchange, Nanos, Progress, StatementError, TlsFacts};
 
 use super::{Alarm, Worker};
@@ -44,6 +44,8 @@ pub(super) enum LinkDoing {
     /// An operation of the script is in flight.
     Operation {
         load: bool,
+        /// It executes something, and so counts as a statement.
+        statement: bool,
     },
     /// Our own ROLLBACK is in flight.
     Rollback,
@@ -64,7 +66,11 @@ impl Link {
     }
 
     pub(super) fn is_loading(&self) -> bool {
-        self.doing == LinkDoing::Operation { load: true }
+        matches!(self.doing, LinkDoing::Operation { load: true, .. })
+    }
+
+    pub(super) fn is_executing(&self) -> bool {
+        matches!(self.doing, LinkDoing::Operation { statement: true, .. })
     }
 }
 
@@ -343,7 +349,13 @@ impl<I: Io> Worker<I> {
         } else {
             self.links[link].doing = LinkDoing::Broken;
             let connected = self.sessions.iter().filter(|session| session.is_served(&self.links)).count() as u32;
-            self.fail(RunError::Connect { target, connected, wanted: self.plan.setup.sessions, error });
+            self.fail(RunError::Connect {
+                target,
+                connected,
+                wanted: self.plan.setup.sessions,
+                error,
+                failure: Failure::default(),
+            });
             self.drop_session(session);
         }
         self.connect_more();

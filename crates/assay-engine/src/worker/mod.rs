@@ -60,6 +60,8 @@ pub(crate) struct Worker<I: Io> {
     /// Since the last cut, by target.
     tallies: Vec<Tally>,
     spare: Vec<Vec<Tally>>,
+    /// Statements outside of transactions since the last cut, by class.
+    outside: [u64; 3],
 
     out: Vec<u8>,
     pool: RowsPool,
@@ -177,6 +179,7 @@ impl<I: Io> Worker<I> {
             stage: Stage::new(0, Share { worker: number as u32, workers: plan.workers as u32, sessions: 1 }),
             tallies: vec![Tally::default(); targets],
             spare: Vec::new(),
+            outside: [0; 3],
             out: Vec::new(),
             pool: RowsPool::default(),
             outages: vec![false; targets],
@@ -526,6 +529,9 @@ impl<I: Io> Worker<I> {
         let fresh = self.spare.pop().unwrap_or_else(|| vec![Tally::default(); self.plan.targets.len()]);
         let own = self.stage.share.own_sessions() as usize;
         Part {
+            outside: std::mem::take(&mut self.outside),
+            in_flight: u64::from(self.stage.in_flight),
+            by_session: self.sessions[..own].iter_mut().map(|session| std::mem::take(&mut session.tally)).collect(),
             tallies: std::mem::replace(&mut self.tallies, fresh),
             due: std::mem::take(&mut self.stage.due),
             dropped: std::mem::take(&mut self.stage.dropped),
@@ -542,6 +548,8 @@ impl<I: Io> Worker<I> {
                 Doing::Initialised => self.runnable.push_back((session, Answer::Done, at)),
                 Doing::Parked => self.runnable.push_back((session, Answer::Proceed(false), at)),
                 Doing::Queued => {}
+                // Outside of a transaction it is still at what its own loop does, and may get to its end.
+                Doing::Waiting | Doing::Recovering if !self.sessions[session].in_transaction => {}
                 Doing::Waiting | Doing::Recovering | Doing::AtBarrier => self.drop_session(session),
                 Doing::Gone => {}
             }
@@ -555,7 +563,8 @@ impl<I: Io> Worker<I> {
             self.drop_session(session);
         }
         self.phase = Phase::Over;
-        self.send(Message::Finished { worker: self.number, success });
+        let outside = std::mem::take(&mut self.outside);
+        self.send(Message::Finished { worker: self.number, success, outside });
     }
 
     /// Whether something that happens at `at` belongs to the measured part of the stage.

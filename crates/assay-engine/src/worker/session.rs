@@ -7,7 +7,7 @@ use assay_wire::{Exchange, Nanos, Operation, Progress, Reply, StatementError};
 use super::link::{Link, LinkDoing};
 use super::{Alarm, Phase, StateEntry, Worker};
 use crate::messages::Message;
-use crate::outcome::RunError;
+use crate::outcome::{RunError, SessionTally};
 use crate::plan::Load;
 use crate::random::Random;
 use crate::retry::{self, Remedy};
@@ -43,6 +43,8 @@ pub(super) struct Session {
     random: Random,
     /// Measured transactions of the stage.
     pub(super) completed: u64,
+    /// The same since the last cut.
+    pub(super) tally: SessionTally,
     pub(super) success: bool,
 }
 
@@ -120,6 +122,7 @@ impl<I: Io> Worker<I> {
             timer: 0,
             random: Random::new(self.plan.setup.seed, 2_000_000 + u64::from(number)),
             completed: 0,
+            tally: SessionTally::default(),
             success: true,
         });
         Ok(self.sessions.len() - 1)
@@ -149,10 +152,11 @@ impl<I: Io> Worker<I> {
                         return self.queue_reply(session, Reply::failed(error));
                     };
                     let load = matches!(operation, Operation::Load { .. });
+                    let statement = !matches!(operation, Operation::Prepare { .. } | Operation::Close { .. });
                     let now = self.io.now();
                     let this = &mut self.links[link];
                     this.sent = now;
-                    this.doing = LinkDoing::Operation { load };
+                    this.doing = LinkDoing::Operation { load, statement };
                     let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
                     let progress = this.machine.execute(&operation, &mut exchange);
                     return self.follow_inline(link, progress);
@@ -260,17 +264,22 @@ impl<I: Io> Worker<I> {
     /// An operation of the script is answered. `at`: when the answer arrived.
     pub(super) fn on_reply(&mut self, link: usize, reply: Reply, at: Nanos, inline: bool) {
         let (session, sent, load) = (self.links[link].session, self.links[link].sent, self.links[link].is_loading());
+        let executing = self.links[link].is_executing();
         self.links[link].doing = LinkDoing::Idle;
         if reply.error.is_none() {
             if load {
                 self.shared.loaded.fetch_add(reply.affected, std::sync::atomic::Ordering::Relaxed);
             }
-            if self.sessions[session].in_transaction && self.counts(session, at) {
-                let class = match (&reply.rows, reply.affected) {
-                    (Some(_), _) => 0,
-                    (None, 1..) => 1,
-                    (None, 0) => 2,
-                };
+            let class = match (&reply.rows, reply.affected) {
+                (Some(_), _) => 0,
+                (None, 1..) => 1,
+                (None, 0) => 2,
+            };
+            if !self.sessions[session].in_transaction {
+                // What was done before the measured part does not count, unless there is no warm-up before it.
+                let before = self.plan.warmup > Nanos::ZERO && at < self.stage.measured_from;
+                self.outside[class] += u64::from(executing && !before);
+            } else if self.counts(session, at) {
                 let tally = &mut self.tallies[self.sessions[session].target].statements[class];
                 tally.count += 1;
                 tally.service.record(at - sent);
@@ -351,6 +360,7 @@ impl<I: Io> Worker<I> {
             let transaction = tally.transaction(this.kind);
             transaction.count += 1;
             transaction.response.record(at - this.due);
+            this.tally.record(at - this.due);
             transaction.service.record(at - this.sent);
             // Waiting for a session that was still busy is the server's doing, not our lateness.
             tally.lag.record(this.sent - this.due.max(this.free));
@@ -539,6 +549,7 @@ impl<I: Io> Worker<I> {
                 connected: self.sessions.iter().filter(|session| session.is_served(&self.links)).count() as u32,
                 wanted: self.plan.setup.sessions,
                 error,
+                failure: failure.clone(),
             }
         } else if let Some(error) = this.last_error.take().filter(|_| failure.statement) {
             RunError::Statement {
