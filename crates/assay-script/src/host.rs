@@ -13,6 +13,8 @@ pub trait Host: std::fmt::Debug + Send + Sync {
     fn print(&self, text: &[u8]);
     /// What the API has to say about a script's doing, without prefix and line end.
     fn message(&self, severity: Severity, text: &str);
+    /// The script asked for a database driver: `sysbench.sql.driver()`.
+    fn database(&self);
     /// `os.exit(code)`. Does not return where the process ends.
     fn exit(&self, code: i32);
 }

@@ -14,6 +14,7 @@ pub mod program;
 pub mod random;
 pub mod request;
 pub mod state;
+mod version;
 
 pub use declare::{CommandDeclaration, InvalidValue, OptionDeclaration, OptionKind, OptionValue};
 pub use failure::ScriptError;
@@ -24,3 +25,4 @@ pub use program::{Program, TopLevel};
 pub use random::{Distribution, DistributionKind};
 pub use request::{Answer, ConnectionNumber, Decision, Failure, Report, Request, Slot, Verdict};
 pub use state::{Entry, Setup, State};
+pub use version::luajit_version;

@@ -180,6 +180,7 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("math_seed", math_seed as *const c_void),
     ("host_print", host_print as *const c_void),
     ("host_message", host_message as *const c_void),
+    ("host_database", host_database as *const c_void),
     ("host_exit", host_exit as *const c_void),
     ("counter_add", counter_add as *const c_void),
     ("counter_value", counter_value as *const c_void),
@@ -304,6 +305,13 @@ unsafe extern "C" fn host_message(shared: *mut Shared, severity: u32, text: *con
     let (shared, text) = unsafe { (parts(shared).0, slice::from_raw_parts(text, length)) };
     if let (Some(host), Some(severity)) = (&shared.host, Severity::ALL.get(severity as usize)) {
         host.message(*severity, &String::from_utf8_lossy(text));
+    }
+}
+
+unsafe extern "C" fn host_database(shared: *mut Shared) {
+    // SAFETY: see `parts`.
+    if let Some(host) = unsafe { parts(shared) }.0.host.as_ref() {
+        host.database();
     }
 }
 

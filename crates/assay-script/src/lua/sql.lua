@@ -684,14 +684,29 @@ end
 local KNOWN = { mysql = true, pgsql = true, sqlite = true }
 local driver = setmetatable({}, Driver)
 
+local host_database = core.bind("host_database", "void (*)(void *)")
+
+local function no_driver(reason)
+  core.message("FATAL", reason)
+  raise("failed to initialize the DB driver")
+end
+
 function sql.driver(name)
-  if name ~= nil and name ~= core.driver then
-    if KNOWN[name] then
-      raise("failed to initialize the DB driver: the script asks for '" .. name .. "', but the database is '"
-        .. core.driver .. "'")
+  if name == nil then name = core.driver end
+  if name == "" then
+    no_driver("Multiple DB drivers are available. Use --db-driver=name to specify which one to use")
+  elseif not KNOWN[name] then
+    no_driver("invalid database driver name: '" .. tostring(name) .. "'")
+  elseif name ~= core.driver then
+    raise("failed to initialize the DB driver: the script asks for '" .. name .. "', but the database is '"
+      .. core.driver .. "'")
+  end
+  if core.hosted then
+    local mode = (current().sysbench.opt or {}).db_ps_mode
+    if mode ~= nil and mode ~= "auto" and mode ~= "disable" then
+      no_driver("Invalid value for db-ps-mode: " .. tostring(mode))
     end
-    core.message("FATAL", "invalid database driver name: '" .. tostring(name) .. "'")
-    raise("failed to initialize the DB driver")
+    host_database(shared)
   end
   return driver
 end
