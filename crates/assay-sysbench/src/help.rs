@@ -1,6 +1,9 @@
 //! Lists of options, and the general help text.
 
+use assay_script::{OptionDeclaration, OptionValue};
+
 use crate::options::{DATABASE, DRIVERS, GENERAL, Known, LATENCY, LOG, RANDOM};
+use crate::value::Kind;
 
 /// A list of options: names in a column of equal width, what they do, defaults in brackets.
 pub fn list(options: &[Known]) -> String {
@@ -13,6 +16,30 @@ pub fn list(options: &[Known]) -> String {
             format!("  {:<width$} {}{default}\n", left(known), known.help)
         })
         .collect()
+}
+
+/// The same for what a script declares.
+pub fn declared(options: &[OptionDeclaration]) -> String {
+    let left = |option: &OptionDeclaration| format!("--{}{}", option.name, Kind::from(option.kind).mark());
+    let width = options.iter().map(|option| left(option).len()).max().unwrap_or(0);
+    options
+        .iter()
+        .map(|option| {
+            let default = shown(&option.default).map(|default| format!(" [{default}]")).unwrap_or_default();
+            format!("  {:<width$} {}{default}\n", left(option), option.description)
+        })
+        .collect()
+}
+
+/// A default, if there is anything to show.
+fn shown(default: &OptionValue) -> Option<String> {
+    match default {
+        OptionValue::None => None,
+        OptionValue::Bool(on) => Some(if *on { "on" } else { "off" }.to_owned()),
+        OptionValue::Number(number) => Some(number.to_string()),
+        OptionValue::Text(text) => Some(text.clone()).filter(|text| !text.is_empty()),
+        OptionValue::List(list) => Some(list.join(",")).filter(|text| !text.is_empty()),
+    }
 }
 
 /// What `--help` prints. `tests`: names of the built-in tests and what they are.

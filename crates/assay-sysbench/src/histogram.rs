@@ -39,13 +39,13 @@ impl Histogram {
         let position = ((value.max(f64::MIN_POSITIVE) / self.low).ln() / self.step() + 0.5).floor();
         let last = self.buckets.len() - 1;
         self.buckets[(position.max(0.0) as usize).min(last)] += count;
-        self.limit(value, value);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
     }
 
-    /// What is known of the exact smallest and largest value: percentiles stay within.
-    pub fn limit(&mut self, min: f64, max: f64) {
-        self.min = self.min.min(min);
-        self.max = self.max.max(max);
+    /// The exact smallest and largest value, where those added were rounded.
+    pub fn bound(&mut self, min: f64, max: f64) {
+        (self.min, self.max) = (min, max);
     }
 
     /// Adds all values of another histogram of the same buckets.
@@ -53,7 +53,8 @@ impl Histogram {
         for (ours, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
             *ours += theirs;
         }
-        self.limit(other.min, other.max);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
     }
 
     /// How many values there are.

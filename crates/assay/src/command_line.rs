@@ -110,6 +110,8 @@ pub enum Subcommand {
     Show(ShowOptions),
     /// Make a page, tables, pictures or series of one or several records
     Report(ReportOptions),
+    /// Do what sysbench does: its command line, its scripts, its reports (`assay sysbench --help`)
+    Sysbench,
 }
 
 /// Options of `run`.
@@ -355,6 +357,22 @@ pub enum Arrival {
 pub enum OnError {
     Stop,
     Continue,
+}
+
+/// The words for the sysbench front, its name first: after `assay sysbench`, or all of them when the program is called
+/// `sysbench`. `None`: the command line is ours.
+pub fn words_of_sysbench(words: impl IntoIterator<Item = OsString>) -> Result<Option<Vec<String>>, Trouble> {
+    let mut words: Vec<OsString> = words.into_iter().collect();
+    let called = |word: &OsString| std::path::Path::new(word).file_name().is_some_and(|name| name == "sysbench");
+    if !words.first().is_some_and(called) {
+        if words.get(1).is_none_or(|word| word != "sysbench") {
+            return Ok(None);
+        }
+        words.remove(0);
+    }
+    let text = |word: OsString| word.into_string().map_err(|word| word.display().to_string());
+    let words: Result<Vec<String>, String> = words.into_iter().map(text).collect();
+    words.map(Some).map_err(|word| Trouble::usage(format!("{word} is not UTF-8")))
 }
 
 /// Reads a command line, the program's name first. `Ok(None)`: it asked for help or the version, and got it.

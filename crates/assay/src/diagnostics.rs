@@ -109,7 +109,7 @@ impl From<TargetError> for Trouble {
 }
 
 /// Says what went wrong, if anything did, and gives the exit code.
-pub fn report(result: Result<Exit, Trouble>) -> ExitCode {
+pub fn report(result: Result<impl Into<ExitCode>, Trouble>) -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
         Err(trouble) => {

@@ -7,8 +7,8 @@
 use std::process::ExitCode;
 
 use assay::command_line::{self, Subcommand};
-use assay::commands::{check, cleanup, exec, list, prepare, report, run, show};
-use assay::diagnostics::{self, Exit, Trouble};
+use assay::commands::{check, cleanup, exec, list, prepare, report, run, show, sysbench};
+use assay::diagnostics::{self, Trouble};
 use assay::signals;
 
 fn main() -> ExitCode {
@@ -16,12 +16,15 @@ fn main() -> ExitCode {
     diagnostics::report(work())
 }
 
-fn work() -> Result<Exit, Trouble> {
+fn work() -> Result<ExitCode, Trouble> {
     signals::listen()?;
-    let Some(invocation) = command_line::parse(std::env::args_os())? else { return Ok(Exit::Success) };
+    if let Some(words) = command_line::words_of_sysbench(std::env::args_os())? {
+        return sysbench::run(words);
+    }
+    let Some(invocation) = command_line::parse(std::env::args_os())? else { return Ok(ExitCode::SUCCESS) };
     let workload = || invocation.workload.as_ref().expect("the subcommand takes a workload, which was loaded");
     let words = &invocation.words;
-    match &invocation.subcommand {
+    let exit = match &invocation.subcommand {
         Subcommand::Run(options) => run::run(options, workload(), words),
         Subcommand::Prepare(options) => prepare::run(options, workload(), words),
         Subcommand::Check(options) => check::run(options, workload(), words),
@@ -30,5 +33,7 @@ fn work() -> Result<Exit, Trouble> {
         Subcommand::List => list::run(words),
         Subcommand::Show(options) => show::run(options),
         Subcommand::Report(options) => report::run(options),
-    }
+        Subcommand::Sysbench => unreachable!("its words are its own: see above"),
+    }?;
+    Ok(exit.into())
 }

@@ -8,3 +8,4 @@ pub mod prepare;
 pub mod report;
 pub mod run;
 pub mod show;
+pub mod sysbench;

@@ -13,13 +13,14 @@ fn without_a_command_the_help_is_shown() {
     Usage: assay <COMMAND>
 
     Commands:
-      run      Run a workload and report what was measured
-      prepare  Create and fill a workload's tables
-      check    Verify the tables of a workload: row counts and shape
-      cleanup  Remove the tables of a workload
-      exec     Run another command that a workload declares
-      list     List the built-in workloads
-      show     Print the final report of a record
+      run       Run a workload and report what was measured
+      prepare   Create and fill a workload's tables
+      check     Verify the tables of a workload: row counts and shape
+      cleanup   Remove the tables of a workload
+      exec      Run another command that a workload declares
+      list      List the built-in workloads
+      show      Print the final report of a record
+      sysbench  Do what sysbench does: its command line, its scripts, its reports (`assay sysbench --help`)
 
     Options:
       -h, --help     Print help

@@ -1,0 +1,40 @@
+//! The built-in tests, which need no script.
+
+use assay_script::{OptionDeclaration, OptionKind};
+use assay_sysbench::options::default_of;
+use assay_sysbench::{Kind, options::Known};
+
+use super::Front;
+
+/// A test that is part of the program.
+pub struct Test {
+    /// As on the command line.
+    pub name: &'static str,
+    /// For the list of tests.
+    pub what: &'static str,
+    /// Its own options.
+    pub options: &'static [Known],
+    /// Carries out a command other than `help`; the exit code.
+    pub run: fn(&mut Front, &str) -> u8,
+}
+
+/// All of them, in the order they are listed.
+pub const TESTS: &[Test] = &[];
+
+/// A known option as if a script had declared it.
+pub fn declaration(known: &Known) -> OptionDeclaration {
+    let kind = match known.kind {
+        Kind::Bool => OptionKind::Bool,
+        Kind::Int => OptionKind::Int,
+        Kind::Double => OptionKind::Double,
+        Kind::Size => OptionKind::Size,
+        Kind::List => OptionKind::List,
+        Kind::Text | Kind::File => OptionKind::Text,
+    };
+    OptionDeclaration {
+        name: known.name.to_owned(),
+        description: known.help.to_owned(),
+        kind,
+        default: default_of(known),
+    }
+}

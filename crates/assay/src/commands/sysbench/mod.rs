@@ -1,0 +1,297 @@
+//! `assay sysbench …`: sysbench's command line, reports and exit codes. Also what the binary does when it is called
+//! `sysbench`.
+//!
+//! Words are understood and reports written by assay-sysbench; here a test is found and carried out. `built_in` lists the
+//! built-in ones, `plan` makes of options what the engine runs, `life` tells a run as it goes.
+
+pub mod built_in;
+pub mod link;
+
+pub mod life;
+pub mod plan;
+pub mod span;
+pub mod target;
+pub mod voice;
+
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, LazyLock};
+
+use assay_engine::{End, RunError};
+use assay_script::{Entry, Library, OptionDeclaration, Program, TopLevel};
+use assay_sysbench::{Arguments, Level, Options, Settings, UsageError, help, report, settings};
+
+use crate::diagnostics::Trouble;
+use crate::{library, signals, terminal};
+use built_in::{TESTS, Test};
+use life::{Life, failure_of, place_and_message};
+use plan::Parts;
+use voice::Voice;
+
+/// Exit code of anything that went wrong.
+const FAILED: u8 = 1;
+
+/// A command line that was understood, and the voice to answer in.
+pub struct Front {
+    arguments: Arguments,
+    /// Of the core and the databases; those of the test come when it is known.
+    options: Options,
+    settings: Settings,
+    voice: Arc<Voice>,
+    /// As given, the program's name first.
+    words: Vec<String>,
+}
+
+/// Does what the words say, the program's name first.
+pub fn run(words: Vec<String>) -> Result<ExitCode, Trouble> {
+    let folder = match words.get(1).map(|word| word.split_once('=').unwrap_or((word, ""))) {
+        Some(("--install-link", "")) => words.get(2),
+        Some(("--install-link", _)) => words.get(1),
+        _ => return Ok(obey(words).into()),
+    };
+    let folder = folder.map(|word| word.trim_start_matches("--install-link="));
+    let folder = folder.ok_or_else(|| Trouble::usage("--install-link needs a folder").hint("such as ~/bin"))?;
+    link::install(Path::new(folder))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The exit code.
+fn obey(words: Vec<String>) -> u8 {
+    let arguments = match Arguments::parse(&words[1..], &read_file) {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse(&error.to_string()),
+    };
+    for complaint in &arguments.complaints {
+        terminal::say(&format!("{complaint}\n"));
+    }
+    if arguments.test_option {
+        terminal::say(
+            "WARNING: the --test option is deprecated. You can pass a script name or path on the command line without \
+             any options.\n",
+        );
+    }
+    if arguments.options.is_on("help") {
+        let tests: Vec<(&str, &str)> = TESTS.iter().map(|test| (test.name, test.what)).collect();
+        return print(&help::general(&tests));
+    }
+    if arguments.options.is_on("version") {
+        return print(&format!("sysbench {}\n", assay_sysbench::VERSION));
+    }
+    match Front::new(arguments, words) {
+        Ok(front) => front.run(),
+        Err(code) => code,
+    }
+}
+
+impl Front {
+    /// Checks the core's options; a refusal has been told.
+    fn new(arguments: Arguments, words: Vec<String>) -> Result<Front, u8> {
+        let mut arguments = arguments;
+        let mut options = arguments.options.clone();
+        let verbosity =
+            settings::verbosity(&options).map_err(|refusal| print(&format!("{}\n", refusal.message)).max(FAILED))?;
+        let voice = Arc::new(Voice::new(verbosity));
+        for warning in settings::replace_old_names(&mut options) {
+            voice.say(Level::Warning, &warning);
+        }
+        if settings::is_endless(&options) {
+            voice.say(Level::Warning, "Both event and time limits are disabled, running an endless test");
+        }
+        let settings = settings::settings(&options).map_err(|refusal| {
+            voice.say(refusal.level.unwrap_or(Level::Fatal), &refusal.message);
+            FAILED
+        })?;
+        voice.with(|log| log.text(Level::Notice, &report::banner(&assay_script::luajit_version())));
+        arguments.options = options.clone();
+        Ok(Front { arguments, options, settings, voice, words })
+    }
+
+    /// The core's settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Options in effect, those of the test included.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Where to say things.
+    pub fn voice(&self) -> &Arc<Voice> {
+        &self.voice
+    }
+
+    fn run(mut self) -> u8 {
+        let Some(name) = self.arguments.test.clone().filter(|name| name != "-") else { return self.run_input() };
+        if let Some(test) = TESTS.iter().find(|test| test.name == name) {
+            return self.run_test(test);
+        }
+        if LIBRARY.find(&name).is_err() {
+            return self.fail(&format!("Cannot find benchmark '{name}': no such built-in test, file or module"));
+        }
+        let program = match Program::load(&LIBRARY, &name, &self.top_level()) {
+            Ok(program) => Arc::new(program),
+            Err(error) => return self.fail(&place_and_message(&error)),
+        };
+        if let Err(error) = self.take_options(program.declares_options().then(|| program.options())) {
+            return refuse(&error.to_string());
+        }
+        match self.arguments.command.clone() {
+            Some(command) => self.run_command(&name, &program, &command),
+            None => self.run_top_level(&program),
+        }
+    }
+
+    /// A script on standard input: its top level alone, whatever the command.
+    fn run_input(&mut self) -> u8 {
+        let mut text = String::new();
+        if let Err(error) = std::io::stdin().read_to_string(&mut text) {
+            return self.fail(&format!("cannot read standard input: {error}"));
+        }
+        let top = TopLevel { command: None, ..self.top_level() };
+        let program = match Program::from_text(&LIBRARY, "stdin", &text, &top) {
+            Ok(program) => Arc::new(program),
+            Err(error) => return self.fail(&place_and_message(&error)),
+        };
+        match self.take_options(program.declares_options().then(|| program.options())) {
+            Ok(()) => self.run_top_level(&program),
+            Err(error) => refuse(&error.to_string()),
+        }
+    }
+
+    fn run_test(&mut self, test: &Test) -> u8 {
+        let declared: Vec<OptionDeclaration> = test.options.iter().map(built_in::declaration).collect();
+        if let Err(error) = self.take_options(Some(&declared)) {
+            return refuse(&error.to_string());
+        }
+        match self.arguments.command.clone().as_deref() {
+            None => refuse(&format!("The '{0}' test requires a command argument. See 'sysbench {0} help'", test.name)),
+            Some("help") => print(&format!("{} options:\n{}\n", test.name, help::list(test.options))),
+            Some(command) => (test.run)(self, command),
+        }
+    }
+
+    /// The second pass: the test's own options.
+    fn take_options(&mut self, declared: Option<&[OptionDeclaration]>) -> Result<(), UsageError> {
+        self.options = self.arguments.complete(declared)?;
+        Ok(())
+    }
+
+    fn run_command(&self, name: &str, program: &Arc<Program>, command: &str) -> u8 {
+        if let Some(declared) = program.commands().iter().find(|declared| declared.name == command) {
+            let sessions = if declared.parallel { self.settings.threads } else { 1 };
+            return self.run_function(program, command, sessions, "sysbench.cmdline.call_command");
+        }
+        let missing = || refuse(&format!("'{name}' test does not implement the '{command}' command."));
+        match command {
+            "help" if program.defines("help") => self.run_function(program, command, 1, command),
+            "help" if program.declares_options() => {
+                print(&format!("{} options:\n{}\n", file_name(name), help::declared(program.options())))
+            }
+            "prepare" | "cleanup" if program.defines(command) => self.run_function(program, command, 1, command),
+            "help" | "prepare" | "cleanup" => missing(),
+            "run" => self.run_events(name, program),
+            _ => refuse(&format!("Unknown command: {command}")),
+        }
+    }
+
+    fn run_events(&self, name: &str, program: &Arc<Program>) -> u8 {
+        if !program.defines("event") {
+            return self.fail(&format!("cannot find the event() function in {name}"));
+        }
+        let parts = self.parts(program);
+        let plan = match parts.run() {
+            Ok(plan) => plan,
+            Err(error) => return self.fail(&error),
+        };
+        let mut life = Life::new(&parts);
+        let outcome = assay_engine::run(plan, signals::control(), &mut life);
+        life.conclude(&outcome)
+    }
+
+    /// A command, in so many sessions. `shown`: what its error names.
+    fn run_function(&self, program: &Arc<Program>, command: &str, sessions: u32, shown: &str) -> u8 {
+        if sessions > 1 {
+            self.voice.say(Level::Notice, "Initializing worker threads...\n");
+        }
+        self.run_entry(program, command, Entry::Function(command.to_owned()), sessions, |error| {
+            failure_of(shown, error)
+        })
+    }
+
+    fn run_top_level(&self, program: &Arc<Program>) -> u8 {
+        self.run_entry(program, "", Entry::TopLevel, 1, |error| match error {
+            RunError::Script(error) => place_and_message(error),
+            RunError::Connect { failure, .. } | RunError::Statement { failure, .. } => failure.message.clone(),
+            RunError::Environment(message) => message.clone(),
+        })
+    }
+
+    fn run_entry(
+        &self,
+        program: &Arc<Program>,
+        command: &str,
+        entry: Entry,
+        sessions: u32,
+        words: impl Fn(&RunError) -> String,
+    ) -> u8 {
+        let plan = match self.parts(program).command(command, entry, sessions) {
+            Ok(plan) => plan,
+            Err(error) => return self.fail(&error),
+        };
+        let outcome = assay_engine::run(plan, signals::control(), &mut Silent);
+        match &outcome.end {
+            End::Complete => u8::from(!outcome.success),
+            End::Interrupted => signals::exit() as u8,
+            End::Failed(error) => self.fail(&words(error)),
+        }
+    }
+
+    fn parts<'a>(&'a self, program: &'a Arc<Program>) -> Parts<'a> {
+        Parts { program, settings: &self.settings, options: &self.options, words: &self.words, voice: &self.voice }
+    }
+
+    fn top_level(&self) -> TopLevel {
+        TopLevel {
+            command: self.arguments.command.clone(),
+            argv: self.words.clone(),
+            driver: plan::driver_name(&self.options),
+            host: Some(self.voice.clone()),
+        }
+    }
+
+    fn fail(&self, message: &str) -> u8 {
+        self.voice.say(Level::Fatal, message);
+        FAILED
+    }
+}
+
+/// Commands have nothing to tell but what they print.
+struct Silent;
+
+impl assay_engine::Observer for Silent {
+    fn notice(&mut self, _: assay_engine::Notice<'_>) {}
+}
+
+/// Built-in workloads and files, in sysbench's order.
+static LIBRARY: LazyLock<Arc<Library>> =
+    LazyLock::new(|| Arc::new(Library { sysbench_order: true, ..Library::clone(library::library()) }));
+
+fn read_file(path: &str) -> Result<String, String> {
+    std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(|error| error.to_string())
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// A usage error goes to stderr.
+fn refuse(message: &str) -> u8 {
+    terminal::say(&format!("{message}\n"));
+    FAILED
+}
+
+fn print(text: &str) -> u8 {
+    u8::from(terminal::result(text).is_err())
+}
