@@ -110,7 +110,7 @@ pub enum Subcommand {
     Show(ShowOptions),
     /// Make a page, tables, pictures or series of one or several records
     Report(ReportOptions),
-    /// Do what sysbench does: its command line, its scripts, its reports (`assay sysbench --help`)
+    /// Do what sysbench does: its command line, scripts and reports
     Sysbench,
 }
 

@@ -20,7 +20,8 @@ fn without_a_command_the_help_is_shown() {
       exec      Run another command that a workload declares
       list      List the built-in workloads
       show      Print the final report of a record
-      sysbench  Do what sysbench does: its command line, its scripts, its reports (`assay sysbench --help`)
+      report    Make a page, tables, pictures or series of one or several records
+      sysbench  Do what sysbench does: its command line, scripts and reports
 
     Options:
       -h, --help     Print help
