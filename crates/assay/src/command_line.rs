@@ -262,6 +262,9 @@ pub struct LoadOptions {
     /// Prepare the workload's tables first if they are missing
     #[arg(long)]
     pub prepare: bool,
+    /// Check the workload's tables before the run and after it; exit with 1 when something is wrong
+    #[arg(long)]
+    pub check: bool,
 }
 
 /// What to do about errors.

@@ -9,9 +9,15 @@ use crate::terminal;
 pub fn run(options: &CommandOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
     let outcomes = exec::on_databases("check", &options.common, workload, words)?;
     if outcomes.iter().any(|outcome| !outcome.success) {
-        return Err(Trouble::new(Exit::Difference, format!("the tables of {} are not as prepared", workload.name))
-            .hint("give the options they were prepared with, or prepare them again"));
+        return Err(difference(workload, ""));
     }
-    terminal::result(&format!("the tables of {} are as prepared\n", workload.name))?;
+    terminal::result(&format!("the tables of {} are as they should be\n", workload.name))?;
     Ok(Exit::Success)
+}
+
+/// What `check` found is a trouble; `when` it was found: nothing, or " after the run".
+pub(crate) fn difference(workload: &Workload, when: &str) -> Trouble {
+    let cause = format!("the tables of {} are not as they should be{when}", workload.name);
+    Trouble::new(Exit::Difference, cause)
+        .hint("give the options they were prepared with, or remove them with `cleanup` and prepare them again")
 }

@@ -1,7 +1,7 @@
 //! `assay exec WORKLOAD COMMAND`: any command that a workload declares. `prepare`, `check` and `cleanup` are such
 //! commands with a subcommand of their own.
 
-use assay_engine::{End, Outcome};
+use assay_engine::{End, Outcome, Plan};
 
 use crate::command_line::{CommonCommandOptions, ExecOptions, Workload};
 use crate::diagnostics::{Exit, Trouble};
@@ -41,10 +41,7 @@ pub(crate) fn on_database(
     url: &str,
     words: &[String],
 ) -> Result<Outcome, Trouble> {
-    let plan = trial::plan_of_command(workload, command, options, &[url.to_owned()], words)?;
-    let mut watch = Watch::of_command(&plan, options.quiet);
-    let outcome = assay_engine::run(plan.clone(), signals::control(), &mut watch);
-    watch.finish();
+    let (plan, outcome) = attempt(command, options, workload, url, words)?;
     match outcome.end {
         End::Complete => Ok(outcome),
         End::Interrupted => {
@@ -52,4 +49,19 @@ pub(crate) fn on_database(
         }
         End::Failed(error) => Err(failure::trouble(&error, &plan, workload, None)),
     }
+}
+
+/// Runs a command on one database, however it ends.
+pub(crate) fn attempt(
+    command: &str,
+    options: &CommonCommandOptions,
+    workload: &Workload,
+    url: &str,
+    words: &[String],
+) -> Result<(Plan, Outcome), Trouble> {
+    let plan = trial::plan_of_command(workload, command, options, &[url.to_owned()], words)?;
+    let mut watch = Watch::of_command(&plan, options.quiet);
+    let outcome = assay_engine::run(plan.clone(), signals::control(), &mut watch);
+    watch.finish();
+    Ok((plan, outcome))
 }

@@ -4,7 +4,7 @@ use assay_engine::{End, Outcome, Plan, StageOutcome};
 use assay_record::Record;
 
 use crate::command_line::{CommonCommandOptions, RunOptions, Workload};
-use crate::commands::{exec, prepare};
+use crate::commands::{check, exec, prepare};
 use crate::diagnostics::{Exit, Trouble};
 use crate::live::Live;
 use crate::scratch::Scratch;
@@ -32,13 +32,42 @@ pub fn run(options: &RunOptions, workload: &Workload, words: &[String]) -> Resul
 }
 
 fn on_databases(urls: &[String], options: &RunOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
+    if options.load.check {
+        for url in urls {
+            check_before(url, options, workload, words)?;
+        }
+    }
     let mut attempt = Attempt::make(urls, options, workload, words)?;
     if attempt.tables_are_missing() && options.load.prepare && workload.has_command("prepare") {
         attempt.live.discard();
         prepare_tables(urls, options, workload, words)?;
         attempt = Attempt::make(urls, options, workload, words)?;
     }
-    attempt.conclude(options, workload)
+    let exit = attempt.conclude(options, workload)?;
+    if options.load.check {
+        for url in urls {
+            let common = command_options(options, None);
+            if !exec::on_database("check", &common, workload, url, words)?.success {
+                return Err(check::difference(workload, " after the run"));
+            }
+        }
+    }
+    Ok(exit)
+}
+
+/// Checks the tables of one database, made first where that is asked for and they are missing.
+fn check_before(url: &str, options: &RunOptions, workload: &Workload, words: &[String]) -> Result<(), Trouble> {
+    let common = command_options(options, None);
+    if options.load.prepare && workload.has_command("prepare") {
+        let (_, outcome) = exec::attempt("check", &common, workload, url, words)?;
+        if matches!(&outcome.end, End::Failed(error) if failure::is_missing_table(error)) {
+            prepare_tables(&[url.to_owned()], options, workload, words)?;
+        }
+    }
+    if exec::on_database("check", &common, workload, url, words)?.success {
+        return Ok(());
+    }
+    Err(check::difference(workload, " before the run, which was not begun"))
 }
 
 /// One run through the engine.
@@ -99,17 +128,22 @@ impl Attempt {
 }
 
 fn prepare_tables(urls: &[String], options: &RunOptions, workload: &Workload, words: &[String]) -> Result<(), Trouble> {
-    let common = CommonCommandOptions {
-        target: options.target.clone(),
-        sessions: sessions_to_prepare(options, workload),
-        generator: options.generator.clone(),
-        quiet: options.output.quiet,
-    };
+    let common = command_options(options, sessions_to_prepare(options, workload));
     for url in urls {
         let outcome = exec::on_database("prepare", &common, workload, url, words)?;
         prepare::conclude(workload, &outcome, options.output.quiet)?;
     }
     Ok(())
+}
+
+/// The options of a run that matter to a command beside it.
+fn command_options(options: &RunOptions, sessions: Option<u32>) -> CommonCommandOptions {
+    CommonCommandOptions {
+        target: options.target.clone(),
+        sessions,
+        generator: options.generator.clone(),
+        quiet: options.output.quiet,
+    }
 }
 
 /// How many sessions the tables are for, where that is not a matter of speed: a script whose `prepare` runs once may

@@ -103,6 +103,8 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
           --grace <DURATION>            How long transactions in flight may take to finish at the end of
                                         a stage [default: 10s]
           --prepare                     Prepare the workload's tables first if they are missing
+          --check                       Check the workload's tables before the run and after it; exit
+                                        with 1 when something is wrong
 
     Errors:
           --retries <N>                 Run a transaction again up to N times after a deadlock,

@@ -143,14 +143,14 @@ fn commands_of_a_workload_run_and_say_how_they_went() {
     assert_snapshot!(shown("check ./one_table.lua --db sqlite:a.db"), @r"
     exit 0
     --- stdout
-    the tables of ./one_table.lua are as prepared
+    the tables of ./one_table.lua are as they should be
     ");
     assert_snapshot!(shown("check ./one_table.lua --db sqlite:a.db --table-size 11"), @r"
     exit 1
     --- stderr
-    error: the tables of ./one_table.lua are not as prepared
+    error: the tables of ./one_table.lua are not as they should be
 
-    hint: give the options they were prepared with, or prepare them again
+    hint: give the options they were prepared with, or remove them with `cleanup` and prepare them again
     ");
     assert_snapshot!(shown("exec ./one_table.lua greet --db sqlite:a.db --greeting good --loud"), @r"
     exit 0

@@ -1,0 +1,118 @@
+//! From the tables to their removal, on every database, with the options that change them.
+
+use testkit::Kind;
+
+use super::{Place, SMALL, places};
+
+/// Tables that are left, of those whose names TPC-C uses.
+fn tables_left(place: &Place) -> usize {
+    let names = ["warehouse1", "order_line1", "tpcc_load1", "warehouse2", "stock2"];
+    let is_there = |name: &&str| {
+        place.folder.run(&format!("exec ./statement.lua go --db {} --sql 'SELECT 1 FROM {name}'", place.url)).code
+            == Some(0)
+    };
+    names.iter().filter(|name| is_there(name)).count()
+}
+
+#[test]
+fn tpcc_lives_on_every_database() {
+    for place in places() {
+        place.expect("prepare", &format!("{SMALL} --tables 2"), 0);
+        let again = place.expect("prepare", &format!("{SMALL} --tables 2"), 3);
+        assert!(again.stderr.contains("the tables of TPC-C are here already, complete"), "{}", again.shown());
+        let ran = place.expect(
+            "run",
+            "--tables 2 --sessions 4 --transactions 1000 --seed 1 --check --format json --no-record",
+            0,
+        );
+        let total = &ran.findings()["stages"][0]["total"];
+        assert_eq!((&total["transactions"], &total["failed"]), (&1000.into(), &0.into()), "{total}");
+        // Two sets, before and after.
+        assert_eq!(ran.stderr.matches(": holds").count(), 56, "{}", ran.shown());
+        place.sql("SELECT 1");
+        assert_eq!(tables_left(&place), 5);
+        place.expect("cleanup", "--tables 2", 0);
+        assert_eq!(tables_left(&place), 0, "{}", place.url);
+    }
+}
+
+#[test]
+fn older_names_and_all_options_of_tables_work_together() {
+    for (place, options) in [
+        (Place::sqlite(), "--use_fk 1 --force_pk 1"),
+        (Place::on(Kind::Postgres), "--use_fk 1 --force_pk 1 --trx_level RR --pg-fillfactor 80 --partitions 3"),
+        (
+            Place::on(Kind::MariaDb),
+            "--use_fk=1 --force_pk=1 --trx_level=RC --mysql_storage_engine=InnoDB --mysql-table-options=ROW_FORMAT=DYNAMIC",
+        ),
+        (Place::on(Kind::MySql), "--force_pk 1 --trx_level SER --partitions 3"),
+    ] {
+        if place.kind.is_some_and(|kind| !kind.present()) {
+            continue;
+        }
+        let options = format!("--scale 2 {options}");
+        place.expect("prepare", &format!("{options} --customers 60 --items 200 --sessions 3"), 0);
+        place.expect(
+            "run",
+            &format!("{options} --sessions 2 --transactions 200 --check --no-record --on-error continue"),
+            0,
+        );
+        if let Some(server) = place.server() {
+            // A partition's keys are made from those of its table.
+            let keys = match place.kind {
+                Some(Kind::Postgres) => {
+                    "SELECT COUNT(*) FROM pg_constraint WHERE contype = 'f' AND conparentid = 0".to_owned()
+                }
+                _ => format!(
+                    "SELECT COUNT(*) FROM information_schema.table_constraints WHERE constraint_type = 'FOREIGN KEY' AND \
+                     table_schema = '{}'",
+                    place.database
+                ),
+            };
+            let wanted = if options.contains("use_fk") { "10" } else { "0" };
+            assert_eq!(server.sql(&place.database, &keys).unwrap().trim(), wanted, "{}", place.url);
+        }
+        place.expect("cleanup", &options, 0);
+    }
+}
+
+#[test]
+fn deliveries_can_be_queued() {
+    let place = Place::sqlite();
+    place.expect("prepare", SMALL, 0);
+    let ran =
+        place.expect("run", "--deferred-delivery --transactions 480 --seed 1 --check --format json --no-record", 0);
+    let total = &ran.findings()["stages"][0]["total"];
+    let of = |name: &str| {
+        let types = total["types"].as_array().unwrap();
+        types.iter().find(|of_type| of_type["name"] == name).unwrap()["transactions"].as_u64().unwrap()
+    };
+    assert_eq!(of("delivery"), of("delivery_executed"));
+    assert_eq!(of("delivery"), 20, "one in each deck of 23, and what was queued");
+}
+
+#[test]
+fn mistakes_are_told_before_anything_is_done() {
+    let place = Place::sqlite();
+    for (command, options, code, said) in [
+        ("prepare", "--customers 50", 3, "--customers 50: expected a multiple of 20"),
+        ("prepare", "--items 7", 3, "--items 7: expected a whole number from 100 to 100000"),
+        ("prepare", "--use_fk maybe", 3, "--use_fk maybe: expected 0 or 1"),
+        ("prepare", "--partitions 4", 3, "SQLite has no partitions"),
+        ("prepare", "--enable_purge yes", 3, "breaks the consistency conditions of clause 3.3.2"),
+        ("prepare", "--isolation RC", 3, "SQLite knows serializable only"),
+        ("prepare", "--warehouse 3", 2, "--warehouses"),
+        ("run", "", 4, "no such table"),
+        ("prepare", SMALL, 0, "prepared tpcc"),
+        ("prepare", "--warehouses 3 --customers 60 --items 200", 3, "were prepared for 2 warehouses, not 3"),
+        ("run", "--warehouses 3 --no-record", 3, "--warehouses 3: 2 were prepared"),
+        ("run", "--mix 1,2,3 --no-record", 3, "--mix 1,2,3: expected five numbers of cards, such as 10,10,1,1,1"),
+        ("run", "--isolation dirty --no-record", 3, "--isolation dirty: expected read-committed"),
+    ] {
+        let ran = place.expect(command, options, code);
+        assert!(ran.stderr.contains(said), "{command} {options}: {}", ran.shown());
+    }
+    place.sql("CREATE TABLE item2 (i_id INTEGER)");
+    let ran = place.expect("prepare", &format!("{SMALL} --tables 2"), 3);
+    assert!(ran.stderr.contains("table item2 exists already, and is not of this workload's making"), "{}", ran.shown());
+}

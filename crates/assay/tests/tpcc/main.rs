@@ -1,0 +1,69 @@
+//! The TPC-C workload by whole commands, on every database there is.
+//!
+//! Tables are small (`--customers`, `--items`), which the audit says; what is checked does not depend on their size. Each
+//! test has a database of its own; SQLite's is a file in the test's folder.
+
+#[path = "../common/mod.rs"]
+#[allow(dead_code, reason = "shared with the other whole-command tests: each uses what it needs")]
+mod common;
+mod consistency;
+mod life;
+mod resume;
+
+use testkit::{Kind, Server};
+
+use common::{Folder, Ran};
+
+/// Two small warehouses.
+const SMALL: &str = "--warehouses 2 --customers 60 --items 200";
+
+/// A database to work on, and the folder commands run in.
+struct Place {
+    folder: Folder,
+    url: String,
+    kind: Option<Kind>,
+    database: String,
+}
+
+impl Place {
+    fn sqlite() -> Place {
+        let folder = Folder::new();
+        let url = format!("sqlite:{}?synchronous=off", folder.path().join("tpcc.db").display());
+        Place { folder, url, kind: None, database: String::new() }
+    }
+
+    fn on(kind: Kind) -> Place {
+        let database = kind.shared().fresh_database().unwrap();
+        Place { folder: Folder::new(), url: kind.shared().url(&database), kind: Some(kind), database }
+    }
+
+    fn server(&self) -> Option<&'static Server> {
+        self.kind.map(|kind| kind.shared())
+    }
+
+    /// Runs `assay COMMAND tpcc` with these options, and fails unless it exits with `code`.
+    #[track_caller]
+    fn expect(&self, command: &str, options: &str, code: i32) -> Ran {
+        self.folder.expect(&format!("{command} tpcc --db {} {options}", self.url), code)
+    }
+
+    /// Runs a statement.
+    #[track_caller]
+    fn sql(&self, sql: &str) {
+        self.folder.write(
+            "statement.lua",
+            r#"
+sysbench.cmdline.options = { sql = {"Statement", ""} }
+sysbench.cmdline.commands = { go = { function() sysbench.sql.driver():connect():query(sysbench.opt.sql) end } }
+"#,
+        );
+        // The quotes of the words that make a command line are not for SQL.
+        self.folder.expect(&format!("exec ./statement.lua go --db {} --sql '{sql}'", self.url), 0);
+    }
+}
+
+/// SQLite, and each server that can be started here.
+fn places() -> impl Iterator<Item = Place> {
+    let servers = [Kind::Postgres, Kind::MariaDb, Kind::MySql].into_iter().filter(|kind| kind.present());
+    std::iter::once_with(Place::sqlite).chain(servers.map(Place::on))
+}
