@@ -21,8 +21,8 @@ mod worker;
 pub use control::Control;
 pub use observer::{Notice, Observer, Warning};
 pub use outcome::{
-    End, ErrorKey, ErrorTally, Generator, Interval, Latencies, Outcome, RunError, SessionTally, SparseLatencies,
-    StageOutcome, StatementTally, Tally, TransactionTally,
+    CounterTally, End, ErrorKey, ErrorTally, Generator, Interval, Latencies, Outcome, RunError, SessionTally,
+    SparseLatencies, StageOutcome, StatementTally, Tally, TransactionTally,
 };
 pub use plan::{Arrival, Connects, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target};
 pub use run::{run, run_inline};

@@ -1,5 +1,6 @@
 //! What the coordinator and the workers tell each other: a handful of messages per stage and interval.
 
+use assay_script::Declaration;
 use assay_wire::{Nanos, ServerFacts};
 
 use crate::observer::Warning;
@@ -60,6 +61,7 @@ pub(crate) enum Message {
     },
     /// Something ended the run.
     Failed(Box<RunError>),
+    Declared(Declaration),
     Log {
         session: u32,
         text: String,

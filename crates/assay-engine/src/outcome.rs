@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use assay_script::Declaration;
 use assay_wire::{Class, Code, Nanos, Origin, ServerFacts, StatementError};
 use hdrhistogram::Histogram;
 
@@ -14,6 +15,10 @@ pub struct Outcome {
     pub stages: Vec<StageOutcome>,
     /// Names of the transaction types, the workload's own first. Indexes `Tally::transactions`.
     pub types: Vec<String>,
+    /// Names of the counters scripts used. Indexes `Tally::counters`.
+    pub counters: Vec<String>,
+    /// What the script declared about its transactions: each rule and rate once.
+    pub declarations: Vec<Declaration>,
     /// What each target's server said of itself, in the order of `Plan::targets`.
     pub servers: Vec<ServerFacts>,
     /// Rows loaded by `Operation::Load` (commands), and the time from the first connect to the end.
@@ -34,6 +39,8 @@ impl Outcome {
             end: End::Interrupted,
             stages: Vec::new(),
             types: Vec::new(),
+            counters: Vec::new(),
+            declarations: Vec::new(),
             servers: vec![ServerFacts::default(); targets],
             loaded: 0,
             outside: [0; 3],
@@ -154,6 +161,8 @@ impl SessionTally {
 pub struct Tally {
     /// By transaction type; may be shorter than `Outcome::types`.
     pub transactions: Vec<TransactionTally>,
+    /// What scripts counted (`assay.count`) in transactions that ended well; may be shorter than `Outcome::counters`.
+    pub counters: Vec<CounterTally>,
     /// By statement class: read, write, other.
     pub statements: [StatementTally; 3],
     /// Errors of statements and connections, by what they were. One entry per error met, whatever became of it.
@@ -177,14 +186,34 @@ pub struct Tally {
 pub struct TransactionTally {
     /// Finished well: what throughput counts.
     pub count: u64,
+    /// Ended rolled back by design (`assay.rolled_back`): not in `count`, but in the latencies.
+    pub rolled_back: u64,
     /// Given up: after an ignored error, too many retries, or an error passed over (`OnError::Continue`).
     pub failed: u64,
     /// Runs of it that were started over.
     pub retries: u64,
-    /// done − due, retries included; only of those that finished well.
+    /// done − due, retries included; only of those that finished well or rolled back by design.
     pub response: Latencies,
     /// done − sent.
     pub service: Latencies,
+}
+
+impl TransactionTally {
+    /// Whether none of it has ended.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0 && self.rolled_back == 0 && self.failed == 0
+    }
+}
+
+/// What a script counted under one name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CounterTally {
+    /// Transactions that counted anything.
+    pub transactions: u64,
+    /// Sum over them.
+    pub sum: u64,
+    /// Sum of the squares of what each counted.
+    pub squares: u128,
 }
 
 /// One class of statements.
@@ -416,10 +445,19 @@ impl Tally {
         }
         for (ours, theirs) in self.transactions.iter_mut().zip(&other.transactions) {
             ours.count += theirs.count;
+            ours.rolled_back += theirs.rolled_back;
             ours.failed += theirs.failed;
             ours.retries += theirs.retries;
             ours.response.add(&theirs.response);
             ours.service.add(&theirs.service);
+        }
+        if self.counters.len() < other.counters.len() {
+            self.counters.resize(other.counters.len(), CounterTally::default());
+        }
+        for (ours, theirs) in self.counters.iter_mut().zip(&other.counters) {
+            ours.transactions += theirs.transactions;
+            ours.sum = ours.sum.saturating_add(theirs.sum);
+            ours.squares = ours.squares.saturating_add(theirs.squares);
         }
         for (ours, theirs) in self.statements.iter_mut().zip(&other.statements) {
             ours.count += theirs.count;
@@ -443,10 +481,12 @@ impl Tally {
     /// Forgets everything counted, keeps the memory of the histograms.
     pub(crate) fn clear(&mut self) {
         for transaction in &mut self.transactions {
-            (transaction.count, transaction.failed, transaction.retries) = (0, 0, 0);
+            (transaction.count, transaction.rolled_back) = (0, 0);
+            (transaction.failed, transaction.retries) = (0, 0);
             transaction.response.clear();
             transaction.service.clear();
         }
+        self.counters.fill(CounterTally::default());
         for statement in &mut self.statements {
             statement.count = 0;
             statement.service.clear();
@@ -462,6 +502,17 @@ impl Tally {
             self.transactions.resize_with(index + 1, TransactionTally::default);
         }
         &mut self.transactions[index]
+    }
+
+    /// Counts what one transaction counted under counter `index`.
+    pub(crate) fn counted(&mut self, index: usize, amount: u64) {
+        if self.counters.len() <= index {
+            self.counters.resize(index + 1, CounterTally::default());
+        }
+        let counter = &mut self.counters[index];
+        counter.transactions += 1;
+        counter.sum = counter.sum.saturating_add(amount);
+        counter.squares = counter.squares.saturating_add(u128::from(amount) * u128::from(amount));
     }
 
     /// Counts an error.

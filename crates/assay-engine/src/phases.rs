@@ -9,7 +9,7 @@ use std::sync::mpsc::Sender;
 
 use assay_io::Waker;
 use assay_io::process::Usage;
-use assay_script::Entry;
+use assay_script::{Declaration, Entry};
 use assay_wire::Nanos;
 
 use crate::control::Control;
@@ -17,6 +17,7 @@ use crate::messages::{Command, Message, Part, StageSummary};
 use crate::observer::{Notice, Observer, Warning};
 use crate::outcome::{
     End, Generator, Interval, Latencies, Outcome, RunError, SessionTally, SparseLatencies, StageOutcome, Tally,
+    TransactionTally,
 };
 use crate::plan::Plan;
 use crate::shared::Shared;
@@ -134,6 +135,7 @@ impl<'a> Coordinator<'a> {
     /// What the run came to; complete once `step` has returned false.
     pub(crate) fn into_outcome(mut self) -> Outcome {
         self.outcome.types = self.shared.types();
+        self.outcome.counters = self.shared.counters();
         self.outcome
     }
 
@@ -273,6 +275,7 @@ impl<'a> Coordinator<'a> {
                 }
                 self.fail(*error);
             }
+            Message::Declared(declaration) => self.declare(declaration),
             Message::Log { session, text } => self.observer.notice(Notice::Log { session, text: &text }),
             Message::Warning(warning) => {
                 let news = match &warning {
@@ -284,6 +287,18 @@ impl<'a> Coordinator<'a> {
                     self.observer.notice(Notice::Warning(warning));
                 }
             }
+        }
+    }
+
+    /// Every Lua state says the same; the first word counts.
+    fn declare(&mut self, declaration: Declaration) {
+        let same = |known: &Declaration| match (known, &declaration) {
+            (Declaration::Rule(known), Declaration::Rule(new)) => known.name == new.name,
+            (Declaration::Rate(known), Declaration::Rate(new)) => known.name == new.name,
+            _ => false,
+        };
+        if !self.outcome.declarations.iter().any(same) {
+            self.outcome.declarations.push(declaration);
         }
     }
 
@@ -392,6 +407,7 @@ impl<'a> Coordinator<'a> {
         }
         let _ = self.workers[0].commands.send(Command::Recycle(tallies));
         self.outcome.types = self.shared.types();
+        self.outcome.counters = self.shared.counters();
         self.outcome.elapsed = now - self.started;
         let interval = self.outcome.stages.last().and_then(|stage| stage.intervals.last()).expect("just pushed");
         self.observer.notice(Notice::Interval { stage: self.stage, interval, so_far: &self.outcome });
@@ -512,7 +528,7 @@ impl Slot {
             && self.tallies.iter().all(|tally| {
                 tally.errors.is_empty()
                     && tally.statements.iter().all(|statement| statement.count == 0)
-                    && tally.transactions.iter().all(|transaction| transaction.count == 0 && transaction.failed == 0)
+                    && tally.transactions.iter().all(TransactionTally::is_empty)
             })
     }
 }

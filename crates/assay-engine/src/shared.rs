@@ -1,5 +1,5 @@
 //! The few things workers share: counters and meeting points. Locks in here are taken by commands (loading), or
-//! the first time a transaction type is met, never per statement.
+//! the first time a transaction type or a counter is met, never per statement.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +17,7 @@ pub(crate) struct Shared {
     pub(crate) loaded: AtomicU64,
     pub(crate) expected: AtomicU64,
     types: Mutex<Vec<String>>,
+    counters: Mutex<Vec<String>>,
     claims: Mutex<HashMap<Vec<u8>, u64>>,
     meeting: Mutex<Meeting>,
     wakers: Mutex<Vec<Waker>>,
@@ -42,11 +43,17 @@ impl Shared {
 
     /// Index of a transaction type over the whole run.
     pub(crate) fn type_index(&self, name: &str) -> usize {
-        let mut types = lock(&self.types);
-        types.iter().position(|known| known == name).unwrap_or_else(|| {
-            types.push(name.to_owned());
-            types.len() - 1
-        })
+        index_of(name, &mut lock(&self.types))
+    }
+
+    /// Index of a counter over the whole run.
+    pub(crate) fn counter_index(&self, name: &str) -> usize {
+        index_of(name, &mut lock(&self.counters))
+    }
+
+    /// Names of all counters met so far.
+    pub(crate) fn counters(&self) -> Vec<String> {
+        lock(&self.counters).clone()
     }
 
     /// Names of all transaction types met so far.
@@ -122,6 +129,14 @@ impl Shared {
             self.begun.load(Ordering::Relaxed) < limit && self.begun.fetch_add(1, Ordering::Relaxed) < limit
         })
     }
+}
+
+/// The place of `name`, at the end when it is new.
+fn index_of(name: &str, names: &mut Vec<String>) -> usize {
+    names.iter().position(|known| known == name).unwrap_or_else(|| {
+        names.push(name.to_owned());
+        names.len() - 1
+    })
 }
 
 /// A poisoned lock only says that another thread panicked, which ends the run anyway.

@@ -17,10 +17,12 @@ mod trial;
 pub use file::{COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DEFAULT_FOLDER, ReadError, WriteError};
 pub use hdrhistogram::Histogram;
 pub use latencies::{BadHistogram, EncodedHistogram, Latencies};
-pub use measurements::{ByClass, ErrorTally, Generator, Interval, Stage, StatementTally, Tally, TransactionTally};
+pub use measurements::{
+    ByClass, CounterTally, ErrorTally, Generator, Interval, Stage, StatementTally, Tally, TransactionTally,
+};
 pub use secrets::without_secrets;
 pub use time::Time;
 pub use trial::{
-    Arrival, Environment, FORMAT, Limit, Load, Manifest, OnError, OptionValue, Place, Policy, Record, Server, Status,
-    Tool,
+    Arrival, Environment, FORMAT, Limit, Load, Manifest, Measure, OnError, OptionValue, Place, Policy, Rate, Record,
+    Rule, Server, Status, Tool,
 };

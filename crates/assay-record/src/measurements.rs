@@ -34,6 +34,9 @@ pub struct Stage {
 pub struct Tally {
     /// By transaction type, in the order of `Record::types`.
     pub transactions: Vec<TransactionTally>,
+    /// What the workload counted in transactions that ended well.
+    #[serde(default)]
+    pub counters: Vec<CounterTally>,
     /// By statement class.
     pub statements: ByClass<StatementTally>,
     /// Errors of statements and connections, one entry per origin, class and code, in this order.
@@ -59,14 +62,30 @@ pub struct TransactionTally {
     pub name: String,
     /// Finished well: what throughput counts.
     pub count: u64,
+    /// Ended rolled back by design: not in `count`, but in the latencies.
+    #[serde(default)]
+    pub rolled_back: u64,
     /// Given up.
     pub failed: u64,
     /// Runs of it that were started over.
     pub retries: u64,
-    /// done − due, retries included; only of those that finished well.
+    /// done − due, retries included; only of those that finished well or rolled back by design.
     pub response: Latencies,
     /// done − sent.
     pub service: Latencies,
+}
+
+/// What a workload counted under one name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CounterTally {
+    /// Its name.
+    pub name: String,
+    /// Transactions that counted anything.
+    pub transactions: u64,
+    /// Sum over them.
+    pub sum: u64,
+    /// Sum of the squares of what each counted.
+    pub squares: u128,
 }
 
 /// One value per class of statements.

@@ -35,6 +35,12 @@ pub struct Record {
     pub environment: Environment,
     /// Names of the transaction types, the workload's own first. Indexes `Interval::transactions`.
     pub types: Vec<String>,
+    /// What the workload promises about its transactions (`assay.audit`), in the order declared.
+    #[serde(default)]
+    pub rules: Vec<Rule>,
+    /// Throughputs with a name of their own (`assay.rate`), in the order declared.
+    #[serde(default)]
+    pub rates: Vec<Rate>,
     /// What was measured: one per stage begun, in order.
     pub stages: Vec<Stage>,
 }
@@ -188,6 +194,77 @@ pub enum OnError {
     Stop,
     /// Failed its transaction.
     Continue,
+}
+
+/// How often something has to happen in the transactions of a workload, or how long it may take.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rule {
+    /// What people call it.
+    pub name: String,
+    /// Where the workload's specification says so; may be empty.
+    #[serde(default)]
+    pub clause: String,
+    /// What is looked at.
+    pub measure: Measure,
+    /// Smallest value allowed: a share of one, a mean, or nanoseconds. Finite.
+    #[serde(default)]
+    pub low: Option<f64>,
+    /// Largest value allowed. Finite.
+    #[serde(default)]
+    pub high: Option<f64>,
+}
+
+/// What a rule looks at. Names are those of counters and of transaction types.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Measure {
+    /// How many of `whole` were `part`. Either names a counter, or else a transaction type.
+    Share {
+        /// Counted when it happened.
+        part: String,
+        /// Counted when it could have happened.
+        whole: String,
+    },
+    /// A counter's mean over the transactions that counted it.
+    Mean {
+        /// The counter.
+        of: String,
+    },
+    /// How many of all transactions were of this type.
+    Mix {
+        /// The type.
+        of: String,
+    },
+    /// How many transactions of this type were rolled back by design.
+    RolledBack {
+        /// The type.
+        of: String,
+    },
+    /// A percentile of the response time of this type.
+    Percentile {
+        /// The type.
+        of: String,
+        /// In millionths: 900,000 is the 90th percentile.
+        ppm: u32,
+    },
+}
+
+/// A throughput with a name of its own, such as tpmC.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rate {
+    /// What people call it.
+    pub name: String,
+    /// The transaction type counted; `None`: all of them.
+    #[serde(default)]
+    pub of: Option<String>,
+    /// Transactions rolled back by design counted too.
+    #[serde(default)]
+    pub rolled_back: bool,
+    /// It is so many in this time.
+    pub per_ns: u64,
+    /// The most that is possible by the workload's rules. Finite.
+    #[serde(default)]
+    pub nominal: Option<f64>,
 }
 
 /// Where a trial ran.

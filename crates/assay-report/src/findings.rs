@@ -10,6 +10,7 @@ use assay_record::{ByClass, Limit, Load, OptionValue, Place, Record, Status, Tim
 use assay_stats::Distribution;
 use serde::Serialize;
 
+use crate::audit::{self, RateFindings, RuleFindings};
 use crate::interval::{IntervalFindings, interval_findings};
 use crate::warning::{self, Warning};
 
@@ -107,6 +108,10 @@ pub struct StageFindings {
     pub session_transactions_min: u64,
     /// Most transactions finished by one session.
     pub session_transactions_max: u64,
+    /// The workload's own throughputs, in the order declared.
+    pub rates: Vec<RateFindings>,
+    /// The rules of the audit, in the order declared.
+    pub audit: Vec<RuleFindings>,
     /// Open loop only.
     pub open: Option<OpenFindings>,
     /// What the generator did to itself; `None` in a partial record, which cannot know it of its last stage.
@@ -130,6 +135,8 @@ pub struct TallyFindings {
     pub statements_by_class: ByClass<u64>,
     /// The same per second.
     pub qps_by_class: ByClass<f64>,
+    /// Ended rolled back by design: not in `transactions`.
+    pub rolled_back: u64,
     /// Transactions given up.
     pub failed: u64,
     /// Runs of transactions that were started over.
@@ -166,6 +173,10 @@ pub struct TypeFindings {
     pub transactions: u64,
     /// The same per second.
     pub tps: f64,
+    /// Share of all transactions that ended, rolled back by design or not: the mix. 0 … 1
+    pub share: f64,
+    /// Ended rolled back by design: not in `transactions`, but in the latencies.
+    pub rolled_back: u64,
     /// Given up.
     pub failed: u64,
     /// Runs that were started over.
@@ -263,7 +274,7 @@ pub fn findings(record: &Record) -> Findings {
         Load::Open { rate_per_s, .. } => Some(rate_per_s),
     };
     let cpus = record.environment.cpus;
-    let mut stages: Vec<_> = record.stages.iter().map(|stage| stage_findings(stage, open, cpus)).collect();
+    let mut stages: Vec<_> = record.stages.iter().map(|stage| stage_findings(stage, record, open, cpus)).collect();
     let best = stages.iter().map(|stage| stage.total.tps).fold(0.0, f64::max);
     if let [_, _, ..] = stages[..]
         && let Some(stage) = stages.iter_mut().find(|stage| stage.total.tps > 0.0 && stage.total.tps >= best)
@@ -314,7 +325,7 @@ fn targets(record: &Record) -> Vec<Target> {
     record.manifest.targets.iter().zip(servers).map(target).collect()
 }
 
-fn stage_findings(stage: &record::Stage, open: Option<f64>, cpus: u32) -> StageFindings {
+fn stage_findings(stage: &record::Stage, record: &Record, open: Option<f64>, cpus: u32) -> StageFindings {
     let total = tally_findings(&stage.total, stage.measured_ns);
     StageFindings {
         sessions: stage.sessions,
@@ -324,6 +335,8 @@ fn stage_findings(stage: &record::Stage, open: Option<f64>, cpus: u32) -> StageF
         targets: stage.targets.iter().map(|tally| tally_findings(tally, stage.measured_ns)).collect(),
         session_transactions_min: stage.session_transactions_min,
         session_transactions_max: stage.session_transactions_max,
+        rates: audit::rates(&record.rates, &stage.total, stage.measured_ns),
+        audit: audit::rules(&record.rules, &stage.total),
         open: open.map(|rate_per_s| OpenFindings {
             rate_per_s,
             due: stage.total.due,
@@ -342,6 +355,7 @@ fn stage_findings(stage: &record::Stage, open: Option<f64>, cpus: u32) -> StageF
 fn tally_findings(tally: &record::Tally, measured_ns: u64) -> TallyFindings {
     let rate = |count| per_second(count, measured_ns);
     let transactions = sum(tally.transactions.iter().map(|transaction| transaction.count));
+    let ended = sum(tally.transactions.iter().map(audit::ended));
     let statements = map(&tally.statements, |class| class.count);
     let statements_all = class_sum(statements);
     let response = all(tally.transactions.iter().map(|transaction| &transaction.response));
@@ -352,6 +366,7 @@ fn tally_findings(tally: &record::Tally, measured_ns: u64) -> TallyFindings {
         qps: rate(statements_all),
         statements_by_class: statements,
         qps_by_class: map(&statements, |&count| rate(count)),
+        rolled_back: sum(tally.transactions.iter().map(|transaction| transaction.rolled_back)),
         failed: sum(tally.transactions.iter().map(|transaction| transaction.failed)),
         retries: sum(tally.transactions.iter().map(|transaction| transaction.retries)),
         errors: sum(tally.errors.iter().map(|error| error.count)),
@@ -361,7 +376,7 @@ fn tally_findings(tally: &record::Tally, measured_ns: u64) -> TallyFindings {
         service: latency_findings(&all(tally.transactions.iter().map(|transaction| &transaction.service))),
         lag: latency_findings(&distribution(&tally.lag)),
         statement_service: map(&tally.statements, |class| latency_findings(&distribution(&class.service))),
-        types: tally.transactions.iter().map(|transaction| type_findings(transaction, measured_ns)).collect(),
+        types: tally.transactions.iter().map(|transaction| type_findings(transaction, ended, measured_ns)).collect(),
         errors_by_kind: errors_by_kind(&tally.errors),
         response_curve: curve(&response),
     }
@@ -376,11 +391,14 @@ fn curve(response: &Distribution) -> Vec<(f64, u64)> {
     response.min().map(|min| (0.0, min)).into_iter().chain(points).collect()
 }
 
-fn type_findings(transaction: &record::TransactionTally, measured_ns: u64) -> TypeFindings {
+/// `ended`: transactions of all types.
+fn type_findings(transaction: &record::TransactionTally, ended: u64, measured_ns: u64) -> TypeFindings {
     TypeFindings {
         name: transaction.name.clone(),
         transactions: transaction.count,
         tps: per_second(transaction.count, measured_ns),
+        share: ratio(audit::ended(transaction) as f64, ended as f64).unwrap_or(0.0),
+        rolled_back: transaction.rolled_back,
         failed: transaction.failed,
         retries: transaction.retries,
         response: latency_findings(&distribution(&transaction.response)),

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod audit;
 mod cells;
 mod chart;
 mod csv;
@@ -17,6 +18,7 @@ mod text;
 mod warning;
 mod words;
 
+pub use audit::{RateFindings, RuleFindings, RuleVerdict, Unit};
 pub use chart::{Axis, Body, Boxed, Chart, Line, Mark, MarkKind, Scale};
 pub use csv::csv;
 pub use findings::{

@@ -6,13 +6,17 @@
 use assay_record::{Arrival, Load, OptionValue, Place, Status};
 use serde::Serialize;
 
+use crate::audit::{RateFindings, RuleFindings, RuleVerdict, Unit};
 use crate::cells::{NONE, Table, clean, count, figure, ms, percent, seconds, wrap};
-use crate::findings::{ErrorFindings, Findings, GeneratorFindings, LatencyFindings, StageFindings, TallyFindings};
+use crate::findings::{
+    ErrorFindings, Findings, GeneratorFindings, LatencyFindings, StageFindings, TallyFindings, TypeFindings,
+};
 use crate::warning::{Advice, Warning};
 
 /// Between facts in one line.
 const DOT: &str = " · ";
 const NAME_WIDTH: usize = 24;
+const RULE_WIDTH: usize = 36;
 const FACT_WIDTH: usize = 80;
 const MESSAGE_WIDTH: usize = 52;
 const FAILURE_LINES_MAX: usize = 40;
@@ -149,6 +153,12 @@ fn details(stage: &StageFindings, findings: &Findings) -> String {
         text += &format!("with {} sessions, for {}:\n\n", count(stage.sessions.into()), seconds(stage.measured_ns));
     }
     text += &throughput(&stage.total);
+    if !stage.rates.is_empty() {
+        text += &format!("\n{}", rates(&stage.rates));
+    }
+    if stage.total.types.iter().filter(|one| has_ended(one)).count() > 1 || stage.total.rolled_back > 0 {
+        text += &format!("\n{}", types(&stage.total));
+    }
     if !stage.targets.is_empty() {
         text += &format!("\n{}", targets(stage, findings));
     }
@@ -176,6 +186,9 @@ fn details(stage: &StageFindings, findings: &Findings) -> String {
         text += &wrap("fairness   ", [format!("{least} to {most} transactions per session")], DOT);
         text += &generator(figures, &stage.total.lag, findings);
     }
+    if !stage.audit.is_empty() {
+        text += &format!("\n{}", audit(&stage.audit));
+    }
     text
 }
 
@@ -191,6 +204,76 @@ fn throughput(total: &TallyFindings) -> String {
         ("  other", number.other, rate.other),
     ] {
         table.row([name.to_owned(), count(number), figure(rate)]);
+    }
+    table.text()
+}
+
+fn rates(rates: &[RateFindings]) -> String {
+    let mut table = Table::default();
+    for one in rates {
+        let possible = |(share, nominal)| format!("{} of the {} possible", percent(share), figure(nominal));
+        let mut row = vec![clean(&one.name, NAME_WIDTH), figure(one.rate), per(one.per_ns)];
+        row.extend(one.efficiency.zip(one.nominal).map(possible));
+        table.row(row);
+    }
+    table.text()
+}
+
+fn per(ns: u64) -> String {
+    match ns {
+        1_000_000_000 => "per s".into(),
+        60_000_000_000 => "per min".into(),
+        3_600_000_000_000 => "per h".into(),
+        ns => format!("per {}", seconds(ns)),
+    }
+}
+
+/// Whether there is anything to say of a type: a workload that names its types leaves its own name unused.
+fn has_ended(one: &TypeFindings) -> bool {
+    one.transactions > 0 || one.rolled_back > 0 || one.failed > 0
+}
+
+fn types(total: &TallyFindings) -> String {
+    let mut table = Table::default();
+    table.row(["transactions", "done", "share", "rolled back", "failed", "retries"]);
+    for one in total.types.iter().filter(|one| has_ended(one)) {
+        table.row([
+            clean(&one.name, NAME_WIDTH),
+            count(one.transactions),
+            format!("{}%", figure(one.share * 100.0)),
+            count(one.rolled_back),
+            count(one.failed),
+            count(one.retries),
+        ]);
+    }
+    table.text()
+}
+
+fn audit(rules: &[RuleFindings]) -> String {
+    let mut table = Table::default();
+    table.row(["audit", "observed", "allowed", ""]);
+    for rule in rules {
+        let name = match rule.clause.as_str() {
+            "" => clean(&rule.name, RULE_WIDTH),
+            clause => format!("{} ({})", clean(&rule.name, RULE_WIDTH), clean(clause, 16)),
+        };
+        let value = |value: f64| match rule.unit {
+            Unit::Share => format!("{}%", figure(value * 100.0)),
+            Unit::Mean => figure(value),
+            Unit::Ns => format!("{} ms", figure(value / 1e6)),
+        };
+        let allowed = match (rule.low, rule.high) {
+            (Some(low), Some(high)) => format!("{} to {}", value(low), value(high)),
+            (Some(low), None) => format!("at least {}", value(low)),
+            (None, Some(high)) => format!("at most {}", value(high)),
+            (None, None) => "anything".to_owned(),
+        };
+        let verdict = match rule.verdict {
+            RuleVerdict::Passed => "passed",
+            RuleVerdict::Failed => "FAILED",
+            RuleVerdict::TooShort => "run too short to tell",
+        };
+        table.row([name, rule.observed.map_or(NONE.into(), value), allowed, verdict.to_owned()]);
     }
     table.text()
 }
@@ -230,7 +313,7 @@ fn latencies(total: &TallyFindings) -> String {
         ];
         table.row([clean(name, NAME_WIDTH), count(latencies.count)].into_iter().chain(figures));
     };
-    for one in &total.types {
+    for one in total.types.iter().filter(|one| total.types.len() == 1 || has_ended(one)) {
         row(&one.name, &one.response);
     }
     if total.types.len() > 1 {

@@ -13,6 +13,7 @@ mod native;
 pub mod program;
 pub mod random;
 pub mod request;
+pub mod rule;
 pub mod state;
 mod version;
 
@@ -21,8 +22,10 @@ pub use failure::ScriptError;
 pub use guard::Guard;
 pub use host::{Host, Severity};
 pub use library::{Library, Source};
+pub use native::Marks;
 pub use program::{Program, TopLevel};
 pub use random::{Distribution, DistributionKind};
 pub use request::{Answer, ConnectionNumber, Decision, Failure, Report, Request, Slot, Verdict};
+pub use rule::{Declaration, Measure, Rate, Rule};
 pub use state::{Entry, Setup, State};
 pub use version::luajit_version;

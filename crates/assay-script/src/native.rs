@@ -33,6 +33,10 @@ pub(crate) struct Shared {
     pub(crate) unique_seed: u32,
     /// Names of transaction types.
     pub(crate) types: Vec<String>,
+    /// Names of counters.
+    pub(crate) counters: Vec<String>,
+    /// A session of the state has left marks at least once.
+    pub(crate) marked: bool,
     pub(crate) library: Arc<Library>,
     host: Option<Arc<dyn Host>>,
     /// Where a session's share of the counter behind `unique()` begins.
@@ -53,11 +57,29 @@ pub(crate) struct Native {
     /// The next member of this session's share of the counter behind `unique()`.
     unique_next: u32,
     pub(crate) counters: [u64; 8],
+    pub(crate) marks: Marks,
     /// By connection number.
     pub(crate) results: Vec<Live>,
     /// By loader number. Boxed: Lua holds their addresses.
     #[expect(clippy::vec_box, reason = "Lua holds the addresses of the rows")]
     pub(crate) loaders: Vec<Box<Rows>>,
+}
+
+/// What a script noted about the transaction it runs, to be counted if that ends well.
+#[derive(Debug, Default)]
+pub struct Marks {
+    /// `assay.rolled_back()`: it ends rolled back, as it should.
+    pub rolled_back: bool,
+    /// `assay.count`, in the order of `State::counter_names`; may be shorter.
+    pub counts: Vec<u64>,
+}
+
+impl Marks {
+    /// Forgets them, keeps the memory.
+    pub fn clear(&mut self) {
+        self.rolled_back = false;
+        self.counts.fill(0);
+    }
 }
 
 /// A connection's result.
@@ -90,6 +112,8 @@ impl Shared {
             sessions: sessions.max(1),
             unique_seed: Rng::new(seed, u64::MAX).next() as u32,
             types: vec![name.to_owned()],
+            counters: Vec::new(),
+            marked: false,
             library: Arc::clone(library),
             host: None,
             unique_from: 0,
@@ -122,6 +146,7 @@ impl Native {
             tausworthe: Tausworthe::new(0.0),
             unique_next: number.wrapping_add(unique_from),
             counters: [0; 8],
+            marks: Marks::default(),
             results: Vec::new(),
             loaders: Vec::new(),
         }
@@ -187,6 +212,9 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("module_text", module_text as *const c_void),
     ("installed_text", installed_text as *const c_void),
     ("type_index", type_index as *const c_void),
+    ("count_index", count_index as *const c_void),
+    ("count_add", count_add as *const c_void),
+    ("mark_rolled_back", mark_rolled_back as *const c_void),
     ("result_cell", result_cell as *const c_void),
     ("result_free", result_free as *const c_void),
     ("result_rows", result_rows as *const c_void),
@@ -358,12 +386,43 @@ unsafe extern "C" fn installed_text(shared: *mut Shared, path: *const u8, length
 unsafe extern "C" fn type_index(shared: *mut Shared, name: *const u8, length: usize) -> u32 {
     // SAFETY: see `parts`; the name is a Lua string.
     let (shared, name) = unsafe { (parts(shared).0, slice::from_raw_parts(name, length)) };
+    index_of(name, &mut shared.types)
+}
+
+/// The number of a counter, new when its name is.
+unsafe extern "C" fn count_index(shared: *mut Shared, name: *const u8, length: usize) -> u32 {
+    // SAFETY: see `parts`; the name is a Lua string.
+    let (shared, name) = unsafe { (parts(shared).0, slice::from_raw_parts(name, length)) };
+    index_of(name, &mut shared.counters)
+}
+
+fn index_of(name: &[u8], names: &mut Vec<String>) -> u32 {
     let name = String::from_utf8_lossy(name);
-    let index = shared.types.iter().position(|known| *known == name).unwrap_or_else(|| {
-        shared.types.push(name.into_owned());
-        shared.types.len() - 1
+    let index = names.iter().position(|known| *known == name).unwrap_or_else(|| {
+        names.push(name.into_owned());
+        names.len() - 1
     });
     index as u32
+}
+
+/// Allocates only when the session meets a counter for the first time.
+unsafe extern "C" fn count_add(shared: *mut Shared, counter: u32, amount: f64) {
+    // SAFETY: see `parts`.
+    let (shared, native) = unsafe { parts(shared) };
+    let counts = &mut native.marks.counts;
+    if counts.len() <= counter as usize {
+        counts.resize(shared.counters.len().max(counter as usize + 1), 0);
+    }
+    let count = &mut counts[counter as usize];
+    *count = count.saturating_add(amount as u64);
+    shared.marked = true;
+}
+
+unsafe extern "C" fn mark_rolled_back(shared: *mut Shared) {
+    // SAFETY: see `parts`.
+    let (shared, native) = unsafe { parts(shared) };
+    native.marks.rolled_back = true;
+    shared.marked = true;
 }
 
 /// 1 and the cell's text, 0 for NULL, −1 when the result is stale.

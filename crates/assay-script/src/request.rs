@@ -2,6 +2,8 @@
 
 use assay_wire::{Nanos, Operation, Reply, StatementError};
 
+use crate::rule::Declaration;
+
 /// A session's place in its `State`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u32);
@@ -45,6 +47,9 @@ pub enum Request<'a> {
     Expect(u64),
     /// Tell the user something (`assay.log`, `print`). Answer: `Done`, at once.
     Log(&'a [u8]),
+    /// The script declares something about its transactions (`assay.audit`, `assay.rate`): the first session of each
+    /// `State` to do so says it. Answer: `Done`, at once.
+    Declare(Declaration),
     /// The session's main function returned; its value (custom commands: `false` is failure). Not resumable.
     Finished {
         /// What the command returned was not `false`.

@@ -19,10 +19,11 @@ use crate::declare::{CommandDeclaration, OptionDeclaration, OptionKind, OptionVa
 use crate::failure::ScriptError;
 use crate::guard::{Guard, Watch};
 use crate::host::{Host, Severity};
-use crate::native::{FUNCTIONS, Native, Shared};
+use crate::native::{FUNCTIONS, Marks, Native, Shared};
 use crate::program::{Declared, Program, Script, TopLevel};
 use crate::random::Distribution;
 use crate::request::{Answer, ConnectionNumber, Decision, Failure, Request, Slot, Verdict};
+use crate::rule::{Declaration, Measure, Rate, Rule};
 
 /// What the sessions of a state are to do, and what they see.
 #[derive(Clone, Debug)]
@@ -404,6 +405,7 @@ impl State {
                 Asked::Barrier => Request::Barrier,
                 Asked::Expect => Request::Expect(number(2) as u64),
                 Asked::Log => Request::Log(text_at(thread, 2)),
+                Asked::Declare => Request::Declare(declaration(thread)),
                 Asked::Finished => Request::Finished { success: lua::lua_toboolean(thread, 2) != 0 },
                 Asked::Died => Request::Died(failure(thread)),
                 Asked::Declared => unreachable!("only `declare` opens states that ask this"),
@@ -456,6 +458,26 @@ impl State {
     pub fn transaction_types(&self) -> &[String] {
         // SAFETY: `shared` lives as long as `self`, and no Lua code runs while `self` is borrowed.
         unsafe { &(*self.shared).types }
+    }
+
+    /// Names of counters in the order of their first use.
+    pub fn counter_names(&self) -> &[String] {
+        // SAFETY: as above.
+        unsafe { &(*self.shared).counters }
+    }
+
+    /// Whether any session has left marks so far: while none has, there is nothing to look for after a transaction.
+    #[inline]
+    pub fn has_marks(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { (*self.shared).marked }
+    }
+
+    /// What the session noted about the transaction it runs, or ran last. To be cleared when that is over.
+    pub fn marks(&mut self, slot: Slot) -> &mut Marks {
+        let session = self.sessions[slot.0 as usize].as_ref().expect("the slot came from add_session");
+        // SAFETY: `native` lives as long as the session, and no Lua code runs while `self` is borrowed.
+        unsafe { &mut (*session.native).marks }
     }
 
     /// What the session counted itself with `sb_counter_inc`/`sb_counter_add`, in the order of `SB_CNT_*`.
@@ -541,6 +563,7 @@ enum Asked {
     Finished,
     Died,
     Declared,
+    Declare,
     /// The script yielded something of its own.
     Stray,
     /// Lua gave up on the coroutine.
@@ -551,9 +574,9 @@ impl Asked {
     #[inline]
     fn from_number(number: f64) -> Asked {
         use Asked::*;
-        const ORDER: [Asked; 21] = [
+        const ORDER: [Asked; 22] = [
             Connect, Disconnect, Reconnect, Query, Prepare, Execute, Close, Load, Ready, Next, Type, Failed, Stop,
-            Sleep, Claim, Barrier, Expect, Log, Finished, Died, Declared,
+            Sleep, Claim, Barrier, Expect, Log, Finished, Died, Declared, Declare,
         ];
         ORDER.get((number as usize).wrapping_sub(1)).copied().unwrap_or(Stray)
     }
@@ -714,6 +737,43 @@ unsafe fn failure(thread: *mut lua_State) -> Failure {
     }
 }
 
+/// `kind, name, clause, part, whole, low, high, percentile` from index 2, made in `declare` of session.lua.
+///
+/// # Safety
+/// The thread is suspended.
+unsafe fn declaration(thread: *mut lua_State) -> Declaration {
+    // SAFETY: the caller's promise; texts are copied.
+    unsafe {
+        let text = |index| String::from_utf8_lossy(text_at(thread, index)).into_owned();
+        let number =
+            |index| (lua::lua_type(thread, index) == lua::LUA_TNUMBER).then(|| lua::lua_tonumber(thread, index));
+        let (name, clause, part, whole, last) = (text(3), text(4), text(5), text(6), number(9));
+        let (low, high) = (number(7), number(8));
+        let measure = match text_at(thread, 2) {
+            b"rate" => {
+                return Declaration::Rate(Rate {
+                    name,
+                    of: Some(part).filter(|of| !of.is_empty()),
+                    rolled_back: whole == "rolled_back",
+                    per: Nanos::from_secs_f64(last.unwrap_or(1.0)),
+                    nominal: high,
+                });
+            }
+            b"mean" => Measure::Mean { of: part },
+            b"mix" => Measure::Mix { of: part },
+            b"rolled_back" => Measure::RolledBack { of: part },
+            b"percentile" => {
+                let ppm = (last.unwrap_or(0.0) * 1e4).round().clamp(1.0, 999_999.0) as u32;
+                let ns = |seconds: f64| seconds * 1e9;
+                let measure = Measure::Percentile { of: part, ppm };
+                return Declaration::Rule(Rule { name, clause, measure, low: low.map(ns), high: high.map(ns) });
+            }
+            _ => Measure::Share { part, whole },
+        };
+        Declaration::Rule(Rule { name, clause, measure, low, high })
+    }
+}
+
 /// Runs a script's top level in a state of its own, and reads what it declared.
 pub(crate) fn declare(script: &Script, top: &TopLevel) -> Result<Declared, ScriptError> {
     let mut state = State::open(
@@ -738,7 +798,7 @@ pub(crate) fn declare(script: &Script, top: &TopLevel) -> Result<Declared, Scrip
         let asked = state.advance(slot, Answer::Done, &mut pool);
         match asked {
             // What it prints now, every session will print again.
-            Asked::Log | Asked::Type | Asked::Expect => {}
+            Asked::Log | Asked::Type | Asked::Expect | Asked::Declare => {}
             Asked::Declared => {
                 let thread = state.sessions[slot.0 as usize].as_ref().expect("it was just resumed").thread;
                 // SAFETY: the thread is suspended with the five values of `entries.declare` above the request's number.

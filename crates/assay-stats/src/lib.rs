@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod audit;
 mod boxes;
 mod comparison;
 mod distribution;

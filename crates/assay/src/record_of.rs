@@ -7,7 +7,7 @@ use assay_io::Address;
 use assay_io::process::Host;
 use assay_record as record;
 use assay_record::{EncodedHistogram, Place, Record, Status, Time, Tool};
-use assay_script::OptionValue;
+use assay_script::{Declaration, Measure, OptionValue};
 use assay_wire::{Nanos, ServerFacts};
 
 use crate::command_line::{RunOptions, Workload};
@@ -53,6 +53,8 @@ pub fn frame(plan: &Plan, workload: &Workload, options: &RunOptions, words: &[St
         },
         environment: environment(plan),
         types: Vec::new(),
+        rules: Vec::new(),
+        rates: Vec::new(),
         stages: Vec::new(),
     }
 }
@@ -63,6 +65,8 @@ pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>
     (record.status, record.failure) = end;
     record.elapsed_ns = outcome.elapsed.0;
     record.types.clone_from(&outcome.types);
+    record.rules = outcome.declarations.iter().filter_map(rule).collect();
+    record.rates = outcome.declarations.iter().filter_map(rate).collect();
     for (server, facts) in record.environment.servers.iter_mut().zip(&outcome.servers) {
         let ServerFacts { product, version, tls } = facts.clone();
         (server.product, server.version, server.tls) = (product, version, tls);
@@ -71,7 +75,7 @@ pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>
         let mut intervals =
             record.stages.get_mut(i).map_or_else(Vec::new, |known| std::mem::take(&mut known.intervals));
         intervals.extend(stage.intervals[intervals.len().min(stage.intervals.len())..].iter().map(interval));
-        let stage = stage_of(stage, &record.types, record.started, intervals);
+        let stage = stage_of(stage, outcome, record.started, intervals);
         match record.stages.get_mut(i) {
             Some(known) => *known = stage,
             None => record.stages.push(stage),
@@ -174,14 +178,14 @@ fn place(target: &Target) -> Place {
     }
 }
 
-fn stage_of(stage: &StageOutcome, types: &[String], start: Time, intervals: Vec<record::Interval>) -> record::Stage {
+fn stage_of(stage: &StageOutcome, names: &Outcome, start: Time, intervals: Vec<record::Interval>) -> record::Stage {
     let generator = &stage.generator;
     record::Stage {
         sessions: stage.sessions,
         started: after(start, stage.started),
         measured_ns: stage.measured.0,
-        total: tally(&stage.total, types),
-        targets: stage.targets.iter().map(|target| tally(target, types)).collect(),
+        total: tally(&stage.total, names),
+        targets: stage.targets.iter().map(|target| tally(target, names)).collect(),
         session_transactions_min: stage.session_transactions.0,
         session_transactions_max: stage.session_transactions.1,
         generator: record::Generator {
@@ -199,13 +203,50 @@ fn stage_of(stage: &StageOutcome, types: &[String], start: Time, intervals: Vec<
     }
 }
 
-fn tally(tally: &assay_engine::Tally, types: &[String]) -> record::Tally {
+/// `None` for a declaration of another kind.
+fn rule(declaration: &Declaration) -> Option<record::Rule> {
+    let Declaration::Rule(rule) = declaration else { return None };
+    let measure = match rule.measure.clone() {
+        Measure::Share { part, whole } => record::Measure::Share { part, whole },
+        Measure::Mean { of } => record::Measure::Mean { of },
+        Measure::Mix { of } => record::Measure::Mix { of },
+        Measure::RolledBack { of } => record::Measure::RolledBack { of },
+        Measure::Percentile { of, ppm } => record::Measure::Percentile { of, ppm },
+    };
+    let finite = |bound: Option<f64>| bound.filter(|bound| bound.is_finite());
+    let (name, clause) = (rule.name.clone(), rule.clause.clone());
+    Some(record::Rule { name, clause, measure, low: finite(rule.low), high: finite(rule.high) })
+}
+
+/// `None` for a declaration of another kind.
+fn rate(declaration: &Declaration) -> Option<record::Rate> {
+    let Declaration::Rate(rate) = declaration else { return None };
+    Some(record::Rate {
+        name: rate.name.clone(),
+        of: rate.of.clone(),
+        rolled_back: rate.rolled_back,
+        per_ns: rate.per.0,
+        nominal: rate.nominal.filter(|nominal| nominal.is_finite()),
+    })
+}
+
+fn tally(tally: &assay_engine::Tally, names: &Outcome) -> record::Tally {
     let none = assay_engine::TransactionTally::default();
-    let transactions = types.iter().enumerate().map(|(i, name)| {
+    let counters = names.counters.iter().enumerate().map(|(i, name)| {
+        let counter = tally.counters.get(i).copied().unwrap_or_default();
+        record::CounterTally {
+            name: name.clone(),
+            transactions: counter.transactions,
+            sum: counter.sum,
+            squares: counter.squares,
+        }
+    });
+    let transactions = names.types.iter().enumerate().map(|(i, name)| {
         let of_type = tally.transactions.get(i).unwrap_or(&none);
         record::TransactionTally {
             name: name.clone(),
             count: of_type.count,
+            rolled_back: of_type.rolled_back,
             failed: of_type.failed,
             retries: of_type.retries,
             response: latencies(&of_type.response),
@@ -222,6 +263,7 @@ fn tally(tally: &assay_engine::Tally, types: &[String]) -> record::Tally {
     });
     record::Tally {
         transactions: transactions.collect(),
+        counters: counters.collect(),
         statements: by_class(
             tally
                 .statements

@@ -72,11 +72,12 @@ pub(crate) struct Worker<I: Io> {
     ready_told: u32,
 }
 
-/// A Lua state, and what its transaction types are called over the whole run.
+/// A Lua state, and the numbers that its transaction types and counters have over the whole run.
 struct StateEntry {
     state: State,
     sessions: usize,
     types: Vec<usize>,
+    counters: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,11 @@ use assay_wire::{Exchange, Nanos, Operation, Progress, Reply, StatementError};
 use super::link::{Link, LinkDoing};
 use super::{Alarm, Phase, StateEntry, Worker};
 use crate::messages::Message;
-use crate::outcome::{RunError, SessionTally};
+use crate::outcome::{RunError, SessionTally, Tally};
 use crate::plan::Load;
 use crate::random::Random;
 use crate::retry::{self, Remedy};
+use crate::shared::Shared;
 
 /// One client: a coroutine and its connections.
 pub(super) struct Session {
@@ -89,13 +90,30 @@ impl Session {
     }
 }
 
+impl StateEntry {
+    /// Adds what the session counted in the transaction that has just ended well to `tally`; whether it ended rolled
+    /// back by design.
+    fn tally_marks(&mut self, slot: Slot, tally: &mut Tally, shared: &Shared) -> bool {
+        let names = self.state.counter_names();
+        if self.counters.len() < names.len() {
+            let known = self.counters.len();
+            self.counters.extend(names[known..].iter().map(|name| shared.counter_index(name)));
+        }
+        let marks = self.state.marks(slot);
+        for (amount, counter) in marks.counts.iter().zip(&self.counters).filter(|(amount, _)| **amount > 0) {
+            tally.counted(*counter, *amount);
+        }
+        marks.rolled_back
+    }
+}
+
 impl<I: Io> Worker<I> {
     pub(super) fn add_session(&mut self, number: u32) -> Result<usize, ScriptError> {
         let per_state = self.plan.sessions_per_state;
         if self.states.last().is_none_or(|entry| entry.sessions >= per_state) {
             let state = State::new(&self.plan.program, &self.plan.setup)?;
             self.shared.add_guard(state.guard());
-            self.states.push(StateEntry { state, sessions: 0, types: vec![0] });
+            self.states.push(StateEntry { state, sessions: 0, types: vec![0], counters: Vec::new() });
         }
         let state = self.states.len() - 1;
         let entry = &mut self.states[state];
@@ -216,6 +234,10 @@ impl<I: Io> Worker<I> {
                 Request::Log(text) => {
                     let text = String::from_utf8_lossy(text).into_owned();
                     self.send(Message::Log { session: self.sessions[session].number, text });
+                    Answer::Done
+                }
+                Request::Declare(declaration) => {
+                    self.send(Message::Declared(declaration));
                     Answer::Done
                 }
                 Request::Finished { success } => {
@@ -348,6 +370,7 @@ impl<I: Io> Worker<I> {
         }
         this.stage = self.stage.index;
         self.stage.in_flight += 1;
+        self.clear_marks(session);
         Some(Answer::Proceed(true))
     }
 
@@ -357,8 +380,11 @@ impl<I: Io> Worker<I> {
             let this = &mut self.sessions[session];
             this.completed += 1;
             let tally = &mut self.tallies[this.target];
+            let entry = &mut self.states[this.state];
+            let rolled_back = entry.state.has_marks() && entry.tally_marks(this.slot, tally, &self.shared);
             let transaction = tally.transaction(this.kind);
-            transaction.count += 1;
+            transaction.count += u64::from(!rolled_back);
+            transaction.rolled_back += u64::from(rolled_back);
             transaction.response.record(at - this.due);
             this.tally.record(at - this.due);
             transaction.service.record(at - this.sent);
@@ -367,6 +393,15 @@ impl<I: Io> Worker<I> {
             self.stage.last_done = self.stage.last_done.max(at);
         }
         self.leave_transaction(session);
+    }
+
+    /// What a run of a transaction noted that is started over, or never counted.
+    fn clear_marks(&mut self, session: usize) {
+        let Session { state, slot, .. } = self.sessions[session];
+        let state = &mut self.states[state].state;
+        if state.has_marks() {
+            state.marks(slot).clear();
+        }
     }
 
     fn leave_transaction(&mut self, session: usize) {
@@ -404,6 +439,7 @@ impl<I: Io> Worker<I> {
 
     /// The transaction failed: decide, and bring the connections in order before saying so.
     fn on_failed(&mut self, session: usize, failure: Failure, at: Nanos) {
+        self.clear_marks(session);
         let this = &mut self.sessions[session];
         let error = if failure.statement { this.last_error.take() } else { None };
         if error.is_none() && !failure.restart {

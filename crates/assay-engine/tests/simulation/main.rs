@@ -306,6 +306,56 @@ fn transactions_are_told_apart_by_type() {
     assert_eq!(counts, [("read", 75), ("write", 25)]);
 }
 
+/// One transaction of two statements; counts, and ends rolled back every fifth time.
+const COUNTING: &str = r#"
+    function thread_init() con = sysbench.sql.driver():connect() end
+    local order = assay.transaction("order", function(n)
+      assay.audit{ name = "remote", part = "remote", whole = "lines", high = 0.5 }
+      assay.count("lines", 10)
+      if n % 2 == 0 then assay.count("remote") end
+      con:query("BEGIN") con:query("UPDATE")
+      if n % 5 == 0 then con:query("ROLLBACK") assay.rolled_back() else con:query("COMMIT") end
+    end)
+    local n = 0
+    function event() n = n + 1 order(n) end"#;
+
+#[test]
+fn what_a_script_counts_is_kept_of_transactions_that_end_well_and_of_nothing_else() {
+    let mut world = World::new(COUNTING).sessions(&[1]);
+    world.plan.limit = Limit { time: None, transactions: Some(100) };
+    // The first transaction is run twice, and a later one is given up: neither run counts.
+    world.server.borrow_mut().errors =
+        vec!["ok 0", "error 1213 40001", "ok 0", "ok 1", "ok 0", "ok 0", "error 1 42000"];
+    world.plan.policy.ignore = Ignore::Codes(vec!["42000".into()]);
+    let outcome = world.run();
+    assert!(matches!(outcome.end, End::Complete), "{:?}", outcome.end);
+    let total = &outcome.stages[0].total;
+    let order = &total.transactions[1];
+    // `event` was called 101 times: the run that was started over had a number of its own.
+    assert_eq!((order.count, order.rolled_back, order.failed, order.retries), (79, 20, 1, 1));
+    assert_eq!(order.response.count(), 99);
+    assert_eq!(outcome.counters, ["lines", "remote"]);
+    let [lines, remote] = total.counters[..] else { panic!("{:?}", total.counters) };
+    assert_eq!((lines.transactions, lines.sum, lines.squares), (99, 990, 9900));
+    assert_eq!((remote.transactions, remote.sum), (50, 50), "numbers 1 and 3 were no good, every even one was");
+    assert_eq!(outcome.declarations.len(), 1, "however often it is said");
+}
+
+#[test]
+fn what_is_counted_in_the_warm_up_is_not_kept() {
+    let mut world = World::new(COUNTING).sessions(&[3, 6]);
+    world.plan.warmup = ms(500);
+    world.server.borrow_mut().service = ms(1);
+    let outcome = world.run();
+    assert!(matches!(outcome.end, End::Complete), "{:?}", outcome.end);
+    for stage in &outcome.stages {
+        let order = &stage.total.transactions[1];
+        assert_eq!(stage.total.counters[0].sum, 10 * (order.count + order.rolled_back));
+        let intervals: u64 = stage.intervals.iter().map(|interval| interval.response.count()).sum();
+        assert_eq!(intervals, order.count + order.rolled_back);
+    }
+}
+
 #[test]
 fn an_interrupted_run_finishes_what_is_in_flight_and_reports() {
     let mut world = World::new(POINT).sessions(&[3]);

@@ -16,6 +16,14 @@ pub(crate) fn example() -> Record {
         manifest: manifest(),
         environment: environment(),
         types: vec!["shop".into(), "refund".into()],
+        rules: rules(),
+        rates: vec![Rate {
+            name: "spm".into(),
+            of: Some("shop".into()),
+            rolled_back: true,
+            per_ns: 60_000_000_000,
+            nominal: Some(150_000.0),
+        }],
         stages: vec![stage(16, 1_773_500_966_635, 1), stage(64, 1_773_500_968_735, 2)],
     }
 }
@@ -52,6 +60,21 @@ fn manifest() -> Manifest {
         session_sql: vec!["SET application_name = 'shop'".into()],
         targets: vec!["postgres://app@db1:5432/shop".into(), "postgres://app@db2:5432/shop".into()],
     }
+}
+
+fn rules() -> Vec<Rule> {
+    let rule = |name: &str, measure, low, high| {
+        let clause = "3.2".into();
+        Rule { name: name.into(), clause, measure, low, high }
+    };
+    let share = Measure::Share { part: "gifts".into(), whole: "shop".into() };
+    vec![
+        rule("gifts", share, Some(0.2), Some(0.3)),
+        rule("items per shop", Measure::Mean { of: "items".into() }, Some(3.5), None),
+        rule("refunds", Measure::Mix { of: "refund".into() }, Some(0.04), Some(0.06)),
+        rule("shop rolled back", Measure::RolledBack { of: "shop".into() }, None, Some(0.01)),
+        rule("shop p90", Measure::Percentile { of: "shop".into(), ppm: 900_000 }, None, Some(5e9)),
+    ]
 }
 
 fn environment() -> Environment {
@@ -120,6 +143,7 @@ fn tally(factor: u64) -> Tally {
     let transaction = |name: &str, count: u64, slowest_ns: u64| TransactionTally {
         name: name.into(),
         count,
+        rolled_back: 0,
         failed: factor,
         retries: 2 * factor,
         response: spread(count, 1_000_000, slowest_ns),
@@ -132,6 +156,21 @@ fn tally(factor: u64) -> Tally {
             transaction("refund", 200 * factor, 9_000_000),
         ],
         statements: ByClass { read: statements(), write: statements(), other: statements() },
+        counters: vec![
+            CounterTally {
+                name: "gifts".into(),
+                transactions: 250 * factor,
+                sum: 250 * factor,
+                squares: 250 * u128::from(factor),
+            },
+            // Half of 3 items and half of 5.
+            CounterTally {
+                name: "items".into(),
+                transactions: 1000 * factor,
+                sum: 4000 * factor,
+                squares: 17_000 * u128::from(factor),
+            },
+        ],
         errors: vec![
             ErrorTally {
                 origin: "server".into(),

@@ -133,6 +133,110 @@ function assay.expect(rows)
   yield(ask.EXPECT, rows)
 end
 
+local count_index = core.bind("count_index", "uint32_t (*)(void *, const char *, size_t)")
+local count_add = core.bind("count_add", "void (*)(void *, uint32_t, double)")
+local mark_rolled_back = core.bind("mark_rolled_back", "void (*)(void *)")
+local counters = {} -- name → number
+
+--- Counts `n` (1 when left out) under `name` for the transaction that runs; it stays counted if that ends well.
+function assay.count(name, n)
+  local index = counters[name]
+  if not index then
+    if type(name) ~= "string" or name == "" then raise("assay.count needs a counter's name") end
+    index = count_index(shared, name, #name)
+    counters[name] = index
+  end
+  n = n or 1
+  if type(n) ~= "number" or n < 0 or n % 1 ~= 0 then raise("assay.count counts in whole numbers from 0 on") end
+  count_add(shared, index, n)
+end
+
+--- The transaction that runs ends rolled back, as it should: it is counted apart.
+function assay.rolled_back() mark_rolled_back(shared) end
+
+local declared = {} -- by kind and name: one session of a state speaks for all
+
+local function known_fields(call, rule, fields)
+  for key in next, rule do
+    if not fields[key] then raise(call .. ": there is no field `" .. tostring(key) .. "`") end
+  end
+end
+
+local function text_field(call, rule, key, needed)
+  local value = rule[key]
+  if value == nil and not needed then return "" end
+  if type(value) ~= "string" or value == "" then raise(call .. ": `" .. key .. "` has to be a text") end
+  return value
+end
+
+local function number_field(call, rule, key)
+  local value = rule[key]
+  if value ~= nil and (type(value) ~= "number" or value ~= value) then
+    raise(call .. ": `" .. key .. "` has to be a number")
+  end
+  return value
+end
+
+local function declare(kind, name, ...)
+  local key = (kind == "rate" and "rate " or "rule ") .. name
+  if declared[key] then return end
+  declared[key] = true
+  yield(ask.DECLARE, kind, name, ...)
+end
+
+local RULE_FIELDS = {
+  name = true, clause = true, low = true, high = true, part = true, whole = true, mean = true, mix = true,
+  rolled_back = true, percentile = true, of = true,
+}
+
+--- Declares a rule of the audit: what it looks at, and the values allowed.
+function assay.audit(rule)
+  if type(rule) ~= "table" then raise("assay.audit needs a table") end
+  local call = "assay.audit"
+  local name = text_field(call, rule, "name", true)
+  call = "assay.audit \"" .. name .. "\""
+  known_fields(call, rule, RULE_FIELDS)
+  local clause = text_field(call, rule, "clause")
+  local low, high = number_field(call, rule, "low"), number_field(call, rule, "high")
+  if not low and not high then raise(call .. ": give `low`, `high` or both") end
+  if low and high and low > high then raise(call .. ": `low` is above `high`") end
+  local kind
+  for _, one in ipairs { "part", "mean", "mix", "rolled_back", "percentile" } do
+    if rule[one] ~= nil then
+      if kind then raise(call .. ": it looks at `" .. kind .. "` and `" .. one .. "`: one rule looks at one thing") end
+      kind = one
+    end
+  end
+  if kind == "part" then
+    local part, whole = text_field(call, rule, "part", true), text_field(call, rule, "whole", true)
+    return declare("share", name, clause, part, whole, low, high)
+  elseif kind == "percentile" then
+    local percentile = number_field(call, rule, "percentile")
+    if percentile <= 0 or percentile >= 100 then raise(call .. ": `percentile` has to be between 0 and 100") end
+    if low or not high then raise(call .. ": a percentile has a bound `high`, in seconds") end
+    return declare("percentile", name, clause, text_field(call, rule, "of", true), "", nil, high, percentile)
+  elseif kind then
+    return declare(kind, name, clause, text_field(call, rule, kind, true), "", low, high)
+  end
+  raise(call .. ": say what it looks at: `part` and `whole`, `mean`, `mix`, `rolled_back` or `percentile`")
+end
+
+local SECONDS = { second = 1, minute = 60, hour = 3600 }
+local RATE_FIELDS = { name = true, of = true, per = true, nominal = true, rolled_back = true }
+
+--- Declares a throughput with a name of its own.
+function assay.rate(rate)
+  if type(rate) ~= "table" then raise("assay.rate needs a table") end
+  local name = text_field("assay.rate", rate, "name", true)
+  local call = "assay.rate \"" .. name .. "\""
+  known_fields(call, rate, RATE_FIELDS)
+  local seconds = SECONDS[rate.per or "second"] or raise(call .. ": `per` is \"second\", \"minute\" or \"hour\"")
+  local nominal = number_field(call, rate, "nominal")
+  if nominal and nominal <= 0 then raise(call .. ": `nominal` has to be above 0") end
+  declare("rate", name, "", text_field(call, rate, "of"), rate.rolled_back and "rolled_back" or "", nil, nominal,
+    seconds)
+end
+
 -- Life --------------------------------------------------------------------------------------------------------------
 
 local function failed(failure)

@@ -144,3 +144,73 @@ fn a_refused_load_is_a_statement_error() {
          test.lua:4: in function 'top'",
     );
 }
+
+#[test]
+fn a_script_declares_rules_and_rates_once_per_state() {
+    let script = r#"
+        function thread_init()
+          assay.audit{ name = "remote lines", clause = "2.4.1.5", part = "remote", whole = "lines", low = 0.009 }
+          assay.audit{ name = "remote lines", part = "said", whole = "again", low = 1 }
+          assay.audit{ name = "slow", percentile = 90, of = "order", high = 5 }
+          assay.rate{ name = "tpmC", of = "order", per = "minute", nominal = 12.86, rolled_back = true }
+        end
+        function event() end"#;
+    check(
+        script,
+        Driver { transactions: 0, ..Driver::default() },
+        r#"declare Rule(Rule { name: "remote lines", clause: "2.4.1.5", measure: Share { part: "remote", whole: "lines" }, low: Some(0.009), high: None })
+         declare Rule(Rule { name: "slow", clause: "", measure: Percentile { of: "order", ppm: 900000 }, low: None, high: Some(5000000000.0) })
+         declare Rate(Rate { name: "tpmC", of: Some("order"), rolled_back: true, per: Nanos(60000000000), nominal: Some(12.86) })
+         ready
+         next
+         finished true"#,
+    );
+}
+
+#[test]
+fn a_rule_that_says_nothing_clear_is_refused_where_it_stands() {
+    for (rule, wanted) in [
+        ("{ low = 1 }", "assay.audit: `name` has to be a text"),
+        ("{ name = 'x', mean = 'y' }", "assay.audit \"x\": give `low`, `high` or both"),
+        ("{ name = 'x', mean = 'y', low = 2, high = 1 }", "assay.audit \"x\": `low` is above `high`"),
+        ("{ name = 'x', mean = 'y', hihg = 1 }", "assay.audit \"x\": there is no field `hihg`"),
+        ("{ name = 'x', part = 'y', high = 1 }", "assay.audit \"x\": `whole` has to be a text"),
+        (
+            "{ name = 'x', part = 'y', whole = 'z', mix = 'w', high = 1 }",
+            "assay.audit \"x\": it looks at `part` and `mix`: one rule looks at one thing",
+        ),
+        (
+            "{ name = 'x', percentile = 90, of = 'z', low = 1 }",
+            "assay.audit \"x\": a percentile has a bound `high`, in seconds",
+        ),
+    ] {
+        let script = format!("function thread_init() assay.audit{rule} end function event() end");
+        let said = conversation(&script, &setup(), Driver::default());
+        assert!(said.starts_with(&format!("died: test.lua:1: {wanted}")), "{said}");
+    }
+}
+
+#[test]
+fn what_is_counted_waits_beside_the_session_until_its_transaction_is_over() {
+    let program = program(
+        r#"
+        function event()
+          assay.count("lines", 7)
+          assay.count("remote")
+          assay.count("lines", 0)
+          assay.count("lines")
+          assay.rolled_back()
+          print(pcall(assay.count, "lines", 0.5))
+        end"#,
+    );
+    let mut state = State::new(&program, &setup()).unwrap();
+    let slot = state.add_session(0).unwrap();
+    assert!(!state.has_marks());
+    Driver::default().run(&mut state, slot);
+    assert!(state.has_marks());
+    assert_eq!(state.counter_names(), ["lines", "remote"]);
+    let marks = state.marks(slot);
+    assert_eq!((marks.rolled_back, marks.counts.as_slice()), (true, &[8, 1][..]));
+    marks.clear();
+    assert_eq!((marks.rolled_back, marks.counts.as_slice()), (false, &[0, 0][..]));
+}

@@ -147,6 +147,7 @@ impl Driver {
             Request::Barrier => ("barrier".into(), Some(Answer::Done)),
             Request::Expect(rows) => (format!("expect {rows}"), Some(Answer::Done)),
             Request::Log(line) => (format!("log {}", text(line)), Some(Answer::Done)),
+            Request::Declare(declaration) => (format!("declare {declaration:?}"), Some(Answer::Done)),
             Request::Finished { success } => (format!("finished {success}"), None),
             Request::Died(failure) => (format!("died: {}", ScriptError::from(&failure)), None),
         }
