@@ -1,7 +1,7 @@
 //! The only crate that touches sockets, the kernel or a clock on the measured path.
 //!
-//! An engine worker owns one `Io` and is generic over it: `Readiness` (epoll through mio, portable), later io_uring,
-//! and `sim`, a virtual network and clock that repeats a run from its seed.
+//! An engine worker owns one `Io` and is generic over it: `Kernel`, which is `Uring` where the kernel allows it and else
+//! `Readiness` (epoll through mio), or `sim`, a virtual network and clock that repeats a run from its seed.
 
 use std::sync::Arc;
 
@@ -10,18 +10,23 @@ use assay_wire::{Nanos, TlsFacts};
 pub mod address;
 mod certificate;
 pub mod clock;
+mod kernel;
 pub mod process;
 pub mod readiness;
 pub mod sim;
+mod stream;
 mod timer;
 pub mod tls;
 mod trouble;
+pub mod uring;
 pub mod waker;
 
 pub use address::{Address, ConnectError};
 pub use clock::Clock;
+pub use kernel::{Backend, Kernel};
 pub use readiness::Readiness;
 pub use tls::Tls;
+pub use uring::Uring;
 pub use waker::Waker;
 
 /// One worker's event loop. Not `Send`: made in the thread that uses it.

@@ -14,16 +14,15 @@
 //! It knows no protocol, keeps no timers but the one of `wait`, and retries nothing.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use assay_wire::Nanos;
-use mio::event::Source;
-use mio::net::{TcpStream, UnixStream};
 use mio::{Events, Interest, Poll, Registry, Token};
 
 use crate::clock::Clock;
+use crate::stream::Stream;
 use crate::timer::Timer;
 use crate::tls::{self, Session};
 use crate::{Address, Closed, ConnectError, Event, Io, SocketId, Tls, Waker, trouble};
@@ -126,12 +125,6 @@ struct Socket {
     tls: Option<Arc<Tls>>,
     /// From `start_tls` on.
     session: Option<Box<Session>>,
-}
-
-#[derive(Debug)]
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
 }
 
 /// What a look at a ready socket came to.
@@ -536,80 +529,6 @@ impl Socket {
                 Ok(()) => self.watches_writes = on,
                 Err(error) => self.fail(&error),
             }
-        }
-    }
-}
-
-impl Stream {
-    fn connect(address: &Address) -> io::Result<Stream> {
-        match address {
-            Address::Tcp(address) => {
-                let stream = TcpStream::connect(*address)?;
-                stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(stream))
-            }
-            Address::Unix(path) => Ok(Stream::Unix(UnixStream::connect(path)?)),
-        }
-    }
-
-    /// Whether a connect has succeeded; false: not decided yet.
-    fn connected(&self) -> io::Result<bool> {
-        let Stream::Tcp(stream) = self else { return Ok(true) };
-        if let Some(error) = stream.take_error()? {
-            return Err(error);
-        }
-        match stream.peer_addr() {
-            Ok(_) => Ok(true),
-            Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.read(buffer),
-            Stream::Unix(stream) => stream.read(buffer),
-        }
-    }
-
-    /// Writes as much as the kernel takes without waiting.
-    fn write_all_now(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut written = 0;
-        while written < bytes.len() {
-            let result = match self {
-                Stream::Tcp(stream) => stream.write(&bytes[written..]),
-                Stream::Unix(stream) => stream.write(&bytes[written..]),
-            };
-            match result {
-                Ok(n) => written += n,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(written)
-    }
-}
-
-impl Source for Stream {
-    fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.register(registry, token, interests),
-            Stream::Unix(stream) => stream.register(registry, token, interests),
-        }
-    }
-
-    fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.reregister(registry, token, interests),
-            Stream::Unix(stream) => stream.reregister(registry, token, interests),
-        }
-    }
-
-    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.deregister(registry),
-            Stream::Unix(stream) => stream.deregister(registry),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Interrupting a sleeping event loop from another thread.
 
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,6 +12,8 @@ pub struct Waker(Kind);
 enum Kind {
     /// An eventfd in the loop's epoll set; it outlives the loop.
     Eventfd(Arc<mio::Waker>),
+    /// An eventfd that a loop over io_uring reads.
+    Descriptor(Arc<OwnedFd>),
     /// Looked at by the next `wait` of a simulated loop, which never sleeps.
     Flag(Arc<AtomicBool>),
 }
@@ -20,7 +23,12 @@ impl Waker {
         Waker(Kind::Eventfd(Arc::new(waker)))
     }
 
-    pub(crate) fn flag(flag: Arc<AtomicBool>) -> Waker {
+    pub(crate) fn descriptor(eventfd: Arc<OwnedFd>) -> Waker {
+        Waker(Kind::Descriptor(eventfd))
+    }
+
+    /// For a loop that never sleeps and looks at the flag instead: a simulated one.
+    pub fn flag(flag: Arc<AtomicBool>) -> Waker {
         Waker(Kind::Flag(flag))
     }
 
@@ -30,6 +38,11 @@ impl Waker {
             // A write to an eventfd that we hold open fails only when its counter is full, and then the loop is
             // being woken anyway.
             Kind::Eventfd(waker) => drop(waker.wake()),
+            Kind::Descriptor(eventfd) => {
+                let one = 1_u64;
+                // SAFETY: eight readable bytes; what fails is as above.
+                unsafe { libc::write(eventfd.as_raw_fd(), (&raw const one).cast(), 8) };
+            }
             Kind::Flag(flag) => flag.store(true, Ordering::Release),
         }
     }

@@ -1,4 +1,4 @@
-//! The readiness loop against real sockets on loopback, with plain threads as peers.
+//! An event loop against real sockets on loopback, with plain threads as peers. `crate::kernel` says which.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -9,13 +9,8 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use assay_io::readiness::BATCH_MAX;
-use assay_io::{Address, Clock, Closed, Event, Io, Readiness, SocketId};
+use assay_io::{Address, Closed, Event, Io, Kernel, SocketId};
 use assay_wire::{Endpoint, Nanos};
-
-fn readiness() -> Readiness {
-    Readiness::new(Clock::start(), BATCH_MAX).unwrap()
-}
 
 /// A listener and, in a thread, `serve` for each of the first `count` connections, one after the other.
 fn serve(count: usize, mut serve: impl FnMut(TcpStream) + Send + 'static) -> (Address, JoinHandle<()>) {
@@ -38,7 +33,7 @@ fn echo(mut stream: impl Read + Write) {
 }
 
 /// Takes events until `done` says so, calling it with each. Fails after 20 s of silence.
-fn drive(io: &mut Readiness, mut done: impl FnMut(&mut Readiness, Event) -> bool) {
+fn drive(io: &mut Kernel, mut done: impl FnMut(&mut Kernel, Event) -> bool) {
     let mut last = Instant::now();
     loop {
         io.wait(Some(io.now() + Nanos::from_secs(1))).unwrap();
@@ -52,7 +47,7 @@ fn drive(io: &mut Readiness, mut done: impl FnMut(&mut Readiness, Event) -> bool
     }
 }
 
-fn connected(io: &mut Readiness, address: &Address) -> SocketId {
+fn connected(io: &mut Kernel, address: &Address) -> SocketId {
     let id = io.connect(address, None).unwrap();
     drive(io, |_, event| match event {
         Event::Connected(this) => this == id,
@@ -62,7 +57,7 @@ fn connected(io: &mut Readiness, address: &Address) -> SocketId {
 }
 
 /// The bytes of one socket until it is closed, and why it was.
-fn read_to_end(io: &mut Readiness) -> (Vec<u8>, Closed) {
+fn read_to_end(io: &mut Kernel) -> (Vec<u8>, Closed) {
     let (mut bytes, mut why) = (Vec::new(), None);
     drive(io, |io, event| match event {
         Event::Received(_) => {
@@ -93,7 +88,7 @@ fn replies_cut_into_single_bytes_arrive_whole_and_in_order() {
             stream.write_all(&[*byte]).unwrap();
         }
     });
-    let mut io = readiness();
+    let mut io = crate::kernel();
     let id = connected(&mut io, &address);
     io.send(id, b"he");
     io.send(id, b"llo");
@@ -104,7 +99,7 @@ fn replies_cut_into_single_bytes_arrive_whole_and_in_order() {
 }
 
 /// Sends and expects back `len` bytes through a peer that reads slowly, so that our send buffer fills.
-fn transfer_both_ways(io: &mut Readiness, id: SocketId, len: usize) {
+fn transfer_both_ways(io: &mut Kernel, id: SocketId, len: usize) {
     let sent = pattern(len);
     let mut bytes = Vec::new();
     io.send(id, &sent[..10]);
@@ -122,7 +117,7 @@ fn transfer_both_ways(io: &mut Readiness, id: SocketId, len: usize) {
 #[test]
 fn large_transfers_survive_full_send_buffers() {
     let (address, thread) = serve(1, echo);
-    let mut io = readiness();
+    let mut io = crate::kernel();
     let id = connected(&mut io, &address);
     for _ in 0..3 {
         transfer_both_ways(&mut io, id, 20_000_000);
@@ -137,7 +132,7 @@ fn unix_sockets_work_the_same() {
     let path = folder.path().join("db.sock");
     let listener = UnixListener::bind(&path).unwrap();
     let thread = thread::spawn(move || echo(listener.accept().unwrap().0));
-    let mut io = readiness();
+    let mut io = crate::kernel();
     let address = Address::resolve(&Endpoint::Unix(path)).unwrap().remove(0);
     let id = io.connect(&address, None).unwrap();
     io.send(id, b"early"); // before `Connected`: kept
@@ -172,7 +167,7 @@ fn a_thousand_sockets_are_served_side_by_side() {
             }
         }
     });
-    let mut io = readiness();
+    let mut io = crate::kernel();
     let mut pending: HashMap<SocketId, usize> = HashMap::new();
     for i in 0..SOCKETS {
         pending.insert(io.connect(&address, None).unwrap(), i);
@@ -232,7 +227,7 @@ fn a_flood_on_one_socket_does_not_starve_another() {
             });
         }
     });
-    let mut io = readiness();
+    let mut io = crate::kernel();
     let flood = connected(&mut io, &address);
     let quiet = io.connect(&address, None).unwrap();
     let (mut flooded, mut answers) = (0, 0);
@@ -257,7 +252,7 @@ fn a_flood_on_one_socket_does_not_starve_another() {
 fn what_the_peer_said_before_it_hung_up_is_read_before_the_close() {
     for len in [1, 65_536, 300_000] {
         let (address, thread) = serve(1, move |mut stream| stream.write_all(&pattern(len)).unwrap());
-        let mut io = readiness();
+        let mut io = crate::kernel();
         connected(&mut io, &address);
         thread.join().unwrap(); // the bytes and the end are there before we look
         let (bytes, why) = read_to_end(&mut io);
@@ -272,7 +267,7 @@ fn the_last_words_of_a_server_are_read_even_when_a_send_fails_first() {
         stream.write_all(b"FATAL: shutting down").unwrap();
         stream.shutdown(Shutdown::Both).unwrap();
     });
-    let mut io = readiness();
+    let mut io = crate::kernel();
     let id = connected(&mut io, &address);
     thread.join().unwrap();
     for _ in 0..10 {
@@ -300,7 +295,7 @@ fn a_reset_is_told_as_one() {
         };
         assert_eq!(result, 0);
     });
-    let mut io = readiness();
+    let mut io = crate::kernel();
     let id = connected(&mut io, &address);
     io.send(id, b"?");
     let (bytes, why) = read_to_end(&mut io);
@@ -311,7 +306,7 @@ fn a_reset_is_told_as_one() {
 
 /// The refusal of a connect, however soon it comes.
 fn refusal(address: &Address) -> Closed {
-    let mut io = readiness();
+    let mut io = crate::kernel();
     match io.connect(address, None) {
         Err(error) => Closed { message: error.message, hint: error.hint, tls: false },
         Ok(_) => read_to_end(&mut io).1,
@@ -345,7 +340,7 @@ fn a_full_backlog_of_a_unix_socket_names_the_limit() {
     // SAFETY: the descriptor is a listening socket; listening again only changes its backlog.
     assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 1) }, 0);
     let address = Address::Unix(path);
-    let mut io = readiness();
+    let mut io = crate::kernel();
     let error = (0..10).find_map(|_| io.connect(&address, None).err()).expect("the backlog is 1");
     assert!(error.message.ends_with("resource temporarily unavailable"), "{error}");
     assert!(error.hint.unwrap().contains("net.core.somaxconn"));
@@ -354,7 +349,7 @@ fn a_full_backlog_of_a_unix_socket_names_the_limit() {
 #[test]
 fn an_address_that_takes_no_connection_is_told_at_once() {
     let broadcast = Address::Tcp("255.255.255.255:1".parse().unwrap());
-    let error = readiness().connect(&broadcast, None).unwrap_err();
+    let error = crate::kernel().connect(&broadcast, None).unwrap_err();
     assert!(error.message.starts_with("connecting to 255.255.255.255:1: "), "{error}");
 }
 
@@ -363,7 +358,7 @@ fn events_of_closed_sockets_never_surface_and_ids_are_not_reused() {
     let (address, thread) = serve(3, |mut stream| {
         stream.write_all(b"hello").unwrap();
     });
-    let mut io = readiness();
+    let mut io = crate::kernel();
     let ids: Vec<_> = (0..2).map(|_| io.connect(&address, None).unwrap()).collect();
     let mut connects = 0;
     // Both are reported by the same `wait` or not: either way the second is closed while the first is looked at.
@@ -403,7 +398,7 @@ fn a_waker_ends_a_wait_from_another_thread() {
             waker.wake();
         }
     });
-    let mut io = readiness();
+    let mut io = crate::kernel();
     for _ in 0..100 {
         to_waker.send(io.waker()).unwrap();
         io.wait(None).unwrap();
@@ -418,7 +413,7 @@ fn a_waker_ends_a_wait_from_another_thread() {
 
 #[test]
 fn a_past_instant_does_not_sleep() {
-    let mut io = readiness();
+    let mut io = crate::kernel();
     let start = Instant::now();
     for _ in 0..100 {
         io.wait(Some(Nanos::ZERO)).unwrap();
@@ -430,7 +425,7 @@ fn a_past_instant_does_not_sleep() {
 
 #[test]
 fn timers_are_punctual() {
-    let mut io = readiness();
+    let mut io = crate::kernel();
     let mut late: Vec<u64> = (0..500)
         .map(|i| {
             let until = io.now() + Nanos::from_micros(100 + 37 * (i % 50));

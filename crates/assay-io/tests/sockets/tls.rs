@@ -7,8 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use assay_io::readiness::BATCH_MAX;
-use assay_io::{Address, Clock, Closed, Event, Io, Readiness, Tls};
+use assay_io::{Address, Closed, Event, Io, Kernel, Tls};
 use assay_wire::{Nanos, TlsFacts, TlsMode, TlsSettings};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PublicKeyData, SigningKey};
 use rustls::pki_types::pem::PemObject;
@@ -141,7 +140,7 @@ fn settings(mode: TlsMode, root: Option<PathBuf>) -> TlsSettings {
 }
 
 /// What happens on one socket until `done`: facts of the handshake, or why the socket is gone.
-fn drive(io: &mut Readiness, mut on: impl FnMut(&mut Readiness, Event) -> bool) {
+fn drive(io: &mut Kernel, mut on: impl FnMut(&mut Kernel, Event) -> bool) {
     let started = io.now();
     loop {
         io.wait(Some(io.now() + Nanos::from_secs(1))).unwrap();
@@ -157,7 +156,7 @@ fn drive(io: &mut Readiness, mut on: impl FnMut(&mut Readiness, Event) -> bool) 
 /// Connects, encrypts, echoes `len` bytes; the facts, or why it failed.
 fn echo(address: &Address, tls: &TlsSettings, len: usize) -> Result<TlsFacts, Closed> {
     let tls = Arc::new(Tls::new(tls).unwrap());
-    let mut io = Readiness::new(Clock::start(), BATCH_MAX).unwrap();
+    let mut io = crate::kernel();
     let id = io.connect(address, Some(&tls)).unwrap();
     let sent: Vec<u8> = (0..len).map(|i| (i as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
     let (mut bytes, mut facts, mut result) = (Vec::new(), None, None);
@@ -445,7 +444,7 @@ fn the_peers_goodbye_closes_the_socket_after_its_last_bytes() {
             stream.sock.read_to_end(&mut Vec::new()).unwrap();
         });
         let tls = Arc::new(Tls::new(&settings(TlsMode::Require, None)).unwrap());
-        let mut io = Readiness::new(Clock::start(), BATCH_MAX).unwrap();
+        let mut io = crate::kernel();
         let id = io.connect(&address, Some(&tls)).unwrap();
         let (mut bytes, mut why) = (Vec::new(), None);
         drive(&mut io, |io, event| {
@@ -530,7 +529,7 @@ fn openssl_and_we_understand_each_other() {
         else {
             return;
         };
-        let mut io = Readiness::new(Clock::start(), BATCH_MAX).unwrap();
+        let mut io = crate::kernel();
         let id = io.connect(&address, Some(&tls)).unwrap();
         let (mut cipher, mut answers, mut why) = (String::new(), 0, None);
         drive(&mut io, |io, event| {

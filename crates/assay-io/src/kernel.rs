@@ -1,0 +1,115 @@
+//! The kernel's event loop, in whichever of its two forms this machine has.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use assay_wire::Nanos;
+
+use crate::{Address, Clock, ConnectError, Event, Io, Readiness, SocketId, Tls, Uring, Waker, readiness, uring};
+
+/// A form of the kernel's event loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// Always there.
+    Epoll,
+    /// Costs less where the kernel has and allows it.
+    Uring,
+}
+
+impl Backend {
+    /// io_uring where it can be had, else epoll and why.
+    pub fn best() -> (Backend, Option<String>) {
+        match Uring::new(Clock::start(), 1) {
+            Ok(_) => (Backend::Uring, None),
+            Err(error) => (Backend::Epoll, Some(uring::explain(&error))),
+        }
+    }
+
+    /// Events handled before what they led to is sent (io_uring), or before the kernel is asked for more (epoll).
+    pub fn batch_default(self) -> usize {
+        match self {
+            Backend::Epoll => readiness::BATCH_MAX,
+            Backend::Uring => uring::BATCH_MAX,
+        }
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Backend::Epoll => "epoll",
+            Backend::Uring => "io_uring",
+        })
+    }
+}
+
+/// One worker's event loop over the kernel.
+// Boxed, since the two differ in size and a worker holds one.
+pub enum Kernel {
+    /// Over epoll.
+    Epoll(Box<Readiness>),
+    /// Over io_uring.
+    Uring(Box<Uring>),
+}
+
+impl Kernel {
+    /// An event loop of the calling thread whose instants are those of `clock`. `batch_max`: see `batch_default`, at least 1.
+    pub fn new(backend: Backend, clock: Clock, batch_max: usize) -> io::Result<Kernel> {
+        Ok(match backend {
+            Backend::Epoll => Kernel::Epoll(Box::new(Readiness::new(clock, batch_max)?)),
+            Backend::Uring => Kernel::Uring(Box::new(Uring::new(clock, batch_max)?)),
+        })
+    }
+}
+
+macro_rules! either {
+    ($this:expr, $io:ident => $call:expr) => {
+        match $this {
+            Kernel::Epoll($io) => $call,
+            Kernel::Uring($io) => $call,
+        }
+    };
+}
+
+impl Io for Kernel {
+    fn now(&self) -> Nanos {
+        either!(self, io => io.now())
+    }
+
+    fn received_at(&self) -> Nanos {
+        either!(self, io => io.received_at())
+    }
+
+    fn connect(&mut self, address: &Address, tls: Option<&Arc<Tls>>) -> Result<SocketId, ConnectError> {
+        either!(self, io => io.connect(address, tls))
+    }
+
+    fn send(&mut self, socket: SocketId, bytes: &[u8]) {
+        either!(self, io => io.send(socket, bytes))
+    }
+
+    fn start_tls(&mut self, socket: SocketId) {
+        either!(self, io => io.start_tls(socket))
+    }
+
+    fn close(&mut self, socket: SocketId) {
+        either!(self, io => io.close(socket))
+    }
+
+    fn wait(&mut self, until: Option<Nanos>) -> io::Result<()> {
+        either!(self, io => io.wait(until))
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        either!(self, io => io.next_event())
+    }
+
+    fn received(&self) -> &[u8] {
+        either!(self, io => io.received())
+    }
+
+    fn waker(&self) -> Waker {
+        either!(self, io => io.waker())
+    }
+}

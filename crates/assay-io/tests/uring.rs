@@ -1,0 +1,17 @@
+//! Everything that sockets do, over io_uring.
+
+use assay_io::{Backend, Clock, Kernel};
+
+#[path = "sockets/cases.rs"]
+mod cases;
+#[path = "sockets/tls.rs"]
+mod tls;
+
+/// Over epoll, said aloud, where the kernel has no io_uring or does not allow it.
+fn kernel() -> Kernel {
+    let (backend, why) = Backend::best();
+    if let Some(why) = why {
+        println!("tested over epoll, for io_uring is not used: {why}");
+    }
+    Kernel::new(backend, Clock::start(), backend.batch_default()).unwrap()
+}
