@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use assay_io::{Address, Tls};
+use assay_io::{Address, Backend, Tls};
 use assay_script::{Program, Setup};
 use assay_wire::{Database, Nanos, StatementError};
 
@@ -34,12 +34,31 @@ pub struct Plan {
     pub connects: Connects,
     /// OS threads, each with its own event loop. 1 <= workers.
     pub workers: usize,
+    /// What those event loops are made of; nothing to a run over an `Io` of its own (`run_inline`).
+    pub event_loop: EventLoop,
     /// Sessions per Lua state; more make garbage collection pauses longer, fewer cost memory.
     pub sessions_per_state: usize,
     /// How long transactions in flight may take to finish after the end of a stage, or after an interrupt.
     pub grace: Nanos,
     /// How long a script may hold its worker before the run ends with an error; it is named after one second.
     pub hold_max: Nanos,
+}
+
+/// The kernel's side of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventLoop {
+    /// Its form.
+    pub backend: Backend,
+    /// Replies handled between two calls of the kernel: more cost less CPU, and let the first of them wait for the last.
+    /// At least 1; usually `Backend::batch_default`.
+    pub batch_max: usize,
+}
+
+impl EventLoop {
+    /// In this form, with its usual batches.
+    pub fn of(backend: Backend) -> EventLoop {
+        EventLoop { backend, batch_max: backend.batch_default() }
+    }
 }
 
 /// One server.

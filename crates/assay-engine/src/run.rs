@@ -6,8 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use assay_io::process::Usage;
-use assay_io::readiness::BATCH_MAX;
-use assay_io::{Clock, Io, Readiness, Waker};
+use assay_io::{Clock, Io, Kernel, Waker};
 use assay_script::Entry;
 use assay_wire::Nanos;
 
@@ -118,7 +117,7 @@ impl WorkerThread {
         let (tell_waker, wakers) = mpsc::channel();
         // The event loop belongs to the thread it is made in.
         let body = move || {
-            let io = match Readiness::new(clock, BATCH_MAX) {
+            let io = match Kernel::new(plan.event_loop.backend, clock, plan.event_loop.batch_max) {
                 Ok(io) => io,
                 Err(error) => {
                     let _ = tell_waker.send(Err(error));

@@ -285,6 +285,17 @@ pub struct ErrorOptions {
     pub reconnect_time: Nanos,
 }
 
+/// How sockets are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum IoChoice {
+    /// io_uring where it can be had, else epoll.
+    Auto,
+    /// epoll.
+    Epoll,
+    /// io_uring, or not at all.
+    Uring,
+}
+
 /// The generator itself: threads and random numbers.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Generator")]
@@ -295,6 +306,13 @@ pub struct GeneratorOptions {
     /// Threads driving the sessions [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub workers: Option<u64>,
+    /// How sockets are served: `auto` is io_uring where the kernel allows it [default: auto, or ASSAY_IO]
+    #[arg(long, value_name = "auto|epoll|uring", hide_possible_values = true, value_enum)]
+    pub io: Option<IoChoice>,
+    /// Replies handled between two calls of the kernel: more cost less CPU and more median latency
+    /// [default: 32 with io_uring, 64 with epoll]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub batch: Option<u64>,
     /// Distribution of the rows that statements touch
     #[arg(long, value_name = "NAME", default_value = "uniform",
           value_parser = PossibleValuesParser::new(["uniform", "gaussian", "special", "pareto", "zipfian"]))]

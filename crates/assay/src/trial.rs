@@ -5,15 +5,19 @@
 
 use std::sync::Arc;
 
-use assay_engine::{Arrival, Connects, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target};
+use clap::ValueEnum;
+
+use assay_engine::{Arrival, Connects, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target};
 use assay_io::process::FilesLimit;
-use assay_io::{Address, ConnectError, Tls};
+use assay_io::{Address, Backend, ConnectError, Tls};
 use assay_script::{Distribution, DistributionKind, Entry, OptionValue, Setup};
 use assay_wire::{ConnectOptions, Nanos, TlsMode};
 
-use crate::command_line::{self, CommonCommandOptions, GeneratorOptions, RunOptions, TargetOptions, Workload};
+use crate::command_line::{
+    self, CommonCommandOptions, GeneratorOptions, IoChoice, RunOptions, TargetOptions, Workload,
+};
 use crate::diagnostics::{Exit, Trouble};
-use crate::{registry, signals};
+use crate::{registry, signals, terminal};
 
 /// Measured time when neither a time nor a number of transactions is given.
 const TIME_DEFAULT: Nanos = Nanos::from_secs(10);
@@ -23,6 +27,11 @@ const SESSIONS_PER_STATE: usize = 256;
 const HOLD_MAX: Nanos = Nanos::from_secs(60);
 /// A server that does not answer a login in this time is not there.
 const CONNECT_TIMEOUT: Nanos = Nanos::from_secs(30);
+
+/// What `--io` is where it is not given.
+const IO_VARIABLE: &str = "ASSAY_IO";
+/// More replies than one call of the kernel ever brings.
+const BATCH_MAX: usize = 4096;
 
 /// Standard streams, event loops, records, scripts.
 const FILES_OF_OUR_OWN: u64 = 64;
@@ -48,8 +57,8 @@ pub fn plan_of_run(
         transactions: load.transactions,
     };
     let sessions = load.sessions.iter().copied().max().unwrap_or(1);
-    let parts =
-        Parts { workload, command: "run", entry: Entry::Thread, sessions, threads: sessions, limit, rate: load.rate };
+    let (entry, rate, quiet) = (Entry::Thread, load.rate, options.output.quiet);
+    let parts = Parts { workload, command: "run", entry, sessions, threads: sessions, limit, rate, quiet };
     let mut plan = parts.plan(&options.target, &options.generator, urls, words)?;
     plan.stages = load.sessions.iter().map(|sessions| Stage { sessions: *sessions }).collect();
     plan.warmup = load.warmup;
@@ -99,7 +108,8 @@ pub fn plan_of_command(
     let threads = options.sessions.unwrap_or_else(|| u32::try_from(workers(&options.generator)).unwrap_or(u32::MAX));
     let sessions = if is_parallel(workload, command) { threads } else { 1 };
     let entry = Entry::Function(command.to_owned());
-    let parts = Parts { workload, command, entry, sessions, threads, limit: Limit::default(), rate: None };
+    let (limit, quiet) = (Limit::default(), options.quiet);
+    let parts = Parts { workload, command, entry, sessions, threads, limit, rate: None, quiet };
     parts.plan(&options.target, &options.generator, urls, words)
 }
 
@@ -113,6 +123,8 @@ struct Parts<'a> {
     threads: u32,
     limit: Limit,
     rate: Option<f64>,
+    /// Nothing is said that is not a result, a warning or an error.
+    quiet: bool,
 }
 
 impl Parts<'_> {
@@ -133,6 +145,11 @@ impl Parts<'_> {
             ))
             .hint("statements differ between kinds: run once for each"));
         }
+        // An embedded database has no sockets.
+        let event_loop = match targets.iter().all(|target| target.addresses.is_empty()) {
+            true => EventLoop::of(Backend::Epoll),
+            false => event_loop(generator, self.quiet)?,
+        };
         let seed = generator.seed.unwrap_or_else(random_seed);
         let setup = Setup {
             command: self.command.to_owned(),
@@ -168,6 +185,7 @@ impl Parts<'_> {
                 timeout: CONNECT_TIMEOUT,
             },
             workers: workers(generator),
+            event_loop,
             sessions_per_state: SESSIONS_PER_STATE,
             grace: Nanos::from_secs(10),
             hold_max: HOLD_MAX,
@@ -254,6 +272,36 @@ fn files_suffice(targets: &[Target], sessions: u32) -> Result<(), Trouble> {
 fn workers(generator: &GeneratorOptions) -> usize {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     generator.workers.map_or(cpus, |workers| usize::try_from(workers).unwrap_or(usize::MAX))
+}
+
+fn event_loop(generator: &GeneratorOptions, quiet: bool) -> Result<EventLoop, Trouble> {
+    let choice = match generator.io {
+        Some(choice) => choice,
+        None => match std::env::var(IO_VARIABLE) {
+            Ok(text) if !text.is_empty() => IoChoice::from_str(&text, false)
+                .map_err(|_| Trouble::usage(format!("{IO_VARIABLE}={text}: it must be auto, epoll or uring")))?,
+            _ => IoChoice::Auto,
+        },
+    };
+    let backend = match choice {
+        IoChoice::Epoll => Backend::Epoll,
+        IoChoice::Auto | IoChoice::Uring => match Backend::best() {
+            (backend, None) => backend,
+            (_, Some(why)) if choice == IoChoice::Uring => {
+                return Err(Trouble::environment(format!("io_uring cannot be used: {why}"))
+                    .hint("allow it, or choose `--io epoll`, which is always there and costs more CPU per statement"));
+            }
+            (backend, Some(why)) => {
+                if !quiet {
+                    terminal::say(&format!("{backend} instead of io_uring: {why}\n"));
+                }
+                backend
+            }
+        },
+    };
+    let batch_max =
+        generator.batch.map_or(backend.batch_default(), |batch| usize::try_from(batch).unwrap_or(usize::MAX));
+    Ok(EventLoop { backend, batch_max: batch_max.min(BATCH_MAX) })
 }
 
 fn distribution(options: &GeneratorOptions) -> Result<Distribution, Trouble> {

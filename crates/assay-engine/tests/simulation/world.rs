@@ -8,11 +8,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use assay_engine::{
-    Connects, Control, Ignore, Limit, Load, Notice, Observer, OnError, Outcome, Plan, Policy, Stage, Target, Warning,
-    run_inline,
+    Connects, Control, EventLoop, Ignore, Limit, Load, Notice, Observer, OnError, Outcome, Plan, Policy, Stage, Target,
+    Warning, run_inline,
 };
-use assay_io::Address;
 use assay_io::sim::{Network, PeerId, Server, ServerOut, Settings};
+use assay_io::{Address, Backend};
 use assay_script::{Distribution, Entry, Library, Program, Setup, TopLevel};
 use assay_wire::{
     Class, Code, Connection, Database, Endpoint, Exchange, Nanos, Operation, Origin, Progress, Reply, Retry,
@@ -253,6 +253,7 @@ impl World {
             },
             connects: Connects { pending_max: 64, rate: None, timeout: ms(10_000) },
             workers: 1,
+            event_loop: EventLoop { backend: Backend::Epoll, batch_max: 1 },
             sessions_per_state: 256,
             grace: ms(10_000),
             hold_max: ms(10_000),

@@ -35,7 +35,8 @@ impl Folder {
             .current_dir(self.path())
             .env_clear()
             .env("HOME", self.path())
-            .env("TMPDIR", self.path());
+            .env("TMPDIR", self.path())
+            .env("ASSAY_IO", event_loop());
         command.stdin(Stdio::null());
         command
     }
@@ -80,6 +81,15 @@ impl Folder {
         names.sort();
         names
     }
+}
+
+/// As ASSAY_IO says, so that every test can be run over either: `ASSAY_IO=epoll cargo test -p assay`. Else the better one
+/// that this machine has, so that no test hears of the other.
+fn event_loop() -> String {
+    std::env::var("ASSAY_IO").unwrap_or_else(|_| match assay_io::Backend::best() {
+        (assay_io::Backend::Uring, _) => "uring".to_owned(),
+        (assay_io::Backend::Epoll, _) => "epoll".to_owned(),
+    })
 }
 
 /// Splits at blanks; `'…'` keeps them.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use assay_engine::{Arrival, Connects, Ignore, Limit, Load, OnError, Plan, Policy, Stage};
+use assay_engine::{Arrival, Connects, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage};
+use assay_io::Backend;
 use assay_io::process::FilesLimit;
 use assay_script::{Distribution, DistributionKind, Entry, Program, Setup};
 use assay_sysbench::{Options, Settings, Shutdown};
@@ -76,6 +77,7 @@ impl Parts<'_> {
             },
             connects: Connects { pending_max: CONNECTS_PENDING, rate: None, timeout: CONNECT_TIMEOUT },
             workers: std::thread::available_parallelism().map_or(1, usize::from).min(sessions as usize),
+            event_loop: EventLoop::of(Backend::best().0),
             sessions_per_state: SESSIONS_PER_STATE,
             grace: FOREVER,
             hold_max: FOREVER,
