@@ -1,0 +1,47 @@
+//! The measured path against a null server, for counting: `measured_path PROTOCOL WORKLOAD TRANSACTIONS`.
+//!
+//! Runs the workload with 64 sessions on one worker as `assay run` would, with everything switched on but the kernel, and
+//! prints how many statements were answered. It measures nothing itself: `cargo xtask instructions` runs it twice
+//! under callgrind and divides what the longer run costs more by the statements that it ran more.
+
+#![forbid(unsafe_code)]
+
+use assay_engine::{Control, End, Notice, Observer, run_inline};
+
+#[path = "../tests/null/mod.rs"]
+mod null;
+
+struct Nobody;
+
+impl Observer for Nobody {
+    fn notice(&mut self, _notice: Notice<'_>) {}
+}
+
+fn main() {
+    // Cargo adds `--bench`.
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let [protocol, workload, transactions] = &arguments[..] else {
+        panic!("usage: measured_path postgres|mysql WORKLOAD TRANSACTIONS");
+    };
+    let (server, url): (Box<dyn null::Server>, _) = match &**protocol {
+        "postgres" => (Box::<null::Postgres>::default(), "postgres://app@127.0.0.1:1/bench?sslmode=disable"),
+        "mysql" => (Box::<null::MySql>::default(), "mysql://app@127.0.0.1:1/bench?ssl-mode=disabled"),
+        other => panic!("no protocol {other}"),
+    };
+    let plan = null::plan_of(&[
+        workload,
+        "--db",
+        url,
+        "--sessions=64",
+        "--workers=1",
+        "--seed=1",
+        "--time=0",
+        "--transactions",
+        transactions,
+    ]);
+    let outcome = run_inline(plan, null::Null::new(server), &Control::default(), &mut Nobody);
+    assert!(matches!(outcome.end, End::Complete), "{:?}", outcome.end);
+    let total = &outcome.stages[0].total;
+    assert!(total.errors.is_empty(), "{:?}", total.errors);
+    println!("{}", total.statements.iter().map(|class| class.count).sum::<u64>());
+}
