@@ -9,6 +9,7 @@ mod common;
 mod consistency;
 mod life;
 mod resume;
+mod values;
 
 use testkit::{Kind, Server};
 
