@@ -3,6 +3,7 @@
 //! Tables are small (`--customers`, `--items`), which the audit says; what is checked does not depend on their size. Each
 //! test has a database of its own; SQLite's is a file in the test's folder.
 
+mod audit;
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "shared with the other whole-command tests: each uses what it needs")]
 mod common;

@@ -1,0 +1,63 @@
+//! The audit and the check notice a workload that cheats, and nothing else.
+
+use super::{Place, SMALL};
+
+/// Rules that a run of this script (`tpcc` itself where it is empty) was found to break, but for the size of its tables.
+fn broken_rules(place: &Place, script: &str) -> Vec<String> {
+    place.folder.write("workload.lua", &format!("require('tpcc')\n{script}"));
+    let line = format!(
+        "run ./workload.lua --db {} --sessions 1 --transactions 2300 --seed 1 --format json --no-record",
+        place.url
+    );
+    let findings = place.folder.expect(&line, 0).findings();
+    let audit = findings["stages"][0]["audit"].as_array().unwrap();
+    assert!(audit.len() >= 20, "{audit:?}");
+    let failed = audit.iter().filter(|rule| rule["verdict"] == "failed");
+    let names: Vec<String> = failed.map(|rule| rule["name"].as_str().unwrap().to_owned()).collect();
+    let (size, others): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name == "new-orders on full-size tables");
+    assert_eq!(size.len(), 1, "small tables are no TPC-C");
+    others
+}
+
+#[test]
+fn the_audit_fails_for_a_workload_that_breaks_its_rules_and_for_no_other() {
+    let place = Place::sqlite();
+    place.expect("prepare", SMALL, 0);
+    assert_eq!(broken_rules(&place, ""), [""; 0]);
+    assert_eq!(
+        broken_rules(&place, "function supply_warehouse(w) return w end  function customer_warehouse(w) return w end"),
+        ["remote order lines", "remote payments"]
+    );
+    let redrawn = "local fixed = nurand
+        function nurand(a, c, low, high) return fixed(a, sysbench.rand.uniform(0, a), low, high) end";
+    assert_eq!(
+        broken_rules(&place, redrawn),
+        ["odd customers by NURand", "odd last names by NURand", "odd items by NURand"]
+    );
+    let even = "function nurand(a, c, low, high) return sysbench.rand.uniform(low, high) end";
+    assert_eq!(
+        broken_rules(&place, even),
+        ["odd customers by NURand", "odd last names by NURand", "odd items by NURand"]
+    );
+    place.expect("check", "", 0);
+}
+
+#[test]
+fn the_check_notices_stock_counters_that_are_left_alone() {
+    let place = Place::sqlite();
+    place.expect("prepare", SMALL, 0);
+    place.folder.write(
+        "lazy.lua",
+        r#"
+require("tpcc")
+local statement = require("tpcc_common").statements.update_stock
+statement[1] = statement[1]:gsub("s_order_cnt %+ 1", "s_order_cnt")
+"#,
+    );
+    let line = format!("run ./lazy.lua --db {} --transactions 100 --seed 1 --check --no-record", place.url);
+    let ran = place.folder.expect(&line, 1);
+    let broken =
+        "clause 2.4.2.2: s_ytd, s_order_cnt and s_remote_cnt count the order lines since the load: BROKEN, such as";
+    assert!(ran.stderr.contains(broken), "{}", ran.shown());
+    assert_eq!(ran.stderr.matches("BROKEN").count(), 1, "{}", ran.shown());
+}
