@@ -392,6 +392,7 @@ impl<'a> Coordinator<'a> {
             transactions: sum.transactions.iter().map(|transaction| transaction.count).collect(),
             statements: [0, 1, 2].map(|class| sum.statements[class].count),
             errors: sum.errors.values().map(|error| error.count).sum(),
+            ignored: sum.ignored,
             retries: sum.transactions.iter().map(|transaction| transaction.retries).sum(),
             failed: sum.transactions.iter().map(|transaction| transaction.failed).sum(),
             reconnects: sum.reconnects,
@@ -527,6 +528,7 @@ impl Slot {
             && self.outside == [0; 3]
             && self.tallies.iter().all(|tally| {
                 tally.errors.is_empty()
+                    && tally.unfinished == 0
                     && tally.statements.iter().all(|statement| statement.count == 0)
                     && tally.transactions.iter().all(TransactionTally::is_empty)
             })

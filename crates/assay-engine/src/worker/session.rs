@@ -2,7 +2,7 @@
 
 use assay_io::Io;
 use assay_script::{Answer, ConnectionNumber, Decision, Failure, Request, ScriptError, Slot, State, Verdict};
-use assay_wire::{Exchange, Nanos, Operation, Progress, Reply, StatementError};
+use assay_wire::{Exchange, Nanos, Operation, Origin, Progress, Reply, StatementError};
 
 use super::link::{Link, LinkDoing};
 use super::{Alarm, Phase, StateEntry, Worker};
@@ -180,6 +180,7 @@ impl<I: Io> Worker<I> {
                     return self.follow_inline(link, progress);
                 }
                 Request::Next => {
+                    let at = self.done_at(session, at);
                     if self.sessions[session].in_transaction {
                         self.complete(session, at);
                     }
@@ -244,7 +245,7 @@ impl<I: Io> Worker<I> {
                     // A script with a loop of its own may end right after its last transaction; the default loop
                     // says `Next` or `Stop` first.
                     if self.sessions[session].in_transaction {
-                        self.complete(session, at);
+                        self.complete(session, self.done_at(session, at));
                     }
                     self.sessions[session].success &= success;
                     return self.drop_session(session);
@@ -279,6 +280,8 @@ impl<I: Io> Worker<I> {
         let (target, in_transaction) = (this.target, this.in_transaction);
         if !in_transaction || self.counts(session, self.io.now()) {
             self.tallies[target].error(error);
+            let ignored = error.origin != Origin::Network && self.plan.policy.ignore.covers(error);
+            self.tallies[target].ignored += u64::from(ignored);
         }
         Answer::Reply(reply, verdict)
     }
@@ -372,6 +375,13 @@ impl<I: Io> Worker<I> {
         self.stage.in_flight += 1;
         self.clear_marks(session);
         Some(Answer::Proceed(true))
+    }
+
+    /// When a session's transaction was done that ends now: when its last answer arrived. One that waited for nothing
+    /// has worked inside the script until now.
+    fn done_at(&self, session: usize, at: Nanos) -> Nanos {
+        let this = &self.sessions[session];
+        if this.in_transaction && this.sent >= at { self.io.now() } else { at }
     }
 
     /// The session's transaction is done, well.
