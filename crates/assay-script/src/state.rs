@@ -28,7 +28,7 @@ use crate::rule::{Declaration, Measure, Rate, Rule};
 /// What the sessions of a state are to do, and what they see.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// `sysbench.cmdline.command`.
+    /// `sysbench.cmdline.command`; empty: there is none.
     pub command: String,
     /// What each session runs.
     pub entry: Entry,
@@ -143,7 +143,7 @@ impl State {
             &Opening {
                 entry,
                 entry_name,
-                command: Some(&setup.command),
+                command: Some(setup.command.as_str()).filter(|command| !command.is_empty()),
                 options: Some(&setup.options),
                 driver: setup.driver,
                 seed: setup.seed,

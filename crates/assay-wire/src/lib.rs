@@ -8,6 +8,7 @@
 
 pub mod connection;
 pub mod database;
+pub mod dry;
 pub mod error;
 pub mod mysql;
 pub mod operation;

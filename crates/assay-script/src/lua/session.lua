@@ -83,7 +83,7 @@ local sysbench_meta, cmdline_meta = { __index = sysbench, under = sysbench }, { 
 
 -- assay -------------------------------------------------------------------------------------------------------------
 
-local assay = {}
+local assay = { as_sysbench = core.hosted }
 base.assay = assay
 core.base_loaded.assay = assay
 

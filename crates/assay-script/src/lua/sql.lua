@@ -666,6 +666,77 @@ Driver.__tostring = function() return "<sql_driver>" end
 
 function Driver:name() return core.driver end
 
+--- Which of several servers a session has: its turn among sockets, or among the ports of all hosts.
+local function place_of(session, opt)
+  local function turn(list) return list[session.tid % #list + 1] end
+  if #(opt.mysql_socket or {}) > 0 then return nil, nil, turn(opt.mysql_socket) end
+  local places = {}
+  for _, host in ipairs(opt.mysql_host or {}) do
+    for _, port in ipairs(opt.mysql_port or {}) do places[#places + 1] = { host, port } end
+  end
+  if #places == 0 then return "localhost", "3306" end
+  return unpack(turn(places))
+end
+
+--- What the driver of MySQL says of a connection that could not be made. The network's errors have no number of the
+--- server's; those of the C client stand for them.
+local function mysql_refused(session, opt, errno, message)
+  local host, port, socket = place_of(session, opt)
+  if socket then
+    core.message("FATAL", ("unable to connect to MySQL server on socket '%s', aborting..."):format(socket))
+  else
+    core.message("FATAL", ("unable to connect to MySQL server on host '%s', port %s, aborting..."):format(host, port))
+  end
+  if errno == 0 and (socket or host == "localhost") then
+    local cause = message:find("refused") and socket and 111 or 2
+    errno, message = 2002, ("Can't connect to local server through socket '%s' (%d)"):format(
+      socket or "/run/mysqld/mysqld.sock", cause)
+  elseif errno == 0 and message:find("/nonexistent/", 1, true) then
+    errno, message = 2005, ("Unknown server host '%s' (-2)"):format(host)
+  elseif errno == 0 then
+    errno, message = 2002, ("Can't connect to server on '%s' (115)"):format(host)
+  end
+  core.message("FATAL", ("error %d: %s"):format(errno, message))
+end
+
+--- The same in libpq's words.
+local function pgsql_refused(opt, state, message)
+  local host, port = opt.pgsql_host or "", opt.pgsql_port or 5432
+  local reason = ("FATAL:  %s"):format(message)
+  local at = ('connection to server at "%s"%s, port %d failed: '):format(host,
+    host == "localhost" and " (127.0.0.1)" or "", port)
+  local advice = "\n\tIs the server running on that host and accepting TCP/IP connections?"
+  if host:sub(1, 1) == "/" then
+    at = ('connection to server on socket "%s/.s.PGSQL.%d" failed: '):format(host, port)
+    advice = "\n\tIs the server running locally and accepting connections on that socket?"
+  end
+  if state == nil or state == "" then
+    if message:find("/nonexistent/", 1, true) then
+      at = ('could not translate host name "%s" to address: '):format(host)
+      reason = "Name or service not known"
+    else
+      reason = (message:match(": ([^:]+)$") or message):gsub("^%l", string.upper) .. advice
+    end
+  end
+  core.message("FATAL", "Connection to database failed: " .. at .. reason .. "\n")
+end
+
+--- Where there is a host, a refused connection is told by the driver, and the script learns that there is none.
+local function connection_refused(session, errno, state, message)
+  local text = "connection creation failed"
+  if not core.hosted then
+    text = text .. ": " .. message
+  elseif core.driver == "mysql" then
+    mysql_refused(session, session.sysbench.opt or {}, errno, message)
+  elseif core.driver == "pgsql" then
+    pgsql_refused(session.sysbench.opt or {}, state, message)
+  else
+    core.message("FATAL", message)
+  end
+  session.last_error = text
+  raise(text)
+end
+
 function Driver:connect()
   local session = current()
   local number = session.connections or 0
@@ -674,9 +745,7 @@ function Driver:connect()
   local answer, errno, state, message = yield(CONNECT, number)
   if answer ~= nil then
     connection.closed = true
-    local text = "connection creation failed: " .. message
-    session.last_error = text
-    raise(text)
+    connection_refused(session, errno, state, message)
   end
   return connection
 end
