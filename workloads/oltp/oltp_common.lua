@@ -7,6 +7,10 @@
 --
 -- Left out on purpose: preparing statements anew after a lost connection, which the driver does by itself.
 
+if assay.as_sysbench and sysbench.cmdline.command == nil then
+  error("Command is required. Supported commands: prepare, prewarm, run, cleanup, help")
+end
+
 sysbench.cmdline.options = {
   tables = { "Number of tables", 1 },
   table_size = { "Number of rows per table", 10000 },
@@ -48,7 +52,8 @@ sysbench.cmdline.commands = {
   warmup = { function() return cmd_warmup() end, PARALLEL },
   prewarm = { function() return cmd_prewarm() end, PARALLEL },
   check = { function() return cmd_check() end, PARALLEL },
-  cleanup = { function() return cmd_cleanup() end, PARALLEL },
+  -- In sysbench it is a plain function, which runs once.
+  cleanup = not assay.as_sysbench and { function() return cmd_cleanup() end, PARALLEL } or nil,
 }
 
 -- Dialects -----------------------------------------------------------------------------------------------------------
@@ -102,6 +107,11 @@ local function is_redshift() return sysbench.opt.pgsql_variant == "redshift" end
 
 local function table_name(n) return "sbtest" .. n end
 
+--- What sysbench's users see of prepare and cleanup; others watch the rows.
+local function tell(text, ...)
+  if assay.as_sysbench then print(text:format(...)) end
+end
+
 function get_c_value() return sysbench.rand.string(C_FORMAT) end
 
 function get_pad_value() return sysbench.rand.string(PAD_FORMAT) end
@@ -110,7 +120,7 @@ local function create_empty_table(driver, connection, n)
   local kind, id, key, ending = driver:name(), "INTEGER NOT NULL", ",\n  PRIMARY KEY (id)", ""
   if kind == "mysql" then
     if sysbench.opt.auto_inc then id = "INTEGER NOT NULL AUTO_INCREMENT" end
-    ending = "ENGINE = " .. opt("mysql_storage_engine")
+    ending = "/*! ENGINE = " .. opt("mysql_storage_engine") .. " */"
   elseif kind == "pgsql" and sysbench.opt.auto_inc then
     id = is_redshift() and "INTEGER IDENTITY(1, 1)" or "SERIAL"
   end
@@ -141,6 +151,7 @@ local function finish_table(driver, connection, n)
     connection:query(("CREATE INDEX xid_%d ON %s(id)"):format(n, name))
   end
   if sysbench.opt.create_secondary then
+    tell("Creating a secondary index on '%s'...", name)
     connection:query(("CREATE INDEX k_%d ON %s(k)"):format(n, name))
   end
   connection:query(dialect_of(driver).analyze:format(name))
@@ -148,8 +159,10 @@ end
 
 --- Creates, fills and indexes table `n`, all of it in this session.
 function create_table(driver, connection, n)
+  tell("Creating table '%s'...", table_name(n))
   create_empty_table(driver, connection, n)
   local size = opt("table_size")
+  if size > 0 then tell("Inserting %d records into '%s'", size, table_name(n)) end
   if is_redshift() then -- numbers its rows itself, and knows no COPY from a client
     connection:bulk_insert_init("INSERT INTO " .. table_name(n) .. "(k, c, pad) VALUES")
     for _ = 1, size do
@@ -204,11 +217,14 @@ function cmd_prepare()
   local driver = sysbench.sql.driver()
   local connection = driver:connect()
   local tables, threads = opt("tables"), sysbench.opt.threads
-  if create_table ~= own_create_table or is_redshift() then
+  if dialect_of(driver).one_writer then
+    if sysbench.tid ~= 0 then return end
+    threads = 1
+  end
+  if create_table ~= own_create_table or is_redshift() or assay.as_sysbench then
     for n = sysbench.tid + 1, tables, threads do create_table(driver, connection, n) end
     return
   end
-  if dialect_of(driver).one_writer and sysbench.tid ~= 0 then return end
 
   -- Every session looks before any of them creates, so that all refuse or none.
   local existing = sysbench.opt.replace and {} or existing_tables(driver, connection)
@@ -242,7 +258,10 @@ function cleanup()
   local driver = sysbench.sql.driver()
   if dialect_of(driver).one_writer and sysbench.tid ~= 0 then return end
   local connection = driver:connect()
-  share_tables("drop", function(n) connection:query("DROP TABLE IF EXISTS " .. table_name(n)) end)
+  share_tables("drop", function(n)
+    tell("Dropping table '%s'...", table_name(n))
+    connection:query("DROP TABLE IF EXISTS " .. table_name(n))
+  end)
   connection:disconnect()
 end
 local own_cleanup = cleanup
@@ -256,6 +275,7 @@ end
 function cmd_warmup()
   local driver = sysbench.sql.driver()
   if driver:name() ~= "mysql" then
+    if assay.as_sysbench then error("prewarm is currently MySQL only") end
     error("warmup exists for MySQL and MariaDB only; let a run warm the caches with --warmup", 0)
   end
   local connection = driver:connect()
@@ -263,6 +283,7 @@ function cmd_warmup()
   connection:query("SET max_heap_table_size = 2 * 1024 * 1024 * 1024")
   share_tables("warm up", function(n)
     local name, size = table_name(n), opt("table_size")
+    tell("Prewarming table %s", name)
     connection:query("ANALYZE TABLE " .. name)
     connection:query(("SELECT AVG(id) FROM (SELECT * FROM %s FORCE KEY (PRIMARY) LIMIT %d) t"):format(name, size))
     connection:query(("SELECT COUNT(*) FROM (SELECT * FROM %s WHERE k LIKE '%%0%%' LIMIT %d) t"):format(name, size))
