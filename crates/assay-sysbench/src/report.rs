@@ -103,8 +103,8 @@ pub fn intermediate(log: &Log, stat: &Stat, style: Style) -> String {
     text
 }
 
-/// The block at the end, and at every checkpoint.
-pub fn cumulative(log: &mut Log, stat: &Stat, shares: &[Share], style: Style) -> String {
+/// The block at the end, and at every checkpoint. `unfinished`: events that were given up.
+pub fn cumulative(log: &mut Log, stat: &Stat, shares: &[Share], unfinished: Option<u64>, style: Style) -> String {
     let seconds = stat.time_interval.max(f64::MIN_POSITIVE);
     let mut text = String::new();
     let mut say = |line: &str| text += &log.text(Level::Notice, line);
@@ -121,6 +121,10 @@ pub fn cumulative(log: &mut Log, stat: &Stat, shares: &[Share], style: Style) ->
         say(&format!("    queries:                             {}", rate(queries)));
         say(&format!("    ignored errors:                      {}", rate(stat.errors)));
         say(&format!("    reconnects:                          {}", rate(stat.reconnects)));
+    }
+    if let Some(unfinished) = unfinished {
+        say("");
+        say(&format!("Number of unfinished transactions on forced shutdown: {unfinished}"));
     }
     match style.layout {
         Layout::Released => {
@@ -181,9 +185,6 @@ fn by_session(log: &mut Log, shares: &[Share]) -> String {
 
 /// `--histogram`: the picture of all latencies, before the cumulative report.
 pub fn distribution(log: &mut Log, histogram: &Histogram) -> String {
-    if !log.says(Level::Notice) {
-        return String::new();
-    }
     let head = log.text(Level::Notice, "Latency histogram (values are in milliseconds)");
     head + &histogram.picture() + &log.text(Level::Notice, " ")
 }
@@ -235,7 +236,7 @@ mod tests {
     fn the_cumulative_report_keeps_labels_columns_and_blanks() {
         let share = Share { events: 50, busy: 1.05, min: 0.0201, max: 0.0229 };
         assert_eq!(
-            cumulative(&mut Log::new(3), &stat(), &[share, share], style(true)),
+            cumulative(&mut Log::new(3), &stat(), &[share, share], None, style(true)),
             "SQL statistics:
     queries performed:
         read:                            1400
@@ -269,7 +270,7 @@ Threads fairness:
     #[test]
     fn verbosity_five_has_a_table_of_sessions() {
         let share = Share { events: 3, busy: 0.0631, min: 0.0201, max: 0.0229 };
-        let text = cumulative(&mut Log::new(5), &stat(), &[share], style(false));
+        let text = cumulative(&mut Log::new(5), &stat(), &[share], None, style(false));
         let table = text.split_once("/0.00\n\n").unwrap().1;
         assert_eq!(
             table,

@@ -218,7 +218,7 @@ fn ascii_arrives_in_every_character_set_and_the_session_keeps_its_own() {
     "#;
     let server = Kind::MariaDb.shared();
     let database = server.fresh_database().unwrap();
-    let found = said(&server, &go(&Folder::new(), script, &server.url(&database), ""));
+    let found = said(server, &go(&Folder::new(), script, &server.url(&database), ""));
     let (speaks, hex) = ("utf8mb4 utf8mb4_polish_ci C3A9", format!("6974277309615C62{}", "78".repeat(40)));
     let expected = format!(
         "{speaks}\n{speaks}\nfalse ./it.lua:10: SQL error, errno = 1062, state = '23000': Duplicate entry '2000' for key \

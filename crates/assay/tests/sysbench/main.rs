@@ -8,4 +8,8 @@
 #[allow(dead_code, reason = "most of it waits for the command line called `sysbench`")]
 mod bench;
 
+mod command_line;
+mod life_cycle;
 mod lua_environment;
+mod reports;
+mod stock;

@@ -134,14 +134,14 @@ impl<'a> Life<'a> {
         if self.checkpoints.last().is_some_and(|checkpoint| *checkpoint <= now) {
             self.checkpoints.pop();
             self.voice.with(|log| log.timestamp(now.as_secs_f64(), "Checkpoint report:"));
-            self.cumulate(now, &stage.by_session);
+            self.cumulate(now, &stage.by_session, None);
             self.checked = Span::new(now);
             self.sessions_checked.clone_from(&stage.by_session);
         }
     }
 
     /// The cumulative report of what happened since the last checkpoint.
-    fn cumulate(&mut self, now: Nanos, sessions: &[SessionTally]) {
+    fn cumulate(&mut self, now: Nanos, sessions: &[SessionTally], unfinished: Option<u64>) {
         let stat = self.checked.stat(now, self.settings.percentile);
         if let Some(hooked) = self.blocks.as_mut().filter(|_| self.parts.program.hooks("report_cumulative")) {
             return hooked.call(cumulative_fields(&stat));
@@ -151,7 +151,7 @@ impl<'a> Life<'a> {
         if self.settings.histogram {
             self.voice.with(|log| report::distribution(log, self.checked.histogram()));
         }
-        self.voice.with(|log| report::cumulative(log, &stat, &shares, style));
+        self.voice.with(|log| report::cumulative(log, &stat, &shares, unfinished, style));
     }
 
     fn on_stage_end(&mut self, outcome: &Outcome) {
@@ -161,11 +161,8 @@ impl<'a> Life<'a> {
         }
         self.phase = Phase::Finishing;
         if matches!(self.settings.shutdown, Shutdown::After(_)) && stage.total.unfinished > 0 {
-            self.voice.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...\n");
-            let unfinished = stage.total.unfinished;
-            let line = format!("Number of unfinished transactions on forced shutdown: {unfinished}\n");
-            self.voice.say(Level::Notice, &line);
-            self.cumulate(self.given_up_at(), &stage.by_session);
+            self.voice.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
+            self.cumulate(self.given_up_at(), &stage.by_session, Some(stage.total.unfinished));
             process::exit(GIVEN_UP);
         }
         let events: u64 = stage.total.transactions.iter().map(|of_type| of_type.count).sum();
@@ -200,7 +197,7 @@ impl<'a> Life<'a> {
                 let Some(stage) = outcome.stages.last() else { return };
                 self.voice.say(Level::Info, "Done.\n");
                 self.checked.add_statements(outcome.outside);
-                self.cumulate(stage.measured, &stage.by_session);
+                self.cumulate(stage.measured, &stage.by_session, None);
             }
         }
     }
@@ -220,6 +217,10 @@ impl Observer for Life<'_> {
             }
             Notice::StageBegins { .. } => {
                 self.phase = Phase::Running;
+                for number in 0..self.settings.threads {
+                    self.voice.say(Level::Debug, &format!("Worker thread (#{number}) started"));
+                    self.voice.say(Level::Debug, &format!("Worker thread (#{number}) initialized"));
+                }
                 self.voice.say(Level::Notice, "Threads started!\n");
             }
             Notice::Interval { interval, so_far, .. } => {

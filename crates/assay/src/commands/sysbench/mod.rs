@@ -221,7 +221,8 @@ impl Front {
     }
 
     fn run_top_level(&self, program: &Arc<Program>) -> u8 {
-        self.run_entry(program, "", Entry::TopLevel, 1, |error| match error {
+        let command = self.arguments.command.as_deref().unwrap_or_default();
+        self.run_entry(program, command, Entry::TopLevel, 1, |error| match error {
             RunError::Script(error) => place_and_message(error),
             RunError::Connect { failure, .. } | RunError::Statement { failure, .. } => failure.message.clone(),
             RunError::Environment(message) => message.clone(),

@@ -46,7 +46,7 @@ impl Span {
         self.events += interval.transactions.iter().sum::<u64>();
         self.add_statements(interval.statements);
         self.add_statements(interval.outside);
-        self.errors += interval.errors;
+        self.errors += interval.ignored;
         self.reconnects += interval.reconnects;
     }
 

@@ -7,7 +7,7 @@ use assay_engine::Target;
 use assay_io::{Address, Tls};
 use assay_script::OptionValue;
 use assay_sysbench::{Level, Options};
-use assay_wire::{ConnectOptions, Endpoint, Surroundings, TlsMode};
+use assay_wire::{ConnectOptions, Endpoint, Surroundings, TlsMode, dry};
 
 use super::voice::Voice;
 use crate::registry;
@@ -16,6 +16,9 @@ use crate::surroundings::ThisMachine;
 /// The servers that connections are dealt to, in the order of their turns. An unknown driver has the default's: a
 /// script that never asks for a database does not need one.
 pub fn targets(options: &Options, voice: &Voice) -> Result<Vec<Target>, String> {
+    if options.is_on("mysql_dry_run") && options.text("db_driver") == "mysql" {
+        return Ok(vec![Target { database: Arc::from(dry::database("mysql")), addresses: Vec::new(), tls: None }]);
+    }
     let urls = match options.text("db_driver") {
         "pgsql" => vec![pgsql(options)],
         "sqlite" => vec![format!("sqlite:{}", options.text("sqlite_db"))],

@@ -1,0 +1,168 @@
+//! Commands, the functions of a script and when they are called, what a failure does, and when a run ends.
+
+use testkit::Kind;
+
+use crate::bench::Bench;
+
+#[test]
+fn functions_are_called_in_the_same_order_in_the_same_states() {
+    let bench = Bench::new(&[(
+        "it.lua",
+        "local calls = 0
+         local function tell(name) calls = calls + 1 print(name, calls, sysbench.tid, own) end
+         print('top level', sysbench.tid, sysbench.cmdline.command, sysbench.opt)
+         function init() own = 'main' tell('init') end
+         function thread_init(tid) own = 'thread' tell('thread_init') end
+         function event(tid) tell('event') end
+         function thread_done(tid) tell('thread_done') end
+         function done() tell('done') end
+         function prepare() tell('prepare') end
+         function cleanup() tell('cleanup') end
+         function help() tell('help') end",
+    )]);
+    for line in ["it.lua run --events=2", "it.lua prepare", "it.lua cleanup", "it.lua help", "it.lua"] {
+        bench.same(line);
+    }
+}
+
+#[test]
+fn commands_of_a_script_run_once_or_in_every_session() {
+    let bench = Bench::new(&[(
+        "it.lua",
+        "local function one() print('one', sysbench.tid) end
+         local function all() if sysbench.tid == 0 then print('all') end end
+         local function no() return false end
+         local function zero() return 0 end
+         function prepare() print('the function is shadowed') end
+         sysbench.cmdline.commands = { one = { one }, all = { all, sysbench.cmdline.PARALLEL_COMMAND }, no = { no },
+           zero = { zero }, prepare = { one }, later = { nil } }",
+    )]);
+    for line in
+        ["it.lua one --threads=3", "it.lua all --threads=3", "it.lua all", "it.lua no", "it.lua zero", "it.lua prepare"]
+    {
+        bench.same(line);
+    }
+    bench.same("it.lua later");
+}
+
+#[test]
+fn failures_are_told_and_end_with_the_same_exit_code() {
+    let bench = Bench::new(&[
+        ("init.lua", "function init() error('no') end function event() end function done() print('done') end"),
+        ("thread_init.lua", "function thread_init() error('no') end function event() end"),
+        (
+            "event.lua",
+            "function event() error('no') end function thread_done() print('thread') end function done() print('done') end",
+        ),
+        ("table.lua", "function event() error({}) end"),
+        ("thread_done.lua", "function event() end function thread_done() error('no') end"),
+        ("done.lua", "function event() end function done() error('no') end"),
+        ("prepare.lua", "function prepare() error('no') end"),
+        ("top.lua", "error('no')"),
+    ]);
+    for line in [
+        "init.lua run",
+        "thread_init.lua run",
+        "event.lua run",
+        "table.lua run",
+        "thread_done.lua run --events=1",
+        "done.lua run --events=1",
+        "prepare.lua prepare",
+        "top.lua run",
+        "top.lua",
+    ] {
+        bench.same(line);
+    }
+}
+
+#[test]
+fn a_parallel_command_that_fails_does_not_exit_with_zero() {
+    // The original does, after the same message.
+    let bench = Bench::new(&[(
+        "it.lua",
+        "sysbench.cmdline.commands = { go = { function() error('no', 0) end, sysbench.cmdline.PARALLEL_COMMAND } }",
+    )]);
+    let (oracle, ours) = (bench.oracle("it.lua go --threads=2"), bench.ours("it.lua go --threads=2"));
+    assert_eq!((oracle.code, ours.code), (Some(0), Some(1)));
+    assert!(ours.stdout.contains("FATAL: `sysbench.cmdline.call_command' function failed: no\n"), "{}", ours.stdout);
+}
+
+#[test]
+fn an_event_that_returns_a_value_stops_its_session_and_is_not_counted() {
+    let bench = Bench::new(&[(
+        "it.lua",
+        "local n = 0 function event() n = n + 1 if n == 4 then return true end end function thread_done() print(n) end",
+    )]);
+    bench.same("it.lua run --events=10");
+}
+
+#[test]
+fn events_in_flight_are_finished_or_given_up() {
+    let bench = Bench::new(&[(
+        "slow.lua",
+        "ffi.cdef'int usleep(unsigned int);' function event() ffi.C.usleep(1600000) end function done() print('done') end",
+    )]);
+    bench.same("slow.lua run --time=1");
+    let given_up = bench.same("slow.lua run --time=1 --forced-shutdown=0");
+    assert_eq!(given_up.code, Some(2));
+    assert!(given_up.stdout.contains("Number of unfinished transactions on forced shutdown: 1"));
+}
+
+#[test]
+fn sessions_that_are_not_ready_in_time_end_the_run() {
+    let bench = Bench::new(&[(
+        "it.lua",
+        "ffi.cdef'int usleep(unsigned int);' function thread_init() ffi.C.usleep(3000000) end function event() end",
+    )]);
+    let ours = bench.ours("it.lua run --thread-init-timeout=1");
+    assert_eq!(ours.code, Some(2));
+    assert!(ours.stdout.ends_with("FATAL: Worker threads failed to initialize within 1 seconds!\n"), "{}", ours.stdout);
+}
+
+#[test]
+fn a_rate_is_announced_and_kept() {
+    let bench = Bench::new(&[("it.lua", "function event() end")]);
+    let ours = bench.ours("it.lua run --rate=200 --events=50 --threads=2");
+    assert!(ours.stdout.contains("Target transaction rate: 200/sec\n"), "{}", ours.stdout);
+    assert!(ours.stdout.contains("total number of events:              50\n"), "{}", ours.stdout);
+    // The original gives up once its queue is full.
+    let busy = Bench::new(&[("it.lua", "function event() local x = 0 for i = 1, 100000 do x = x + i % 7 end end")]);
+    let ours = busy.ours("it.lua run --rate=1000000 --time=1");
+    assert_eq!(ours.code, Some(0), "{}", ours.stdout);
+}
+
+#[test]
+fn statements_that_fail_end_the_run_in_the_same_words() {
+    let bench = Bench::new(&[
+        (
+            "query.lua",
+            "function thread_init() con = sysbench.sql.driver():connect() end
+             function event() con:query('SELECT * FROM nosuch') end
+             function done() print('done') end",
+        ),
+        (
+            "prepare.lua",
+            "function prepare() con = sysbench.sql.driver():connect() con:query('CREATE TABLE t(a INT)')
+               con:query('INSERT INTO t VALUES (1)') con:query('NONSENSE') end",
+        ),
+    ]);
+    for kind in [Kind::MariaDb, Kind::Postgres] {
+        bench.same_on(kind, &["prepare.lua prepare"]);
+    }
+}
+
+#[test]
+fn a_connection_that_is_refused_is_told_with_its_place() {
+    let bench = Bench::new(&[(
+        "it.lua",
+        "function thread_init() con = sysbench.sql.driver():connect() end function event() end",
+    )]);
+    for line in [
+        "it.lua run --mysql-host=127.0.0.1 --mysql-port=1",
+        "it.lua run --mysql-socket=/nowhere/s",
+        "it.lua run --db-driver=pgsql --pgsql-host=127.0.0.1 --pgsql-port=1",
+        "it.lua run --db-driver=pgsql --pgsql-host=/nowhere",
+    ] {
+        bench.same(line);
+    }
+}

@@ -1,0 +1,96 @@
+//! The OLTP scripts that come with the program: what they print, and what they count.
+
+use testkit::Kind;
+
+use crate::bench::Bench;
+
+const TABLES: &str = "--tables=2 --table-size=500";
+
+fn lines(script: &str, runs: &[&str]) -> Vec<String> {
+    let mut lines = vec![format!("{script} prepare {TABLES}")];
+    lines.extend(runs.iter().map(|run| format!("{run} {TABLES}")));
+    lines.push(format!("{script} cleanup {TABLES}"));
+    lines
+}
+
+#[track_caller]
+fn same_on(kind: Kind, script: &str, runs: &[&str]) {
+    let lines = lines(script, runs);
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    Bench::new(&[]).same_on(kind, &lines);
+}
+
+#[test]
+fn scripts_print_and_count_the_same_on_mariadb() {
+    same_on(
+        Kind::MariaDb,
+        "oltp_read_write",
+        &[
+            "oltp_read_write run --events=50",
+            "oltp_read_only run --events=50",
+            "oltp_write_only run --events=50",
+            "oltp_point_select run --events=50",
+            "oltp_update_index run --events=50",
+            "oltp_update_non_index run --events=50",
+            "oltp_insert run --events=50",
+            "select_random_points run --events=50",
+            "select_random_ranges run --events=50",
+            "oltp_read_write run --events=20 --skip-trx --range-selects=off --point-selects=3 --db-ps-mode=disable",
+        ],
+    );
+}
+
+#[test]
+fn scripts_print_and_count_the_same_on_postgres() {
+    same_on(
+        Kind::Postgres,
+        "oltp_read_write",
+        &[
+            "oltp_read_write run --events=50",
+            "oltp_read_only run --events=50",
+            "oltp_write_only run --events=50",
+            "oltp_point_select run --events=50",
+            "oltp_update_index run --events=50",
+            "oltp_insert run --events=50",
+            "select_random_points run --events=50",
+        ],
+    );
+}
+
+#[test]
+fn rows_appended_in_bulk_count_as_the_statements_that_carry_them() {
+    for kind in [Kind::MariaDb, Kind::Postgres] {
+        let lines = ["bulk_insert prepare", "bulk_insert run --events=100", "bulk_insert cleanup"];
+        let ran = Bench::new(&[]).same_on(kind, &lines[..2]);
+        assert!(ran.stdout.contains("        write:                           1\n"), "{}", ran.stdout);
+        Bench::new(&[]).same_on(kind, &lines);
+    }
+}
+
+#[test]
+fn tables_that_grow_from_ids_of_our_own_begin_empty() {
+    same_on(Kind::MariaDb, "oltp_insert --auto-inc=off", &["oltp_insert run --events=30 --auto-inc=off"]);
+}
+
+#[test]
+fn a_script_of_somebody_else_builds_on_oltp_common() {
+    let bench = Bench::new(&[(
+        "mine.lua",
+        "require('oltp_common')
+         sysbench.cmdline.options.extra = { 'Extra', 3 }
+         sysbench.cmdline.commands.count = { function()
+           local con = sysbench.sql.driver():connect()
+           for n = 1, sysbench.opt.tables do print(n, (con:query_row('SELECT COUNT(*) FROM sbtest' .. n))) end
+         end }
+         function prepare_statements() prepare_point_selects() prepare_index_updates() end
+         function event() for i = 1, sysbench.opt.extra do execute_point_selects() end execute_index_updates() end",
+    )]);
+    let lines = [
+        "mine.lua prepare --table-size=50",
+        "mine.lua count --table-size=50",
+        "mine.lua run --events=5 --table-size=50",
+    ];
+    for kind in [Kind::MariaDb, Kind::Postgres] {
+        bench.same_on(kind, &lines);
+    }
+}
