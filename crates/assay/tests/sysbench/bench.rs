@@ -192,7 +192,7 @@ pub(crate) fn masked(bytes: &[u8]) -> String {
             r"(0x)([0-9a-f]{6,})",
             r"(cdata<[^>]*>: )(0x[0-9a-f]+)",
             r"(?:table|function|userdata|thread): ()(0x[0-9a-f]+)",
-            r"(using (?:system|bundled) )(LuaJIT [\d.]+(?:-beta\d+)?)",
+            r"(using )((?:system|bundled) LuaJIT [\d.]+(?:-beta\d+)?)",
         ]
         .map(|rule| Regex::new(rule).expect("a valid expression"))
         .into()
