@@ -171,14 +171,16 @@ pub struct Tally {
     pub ignored: u64,
     /// Connections made again after they were lost.
     pub reconnects: u64,
-    /// Open loop: transactions that became due.
+    /// Open loop and terminals: transactions that became due.
     pub due: u64,
     /// Open loop: due, but dropped because of `Load::Open::backlog_max`.
     pub dropped: u64,
-    /// Open loop: due, but not begun when the stage ended.
+    /// Open loop and terminals: due, but not begun when the stage ended.
     pub unstarted: u64,
     /// Begun, but not finished when the grace period was over.
     pub unfinished: u64,
+    /// Open loop and terminals: how long a due transaction waited for a session to be free.
+    pub wait: Latencies,
     /// sent − due of every transaction: how late we were ourselves, waiting for a free session not included.
     pub lag: Latencies,
 }
@@ -338,7 +340,7 @@ pub struct Interval {
     /// Statements outside of transactions: those of `thread_init`, and of a script's own loop that takes none.
     /// Read, write, other. Not in `Tally::statements`.
     pub outside: [u64; 3],
-    /// Open loop: due and waiting for a session at its end.
+    /// Open loop and terminals: due and waiting for a session at its end.
     pub backlog: u64,
     /// Transactions under way at its end.
     pub in_flight: u64,
@@ -480,6 +482,7 @@ impl Tally {
         self.dropped += other.dropped;
         self.unstarted += other.unstarted;
         self.unfinished += other.unfinished;
+        self.wait.add(&other.wait);
         self.lag.add(&other.lag);
     }
 
@@ -499,6 +502,7 @@ impl Tally {
         self.errors.clear();
         self.ignored = 0;
         (self.reconnects, self.due, self.dropped, self.unstarted, self.unfinished) = (0, 0, 0, 0, 0);
+        self.wait.clear();
         self.lag.clear();
     }
 

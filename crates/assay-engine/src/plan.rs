@@ -84,6 +84,14 @@ pub struct Stage {
 pub enum Load {
     /// The next one when the one before it is done.
     Closed,
+    /// As users at terminals want them: the next one when the one before is done and the user has thought
+    /// (`assay.think`). Sessions serve terminals in the order in which their transactions become due.
+    Terminals {
+        /// Users over all sessions. 1 <= terminals.
+        terminals: u32,
+        /// Times to think are multiplied by this. 0 <= think_scale.
+        think_scale: f64,
+    },
     /// At a rate, whatever the server does.
     Open {
         /// Transactions per second over all sessions. 0 < rate.

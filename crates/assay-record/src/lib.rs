@@ -24,5 +24,5 @@ pub use secrets::without_secrets;
 pub use time::Time;
 pub use trial::{
     Arrival, Environment, FORMAT, Limit, Load, Manifest, Measure, OnError, OptionValue, Place, Policy, Rate, Record,
-    Rule, Server, Status, Tool,
+    Rule, Server, Status, Terminals, Tool,
 };

@@ -43,14 +43,17 @@ pub struct Tally {
     pub errors: Vec<ErrorTally>,
     /// Connections made again after they were lost.
     pub reconnects: u64,
-    /// Open loop: transactions that became due.
+    /// Open loop and terminals: transactions that became due.
     pub due: u64,
     /// Open loop: due, but dropped because of `Load::Open::backlog_max`.
     pub dropped: u64,
-    /// Open loop: due, but not begun when the stage ended.
+    /// Open loop and terminals: due, but not begun when the stage ended.
     pub unstarted: u64,
     /// Begun, but not finished when the grace period was over.
     pub unfinished: u64,
+    /// Open loop and terminals: how long due transactions waited for a session to be free.
+    #[serde(default)]
+    pub wait: Latencies,
     /// sent − due of every transaction: how late we were ourselves, waiting for a free session not included.
     pub lag: Latencies,
 }

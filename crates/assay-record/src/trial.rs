@@ -88,6 +88,9 @@ pub struct Manifest {
     pub sessions: Vec<u32>,
     /// When transactions were due.
     pub load: Load,
+    /// Users who shared the sessions, thinking between their transactions; `None`: each session was a user.
+    #[serde(default)]
+    pub terminals: Option<Terminals>,
     /// When a stage was to end.
     pub limit: Limit,
     /// Transactions run but not measured at the start of every stage.
@@ -145,6 +148,15 @@ pub enum Load {
         #[serde(default)]
         backlog_max: Option<u64>,
     },
+}
+
+/// Users who shared sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Terminals {
+    /// How many.
+    pub number: u32,
+    /// Their times to think were multiplied by this. Finite.
+    pub think_scale: f64,
 }
 
 /// How due instants of an open loop were spaced.

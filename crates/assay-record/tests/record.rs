@@ -59,6 +59,7 @@ fn a_written_record_satisfies_the_schema_which_knows_every_field() {
     let strict = jsonschema::validator_for(&schema).unwrap();
     let mut closed = example();
     closed.manifest.load = Load::Closed;
+    closed.manifest.terminals = Some(Terminals { number: 640, think_scale: 0.5 });
     for record in [json_of(&example()), json_of(&closed)] {
         if let Err(error) = strict.validate(&record) {
             panic!("{error} at {}", error.instance_path());
@@ -159,8 +160,8 @@ fn files_that_are_no_records_are_refused_and_say_why() {
     x.json.zst is not a record of format 1: missing field `tool` at line 1 column 13
     x.json.zst is not a record of format 1: key must be a string at line 1 column 62
     x.json.zst is not a record of format 1: expected value at line 1 column 1
-    x.json.zst is not a record of format 1: histogram is damaged: too short at line 1 column 9291
-    x.json.zst is not a record of format 1: "yesterday" is no time such as 2026-03-14T15:09:26.535Z at line 1 column 21672
+    x.json.zst is not a record of format 1: histogram is damaged: too short at line 1 column 10004
+    x.json.zst is not a record of format 1: "yesterday" is no time such as 2026-03-14T15:09:26.535Z at line 1 column 23765
     "#);
     assert!(refusal(&damaged).starts_with("record x.json.zst is damaged"));
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use assay_record as record;
-use assay_record::{ByClass, Limit, Load, OptionValue, Place, Record, Status, Time};
+use assay_record::{ByClass, Limit, Load, OptionValue, Place, Record, Status, Terminals, Time};
 use assay_stats::Distribution;
 use serde::Serialize;
 
@@ -35,6 +35,8 @@ pub struct Findings {
     pub distribution: Option<String>,
     /// When transactions were due.
     pub load: Load,
+    /// Users who shared the sessions.
+    pub terminals: Option<Terminals>,
     /// When a stage was to end.
     pub limit: Limit,
     /// Warm-up of every stage.
@@ -114,6 +116,8 @@ pub struct StageFindings {
     pub audit: Vec<RuleFindings>,
     /// Open loop only.
     pub open: Option<OpenFindings>,
+    /// Terminals only.
+    pub queue: Option<QueueFindings>,
     /// What the generator did to itself; `None` in a partial record, which cannot know it of its last stage.
     pub generator: Option<GeneratorFindings>,
     /// One per interval.
@@ -151,6 +155,8 @@ pub struct TallyFindings {
     pub response: LatencyFindings,
     /// Service times of all types together.
     pub service: LatencyFindings,
+    /// Open loop and terminals: how long due transactions waited for a session to be free.
+    pub wait: LatencyFindings,
     /// How late we were ourselves.
     pub lag: LatencyFindings,
     /// Service times of statements.
@@ -244,6 +250,17 @@ pub struct OpenFindings {
     pub backlog_max: u64,
 }
 
+/// What the terminals of a stage wanted, and what they waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct QueueFindings {
+    /// Transactions that became due.
+    pub due: u64,
+    /// Due, but not begun when the stage ended.
+    pub unstarted: u64,
+    /// Most that waited for a connection at the end of an interval.
+    pub waiting_max: u64,
+}
+
 /// What the generator did to itself.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct GeneratorFindings {
@@ -291,6 +308,7 @@ pub fn findings(record: &Record) -> Findings {
         seed: record.manifest.seed,
         distribution: record.manifest.distribution.clone(),
         load: record.manifest.load,
+        terminals: record.manifest.terminals,
         limit: record.manifest.limit,
         warmup_ns: record.manifest.warmup_ns,
         started: record.started,
@@ -343,13 +361,22 @@ fn stage_findings(stage: &record::Stage, record: &Record, open: Option<f64>, cpu
             due_per_s: per_second(stage.total.due, stage.measured_ns),
             dropped: stage.total.dropped,
             unstarted: stage.total.unstarted,
-            backlog_max: stage.intervals.iter().map(|interval| interval.backlog).max().unwrap_or(0),
+            backlog_max: backlog_max(stage),
+        }),
+        queue: record.manifest.terminals.map(|_| QueueFindings {
+            due: stage.total.due,
+            unstarted: stage.total.unstarted,
+            waiting_max: backlog_max(stage),
         }),
         generator: (stage.generator.workers > 0)
             .then(|| generator_findings(&stage.generator, stage.measured_ns, total.statements, cpus)),
         intervals: stage.intervals.iter().map(interval_findings).collect(),
         total,
     }
+}
+
+fn backlog_max(stage: &record::Stage) -> u64 {
+    stage.intervals.iter().map(|interval| interval.backlog).max().unwrap_or(0)
 }
 
 fn tally_findings(tally: &record::Tally, measured_ns: u64) -> TallyFindings {
@@ -374,6 +401,7 @@ fn tally_findings(tally: &record::Tally, measured_ns: u64) -> TallyFindings {
         unfinished: tally.unfinished,
         response: latency_findings(&response),
         service: latency_findings(&all(tally.transactions.iter().map(|transaction| &transaction.service))),
+        wait: latency_findings(&distribution(&tally.wait)),
         lag: latency_findings(&distribution(&tally.lag)),
         statement_service: map(&tally.statements, |class| latency_findings(&distribution(&class.service))),
         types: tally.transactions.iter().map(|transaction| type_findings(transaction, ended, measured_ns)).collect(),

@@ -22,8 +22,8 @@ pub use audit::{RateFindings, RuleFindings, RuleVerdict, Unit};
 pub use chart::{Axis, Body, Boxed, Chart, Line, Mark, MarkKind, Scale};
 pub use csv::csv;
 pub use findings::{
-    ErrorFindings, Findings, GeneratorFindings, Host, LatencyFindings, OpenFindings, StageFindings, TallyFindings,
-    Target, TypeFindings, findings,
+    ErrorFindings, Findings, GeneratorFindings, Host, LatencyFindings, OpenFindings, QueueFindings, StageFindings,
+    TallyFindings, Target, TypeFindings, findings,
 };
 pub use interval::{IntervalFindings, bucket_bounds_ns, interval_findings, interval_header, interval_line};
 pub use page::html;

@@ -107,6 +107,10 @@ fn facts(findings: &Findings) -> Vec<(String, String)> {
         "",
         findings.stages.iter().map(|stage| stage.sessions.to_string()).collect::<Vec<_>>().join(",") + " sessions",
     );
+    if let Some(terminals) = findings.terminals {
+        fact("", format!("{} terminals", terminals.number));
+        fact("think scale ", figure(terminals.think_scale));
+    }
     match findings.load {
         Load::Closed => fact("", "closed loop".into()),
         Load::Open { rate_per_s, .. } => fact("", format!("{} tx/s", figure(rate_per_s))),

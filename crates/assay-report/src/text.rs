@@ -3,7 +3,7 @@
 //! Formats what `findings` made and computes nothing. A run of several stages is a table of them, then the details of
 //! the last one; every stage's details are in the JSON.
 
-use assay_record::{Arrival, Load, OptionValue, Place, Status};
+use assay_record::{Arrival, Load, OptionValue, Place, Status, Terminals};
 use serde::Serialize;
 
 use crate::audit::{RateFindings, RuleFindings, RuleVerdict, Unit};
@@ -47,7 +47,7 @@ fn head(findings: &Findings) -> String {
         [ref one] if one == "1" => "1 session".into(),
         _ => format!("{} sessions", sessions.join(", ")),
     };
-    let mut facts = vec![clean(&findings.workload, FACT_WIDTH), servers(findings), sessions, load(&findings.load)];
+    let mut facts = vec![clean(&findings.workload, FACT_WIDTH), servers(findings), sessions, load(findings)];
     facts.extend(findings.limit.time_ns.map(seconds));
     facts.extend(findings.limit.transactions.map(|most| format!("{} transactions", count(most))));
     if findings.warmup_ns > 0 {
@@ -90,8 +90,13 @@ fn servers(findings: &Findings) -> String {
     }
 }
 
-pub(crate) fn load(load: &Load) -> String {
-    match load {
+pub(crate) fn load(findings: &Findings) -> String {
+    if let Some(Terminals { number, think_scale }) = findings.terminals {
+        let scale =
+            if think_scale == 1.0 { String::new() } else { format!(", think times × {}", figure(think_scale)) };
+        return format!("shared by {} terminals{scale}", count(number.into()));
+    }
+    match &findings.load {
         Load::Closed => "closed loop".into(),
         Load::Open { rate_per_s, arrival, .. } => {
             let arrival = match arrival {
@@ -171,6 +176,14 @@ fn details(stage: &StageFindings, findings: &Findings) -> String {
             format!("backlog at most {}", count(open.backlog_max)),
         ];
         text += &wrap("open loop  ", facts, DOT);
+    }
+    if let Some(queue) = &stage.queue {
+        let facts = [
+            format!("{} due", count(queue.due)),
+            format!("{} not begun at the end", count(queue.unstarted)),
+            format!("at most {} waiting for a connection", count(queue.waiting_max)),
+        ];
+        text += &wrap("terminals  ", facts, DOT);
     }
     let total = &stage.total;
     let outcome = [
@@ -318,6 +331,9 @@ fn latencies(total: &TallyFindings) -> String {
     }
     if total.types.len() > 1 {
         row("all", &total.response);
+    }
+    if total.wait.count > 0 {
+        row("waiting", &total.wait);
     }
     row("service time", &total.service);
     row("our lag", &total.lag);

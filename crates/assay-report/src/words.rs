@@ -52,7 +52,7 @@ fn what_ran(findings: &Findings) -> String {
     format!(
         "{} ran on {server} with {sessions} ({}{length}).{end}",
         clean(&findings.workload, NAME_WIDTH),
-        load(&findings.load)
+        load(findings)
     )
 }
 

@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) types: Vec<String>,
     /// Names of counters.
     pub(crate) counters: Vec<String>,
+    /// Users that the sessions of the state serve in turn, by number; those served by other states are unused.
+    pub(crate) terminals: Vec<Terminal>,
     /// A session of the state has left marks at least once.
     pub(crate) marked: bool,
     pub(crate) library: Arc<Library>,
@@ -58,11 +60,40 @@ pub(crate) struct Native {
     unique_next: u32,
     pub(crate) counters: [u64; 8],
     pub(crate) marks: Marks,
+    /// The terminal it serves just now.
+    pub(crate) terminal: Option<u32>,
     /// By connection number.
     pub(crate) results: Vec<Live>,
     /// By loader number. Boxed: Lua holds their addresses.
     #[expect(clippy::vec_box, reason = "Lua holds the addresses of the rows")]
     pub(crate) loaders: Vec<Box<Rows>>,
+}
+
+/// A user that has no session of its own: what it keeps between its transactions outside of Lua.
+pub(crate) struct Terminal {
+    rng: Rng,
+    math_rng: Rng,
+    /// `assay.think` since it was served last, in seconds.
+    pub(crate) think: f64,
+}
+
+impl Terminal {
+    /// Its random numbers are its own, whichever session serves it.
+    pub(crate) fn new(seed: u64, number: u32) -> Terminal {
+        let stream = u64::from(number) | 1 << 33;
+        Terminal { rng: Rng::new(seed, stream), math_rng: Rng::new(seed, stream | 1 << 32), think: 0.0 }
+    }
+}
+
+/// The session serves terminal `number`, or `None`, from now on. Terminals that do not exist are nobody.
+pub(crate) fn serve(shared: &mut Shared, native: &mut Native, number: Option<u32>) {
+    for turn in [native.terminal, number] {
+        if let Some(terminal) = turn.and_then(|number| shared.terminals.get_mut(number as usize)) {
+            std::mem::swap(&mut terminal.rng, &mut native.rng);
+            std::mem::swap(&mut terminal.math_rng, &mut native.math_rng);
+        }
+    }
+    native.terminal = number;
 }
 
 /// What a script noted about the transaction it runs, to be counted if that ends well.
@@ -113,6 +144,7 @@ impl Shared {
             unique_seed: Rng::new(seed, u64::MAX).next() as u32,
             types: vec![name.to_owned()],
             counters: Vec::new(),
+            terminals: Vec::new(),
             marked: false,
             library: Arc::clone(library),
             host: None,
@@ -147,6 +179,7 @@ impl Native {
             unique_next: number.wrapping_add(unique_from),
             counters: [0; 8],
             marks: Marks::default(),
+            terminal: None,
             results: Vec::new(),
             loaders: Vec::new(),
         }
@@ -215,6 +248,9 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("count_index", count_index as *const c_void),
     ("count_add", count_add as *const c_void),
     ("mark_rolled_back", mark_rolled_back as *const c_void),
+    ("terminal_number", terminal_number as *const c_void),
+    ("terminal_serve", terminal_serve as *const c_void),
+    ("terminal_think", terminal_think as *const c_void),
     ("result_cell", result_cell as *const c_void),
     ("result_free", result_free as *const c_void),
     ("result_rows", result_rows as *const c_void),
@@ -423,6 +459,27 @@ unsafe extern "C" fn mark_rolled_back(shared: *mut Shared) {
     let (shared, native) = unsafe { parts(shared) };
     native.marks.rolled_back = true;
     shared.marked = true;
+}
+
+/// The terminal that the session serves, or −1.
+unsafe extern "C" fn terminal_number(shared: *mut Shared) -> c_int {
+    // SAFETY: see `parts`.
+    unsafe { parts(shared) }.1.terminal.map_or(-1, |number| number as c_int)
+}
+
+/// −1 for none.
+unsafe extern "C" fn terminal_serve(shared: *mut Shared, number: c_int) {
+    // SAFETY: see `parts`.
+    let (shared, native) = unsafe { parts(shared) };
+    serve(shared, native, u32::try_from(number).ok());
+}
+
+unsafe extern "C" fn terminal_think(shared: *mut Shared, seconds: f64) {
+    // SAFETY: see `parts`.
+    let (shared, native) = unsafe { parts(shared) };
+    if let Some(terminal) = native.terminal.and_then(|number| shared.terminals.get_mut(number as usize)) {
+        terminal.think += seconds;
+    }
 }
 
 /// 1 and the cell's text, 0 for NULL, −1 when the result is stale.

@@ -19,7 +19,7 @@ use crate::declare::{CommandDeclaration, OptionDeclaration, OptionKind, OptionVa
 use crate::failure::ScriptError;
 use crate::guard::{Guard, Watch};
 use crate::host::{Host, Severity};
-use crate::native::{FUNCTIONS, Marks, Native, Shared};
+use crate::native::{FUNCTIONS, Marks, Native, Shared, Terminal, serve};
 use crate::program::{Declared, Program, Script, TopLevel};
 use crate::random::Distribution;
 use crate::request::{Answer, ConnectionNumber, Decision, Failure, Request, Slot, Verdict};
@@ -471,6 +471,58 @@ impl State {
     pub fn has_marks(&self) -> bool {
         // SAFETY: as above.
         unsafe { (*self.shared).marked }
+    }
+
+    /// Before the first session: those of the run serve `terminals` users in turn. User `n` is made ready by session
+    /// `n` modulo the sessions of the run, and served by sessions of that state.
+    pub fn serve_terminals(&mut self, terminals: u32) {
+        // SAFETY: `core` lies at the bottom of the main stack; `shared` lives as long as `self`, and no Lua code runs
+        // while `self` is borrowed.
+        unsafe {
+            (*self.shared).terminals = (0..terminals).map(|number| Terminal::new(self.seed, number)).collect();
+            for (name, number) in [(c"terminals", terminals), (c"sessions_in_all", (*self.shared).sessions)] {
+                lua::lua_pushnumber(self.lua, f64::from(number));
+                lua::lua_setfield(self.lua, 1, name.as_ptr());
+            }
+        }
+    }
+
+    /// The session runs a transaction of this terminal next: its random numbers, and what scripts see of it.
+    pub fn enter_terminal(&mut self, slot: Slot, terminal: u32) {
+        self.turn(slot, Some(terminal));
+    }
+
+    /// The session's transaction is over; whose it was.
+    pub fn leave_terminal(&mut self, slot: Slot) -> Option<u32> {
+        self.turn(slot, None)
+    }
+
+    fn turn(&mut self, slot: Slot, terminal: Option<u32>) -> Option<u32> {
+        let session = self.sessions[slot.0 as usize].as_ref().expect("the slot came from add_session");
+        // SAFETY: both live as long as the session and the state, and no Lua code runs while `self` is borrowed.
+        unsafe {
+            let before = (*session.native).terminal;
+            serve(&mut *self.shared, &mut *session.native, terminal);
+            before
+        }
+    }
+
+    /// The session's transaction is run again: it says anew how long its user will think.
+    pub fn forget_think(&mut self, slot: Slot) {
+        let session = self.sessions[slot.0 as usize].as_ref().expect("the slot came from add_session");
+        // SAFETY: as for `turn`.
+        if let Some(terminal) = unsafe { (*session.native).terminal } {
+            self.take_think(terminal);
+        }
+    }
+
+    /// How long a terminal wanted to think since this was asked last (`assay.think`).
+    pub fn take_think(&mut self, terminal: u32) -> Nanos {
+        // SAFETY: `shared` lives as long as `self`, and no Lua code runs while `self` is borrowed.
+        let terminals = unsafe { &mut (*self.shared).terminals };
+        terminals
+            .get_mut(terminal as usize)
+            .map_or(Nanos::ZERO, |terminal| Nanos::from_secs_f64(std::mem::take(&mut terminal.think)))
     }
 
     /// What the session noted about the transaction it runs, or ran last. To be cleared when that is over.

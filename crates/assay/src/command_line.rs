@@ -230,6 +230,15 @@ pub struct LoadOptions {
     #[arg(long, value_name = "N,…", default_value = "1", value_parser = session_count, value_delimiter = ',',
           allow_negative_numbers = true)]
     pub sessions: Vec<u32>,
+    /// Users at terminals who share connections: N, or N per value of a workload option, such as 10/warehouse
+    #[arg(long, value_name = "N[/OPTION]", value_parser = terminals, conflicts_with_all = ["sessions", "rate"])]
+    pub terminals: Option<Terminals>,
+    /// Connections that the terminals share
+    #[arg(long, value_name = "N", default_value = "64", value_parser = session_count, requires = "terminals")]
+    pub connections: u32,
+    /// Multiplies the terminals' times to key in and to think
+    #[arg(long, value_name = "X", default_value = "1", value_parser = not_negative, requires = "terminals")]
+    pub think_scale: f64,
     /// Length of the measured part of a stage, such as 30s or 10m; 0: no limit [default: 10s, no limit with
     /// --transactions]
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
@@ -265,6 +274,15 @@ pub struct LoadOptions {
     /// Check the workload's tables before the run and after it; exit with 1 when something is wrong
     #[arg(long)]
     pub check: bool,
+}
+
+/// How many users there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terminals {
+    /// So many. 1 <= number
+    pub number: u32,
+    /// Times the value of this option of the workload.
+    pub per: Option<String>,
 }
 
 /// What to do about errors.
@@ -603,6 +621,15 @@ fn explain(error: &clap::Error) -> Result<(), Trouble> {
 
 fn session_count(text: &str) -> Result<u32, String> {
     u32::try_from(values::count(text, 1)?).map_err(|_| "must be below 2^32".to_owned())
+}
+
+fn terminals(text: &str) -> Result<Terminals, String> {
+    let (number, per) = text.split_once('/').map_or((text, None), |(number, per)| (number, Some(per.to_owned())));
+    Ok(Terminals { number: session_count(number)?, per })
+}
+
+fn not_negative(text: &str) -> Result<f64, String> {
+    values::number(text).and_then(|value| if value >= 0.0 { Ok(value) } else { Err("must not be below 0".to_owned()) })
 }
 
 fn any_count(text: &str) -> Result<u64, String> {

@@ -65,7 +65,8 @@ impl Live {
         let sliver =
             interval.length.0 < self.record.manifest.interval_ns / 2 && interval.transactions.iter().all(|n| *n == 0);
         if let Some(lines) = self.lines.as_mut().filter(|_| !sliver) {
-            let open = matches!(self.record.manifest.load, Load::Open { .. });
+            let manifest = &self.record.manifest;
+            let open = matches!(manifest.load, Load::Open { .. }) || manifest.terminals.is_some();
             let head = lines.is_multiple_of(LINES_PER_HEAD).then(|| assay_report::interval_header(open) + "\n");
             let findings = assay_report::interval_findings(&record_of::interval(interval));
             let line = assay_report::interval_line(&findings, open);

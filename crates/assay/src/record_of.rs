@@ -30,6 +30,12 @@ pub fn frame(plan: &Plan, workload: &Workload, options: &RunOptions, words: &[St
             distribution: Some(setup.distribution.kind.name().to_owned()),
             sessions: plan.stages.iter().map(|stage| stage.sessions).collect(),
             load: load(&plan.load),
+            terminals: match plan.load {
+                Load::Terminals { terminals, think_scale } => {
+                    Some(record::Terminals { number: terminals, think_scale })
+                }
+                Load::Closed | Load::Open { .. } => None,
+            },
             limit: record::Limit { time_ns: plan.limit.time.map(|time| time.0), transactions: plan.limit.transactions },
             warmup_ns: plan.warmup.0,
             interval_ns: plan.interval.0,
@@ -120,7 +126,8 @@ fn after(start: Time, later: Nanos) -> Time {
 
 fn load(load: &Load) -> record::Load {
     match load {
-        Load::Closed => record::Load::Closed,
+        // Terminals are a closed loop with times to think, and have a place of their own.
+        Load::Closed | Load::Terminals { .. } => record::Load::Closed,
         Load::Open { rate, arrival, backlog_max } => record::Load::Open {
             rate_per_s: *rate,
             arrival: match arrival {
@@ -276,6 +283,7 @@ fn tally(tally: &assay_engine::Tally, names: &Outcome) -> record::Tally {
         dropped: tally.dropped,
         unstarted: tally.unstarted,
         unfinished: tally.unfinished,
+        wait: latencies(&tally.wait),
         lag: latencies(&tally.lag),
     }
 }

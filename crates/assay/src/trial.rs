@@ -56,11 +56,26 @@ pub fn plan_of_run(
         time: if load.time.is_none() && load.transactions.is_none() { Some(TIME_DEFAULT) } else { time },
         transactions: load.transactions,
     };
-    let sessions = load.sessions.iter().copied().max().unwrap_or(1);
-    let (entry, rate, quiet) = (Entry::Thread, load.rate, options.output.quiet);
-    let parts = Parts { workload, command: "run", entry, sessions, threads: sessions, limit, rate, quiet };
+    let terminals = load.terminals.as_ref().map(|terminals| number_of_terminals(terminals, workload)).transpose()?;
+    let ladder = match terminals {
+        // A connection that no terminal would wait for is one too many.
+        Some(terminals) => vec![load.connections.min(terminals)],
+        None => load.sessions.clone(),
+    };
+    let sessions = ladder.iter().copied().max().unwrap_or(1);
+    let parts = Parts {
+        workload,
+        command: "run",
+        entry: Entry::Thread,
+        sessions,
+        threads: sessions,
+        terminals: terminals.unwrap_or(0),
+        limit,
+        rate: load.rate,
+        quiet: options.output.quiet,
+    };
     let mut plan = parts.plan(&options.target, &options.generator, urls, words)?;
-    plan.stages = load.sessions.iter().map(|sessions| Stage { sessions: *sessions }).collect();
+    plan.stages = ladder.into_iter().map(|sessions| Stage { sessions }).collect();
     plan.warmup = load.warmup;
     plan.interval = options.output.interval;
     plan.grace = load.grace;
@@ -70,6 +85,9 @@ pub fn plan_of_run(
             command_line::Arrival::Poisson => Arrival::Poisson,
         };
         plan.load = Load::Open { rate, arrival, backlog_max: load.backlog_max };
+    }
+    if let Some(terminals) = terminals {
+        plan.load = Load::Terminals { terminals, think_scale: load.think_scale };
     }
     plan.policy = Policy {
         ignore: match errors.ignore_errors.iter().any(|code| code == "all") {
@@ -85,6 +103,31 @@ pub fn plan_of_run(
         ..plan.policy
     };
     Ok(plan)
+}
+
+/// `10/warehouse` is ten times the value of the workload's option `warehouses`.
+fn number_of_terminals(terminals: &command_line::Terminals, workload: &Workload) -> Result<u32, Trouble> {
+    let Some(per) = &terminals.per else { return Ok(terminals.number) };
+    let options = workload.options_in_effect();
+    let key = per.replace('-', "_");
+    let named = options.iter().find(|(known, _)| *known == key || *known == format!("{key}s"));
+    let Some((key, OptionValue::Number(value))) = named else {
+        return Err(Trouble::usage(format!(
+            "--terminals {}/{per}: {per} is no number among the options of {}",
+            terminals.number, workload.name
+        ))
+        .hint(format!("`assay run {} --help` lists them", workload.name)));
+    };
+    let number = f64::from(terminals.number) * value;
+    if number < 1.0 || number > f64::from(u32::MAX) {
+        let name = key.replace('_', "-");
+        return Err(Trouble::usage(format!(
+            "--terminals {}/{per}: with --{name} {value} that is {number}",
+            terminals.number
+        ))
+        .hint(format!("give --{name}")));
+    }
+    Ok(number as u32)
 }
 
 /// Whether a command runs in all sessions.
@@ -109,7 +152,7 @@ pub fn plan_of_command(
     let sessions = if is_parallel(workload, command) { threads } else { 1 };
     let entry = Entry::Function(command.to_owned());
     let (limit, quiet) = (Limit::default(), options.quiet);
-    let parts = Parts { workload, command, entry, sessions, threads, limit, rate: None, quiet };
+    let parts = Parts { workload, command, entry, sessions, threads, terminals: 0, limit, rate: None, quiet };
     parts.plan(&options.target, &options.generator, urls, words)
 }
 
@@ -121,6 +164,8 @@ struct Parts<'a> {
     sessions: u32,
     /// What the script is told: `sysbench.opt.threads`.
     threads: u32,
+    /// `sysbench.opt.terminals`; 0: every session is a user.
+    terminals: u32,
     limit: Limit,
     rate: Option<f64>,
     /// Nothing is said that is not a result, a warning or an error.
@@ -198,6 +243,7 @@ impl Parts<'_> {
         let text = |text: &str| OptionValue::Text(text.to_owned());
         let core = [
             ("threads", number(f64::from(self.threads))),
+            ("terminals", number(f64::from(self.terminals))),
             ("events", number(self.limit.transactions.unwrap_or(0) as f64)),
             ("time", number(self.limit.time.unwrap_or(Nanos::ZERO).as_secs_f64())),
             ("rate", number(self.rate.unwrap_or(0.0))),

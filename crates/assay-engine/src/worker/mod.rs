@@ -115,8 +115,10 @@ struct Stage {
     next_cut: Nanos,
     in_flight: u32,
     schedule: Option<Schedule>,
-    /// Due and not begun.
-    backlog: VecDeque<Nanos>,
+    /// When terminals that think will be due, and which.
+    thinking: BinaryHeap<Reverse<Due>>,
+    /// Due and not begun, in the order of their instants.
+    backlog: VecDeque<Due>,
     /// Sessions free to take a due transaction, longest free first.
     idle: VecDeque<usize>,
     due: u64,
@@ -125,6 +127,14 @@ struct Stage {
     turns: u64,
     events: u64,
     asleep: Nanos,
+}
+
+/// A transaction to be begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    at: Nanos,
+    /// Whose it is.
+    terminal: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -287,6 +297,7 @@ impl<I: Io> Worker<I> {
     }
 
     fn begin_stage(&mut self, at: Nanos) {
+        let share = self.stage.share;
         let stage = &mut self.stage;
         stage.begin = at;
         stage.measured_from = at + self.plan.warmup;
@@ -296,6 +307,11 @@ impl<I: Io> Worker<I> {
         if let Load::Open { rate, arrival, .. } = self.plan.load {
             let seed = self.plan.setup.seed.wrapping_add(stage.index as u64);
             stage.schedule = Schedule::new(at, rate, arrival, stage.share, seed);
+        }
+        if let Load::Terminals { terminals, .. } = self.plan.load {
+            for terminal in (0..terminals).filter(|terminal| share.owns(terminal % share.sessions)) {
+                self.think(terminal, at);
+            }
         }
         self.phase = Phase::Running;
     }
@@ -308,7 +324,7 @@ impl<I: Io> Worker<I> {
         self.arrive(at);
         let stage = &mut self.stage;
         stage.ended = Some(at.min(stage.end));
-        stage.unstarted = stage.backlog.iter().filter(|due| **due >= stage.measured_from).count() as u64;
+        stage.unstarted = stage.backlog.iter().filter(|due| due.at >= stage.measured_from).count() as u64;
         stage.backlog.clear();
         stage.schedule = None;
         stage.idle.clear();
@@ -337,10 +353,8 @@ impl<I: Io> Worker<I> {
                     Some(ended) => ended + self.plan.grace,
                     None => stage.end,
                 });
-                if let Some(schedule) = &stage.schedule
-                    && !stage.idle.is_empty()
-                {
-                    until = until.min(schedule.next_due());
+                if !stage.idle.is_empty() {
+                    until = until.min(stage.next_due());
                 }
             }
             Phase::Finishing(limit) => until = until.min(limit),
@@ -411,8 +425,16 @@ impl<I: Io> Worker<I> {
 
     /// Takes what has become due by now from the schedule into the backlog.
     fn arrive(&mut self, now: Nanos) {
-        let Load::Open { backlog_max, .. } = self.plan.load else { return };
         let stage = &mut self.stage;
+        while let Some(Reverse(due)) = stage.thinking.peek().copied()
+            && due.at <= now
+            && due.at < stage.end
+        {
+            stage.thinking.pop();
+            stage.due += u64::from(due.at >= stage.measured_from);
+            stage.backlog.push_back(due);
+        }
+        let Load::Open { backlog_max, .. } = self.plan.load else { return };
         let Some(schedule) = &mut stage.schedule else { return };
         // The bound is the whole run's.
         let backlog_max = backlog_max.map(|max| stage.share.part_of(max));
@@ -425,9 +447,19 @@ impl<I: Io> Worker<I> {
             if backlog_max.is_some_and(|max| stage.idle.len() <= stage.backlog.len() && waiting >= max) {
                 stage.dropped += u64::from(measured);
             } else {
-                stage.backlog.push_back(due);
+                stage.backlog.push_back(Due { at: due, terminal: None });
             }
         }
+    }
+
+    /// A terminal's last transaction was done at `at` (or the stage begins then): its next is due when its user has
+    /// thought.
+    fn think(&mut self, terminal: u32, at: Nanos) {
+        let Load::Terminals { think_scale, .. } = self.plan.load else { return };
+        // With terminals a worker has one Lua state.
+        let Some(entry) = self.states.first_mut() else { return };
+        let think = Nanos::from_secs_f64(entry.state.take_think(terminal).as_secs_f64() * think_scale);
+        self.stage.thinking.push(Reverse(Due { at: at + think, terminal: Some(terminal) }));
     }
 
     fn run_runnable(&mut self) {
@@ -584,6 +616,12 @@ impl<I: Io> Worker<I> {
 }
 
 impl Stage {
+    /// When the next transaction becomes due by itself; `MAX` when none will.
+    fn next_due(&self) -> Nanos {
+        let thought = self.thinking.peek().map_or(Nanos::MAX, |Reverse(due)| due.at);
+        self.schedule.as_ref().map_or(thought, |schedule| schedule.next_due().min(thought))
+    }
+
     fn new(index: usize, share: Share) -> Stage {
         Stage {
             index,
@@ -598,6 +636,7 @@ impl Stage {
             next_cut: Nanos::MAX,
             in_flight: 0,
             schedule: None,
+            thinking: BinaryHeap::new(),
             backlog: VecDeque::new(),
             idle: VecDeque::new(),
             due: 0,

@@ -5,7 +5,7 @@ use assay_script::{Answer, ConnectionNumber, Decision, Failure, Request, ScriptE
 use assay_wire::{Exchange, Nanos, Operation, Origin, Progress, Reply, StatementError};
 
 use super::link::{Link, LinkDoing};
-use super::{Alarm, Phase, StateEntry, Worker};
+use super::{Alarm, Due, Phase, StateEntry, Worker};
 use crate::messages::Message;
 use crate::outcome::{RunError, SessionTally, Tally};
 use crate::plan::Load;
@@ -109,9 +109,16 @@ impl StateEntry {
 
 impl<I: Io> Worker<I> {
     pub(super) fn add_session(&mut self, number: u32) -> Result<usize, ScriptError> {
-        let per_state = self.plan.sessions_per_state;
+        // Whichever session serves a terminal finds what the script keeps for it.
+        let per_state = match self.plan.load {
+            Load::Terminals { .. } => usize::MAX,
+            Load::Closed | Load::Open { .. } => self.plan.sessions_per_state,
+        };
         if self.states.last().is_none_or(|entry| entry.sessions >= per_state) {
-            let state = State::new(&self.plan.program, &self.plan.setup)?;
+            let mut state = State::new(&self.plan.program, &self.plan.setup)?;
+            if let Load::Terminals { terminals, .. } = self.plan.load {
+                state.serve_terminals(terminals);
+            }
             self.shared.add_guard(state.guard());
             self.states.push(StateEntry { state, sessions: 0, types: vec![0], counters: Vec::new() });
         }
@@ -200,7 +207,7 @@ impl<I: Io> Worker<I> {
                 }
                 Request::Failed(failure) => return self.on_failed(session, failure, at),
                 Request::Stop => {
-                    self.leave_transaction(session);
+                    self.leave_transaction(session, at);
                     Answer::Done
                 }
                 Request::Ready => {
@@ -320,8 +327,8 @@ impl<I: Io> Worker<I> {
         let this = &self.sessions[session];
         let instant = match (self.plan.load, self.plan.limit.transactions) {
             (Load::Open { .. }, _) => this.due,
-            (Load::Closed, Some(_)) => this.sent,
-            (Load::Closed, None) => at,
+            (_, Some(_)) => this.sent,
+            (_, None) => at,
         };
         this.stage == self.stage.index && self.is_measuring(instant)
     }
@@ -345,7 +352,7 @@ impl<I: Io> Worker<I> {
                 self.end_stage(self.stage.end);
                 return None;
             }
-            return self.begin_transaction(session, at);
+            return self.begin_transaction(session, Due { at, terminal: None });
         }
         self.arrive(at);
         match self.stage.backlog.pop_front() {
@@ -358,7 +365,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Begins a transaction that was due at `due`; `None` when the transaction limit is reached.
-    pub(super) fn begin_transaction(&mut self, session: usize, due: Nanos) -> Option<Answer> {
+    pub(super) fn begin_transaction(&mut self, session: usize, due: Due) -> Option<Answer> {
         let now = self.io.now();
         if now >= self.stage.measured_from && !self.shared.begin(self.plan.limit.transactions) {
             self.stage.exhausted = self.stage.ended.is_none();
@@ -366,7 +373,10 @@ impl<I: Io> Worker<I> {
             return None;
         }
         let this = &mut self.sessions[session];
-        (this.due, this.sent) = (due, now);
+        (this.due, this.sent) = (due.at, now);
+        if let Some(terminal) = due.terminal {
+            self.states[this.state].state.enter_terminal(this.slot, terminal);
+        }
         (this.kind, this.retries, this.in_transaction) = (0, 0, true);
         if this.stage != self.stage.index {
             this.completed = 0;
@@ -399,10 +409,14 @@ impl<I: Io> Worker<I> {
             this.tally.record(at - this.due);
             transaction.service.record(at - this.sent);
             // Waiting for a session that was still busy is the server's doing, not our lateness.
-            tally.lag.record(this.sent - this.due.max(this.free));
+            let could_begin = this.due.max(this.free);
+            tally.lag.record(this.sent - could_begin);
+            if self.plan.load != Load::Closed {
+                tally.wait.record(could_begin - this.due);
+            }
             self.stage.last_done = self.stage.last_done.max(at);
         }
-        self.leave_transaction(session);
+        self.leave_transaction(session, at);
     }
 
     /// What a run of a transaction noted that is started over, or never counted.
@@ -414,10 +428,19 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn leave_transaction(&mut self, session: usize) {
+    fn leave_transaction(&mut self, session: usize, at: Nanos) {
         let this = &mut self.sessions[session];
-        if std::mem::take(&mut this.in_transaction) && this.stage == self.stage.index {
+        if !std::mem::take(&mut this.in_transaction) {
+            return;
+        }
+        if this.stage == self.stage.index {
             self.stage.in_flight = self.stage.in_flight.saturating_sub(1);
+        }
+        if self.plan.load != Load::Closed {
+            let (state, slot) = (this.state, this.slot);
+            if let Some(terminal) = self.states[state].state.leave_terminal(slot) {
+                self.think(terminal, at);
+            }
         }
     }
 
@@ -473,6 +496,10 @@ impl<I: Io> Worker<I> {
             Remedy::Again(pause) => {
                 tally.retries += u64::from(counted);
                 self.sessions[session].retries += 1;
+                if matches!(self.plan.load, Load::Terminals { .. }) {
+                    let Session { state, slot, .. } = self.sessions[session];
+                    self.states[state].state.forget_think(slot);
+                }
                 (Decision::Retry, pause)
             }
             Remedy::GiveUp => {
@@ -480,7 +507,7 @@ impl<I: Io> Worker<I> {
                 if counted {
                     self.stage.last_done = self.stage.last_done.max(at);
                 }
-                self.leave_transaction(session);
+                self.leave_transaction(session, at);
                 (Decision::Skip, Nanos::ZERO)
             }
             Remedy::EndRun => {
@@ -655,7 +682,7 @@ impl<I: Io> Worker<I> {
         if self.sessions[session].doing == Doing::Gone {
             return;
         }
-        self.leave_transaction(session);
+        self.leave_transaction(session, self.io.now());
         for number in 0..self.sessions[session].links.len() {
             self.disconnect(session, ConnectionNumber(number as u32));
         }

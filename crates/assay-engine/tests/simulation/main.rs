@@ -1,5 +1,6 @@
 //! The engine in a virtual world: what it measures is known to the nanosecond, and everything repeats.
 
+mod terminals;
 mod world;
 
 use assay_engine::{Arrival, End, Ignore, Limit, Load, OnError, Outcome, RunError, Tally, Warning};

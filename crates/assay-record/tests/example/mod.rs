@@ -45,6 +45,7 @@ fn manifest() -> Manifest {
         distribution: Some("uniform".into()),
         sessions: vec![16, 64],
         load: Load::Open { rate_per_s: 2000.0, arrival: Arrival::Poisson, backlog_max: Some(1000) },
+        terminals: None,
         limit: Limit { time_ns: Some(2_000_000_000), transactions: None },
         warmup_ns: 100_000_000,
         interval_ns: 1_000_000_000,
@@ -194,6 +195,7 @@ fn tally(factor: u64) -> Tally {
         dropped: 1,
         unstarted: 1,
         unfinished: 0,
+        wait: spread(1200 * factor, 0, 400_000),
         lag: spread(1201 * factor, 2_000, 90_000),
     }
 }

@@ -154,6 +154,44 @@ end
 --- The transaction that runs ends rolled back, as it should: it is counted apart.
 function assay.rolled_back() mark_rolled_back(shared) end
 
+local terminal_number = core.bind("terminal_number", "int (*)(void *)")
+local terminal_serve = core.bind("terminal_serve", "void (*)(void *, int)")
+local terminal_think = core.bind("terminal_think", "void (*)(void *, double)")
+local terminals = {} -- number → table
+
+--- The user whose transaction runs: a table that is kept for it, with its number from 0. Without terminals each
+--- session is its own user.
+function assay.terminal()
+  local number = terminal_number(shared)
+  local session = number < 0 and current()
+  local terminal
+  if session then terminal = session.terminal else terminal = terminals[number] end
+  if not terminal then
+    terminal = { number = session and session.tid or number }
+    if session then session.terminal = terminal else terminals[number] = terminal end
+  end
+  return terminal
+end
+
+--- The user's next transaction is due this much later than the end of this one; several times add up.
+function assay.think(seconds)
+  if type(seconds) ~= "number" or not (seconds >= 0 and seconds < 1e6) then
+    raise("assay.think needs a number of seconds")
+  end
+  terminal_think(shared, seconds)
+end
+
+--- Lets the script make ready the users that this session is the first to know.
+local function make_terminals(session)
+  local body = rawget(session.env, "terminal_init")
+  if not core.terminals or type(body) ~= "function" then return end
+  for number = session.tid, core.terminals - 1, core.sessions_in_all do
+    terminal_serve(shared, number)
+    body()
+  end
+  terminal_serve(shared, -1)
+end
+
 local declared = {} -- by kind and name: one session of a state speaks for all
 
 local function known_fields(call, rule, fields)
@@ -338,6 +376,7 @@ local entries = {}
 function entries.thread(session)
   local tid = session.tid
   call_if_defined(session, "thread_init", tid)
+  make_terminals(session)
   core.flush(session)
   yield(ask.READY)
   local run = rawget(session.env, "thread_run") or base.thread_run

@@ -91,6 +91,11 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
     Load:
           --sessions <N,…>              Concurrent sessions; several numbers are a ladder, one stage
                                         after the other [default: 1]
+          --terminals <N[/OPTION]>      Users at terminals who share connections: N, or N per value of a
+                                        workload option, such as 10/warehouse
+          --connections <N>             Connections that the terminals share [default: 64]
+          --think-scale <X>             Multiplies the terminals' times to key in and to think [default:
+                                        1]
           --time <DURATION>             Length of the measured part of a stage, such as 30s or 10m; 0:
                                         no limit [default: 10s, no limit with --transactions]
           --transactions <N>            End a stage after this many transactions
