@@ -9,7 +9,7 @@ local tpcc = require("tpcc_common")
 
 local load = {}
 
-local uniform, text = sysbench.rand.uniform, assay.random_text
+local uniform = sysbench.rand.uniform
 local format, floor = string.format, math.floor
 local DISTRICTS = tpcc.DISTRICTS
 local PARTS = 10 -- pieces of a warehouse's stock, and of the items
@@ -20,16 +20,19 @@ local function fail(...) error(format(...), 0) end
 
 local function zip() return sysbench.rand.string("####11111") end
 
-local function state_code() return text(2, 2) end
-
 local function tax() return format("%.4f", uniform(0, 2000) / 10000) end
 
 local function money(cents) return format("%d.%02d", floor(cents / 100), cents % 100) end
 
+-- a-strings (4.3.2.2), made by the loaders.
+local cell = assay.random_cell
+local A2, A6_10, A8_16, A10_20, A12_24, A14_24 = cell(2, 2), cell(6, 10), cell(8, 16), cell(10, 20), cell(12, 24), cell(14, 24)
+local A24, A26_50, A300_500 = cell(24, 24), cell(26, 50), cell(300, 500)
+
 --- i_data and s_data: text of 26 to 50 characters, with ORIGINAL at a random place when `original`.
 local function data(original)
-  local value = text(26, 50)
-  if not original then return value end
+  if not original then return A26_50 end
+  local value = assay.random_text(26, 50)
   local at = uniform(0, #value - 8)
   return value:sub(1, at) .. "ORIGINAL" .. value:sub(at + 9)
 end
@@ -77,13 +80,13 @@ local function load_items(to, part, context)
   local first, last = part_of_items(part, context.items)
   local original = a_tenth(last - first + 1)
   for i = first, last do
-    to.item:row(i, uniform(1, 10000), text(14, 24), money(uniform(100, 10000)), data(original[i - first + 1]))
+    to.item:row(i, uniform(1, 10000), A14_24, money(uniform(100, 10000)), data(original[i - first + 1]))
   end
   to.item:done()
 end
 
 local function load_warehouse(to, w, context)
-  to.warehouse:row(w, text(6, 10), text(10, 20), text(10, 20), text(10, 20), state_code(), zip(), tax(),
+  to.warehouse:row(w, A6_10, A10_20, A10_20, A10_20, A2, zip(), tax(),
     money(DISTRICTS * context.customers * 1000))
   to.warehouse:done()
 end
@@ -93,8 +96,8 @@ local function load_stock(to, w, part, context)
   local first, last = part_of_items(part, context.items)
   local original, stock = a_tenth(last - first + 1), to.stock
   for i = first, last do
-    stock:row(i, w, uniform(10, 100), text(24, 24), text(24, 24), text(24, 24), text(24, 24), text(24, 24), text(24, 24),
-      text(24, 24), text(24, 24), text(24, 24), text(24, 24), 0, 0, 0, data(original[i - first + 1]))
+    stock:row(i, w, uniform(10, 100), A24, A24, A24, A24, A24, A24,
+      A24, A24, A24, A24, 0, 0, 0, data(original[i - first + 1]))
   end
   stock:done()
 end
@@ -104,10 +107,10 @@ local function load_customers(to, w, d, context)
   local bad_credit, names = a_tenth(customers), tpcc.last_names(customers)
   for c = 1, customers do
     local name = c <= names and c - 1 or nurand(255, context.c_last, 0, names - 1)
-    customer:row(c, d, w, text(8, 16), "OE", tpcc.last_name(name), text(10, 20), text(10, 20), text(10, 20), state_code(),
+    customer:row(c, d, w, A8_16, "OE", tpcc.last_name(name), A10_20, A10_20, A10_20, A2,
       zip(), sysbench.rand.string("################"), now, bad_credit[c] and "BC" or "GC", "50000.00",
-      format("%.4f", uniform(0, 5000) / 10000), "-10.00", "10.00", 1, 0, text(300, 500))
-    history:row(c, d, w, d, w, now, "10.00", text(12, 24))
+      format("%.4f", uniform(0, 5000) / 10000), "-10.00", "10.00", 1, 0, A300_500)
+    history:row(c, d, w, d, w, now, "10.00", A12_24)
   end
   customer:done()
   history:done()
@@ -122,9 +125,9 @@ local function load_orders(to, w, d, context)
     orders:row(o, d, w, c, now, delivered and uniform(1, 10) or nil, count, 1)
     for number = 1, count do
       if delivered then
-        lines:row(o, d, w, number, uniform(1, items), w, now, 5, "0.00", text(24, 24))
+        lines:row(o, d, w, number, uniform(1, items), w, now, 5, "0.00", A24)
       else
-        lines:row(o, d, w, number, uniform(1, items), w, nil, 5, money(uniform(1, 999999)), text(24, 24))
+        lines:row(o, d, w, number, uniform(1, items), w, nil, 5, money(uniform(1, 999999)), A24)
       end
     end
     if not delivered then new_orders:row(o, d, w) end
@@ -135,7 +138,7 @@ local function load_orders(to, w, d, context)
 end
 
 local function load_district(to, w, d, context)
-  to.district:row(d, w, text(6, 10), text(10, 20), text(10, 20), text(10, 20), state_code(), zip(), tax(),
+  to.district:row(d, w, A6_10, A10_20, A10_20, A10_20, A2, zip(), tax(),
     money(context.customers * 1000), context.customers + 1)
   to.district:done()
   load_customers(to, w, d, context)

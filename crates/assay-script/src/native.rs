@@ -261,6 +261,7 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("rows_number", rows_number as *const c_void),
     ("rows_int64", rows_int64 as *const c_void),
     ("rows_text", rows_text as *const c_void),
+    ("rows_random_text", rows_random_text as *const c_void),
     ("rows_size", rows_size as *const c_void),
     ("rows_clear", rows_clear as *const c_void),
 ];
@@ -580,6 +581,16 @@ unsafe extern "C" fn rows_text(rows: *mut Rows, text: *const u8, length: usize) 
     // SAFETY: as above; the text is a Lua string.
     let (rows, text) = unsafe { (&mut *rows, slice::from_raw_parts(text, length)) };
     c_int::from(rows.push_text(text).is_ok())
+}
+
+/// Random letters and digits, `low` to `high` of them, that never become a Lua string. 1, or 0 when the batch cannot hold
+/// them.
+unsafe extern "C" fn rows_random_text(shared: *mut Shared, rows: *mut Rows, low: u32, high: u32) -> c_int {
+    // SAFETY: see `parts`; `rows` as above: a batch is boxed, so it overlaps with neither.
+    let ((shared, native), rows) = unsafe { (parts(shared), &mut *rows) };
+    shared.scratch.resize(high as usize, 0);
+    let length = native.rng.alphanumeric(low.min(high), high, &mut shared.scratch);
+    c_int::from(rows.push_text(&shared.scratch[..length]).is_ok())
 }
 
 unsafe extern "C" fn rows_size(rows: *const Rows) -> u32 {

@@ -117,6 +117,9 @@ assay.sleep = core.sleep
 --- Random letters and digits.
 assay.random_text = core.random_text
 
+--- For a loader's rows: such a text, made anew for each row.
+assay.random_cell = core.random_cell
+
 --- The next number, from 0, of the counter `name` that all sessions of the run share.
 function assay.claim(name)
   if type(name) ~= "string" then raise("assay.claim needs a counter's name") end

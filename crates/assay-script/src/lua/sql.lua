@@ -581,6 +581,7 @@ local rows_null = core.bind("rows_null", "void (*)(void *)")
 local rows_number = core.bind("rows_number", "void (*)(void *, double)")
 local rows_int64 = core.bind("rows_int64", "void (*)(void *, int64_t)")
 local rows_text = core.bind("rows_text", "int (*)(void *, const char *, size_t)")
+local rows_random_text = core.bind("rows_random_text", "int (*)(void *, void *, uint32_t, uint32_t)")
 local rows_size = core.bind("rows_size", "uint32_t (*)(void *)")
 local rows_clear = core.bind("rows_clear", "void (*)(void *, uint32_t)")
 
@@ -589,6 +590,17 @@ local LOAD_SIZE = 1024 * 1024 -- bytes after which a loader sends what it has
 local Loader = {}
 Loader.__index = Loader
 Loader.__tostring = function() return "<assay_loader>" end
+
+-- A random text of letters and digits that a loader makes where it is needed: a load makes millions of them, and Lua would
+-- spend more time on strings than on everything else.
+local RandomCell = {}
+RandomCell.__index = RandomCell
+RandomCell.__tostring = function() return "<assay_random_cell>" end
+
+function core.random_cell(low, high)
+  if not (low <= high and low >= 0 and high <= 65535) then raise("random_cell needs 0 <= low <= high <= 65535") end
+  return setmetatable({ low = low, high = high }, RandomCell)
+end
 
 local function put(loader, value)
   local kind = type(value)
@@ -600,6 +612,8 @@ local function put(loader, value)
     return rows_null(loader.rows)
   elseif kind == "boolean" then
     return rows_number(loader.rows, value and 1 or 0)
+  elseif kind == "table" and getmetatable(value) == RandomCell then
+    if rows_random_text(shared, loader.rows, value.low, value.high) ~= 0 then return end
   elseif kind == "cdata" and (ffi.istype("int64_t", value) or ffi.istype("uint64_t", value)) then
     return rows_int64(loader.rows, value)
   end

@@ -128,6 +128,43 @@ fn loaded_values_keep_their_types() {
 }
 
 #[test]
+fn a_random_cell_is_another_text_in_every_row() {
+    let program = program(
+        r#"
+        function top()
+          local text = assay.random_cell(3, 5)
+          local load = sysbench.sql.driver():connect():loader("t", "a,b")
+          for i = 1, 100 do load:row(text, text) end
+          load:done()
+        end"#,
+    );
+    let setup = Setup { entry: Entry::Function("top".into()), ..setup() };
+    let mut state = State::new(&program, &setup).unwrap();
+    let slot = state.add_session(0).unwrap();
+    let mut pool = RowsPool::default();
+    let mut texts = Vec::new();
+    loop {
+        match state.resume(slot, Answer::Done, &mut pool) {
+            Request::Operation(_, Operation::Load { rows, .. }) => {
+                texts.extend((0..200).map(|i| match rows.cell(0, i / 2, i % 2) {
+                    Some(Cell::Text(text)) => text.to_vec(),
+                    other => panic!("{other:?}"),
+                }));
+            }
+            Request::Finished { success } => break assert!(success),
+            Request::Connect(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(texts.iter().flatten().all(u8::is_ascii_alphanumeric));
+    let lengths: std::collections::BTreeSet<usize> = texts.iter().map(Vec::len).collect();
+    assert_eq!(lengths.into_iter().collect::<Vec<_>>(), [3, 4, 5]);
+    texts.sort();
+    texts.dedup();
+    assert!(texts.len() > 190, "{} of 200 texts differ", texts.len());
+}
+
+#[test]
 fn a_refused_load_is_a_statement_error() {
     let setup = Setup { entry: Entry::Function("top".into()), ..setup() };
     check_as(
