@@ -45,6 +45,9 @@ fn missing_packages() -> Vec<&'static str> {
         ("mariadb-server", Kind::MariaDb.available().is_err()),
         ("pgbouncer", Kind::PgBouncer.available().is_err()),
         ("sysbench", !program("sysbench")),
+        // To look at pages, and a font to show them in.
+        ("chromium", !program("chromium")),
+        ("fonts-dejavu-core", !Path::new("/usr/share/fonts/truetype/dejavu").exists()),
         // For MySQL.
         ("libaio1", !library("libaio.so.1")),
         ("libnuma1", !library("libnuma.so.1")),

@@ -1,4 +1,5 @@
-//! For tests only: real database servers that live as long as a test, and redaction of what changes between runs.
+//! For tests only: real database servers that live as long as a test, a browser for pages, and redaction of what changes
+//! between runs.
 //!
 //! A server is started from binaries that are already on the machine (`cargo xtask test` installs them), on a free
 //! loopback port and a unix socket, in a temporary folder, by an unprivileged user, and is gone afterwards whatever
@@ -24,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod browser;
 mod certificates;
 mod folder;
 mod kind;
@@ -33,6 +35,7 @@ mod postgres;
 pub mod redact;
 mod server;
 
+pub use browser::{Browser, View};
 pub use certificates::Certificates;
 pub use folder::cache;
 pub use kind::Kind;
