@@ -189,12 +189,14 @@
   const lines = (chart, figureElement, plot, controls) => {
     const data = joined(chart);
     const dotted = chart.x.scale !== "linear" || chart.x.label === "sessions";
-    const series = chart.lines.map((line, number) => ({
+    const crowded = data[0].length > 1500;
+    const series = chart.lines.map((line) => ({
       label: line.name,
-      stroke: colour(number),
-      width: dotted ? 2 : 1.5,
-      dash: dash(number),
-      points: { show: chart.x.label === "sessions" || data[0].length < 90, size: 6, fill: colour(number) },
+      stroke: colour(line.group),
+      width: dotted ? 2 : crowded ? 1 : 1.5,
+      alpha: crowded && chart.lines.length > 1 ? 0.75 : 1,
+      dash: dash(line.group),
+      points: { show: chart.x.scale !== "nines" && data[0].length < 90, size: 6, fill: colour(line.group) },
     }));
     return uplot(chart, plot, data, series, controls, {});
   };
@@ -472,8 +474,8 @@
         entry.setAttribute("aria-pressed", "true");
         const swatch = document.createElementNS(SVG, "svg");
         const stroke = document.createElementNS(SVG, "line");
-        for (const [key, value] of Object.entries({ x1: 0, x2: "100%", y1: "60%", y2: "60%", "stroke-width": 3, "stroke-dasharray": dash(number).join(" ") })) stroke.setAttribute(key, value);
-        stroke.style.stroke = `var(--s${number % 8})`;
+        for (const [key, value] of Object.entries({ x1: 0, x2: "100%", y1: "60%", y2: "60%", "stroke-width": 3, "stroke-dasharray": dash(line.group).join(" ") })) stroke.setAttribute(key, value);
+        stroke.style.stroke = `var(--s${line.group % 8})`;
         swatch.append(stroke);
         const output = element("output");
         outputs.push(output);

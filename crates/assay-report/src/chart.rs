@@ -110,6 +110,8 @@ pub enum Body {
 pub struct Line {
     /// For the legend.
     pub name: String,
+    /// Lines of the same number belong together: trials of one setting.
+    pub group: usize,
     /// Across.
     pub x: Vec<f64>,
     /// Upwards.
@@ -206,7 +208,7 @@ pub(crate) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
         });
     }
     charts.retain(|chart| !chart.is_empty());
-    charts
+    charts.into_iter().map(Chart::with_groups).collect()
 }
 
 /// The charts of all records together.
@@ -218,10 +220,20 @@ pub(crate) fn of_all(entries: &[Entry]) -> Vec<Chart> {
         charts.extend(over_time(entries));
     }
     charts.retain(|chart| !chart.is_empty());
-    charts
+    charts.into_iter().map(Chart::with_groups).collect()
 }
 
 impl Chart {
+    /// Lines that all belong together are told apart instead.
+    fn with_groups(mut self) -> Chart {
+        if let Body::Lines { lines } = &mut self.body
+            && lines.windows(2).all(|two| two[0].group == two[1].group)
+        {
+            lines.iter_mut().enumerate().for_each(|(number, line)| line.group = number);
+        }
+        self
+    }
+
     fn is_empty(&self) -> bool {
         match &self.body {
             Body::Lines { lines } => !lines.iter().any(|line| line.y.iter().any(Option::is_some)),
@@ -306,7 +318,7 @@ impl<'a> TimeLine<'a> {
 
     /// A point for every part, at its end, and a gap between stages.
     fn line(&self, name: &str, of: impl Fn(&Part) -> Option<f64>) -> Line {
-        let mut line = Line { name: name.to_owned(), x: Vec::new(), y: Vec::new() };
+        let mut line = Line { name: name.to_owned(), group: 0, x: Vec::new(), y: Vec::new() };
         let mut before: Option<&Part> = None;
         for part in &self.parts {
             if before.is_some_and(|before| before.stage != part.stage && part.from > before.to) {
@@ -440,6 +452,7 @@ fn ladders(entries: &[Entry]) -> Vec<Chart> {
         stages.dedup_by_key(|stage| stage.sessions);
         Line {
             name: clean(name, NAME_WIDTH),
+            group: entry.setting,
             x: stages.iter().map(|stage| f64::from(stage.sessions)).collect(),
             y: stages.iter().map(|stage| of(stage).map(rounded)).collect(),
         }
@@ -494,7 +507,7 @@ fn ladders(entries: &[Entry]) -> Vec<Chart> {
 }
 
 /// A name for each stage of each record, as short as can be told apart.
-fn stages(entries: &[Entry]) -> impl Iterator<Item = (String, &StageFindings)> {
+fn stages(entries: &[Entry]) -> impl Iterator<Item = (String, usize, &StageFindings)> {
     let several = entries.len() > 1;
     entries.iter().flat_map(move |entry| {
         let ladder = entry.findings.stages.len() > 1;
@@ -504,20 +517,15 @@ fn stages(entries: &[Entry]) -> impl Iterator<Item = (String, &StageFindings)> {
                 (true, false) => entry.name.clone(),
                 (true, true) => format!("{}, {}", entry.name, sessions(stage.sessions)),
             };
-            (clean(&name, NAME_WIDTH), stage)
+            (clean(&name, NAME_WIDTH), entry.setting, stage)
         })
     })
 }
 
 fn boxes(entries: &[Entry]) -> Option<Chart> {
     let all = stages(entries).count();
-    let boxed = |(name, stage): (String, &StageFindings)| {
-        // The last interval may be a short rest.
-        let whole = match &stage.intervals[..] {
-            [first @ .., _] if first.len() > 1 => first,
-            all => all,
-        };
-        let found = box_figures(whole.iter().map(|interval| interval.tps)).filter(|found| found.count > 1)?;
+    let boxed = |(name, _, stage): (String, usize, &StageFindings)| {
+        let found = box_figures(stage.intervals.iter().map(|interval| interval.tps)).filter(|found| found.count > 1)?;
         let step = found.outside.len().div_ceil(OUTSIDE_MAX).max(1);
         Some(Boxed {
             name,
@@ -554,11 +562,11 @@ fn percentiles(entries: &[Entry]) -> Option<Chart> {
     let few = all.len() <= LINES_MAX;
     let shown = all
         .into_iter()
-        .filter(|(_, stage)| few || stage.best || entries.iter().all(|entry| entry.findings.stages.len() == 1));
-    let line = |(name, stage): (String, &StageFindings)| {
+        .filter(|(_, _, stage)| few || stage.best || entries.iter().all(|entry| entry.findings.stages.len() == 1));
+    let line = |(name, group, stage): (String, usize, &StageFindings)| {
         let points = stage.total.response_curve.iter().filter(|(_, ns)| *ns > 0);
         let (x, y) = points.map(|(nines, ns)| (rounded(*nines), Some(ms(*ns)))).unzip();
-        Line { name, x, y }
+        Line { name, group, x, y }
     };
     Some(Chart {
         id: "percentiles".into(),
@@ -576,7 +584,7 @@ fn percentiles(entries: &[Entry]) -> Option<Chart> {
 fn over_time(entries: &[Entry]) -> Vec<Chart> {
     let lines: Vec<(&Entry, TimeLine)> =
         entries.iter().take(LINES_MAX).map(|entry| (entry, TimeLine::new(&entry.findings))).collect();
-    let named = |entry: &Entry, line: Line| Line { name: clean(&entry.name, NAME_WIDTH), ..line };
+    let named = |entry: &Entry, line: Line| Line { name: clean(&entry.name, NAME_WIDTH), group: entry.setting, ..line };
     // The highest percentile that most intervals have.
     type Quantile = (&'static str, fn(&LatencyFindings) -> Option<u64>);
     let quantiles: [Quantile; 3] =

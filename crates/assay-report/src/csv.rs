@@ -66,12 +66,12 @@ fn service(latencies: &LatencyFindings) -> [String; 2] {
     [cell(latencies.p50_ns), cell(latencies.p99_ns)]
 }
 
-fn cell<T: ToString>(value: Option<T>) -> String {
+pub(crate) fn cell<T: ToString>(value: Option<T>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
 /// RFC 4180, and no formula: a spreadsheet would run a name that begins with one of `=+-@`.
-fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     let name = crate::cells::clean(name, 200);
     let name = if name.starts_with(['=', '+', '-', '@']) { format!("'{name}") } else { name };
     if name.contains([',', '"']) { format!("\"{}\"", name.replace('"', "\"\"")) } else { name }

@@ -10,10 +10,14 @@ mod audit;
 mod cells;
 mod chart;
 mod csv;
+mod draw;
 mod findings;
 mod interval;
+mod markdown;
 mod page;
+mod prometheus;
 mod report;
+mod series;
 mod text;
 mod warning;
 mod words;
@@ -21,13 +25,17 @@ mod words;
 pub use audit::{RateFindings, RuleFindings, RuleVerdict, Unit};
 pub use chart::{Axis, Body, Boxed, Chart, Line, Mark, MarkKind, Scale};
 pub use csv::csv;
+pub use draw::{png, svg};
 pub use findings::{
     ErrorFindings, Findings, GeneratorFindings, Host, LatencyFindings, OpenFindings, QueueFindings, StageFindings,
     TallyFindings, Target, TypeFindings, findings,
 };
 pub use interval::{IntervalFindings, bucket_bounds_ns, interval_findings, interval_header, interval_line};
+pub use markdown::markdown;
 pub use page::html;
+pub use prometheus::{LiveMetrics, prometheus};
 pub use report::{Entry, Report, report};
+pub use series::{MixedSeries, change_points_csv, intervals_csv};
 pub use text::{Loaded, loaded, loaded_text, text, warning_words};
 pub use warning::{Advice, Warning};
 pub use words::summary;
@@ -35,4 +43,9 @@ pub use words::summary;
 /// The findings as JSON, as docs/record.md lists them.
 pub fn json(findings: &Findings) -> String {
     serde_json::to_string_pretty(findings).expect("findings are plain data with text keys") + "\n"
+}
+
+/// A report as JSON: findings of every record, and the figures of every chart.
+pub fn report_json(report: &Report) -> String {
+    serde_json::to_string(report).expect("a report is plain data with text keys") + "\n"
 }

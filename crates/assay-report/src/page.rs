@@ -15,11 +15,17 @@ use crate::chart::{Body, Chart};
 use crate::findings::{ErrorFindings, Findings, LatencyFindings, StageFindings, TallyFindings};
 use crate::report::{Entry, Report};
 use crate::text::{micros, option_value, warning_words};
-use crate::words::summary;
+use crate::words::{summary, title};
 
 const CSS: &str = include_str!("../page/page.css");
 const SCRIPT: &str = include_str!("../page/page.js");
-const UPLOT: &str = include_str!("../page/vendor/uplot/uPlot.iife.min.js");
+/// The library and its licence, which goes wherever it goes.
+const LIBRARY: &str = concat!(
+    "/*\n",
+    include_str!("../page/vendor/uplot/LICENSE"),
+    "*/\n",
+    include_str!("../page/vendor/uplot/uPlot.iife.min.js")
+);
 const UPLOT_CSS: &str = include_str!("../page/vendor/uplot/uPlot.min.css");
 
 /// Longest text of a record shown in one place.
@@ -37,7 +43,7 @@ pub fn html(report: &Report) -> String {
     page.raw(&format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src {} {}; style-src {}; \
          img-src data:; base-uri 'none'; form-action 'none'\">\n",
-        hash(UPLOT),
+        hash(LIBRARY),
         hash(SCRIPT),
         hash(&style)
     ));
@@ -65,10 +71,10 @@ pub fn html(report: &Report) -> String {
     page.raw("</main>\n<footer>Times are response times: from the moment a transaction was due until it was done. ");
     page.raw("Made by ").text(concat!("assay ", env!("CARGO_PKG_VERSION")), TEXT_WIDTH);
     page.raw(". Charts: uPlot, MIT licence, © Leon Sorokin. This file asks no other machine for anything.</footer>\n");
-    let charts: Vec<&Chart> = report.entries.iter().flat_map(|entry| &entry.charts).chain(&report.charts).collect();
+    let charts: Vec<&Chart> = report.all_charts().collect();
     let data = serde_json::to_string(&charts).expect("charts are plain data with text keys").replace('<', "\\u003c");
     page.raw("<script type=\"application/json\" id=\"data\">").raw(&data).raw("</script>\n");
-    page.raw("<script>").raw(UPLOT).raw("</script>\n<script>").raw(SCRIPT).raw("</script>\n</body>\n</html>\n");
+    page.raw("<script>").raw(LIBRARY).raw("</script>\n<script>").raw(SCRIPT).raw("</script>\n</body>\n</html>\n");
     page.0
 }
 
@@ -168,20 +174,6 @@ impl Row {
     }
 }
 
-fn title(report: &Report) -> String {
-    let mut workloads: Vec<String> = report.entries.iter().map(|entry| clean(&entry.findings.workload, 60)).collect();
-    workloads.dedup();
-    let server = match report.entries.first().map(|entry| &entry.findings.targets[..]) {
-        Some([target]) if !target.product.is_empty() => format!(" on {} {}", target.product, target.version),
-        _ => String::new(),
-    };
-    let same = report.entries.iter().all(|entry| entry.findings.targets == report.entries[0].findings.targets);
-    match &workloads[..] {
-        [workload] if same => clean(&format!("{workload}{server}"), 120),
-        workloads => clean(&workloads.join(", "), 120),
-    }
-}
-
 fn head(page: &mut Html, report: &Report, title: &str) {
     page.raw("<header>\n").element("h1", title).raw("\n<p class=\"soft\">");
     match &report.entries[..] {
@@ -206,13 +198,17 @@ fn tiles(page: &mut Html, findings: &Findings) {
     let Some(stage) = findings.stages.iter().find(|stage| stage.best).or(findings.stages.last()) else { return };
     let (total, response) = (&stage.total, &stage.total.response);
     page.raw("<dl class=\"figures\">");
+    let failed = match findings.stages.len() {
+        1 => "failed".into(),
+        _ => format!("failed with {}", crate::chart::sessions(stage.sessions)),
+    };
     for (name, value, unit) in [
         ("throughput", figure(total.tps), "tx/s"),
         ("statements", figure(total.qps), "per s"),
         ("median", ms(response.p50_ns), "ms"),
         ("p99", ms(response.p99_ns), "ms"),
         ("slowest", ms(response.max_ns), "ms"),
-        ("failed", count(total.failed), "transactions"),
+        (failed.as_str(), count(total.failed), "transactions"),
     ] {
         page.raw("<div>")
             .element("dt", name)

@@ -16,7 +16,7 @@ use crate::text::option_value;
 /// Records and the charts of all of them together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// In the order given.
+    /// The trials of a setting side by side, otherwise in the order given.
     pub entries: Vec<Entry>,
     /// Charts of all records together.
     pub charts: Vec<Chart>,
@@ -39,6 +39,13 @@ pub struct Entry {
     pub charts: Vec<Chart>,
 }
 
+impl Report {
+    /// Every chart: those of each record, then those of all together.
+    pub fn all_charts(&self) -> impl Iterator<Item = &Chart> {
+        self.entries.iter().flat_map(|entry| &entry.charts).chain(&self.charts)
+    }
+}
+
 const NAME_WIDTH: usize = 64;
 
 /// What `records` (file and findings) say together.
@@ -57,6 +64,7 @@ pub fn report(records: Vec<(String, Findings)>) -> Report {
         // The number of the trial, until it has a name.
         entries.push(Entry { file, name: trials[setting].to_string(), setting, findings, charts: Vec::new() });
     }
+    entries.sort_by_key(|entry| entry.setting);
     for entry in &mut entries {
         let trial = (trials[entry.setting] > 1).then(|| format!("trial {}", entry.name));
         let setting = difference(settings[entry.setting], &settings);

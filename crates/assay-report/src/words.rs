@@ -13,6 +13,21 @@ const NAME_WIDTH: usize = 80;
 /// More settings than this are left to the tables.
 const SETTINGS_MAX: usize = 8;
 
+/// What the report is of.
+pub(crate) fn title(report: &Report) -> String {
+    let mut workloads: Vec<String> = report.entries.iter().map(|entry| clean(&entry.findings.workload, 60)).collect();
+    workloads.dedup();
+    let server = match report.entries.first().map(|entry| &entry.findings.targets[..]) {
+        Some([target]) if !target.product.is_empty() => format!(" on {} {}", target.product, target.version),
+        _ => String::new(),
+    };
+    let same = report.entries.iter().all(|entry| entry.findings.targets == report.entries[0].findings.targets);
+    match &workloads[..] {
+        [workload] if same => clean(&format!("{workload}{server}"), 120),
+        workloads => clean(&workloads.join(", "), 120),
+    }
+}
+
 /// One paragraph for one record; a sentence about each of several.
 pub fn summary(report: &Report) -> Vec<String> {
     match &report.entries[..] {

@@ -2,46 +2,16 @@
 
 #[path = "../../assay-record/tests/example/mod.rs"]
 mod example;
+mod hostile;
 
 use assay_record::*;
 use assay_report::*;
 use example::example;
+use hostile::hostile;
 
 fn told(records: Vec<Record>) -> Report {
     let file = |number: usize| format!("r{number}.json.zst");
     report(records.iter().enumerate().map(|(number, record)| (file(number), findings(record))).collect())
-}
-
-/// A record whose every text tries to become something else.
-fn hostile() -> Record {
-    const ATTACK: &str =
-        "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'`--><!--\u{202e}\x1b[31m\0 =cmd()|x";
-    let mut record = example();
-    let attack = || ATTACK.to_owned();
-    record.failure = Some(attack());
-    record.status = Status::Failed;
-    (record.tool.name, record.tool.version) = (attack(), attack());
-    let manifest = &mut record.manifest;
-    (manifest.workload, manifest.command, manifest.targets) = (attack(), vec![attack()], vec![attack(), attack()]);
-    (manifest.session_sql, manifest.distribution) = (vec![attack()], Some(attack()));
-    manifest.options =
-        [(attack(), OptionValue::Text(attack())), ("l".into(), OptionValue::List(vec![attack()]))].into();
-    let environment = &mut record.environment;
-    (environment.host, environment.kernel, environment.cpu_model) = (attack(), attack(), attack());
-    for server in &mut environment.servers {
-        (server.product, server.version, server.tls) = (attack(), attack(), Some(attack()));
-        server.settings = [(attack(), attack())].into();
-    }
-    record.types = vec![attack(), attack()];
-    for stage in &mut record.stages {
-        for tally in [&mut stage.total].into_iter().chain(&mut stage.targets) {
-            tally.transactions.iter_mut().for_each(|one| one.name = attack());
-            for error in &mut tally.errors {
-                (error.origin, error.class, error.state, error.message) = (attack(), attack(), attack(), attack());
-            }
-        }
-    }
-    record
 }
 
 /// The page without the style and scripts that are ours.
@@ -136,8 +106,8 @@ fn records_of_one_setting_are_trials_and_others_are_named_by_what_differs() {
         names,
         [
             "SET application_name = 'shop', trial 1",
-            "SET synchronous_commit TO off, trial 1",
             "SET application_name = 'shop', trial 2",
+            "SET synchronous_commit TO off, trial 1",
             "SET synchronous_commit TO off, trial 2"
         ]
     );
@@ -188,4 +158,119 @@ fn a_stall_is_marked_where_throughput_fell_below_a_tenth() {
     let marks = &report.entries[0].charts[0].marks;
     assert_eq!(marks.len(), 1, "{marks:?}");
     assert_eq!((marks[0].from, marks[0].to, marks[0].kind), (2.0, 4.0, MarkKind::Stall));
+}
+
+#[test]
+fn no_output_passes_on_what_a_hostile_record_wants_to_do() {
+    let report = told(vec![hostile(), hostile()]);
+    let commands = |text: &str| {
+        let hidden = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!text.contains(hidden), "{text}");
+    };
+    // Markdown: no markup, no link, no mention, and no fence ends early.
+    let text = markdown(&report);
+    commands(&text);
+    let (before, code) = text.split_once("````sh\n").expect(&text);
+    assert!(
+        !before.contains('<')
+            && !before.replace("\\]", "").contains("](")
+            && !before.contains('@')
+            && !before.contains("://"),
+        "{before}"
+    );
+    assert!(code.split_once("\n````\n").unwrap().0.contains("```"), "{code}");
+    assert!(text.lines().all(|line| !line.starts_with("# h")));
+    // CSV: a cell that would be a formula is text, and quotes are doubled.
+    for text in [intervals_csv(&report), csv(&report.entries[0].findings)] {
+        commands(&text);
+        assert!(text.contains(",\"'=cmd|"), "{text}");
+        assert!(!text.contains(",=cmd") && !text.contains("\n=cmd"));
+    }
+    let text = change_points_csv(&report).unwrap();
+    commands(&text);
+    assert!(!text.contains(['"', '\'', '=', '<']), "{text}");
+    assert_eq!(text.lines().map(|line| line.matches(',').count()).collect::<Vec<_>>(), [18; 3]);
+    // Prometheus: every line is a comment or a sample, whatever its labels hold.
+    let text = prometheus(&report);
+    commands(&text);
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let value = line.rsplit(' ').next().unwrap();
+        assert!(line.starts_with("assay_") && value.parse::<f64>().is_ok(), "{line}");
+        let unescaped = line.replace("\\\\", "").replace("\\\"", "");
+        assert!(unescaped.matches('"').count() % 2 == 0, "{line}");
+    }
+    // Pictures: XML without elements of theirs.
+    for chart in report.all_charts() {
+        let text = svg(chart);
+        commands(&text);
+        assert!(!text.contains("<script") && !text.contains("<img"), "{text}");
+        assert!(png(chart).starts_with(b"\x89PNG"));
+    }
+}
+
+#[test]
+fn every_interval_is_a_row_of_the_csv() {
+    let text = intervals_csv(&told(vec![example()]));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 5);
+    assert_eq!(
+        lines[1],
+        "shop.lua,r0.json.zst,0,shop.lua,0,16,0,1000000000,1200,1200,3600,1000000,2999999.5008333335,3000319,4599807,4800511,\
+         4960255,4997119,5000000,3,2,1,0,0,0.05"
+    );
+    assert!(lines.iter().all(|line| line.matches(',').count() == 24));
+}
+
+#[test]
+fn a_series_for_change_points_has_a_row_per_record_the_oldest_first() {
+    let mut later = example();
+    later.started = Time::from_unix_ms(later.started.unix_ms() + 86_400_000);
+    let text = change_points_csv(&told(vec![later.clone(), example()])).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("time,tool,record,sessions_16_tps,sessions_16_qps,"), "{text}");
+    assert!(lines[1].starts_with("2026-03-14T15:09:26.535Z,assay_0.1.0,r1.json.zst,1200,3600,3.33"), "{text}");
+    assert!(lines[2].starts_with("2026-03-15T15:09:26.535Z,assay_0.1.0,r0.json.zst,1200,3600,3.33"), "{text}");
+    later.stages.truncate(1);
+    let mixed = change_points_csv(&told(vec![later, example()])).unwrap_err().to_string();
+    assert!(
+        mixed.starts_with("records of different work make no series: r1.json.zst did shop.lua with 16,64"),
+        "{mixed}"
+    );
+}
+
+#[test]
+fn live_metrics_add_up_what_the_intervals_hold() {
+    let record = example();
+    let mut metrics = LiveMetrics::new("shop.lua");
+    for interval in &record.stages[1].intervals {
+        metrics.add(1, interval, &record.types);
+    }
+    let text = metrics.text();
+    let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#') && !line.contains("_bucket")).collect();
+    insta::assert_snapshot!(samples.join("\n"), @r#"
+    assay_info{workload="shop.lua",tool="assay 0.1.0"} 1
+    assay_transactions_total{type="shop"} 4000
+    assay_transactions_total{type="refund"} 800
+    assay_statements_total{class="read"} 4800
+    assay_statements_total{class="write"} 4800
+    assay_statements_total{class="other"} 4800
+    assay_failed_transactions_total 4
+    assay_retries_total 8
+    assay_errors_total 12
+    assay_reconnects_total 0
+    assay_generator_cpu_seconds_total 0.2
+    assay_stage 1
+    assay_transactions_per_second 2400
+    assay_sessions 64
+    assay_backlog 1
+    assay_response_quantile_seconds{quantile="0.5"} 0.003000319
+    assay_response_quantile_seconds{quantile="0.9"} 0.004603903
+    assay_response_quantile_seconds{quantile="0.95"} 0.004800511
+    assay_response_quantile_seconds{quantile="0.99"} 0.004960255
+    assay_response_quantile_seconds{quantile="0.999"} 0.004997119
+    assay_response_quantile_seconds{quantile="1"} 0.005
+    assay_response_seconds_sum 14.399997602
+    assay_response_seconds_count 4800
+    "#);
+    assert!(text.contains("assay_response_seconds_bucket{le=\"+Inf\"} 4800\n"), "{text}");
 }

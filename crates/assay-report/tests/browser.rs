@@ -1,0 +1,145 @@
+//! Pages as a reader sees them: in a browser without a window, at two widths, in the dark and on paper.
+
+#[path = "../../assay-record/tests/example/mod.rs"]
+mod example;
+mod hostile;
+
+use std::path::Path;
+
+use assay_record::*;
+use assay_report::*;
+use example::example;
+use hostile::hostile;
+use serde_json::Value;
+use testkit::{Browser, View};
+
+const WIDE: View = View { width: 1280, height: 900, dark: false };
+const NARROW: View = View { width: 390, height: 800, dark: false };
+
+/// Looks at every chart that can be seen, as a reader would; how many are drawn then.
+const DRAWN: &str = "new Promise((done) => { const figures = [...document.querySelectorAll('figure')]; let [at, patience] = [0, 600]; \
+    const drawn = (figure) => figure.dataset.drawn || !figure.checkVisibility(); \
+    const step = () => { while (at < figures.length && drawn(figures[at])) at++; \
+    if (at === figures.length || patience-- === 0) return done(figures.filter((figure) => figure.dataset.drawn).length); \
+    figures[at].scrollIntoView(); setTimeout(step, 20); }; step(); })";
+
+struct Page {
+    browser: Browser,
+}
+
+impl Page {
+    fn open(&mut self, records: &[Record], view: View) {
+        let file = |number: usize| format!("r{number}.json.zst");
+        let records = records.iter().enumerate().map(|(number, record)| (file(number), findings(record)));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("page.html");
+        std::fs::write(&path, html(&report(records.collect()))).unwrap();
+        self.browser.open(&path, view).unwrap();
+        assert_eq!(self.browser.requests(), [format!("file://{}", path.display())]);
+    }
+
+    #[track_caller]
+    fn check(&mut self, expression: &str, expected: impl Into<Value>) {
+        assert_eq!(self.browser.evaluate(expression).unwrap(), expected.into(), "{expression}");
+    }
+
+    /// Nothing sticks out, nothing went wrong, and the picture is kept for people.
+    #[track_caller]
+    fn is_sound(&mut self, name: &str) {
+        // Charts take the width of the window with its next frame; frames come only when somebody looks.
+        self.browser.screenshot().unwrap();
+        self.browser.evaluate("new Promise((done) => setTimeout(done, 100)).then(() => 0)").unwrap();
+        let wide = "[...document.querySelectorAll('body *')].filter((one) => !one.closest('.wide, svg') && \
+            one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 200))";
+        self.check(wide, Value::Array(vec![]));
+        self.browser.evaluate("scrollTo(0, 0)").unwrap();
+        let picture = self.browser.screenshot().unwrap();
+        std::fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{name}.png")), picture).unwrap();
+        assert_eq!(self.browser.complaints(), [""; 0]);
+    }
+}
+
+/// One browser for all: starting it takes longer than everything it is asked.
+#[test]
+fn a_page_can_be_read_zoomed_printed_and_used_by_keyboard() {
+    if !Browser::present() {
+        return;
+    }
+    let mut page = Page { browser: Browser::start().unwrap() };
+    one_record(&mut page);
+    several_records(&mut page);
+    hostile_records(&mut page);
+}
+
+fn one_record(page: &mut Page) {
+    page.open(&[example()], WIDE);
+    page.check("document.querySelector('h1').textContent", "shop.lua");
+    page.check("document.querySelector('.figures dd').textContent", "2,400 tx/s");
+    page.check(DRAWN, 8);
+    page.check(
+        "[...document.querySelectorAll('.warning')].map((one) => one.textContent.includes('failed')).at(-1)",
+        true,
+    );
+    // Something was painted on every canvas.
+    page.check(
+        "[...document.querySelectorAll('canvas')].every((canvas) => new Uint32Array(canvas.getContext('2d') \
+            .getImageData(0, 0, canvas.width, canvas.height).data.buffer).some((pixel) => pixel !== 0))",
+        true,
+    );
+    // By keyboard: to the first second, further, closer, and back.
+    let readout = "document.querySelector('#chart-throughput-1 .readout').textContent";
+    let output = "document.querySelector('#chart-throughput-1 output').textContent";
+    let whole = "document.querySelector('#chart-throughput-1 .tools button').hidden";
+    page.browser.evaluate("document.querySelector('#chart-throughput-1 .plot').focus()").unwrap();
+    page.browser.press("ArrowRight").unwrap();
+    page.check(readout, "1 s · 16 sessions · 6 errors");
+    page.check(output, "1,200");
+    page.browser.press("End").unwrap();
+    page.check(output, "2,400");
+    page.check(whole, true);
+    page.browser.press("Home").unwrap();
+    page.browser.press("+").unwrap();
+    page.check(whole, false);
+    page.browser.press("0").unwrap();
+    page.check(whole, true);
+    // A line can be taken away, and the table has what the chart has.
+    page.browser.evaluate("document.querySelectorAll('#chart-latency-1 .legend button')[1].click()").unwrap();
+    page.check("document.querySelectorAll('#chart-latency-1 .legend button')[1].getAttribute('aria-pressed')", "false");
+    page.browser.evaluate("document.querySelector('#chart-throughput-1 .behind').open = true").unwrap();
+    let cells = "new Promise((done) => setTimeout(() => done([...document.querySelectorAll( \
+        '#chart-throughput-1 .behind tbody td')].map((cell) => cell.textContent).join(' '))))";
+    page.check(cells, "1 1,200 2 1,200 3.1 2,400 4.1 2,400");
+    page.is_sound("wide");
+    page.browser.resize(View { dark: true, ..WIDE }).unwrap();
+    page.check("getComputedStyle(document.body).backgroundColor", "rgb(20, 22, 26)");
+    page.is_sound("dark");
+    page.browser.resize(NARROW).unwrap();
+    page.check("document.querySelector('#chart-throughput-1 .plot').clientWidth <= 390", true);
+    page.is_sound("narrow");
+    assert!(page.browser.pdf().unwrap().starts_with(b"%PDF"));
+    page.is_sound("after-print");
+}
+
+fn several_records(page: &mut Page) {
+    let mut other = example();
+    other.manifest.session_sql = vec!["SET synchronous_commit TO off".into()];
+    page.open(&[example(), other], WIDE);
+    page.check("document.querySelectorAll('section.record').length", 2);
+    page.check("document.querySelector('#record-2 summary').textContent", "SET synchronous_commit TO off");
+    page.check("document.querySelectorAll('#chart-throughput-all').length", 1);
+    // Those of the records are drawn when somebody looks.
+    page.check(DRAWN, 6);
+    page.browser.evaluate("document.querySelector('#record-2 > details').open = true").unwrap();
+    page.check(DRAWN, 10);
+    page.is_sound("several");
+}
+
+fn hostile_records(page: &mut Page) {
+    page.open(&[hostile(), hostile(), example()], NARROW);
+    page.browser.evaluate("document.querySelectorAll('details').forEach((one) => one.open = true)").unwrap();
+    page.browser.evaluate(DRAWN).unwrap();
+    page.check("document.querySelectorAll('img').length", 0);
+    page.check("document.querySelectorAll('script').length", 3);
+    page.check("document.querySelectorAll('a:not([href^=\"#\"])').length", 0);
+    page.is_sound("hostile");
+}
