@@ -95,7 +95,7 @@ struct CommandLine {
 #[derive(clap::Subcommand)]
 pub enum Subcommand {
     /// Run a workload and report what was measured
-    Run(RunOptions),
+    Run(Box<RunOptions>),
     /// Create and fill a workload's tables
     Prepare(CommandOptions),
     /// Verify the tables of a workload: row counts and shape
@@ -199,6 +199,27 @@ pub struct ReportOptions {
     /// A page with charts in one file that opens offline
     #[arg(long, value_name = "FILE")]
     pub html: Option<std::path::PathBuf>,
+    /// Words and tables as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<std::path::PathBuf>,
+    /// A row per interval
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<std::path::PathBuf>,
+    /// Findings, and the figures of every chart
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<std::path::PathBuf>,
+    /// The final state as Prometheus reads it
+    #[arg(long, value_name = "FILE")]
+    pub prometheus: Option<std::path::PathBuf>,
+    /// A row per record, the oldest first, for tools that look for change points (Apache Otava's CSV)
+    #[arg(long, value_name = "FILE")]
+    pub otava: Option<std::path::PathBuf>,
+    /// Every chart as an SVG file in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub svg: Option<std::path::PathBuf>,
+    /// Every chart as a PNG file in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub png: Option<std::path::PathBuf>,
 }
 
 /// Which servers, and how to talk to them.
@@ -368,6 +389,9 @@ pub struct OutputOptions {
     /// Write no record
     #[arg(long)]
     pub no_record: bool,
+    /// Serve live metrics to Prometheus at http://ADDRESS/metrics while the run goes on
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub metrics_listen: Option<std::net::SocketAddr>,
     /// Say nothing on stderr but errors and warnings
     #[arg(long)]
     pub quiet: bool,

@@ -11,6 +11,7 @@ pub mod diagnostics;
 pub mod failure;
 pub mod library;
 pub mod live;
+pub mod metrics;
 pub mod record_of;
 pub mod registry;
 pub mod render;

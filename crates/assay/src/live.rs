@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 
 use assay_engine::{Interval, Outcome, Plan};
 use assay_record::{DEFAULT_FOLDER, Load, Record, Status, WriteError};
+use assay_report::LiveMetrics;
 use assay_wire::Nanos;
 
 use crate::command_line::OutputOptions;
 use crate::diagnostics::Trouble;
+use crate::metrics::Metrics;
 use crate::{record_of, settings, terminal, values};
 
 /// The record as far as it is known, and the file it goes to.
@@ -21,6 +23,7 @@ pub struct Live {
     written: Instant,
     pause: Duration,
     lines: Option<usize>,
+    metrics: Option<(Metrics, LiveMetrics)>,
 }
 
 /// A partial record is written this often, at most.
@@ -31,8 +34,15 @@ const PAUSE_PER_WRITE: u32 = 50;
 const LINES_PER_HEAD: usize = 20;
 
 impl Live {
-    /// Begins with what is known before the run, and writes it.
+    /// Begins with what is known before the run, and writes it; listens for those who want metrics.
     pub fn begin(record: Record, output: &OutputOptions) -> Result<Live, Trouble> {
+        let metrics = match output.metrics_listen {
+            Some(address) => Some((Metrics::listen(address)?, LiveMetrics::new(&record.manifest.workload))),
+            None => None,
+        };
+        if let Some((served, metrics)) = &metrics {
+            served.set(metrics.text());
+        }
         let path = match &output.record {
             _ if output.no_record => None,
             Some(path) => {
@@ -42,7 +52,7 @@ impl Live {
             None => Some(record.write_new(Path::new(DEFAULT_FOLDER)).map_err(unwritable)?),
         };
         let lines = (!output.quiet).then_some(0);
-        Ok(Live { record, path, written: Instant::now(), pause: PAUSE_MIN, lines })
+        Ok(Live { record, path, written: Instant::now(), pause: PAUSE_MIN, lines, metrics })
     }
 
     /// A stage begins: on a ladder, or with a warm-up, that is worth a line.
@@ -58,9 +68,13 @@ impl Live {
         }
     }
 
-    /// An interval is over: its line, and the partial record when it is time. What cannot be written now is
+    /// An interval is over: its line, its metrics, and the partial record when it is time. What cannot be written now is
     /// tried again later; only the final record must succeed.
-    pub fn interval(&mut self, interval: &Interval, so_far: &Outcome) {
+    pub fn interval(&mut self, stage: usize, interval: &Interval, so_far: &Outcome) {
+        if let Some((served, metrics)) = &mut self.metrics {
+            metrics.add(stage, &record_of::interval(interval), &so_far.types);
+            served.set(metrics.text());
+        }
         // A run that fails at once leaves a sliver of an interval with nothing in it.
         let sliver =
             interval.length.0 < self.record.manifest.interval_ns / 2 && interval.transactions.iter().all(|n| *n == 0);

@@ -134,9 +134,9 @@ impl Observer for Watch<'_> {
                     live.stage_begins(stage, sessions, warmup);
                 }
             }
-            Notice::Interval { stage: _, interval, so_far } => {
+            Notice::Interval { stage, interval, so_far } => {
                 if let Some(live) = &mut self.live {
-                    live.interval(interval, so_far);
+                    live.interval(stage, interval, so_far);
                 }
             }
             Notice::StageEnds { stage: _, so_far } => {

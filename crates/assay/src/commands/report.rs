@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::Path;
 
+use assay_report::{Chart, Report};
+
 use crate::command_line::ReportOptions;
 use crate::commands::show;
 use crate::diagnostics::{Exit, Trouble};
@@ -25,13 +27,48 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
         records.push((path.display().to_string(), assay_report::findings(&show::read(path)?)));
     }
     let report = assay_report::report(records);
-    let Some(html) = &options.html else {
+    type Output = fn(&Report) -> Result<String, Trouble>;
+    let outputs: [(_, Output); 6] = [
+        (&options.html, |report| Ok(assay_report::html(report))),
+        (&options.markdown, |report| Ok(assay_report::markdown(report))),
+        (&options.csv, |report| Ok(assay_report::intervals_csv(report))),
+        (&options.json, |report| Ok(assay_report::report_json(report))),
+        (&options.prometheus, |report| Ok(assay_report::prometheus(report))),
+        (&options.otava, |report| {
+            let mixed = |error: assay_report::MixedSeries| Trouble::usage(error.to_string());
+            assay_report::change_points_csv(report).map_err(mixed)
+        }),
+    ];
+    // All of them are made before the first is written: one may refuse.
+    let mut texts = Vec::new();
+    for (path, output) in outputs {
+        if let Some(path) = path {
+            texts.push((path, output(&report)?));
+        }
+    }
+    let mut asked = !texts.is_empty();
+    for (path, text) in texts {
+        write(path, text.as_bytes())?;
+    }
+    type Picture = fn(&Chart) -> Vec<u8>;
+    let pictures: [(_, &str, Picture); 2] = [
+        (&options.svg, "svg", |chart| assay_report::svg(chart).into_bytes()),
+        (&options.png, "png", assay_report::png),
+    ];
+    for (folder, ending, picture) in pictures {
+        if let Some(folder) = folder {
+            asked = true;
+            fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
+            for chart in report.all_charts() {
+                write(&folder.join(format!("{}.{ending}", chart.id)), &picture(chart))?;
+            }
+        }
+    }
+    if !asked {
         for entry in &report.entries {
             terminal::result(&format!("{}\n", assay_report::text(&entry.findings)))?;
         }
-        return Ok(Exit::Success);
-    };
-    write(html, assay_report::html(&report).as_bytes())?;
+    }
     Ok(Exit::Success)
 }
 
@@ -40,8 +77,11 @@ fn write(path: &Path, content: &[u8]) -> Result<(), Trouble> {
     if path == Path::new("-") {
         return terminal::result_bytes(content);
     }
-    fs::write(path, content)
-        .map_err(|error| Trouble::environment(format!("cannot write {}", path.display())).detail(error.to_string()))?;
+    fs::write(path, content).map_err(|error| unwritable(path, &error))?;
     terminal::say(&format!("wrote {}\n", path.display()));
     Ok(())
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Trouble {
+    Trouble::environment(format!("cannot write {}", path.display())).detail(error.to_string())
 }

@@ -10,5 +10,6 @@ mod interrupts;
 mod lists;
 mod mistakes;
 mod records;
+mod reports;
 mod runs;
 mod servers;

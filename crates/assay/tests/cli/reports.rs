@@ -1,0 +1,124 @@
+//! `assay report` and live metrics, from the outside.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use crate::common::{Folder, ONE_TABLE};
+use insta::assert_snapshot;
+
+#[test]
+fn a_report_is_written_in_every_form_asked_for() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    folder.expect("run ./one_table.lua --time 500ms --interval 100ms --record r.json.zst", 0);
+    let line = "report r.json.zst --html r.html --markdown r.md --csv r.csv --json r.json --prometheus r.prom --otava r.otava \
+        --svg pictures --png pictures";
+    let ran = folder.expect(line, 0);
+    assert_eq!(ran.stdout, "");
+    assert_snapshot!(ran.stderr, @r"
+    wrote r.html
+    wrote r.md
+    wrote r.csv
+    wrote r.json
+    wrote r.prom
+    wrote r.otava
+    wrote pictures/throughput-1.svg
+    wrote pictures/latency-1.svg
+    wrote pictures/heat-1.svg
+    wrote pictures/boxes.svg
+    wrote pictures/percentiles.svg
+    wrote pictures/throughput-1.png
+    wrote pictures/latency-1.png
+    wrote pictures/heat-1.png
+    wrote pictures/boxes.png
+    wrote pictures/percentiles.png
+    ");
+    let content = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    assert!(content("r.html").starts_with(b"<!doctype html>"));
+    assert!(content("pictures/heat-1.png").starts_with(b"\x89PNG"));
+    let stdout = folder.expect("report r.json.zst --markdown -", 0).stdout;
+    assert_eq!(stdout.as_bytes(), content("r.md"));
+    // With nothing asked for, what `show` prints.
+    let text = folder.expect("report r.json.zst", 0).stdout;
+    assert_eq!(text.trim_end(), folder.expect("show r.json.zst", 0).stdout.trim_end());
+}
+
+#[test]
+fn what_cannot_be_reported_is_said_and_nothing_is_written() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    folder.expect("run ./one_table.lua --transactions 5 --sessions 1 --record a.json", 0);
+    folder.expect("run ./one_table.lua --transactions 5 --sessions 2 --record b.json", 0);
+    assert_snapshot!(folder.run("report a.json b.json --html x.html --otava x.csv").shown(), @r"
+    exit 2
+    --- stderr
+    error: records of different work make no series: a.json did one_table with 1 sessions, b.json did one_table with 2 sessions
+    ");
+    assert_snapshot!(folder.run("report a.json absent.json --html x.html").shown(), @r"
+    exit 5
+    --- stderr
+    error: cannot read record absent.json
+      No such file or directory (os error 2)
+    ");
+    assert_snapshot!(folder.run("report a.json --html no/x.html").shown(), @r"
+    exit 5
+    --- stderr
+    error: cannot write no/x.html
+      No such file or directory (os error 2)
+    ");
+    assert_eq!(folder.names(), ["a.json", "b.json", "one_table.lua"]);
+}
+
+#[test]
+fn metrics_are_served_while_a_run_goes_on() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    // A port nobody uses: the listener is gone when the run starts.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut run =
+        folder.start(&format!("run ./one_table.lua --time 0 --interval 100ms --metrics-listen 127.0.0.1:{port}"));
+    run.wait_for_interval(1);
+    run.wait_for_interval(1);
+    let ask = |request: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let answer = ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4"), "{answer}");
+    let transactions =
+        answer.lines().find_map(|line| line.strip_prefix("assay_transactions_total{type=\"one_table\"} "));
+    assert!(transactions.unwrap().parse::<u64>().unwrap() > 0, "{answer}");
+    assert!(
+        answer.contains("\nassay_response_seconds_bucket{le=\"+Inf\"} ") && answer.contains("\nassay_sessions 1\n")
+    );
+    assert!(ask("GET /else HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+    assert!(ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
+    run.signal(nix::sys::signal::Signal::SIGINT);
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn a_port_in_use_is_said_before_anything_runs() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let shown = folder.run(&format!("run ./one_table.lua --quiet --metrics-listen 127.0.0.1:{port}")).shown();
+    assert_snapshot!(shown.replace(&port.to_string(), "[PORT]"), @r"
+    exit 5
+    --- stderr
+    error: cannot serve metrics at 127.0.0.1:[PORT]
+      Address already in use (os error 98)
+
+    hint: another program listens there: choose another port
+    ");
+    assert_eq!(folder.names(), ["one_table.lua"]);
+    assert_snapshot!(folder.run("run ./one_table.lua --metrics-listen nowhere").shown(), @r"
+    exit 2
+    --- stderr
+    error: --metrics-listen nowhere: invalid socket address syntax
+    ");
+}
