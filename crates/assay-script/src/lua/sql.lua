@@ -30,23 +30,31 @@ local free_result = core.bind("result_free", "int (*)(void *, uint32_t, uint32_t
 local set_rows = core.bind("result_rows", "uint32_t (*)(void *, uint32_t, uint32_t, uint32_t)")
 local set_columns = core.bind("result_columns", "uint32_t (*)(void *, uint32_t, uint32_t, uint32_t)")
 
--- The first set and the first row are what most results are about: they need no fields of their own.
-local Result = { set = 0, next = 0 }
-Result.__index = Result
+-- A result is made for every statement that returns rows, and most are never looked at: its parts lie in the array of its
+-- table, which takes one allocation where fields take two and a search for each. Scripts see fields all the same. The
+-- first set and the first row are what most results are about: they need no place.
+local CONNECTION, SERIAL, LENGTH, WIDTH, SET, NEXT = 1, 2, 3, 4, 5, 6
+local Result = {}
+local places = { connection = CONNECTION, serial = SERIAL, nrows = LENGTH, nfields = WIDTH }
+Result.__index = function(self, key)
+  local place = places[key]
+  if place then return rawget(self, place) end
+  return Result[key]
+end
 Result.__tostring = function() return "<sql_result>" end
 
 local STALE = "this result set is gone: the next statement on its connection, the end of its transaction or free() "
   .. "has freed it"
 
 local function value_at(result, row, column)
-  local kind = cell(shared, result.connection, result.serial, result.set, row, column)
+  local kind = cell(shared, result[CONNECTION], result[SERIAL], rawget(result, SET) or 0, row, column)
   if kind == 1 then return ffi.string(shared.text, shared.length) end
   if kind < 0 then raise(STALE) end
   return nil
 end
 
 local function is_stale(result)
-  return cell(shared, result.connection, result.serial, result.set, 0, 0) < 0
+  return cell(shared, result[CONNECTION], result[SERIAL], rawget(result, SET) or 0, 0, 0) < 0
 end
 
 --- The next row as an array of strings (NULL is a hole), nil after the last.
@@ -55,14 +63,14 @@ function Result:fetch_row()
     core.message("ALERT", "attempt to fetch row from an invalid result set")
     return nil
   end
-  local row = self.next
-  if row >= self.nrows then
-    if self.nrows == 0 then core.message("ALERT", "attempt to fetch row from an empty result set") end
+  local row = rawget(self, NEXT) or 0
+  if row >= self[LENGTH] then
+    if self[LENGTH] == 0 then core.message("ALERT", "attempt to fetch row from an empty result set") end
     return nil
   end
-  self.next = row + 1
+  self[NEXT] = row + 1
   local values = {}
-  for column = 0, self.nfields - 1 do
+  for column = 0, self[WIDTH] - 1 do
     values[column + 1] = value_at(self, row, column)
   end
   return values
@@ -75,7 +83,7 @@ local function asserted(text)
 end
 
 function Result:free()
-  if free_result(shared, self.connection, self.serial) == 0 then
+  if free_result(shared, self[CONNECTION], self[SERIAL]) == 0 then
     core.message("ALERT", "attempt to free an invalid result set")
     raise("db_free_results() failed")
   end
@@ -172,7 +180,7 @@ local function finish(connection, statement, answer, a, b, c, d)
     return nil
   elseif answer == ROWS then -- serial, rows, columns, number of result sets
     connection.serial, connection.set, connection.sets = a, 0, d
-    return setmetatable({ connection = connection.number, serial = a, nrows = b, nfields = c }, Result)
+    return setmetatable({ connection.number, a, b, c }, Result)
   end
   return statement_failed(connection, statement, a, b, c, d)
 end
@@ -207,8 +215,8 @@ end
 --- The columns of the first row, as several values.
 function Connection:query_row(text)
   local result = self:query(text)
-  if result == nil or result.nrows == 0 then return nil end
-  return unpack(result:fetch_row(), 1, result.nfields)
+  if result == nil or result[LENGTH] == 0 then return nil end
+  return unpack(result:fetch_row(), 1, result[WIDTH])
 end
 
 function Connection:disconnect()
@@ -245,10 +253,8 @@ function Connection:next_result()
   self.set = self.set + 1
   local columns = set_columns(shared, self.number, self.serial, self.set)
   if columns == 0 then return nil end
-  return setmetatable({
-    connection = self.number, serial = self.serial, nfields = columns, set = self.set,
-    nrows = set_rows(shared, self.number, self.serial, self.set),
-  }, Result)
+  local rows = set_rows(shared, self.number, self.serial, self.set)
+  return setmetatable({ self.number, self.serial, rows, columns, self.set }, Result)
 end
 
 -- Bulk inserts: rows of text, joined into statements of at most this many bytes.
@@ -555,8 +561,8 @@ end
 --- The same for a statement of one row: its columns as several values; nothing when there is no row.
 function Statement:row(...)
   local result = self:execute(...)
-  if result == nil or result.nrows == 0 then return end
-  local columns = result.nfields
+  if result == nil or result[LENGTH] == 0 then return end
+  local columns = result[WIDTH]
   if columns == 1 then return value_at(result, 0, 0) end
   if columns == 2 then return value_at(result, 0, 0), value_at(result, 0, 1) end
   if columns == 3 then return value_at(result, 0, 0), value_at(result, 0, 1), value_at(result, 0, 2) end
