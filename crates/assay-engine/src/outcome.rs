@@ -167,8 +167,6 @@ pub struct Tally {
     pub statements: [StatementTally; 3],
     /// Errors of statements and connections, by what they were. One entry per error met, whatever became of it.
     pub errors: BTreeMap<ErrorKey, ErrorTally>,
-    /// Errors that the policy ignores (`Policy::ignore`), lost connections not among them.
-    pub ignored: u64,
     /// Connections made again after they were lost.
     pub reconnects: u64,
     /// Open loop and terminals: transactions that became due.
@@ -329,8 +327,8 @@ pub struct Interval {
     pub statements: [u64; 3],
     /// Errors met.
     pub errors: u64,
-    /// Those of them that were ignored: see `Tally::ignored`.
-    pub ignored: u64,
+    /// Those of them that were lost connections.
+    pub lost: u64,
     /// Retries.
     pub retries: u64,
     /// Transactions given up.
@@ -476,7 +474,6 @@ impl Tally {
                 ours.message.clone_from(&theirs.message);
             }
         }
-        self.ignored += other.ignored;
         self.reconnects += other.reconnects;
         self.due += other.due;
         self.dropped += other.dropped;
@@ -500,7 +497,6 @@ impl Tally {
             statement.service.clear();
         }
         self.errors.clear();
-        self.ignored = 0;
         (self.reconnects, self.due, self.dropped, self.unstarted, self.unfinished) = (0, 0, 0, 0, 0);
         self.wait.clear();
         self.lag.clear();

@@ -10,7 +10,7 @@ use std::sync::mpsc::Sender;
 use assay_io::Waker;
 use assay_io::process::Usage;
 use assay_script::{Declaration, Entry};
-use assay_wire::Nanos;
+use assay_wire::{Nanos, Origin};
 
 use crate::control::Control;
 use crate::messages::{Command, Message, Part, StageSummary};
@@ -392,7 +392,12 @@ impl<'a> Coordinator<'a> {
             transactions: sum.transactions.iter().map(|transaction| transaction.count).collect(),
             statements: [0, 1, 2].map(|class| sum.statements[class].count),
             errors: sum.errors.values().map(|error| error.count).sum(),
-            ignored: sum.ignored,
+            lost: sum
+                .errors
+                .iter()
+                .filter(|(key, _)| key.origin == Origin::Network)
+                .map(|(_, error)| error.count)
+                .sum(),
             retries: sum.transactions.iter().map(|transaction| transaction.retries).sum(),
             failed: sum.transactions.iter().map(|transaction| transaction.failed).sum(),
             reconnects: sum.reconnects,

@@ -29,7 +29,8 @@ pub(crate) fn verdict(policy: &Policy, error: &StatementError) -> Verdict {
 /// itself), after `retries` runs of it were started over already.
 pub(crate) fn remedy(policy: &Policy, error: Option<&StatementError>, retries: u32, random: &mut Random) -> Remedy {
     let ignored = error.is_some_and(|error| policy.ignore.covers(error));
-    if ignored && policy.restart_ignored {
+    // What the script restarts by itself, its hook included, is as unlimited as in sysbench.
+    if policy.restart_ignored && (ignored || error.is_none()) {
         return Remedy::Again(Nanos::ZERO);
     }
     let retry = error.map_or(Retry::Now, |error| error.retry);
@@ -104,6 +105,7 @@ mod tests {
         assert_eq!(check(&policy(Ignore::All, OnError::Stop), Some(&error(1, "", Retry::Never)), 0), "give up");
         let sysbench = Policy { restart_ignored: true, ..ignore };
         assert_eq!(check(&sysbench, Some(&deadlock), 1000), "again now");
+        assert_eq!(check(&sysbench, None, 1000), "again now");
     }
 
     #[test]

@@ -268,7 +268,8 @@ impl Options {
 struct Pending {
     /// As written, for messages.
     word: String,
-    key: String,
+    /// `None`: it is known, and its value is none.
+    key: Option<String>,
     value: Option<String>,
     from_file: bool,
 }
@@ -310,9 +311,6 @@ impl Arguments {
                 Some((name, value)) => (name, Some(value)),
                 None => (option, None),
             };
-            if name.is_empty() {
-                continue;
-            }
             if key_of(name) == "test" {
                 arguments.test = Some(value.unwrap_or_default().to_owned());
                 arguments.test_option = true;
@@ -334,14 +332,14 @@ impl Arguments {
         let key = key_of(name);
         let Some(known) = all_known().find(|known| key_of(known.name) == key) else {
             let value = value.map(str::to_owned);
-            self.pending.push(Pending { word: word.to_owned(), key, value, from_file });
+            self.pending.push(Pending { word: word.to_owned(), key: Some(key), value, from_file });
             return Ok(());
         };
         match known.kind.read(value) {
             Ok(value) => self.options.set(&key, value),
             // Left to the second pass, which nobody knows it in: the script is loaded before it is refused.
             Err(Unreadable::Option) => {
-                self.pending.push(Pending { word: word.to_owned(), key: String::new(), value: None, from_file: false })
+                self.pending.push(Pending { word: word.to_owned(), key: None, value: None, from_file: false })
             }
             Err(Unreadable::Number) => {
                 return Err(UsageError::Value { option: key, value: value.unwrap_or_default().to_owned() });
@@ -377,24 +375,27 @@ impl Arguments {
             }
         }
         for pending in &self.pending {
-            let declaration = declared.unwrap_or_default().iter().find(|one| one.key() == pending.key);
+            let Some(key) = &pending.key else { return Err(UsageError::Option(pending.word.clone())) };
+            let declaration = declared.unwrap_or_default().iter().find(|one| one.key() == *key);
             match declaration {
                 Some(declaration) => {
                     let value = Kind::from(declaration.kind).read(pending.value.as_deref()).map_err(|unreadable| {
                         match unreadable {
                             Unreadable::Option => UsageError::Option(pending.word.clone()),
                             Unreadable::Number => UsageError::Value {
-                                option: pending.key.clone(),
+                                option: key.clone(),
                                 value: pending.value.clone().unwrap_or_default(),
                             },
                         }
                     })?;
-                    options.set(&pending.key, value);
+                    options.set(key, value);
                 }
                 None if pending.from_file => {}
-                None if declared.is_none() && !pending.key.is_empty() => {
+                // A bare `--` has no name.
+                None if declared.is_none() && key.is_empty() => {}
+                None if declared.is_none() => {
                     let text = pending.value.clone().unwrap_or_default();
-                    options.set(&pending.key, OptionValue::Text(text));
+                    options.set(key, OptionValue::Text(text));
                 }
                 None => return Err(UsageError::Option(pending.word.clone())),
             }

@@ -2,7 +2,7 @@
 
 use assay_io::Io;
 use assay_script::{Answer, ConnectionNumber, Decision, Failure, Request, ScriptError, Slot, State, Verdict};
-use assay_wire::{Exchange, Nanos, Operation, Origin, Progress, Reply, StatementError};
+use assay_wire::{Exchange, Nanos, Operation, Progress, Reply, StatementError};
 
 use super::link::{Link, LinkDoing};
 use super::{Alarm, Due, Phase, StateEntry, Worker};
@@ -287,8 +287,6 @@ impl<I: Io> Worker<I> {
         let (target, in_transaction) = (this.target, this.in_transaction);
         if !in_transaction || self.counts(session, self.io.now()) {
             self.tallies[target].error(error);
-            let ignored = error.origin != Origin::Network && self.plan.policy.ignore.covers(error);
-            self.tallies[target].ignored += u64::from(ignored);
         }
         Answer::Reply(reply, verdict)
     }

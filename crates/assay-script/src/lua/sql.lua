@@ -94,14 +94,12 @@ end
 
 -- With a host, errors are judged here and at once, in the way of sysbench's drivers, transaction or not; without one the
 -- engine judges them.
-local IGNORED_STATES = { ["40P01"] = true, ["40001"] = true, ["23505"] = true } -- pgsql
 local LOST = { [2006] = true, [2011] = true, [2013] = true, [2055] = true } -- mysql
 local RECONNECT_PAUSE = 0.001 -- seconds
 
 local function is_ignorable(errno, state)
-  if core.driver == "pgsql" then return IGNORED_STATES[state] or false end
-  for _, code in ipairs(core.options and core.options.mysql_ignore_errors or {}) do
-    if code == "all" or tonumber(code) == errno then return true end
+  for _, code in ipairs(core.options and core.options[core.driver .. "_ignore_errors"] or {}) do
+    if code == "all" or code == state or (errno ~= 0 and tonumber(code) == errno) then return true end
   end
   return false
 end
@@ -144,6 +142,9 @@ local function statement_failed(connection, statement, errno, state, message, ig
   local session = current()
   local query = type(statement) == "string" and statement or "<prepared statement>"
   if core.hosted then
+    if core.driver == "mysql" and errno == 0 then -- the network's errors have no number of the server's
+      errno, state, message = 2013, "HY000", "Lost connection to server during query"
+    end
     ignorable = is_ignorable(errno, state)
     drivers_part(connection, statement, errno, state, message, ignorable)
     if core.driver == "pgsql" then errno = 0 end

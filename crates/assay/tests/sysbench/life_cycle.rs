@@ -166,3 +166,69 @@ fn a_connection_that_is_refused_is_told_with_its_place() {
         bench.same(line);
     }
 }
+
+#[test]
+fn errors_restart_their_event_and_are_counted() {
+    let bench = Bench::new(&[
+        ("prepare.lua", "function prepare() local con = sysbench.sql.driver():connect() con:query('CREATE TABLE t(a INT PRIMARY KEY)')
+               con:query('INSERT INTO t VALUES (1)') end"),
+        (
+            "ignored.lua",
+            "local n = 0
+             function thread_init() con = sysbench.sql.driver():connect() end
+             function event() n = n + 1 if n % 3 == 0 then con:query('INSERT INTO t VALUES (1)') else con:query('SELECT 1') end end",
+        ),
+        (
+            "caught.lua",
+            "function thread_init() con = sysbench.sql.driver():connect() end
+             function event() con:query('SELECT 1') print(pcall(con.query, con, sysbench.opt.db_driver == 'pgsql'
+               and 'SELECT * FROM nosuch' or 'INSERT INTO t VALUES (1)')) end",
+        ),
+        (
+            "hook.lua",
+            "local n = 0
+             function thread_init() con = sysbench.sql.driver():connect() end
+             function event() n = n + 1 con:query('SELECT 1') if n < 4 then con:query('INSERT INTO t VALUES (1)') end end
+             function sysbench.hooks.sql_error_ignorable(e) print('hook', e.sql_errno, e.sql_state, e.query) return true end
+             function sysbench.hooks.before_restart_event(e) print('restart', e.sql_errno) end",
+        ),
+    ]);
+    bench.same_on(
+        Kind::MariaDb,
+        &[
+            "prepare.lua prepare",
+            "ignored.lua run --events=8 --mysql-ignore-errors=1062",
+            "caught.lua run --events=3",
+            "hook.lua run --events=3",
+        ],
+    );
+    bench.same_on(Kind::Postgres, &["prepare.lua prepare", "ignored.lua run --events=8", "caught.lua run --events=3"]);
+}
+
+#[test]
+fn a_lost_connection_is_told_as_the_client_library_tells_it() {
+    let bench = Bench::new(&[(
+        "it.lua",
+        "local n = 0
+         function thread_init() con, other = sysbench.sql.driver():connect(), sysbench.sql.driver():connect() end
+         function event()
+           n = n + 1
+           if n == 2 then other:query('KILL ' .. con:query_row('SELECT connection_id()')) end
+           con:query('SELECT 1')
+         end
+         function sysbench.hooks.before_restart_event(e) print('restart', e.sql_errno) end",
+    )]);
+    bench.same_on(Kind::MariaDb, &["it.lua run --events=4"]);
+    // Where it is to be ignored, sysbench 1.0.20 crashes.
+    let server = Kind::MariaDb.shared();
+    let database = server.fresh_database().unwrap();
+    let ours = bench.ours(&format!(
+        "it.lua run --events=4 --mysql-ignore-errors=2013 --mysql-host=127.0.0.1 --mysql-port={} --mysql-user=app \
+         --mysql-db={database}",
+        server.port()
+    ));
+    assert_eq!(ours.code, Some(0), "{}", ours.stdout);
+    assert!(ours.stdout.contains("restart\t2013\n"), "{}", ours.stdout);
+    assert!(ours.stdout.contains("    ignored errors:                      0 "), "{}", ours.stdout);
+    assert!(ours.stdout.contains("    reconnects:                          1 "), "{}", ours.stdout);
+}

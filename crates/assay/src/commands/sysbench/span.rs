@@ -46,7 +46,8 @@ impl Span {
         self.events += interval.transactions.iter().sum::<u64>();
         self.add_statements(interval.statements);
         self.add_statements(interval.outside);
-        self.errors += interval.ignored;
+        // What was a lost connection counts as a reconnect.
+        self.errors += interval.errors - interval.lost;
         self.reconnects += interval.reconnects;
     }
 

@@ -73,9 +73,14 @@ fn mysql(options: &Options) -> Vec<String> {
     if !sockets.is_empty() {
         return sockets.iter().map(|socket| url("", &format!("socket={}", escaped(socket)))).collect();
     }
+    // An option that was cleared is as if it had not been given.
+    let or = |list: &[String], default: &str| match list {
+        [] => vec![default.to_owned()],
+        list => list.to_vec(),
+    };
     let mut urls = Vec::new();
-    for host in options.list("mysql_host") {
-        for port in options.list("mysql_port") {
+    for host in &or(options.list("mysql_host"), "localhost") {
+        for port in &or(options.list("mysql_port"), "3306") {
             urls.push(match default_socket(host, port) {
                 Some(socket) => url("", &format!("socket={}", escaped(&socket))),
                 None => url(&format!("{}:{port}", bracketed(host)), ""),
