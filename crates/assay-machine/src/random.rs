@@ -4,6 +4,9 @@
 #[derive(Clone, Debug)]
 pub(crate) struct Random([u64; 2]);
 
+/// What 53 random bits are scaled with, to be a number in [0, 1).
+const UNIT: f64 = 1.0 / (1_u64 << 53) as f64;
+
 impl Random {
     /// The numbers of stream `stream` of a seed.
     pub(crate) fn new(seed: u64, stream: u64) -> Random {
@@ -29,13 +32,16 @@ impl Random {
     /// A number in [0, 1).
     #[inline(always)]
     pub(crate) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
+        (self.next() >> 11) as f64 * UNIT
     }
 
-    /// A number in 0..n. 0 < n.
+    /// A number in 0..n. 0 < n < 2^63.
     #[inline(always)]
     pub(crate) fn below(&mut self, n: u64) -> u64 {
-        (self.unit() * n as f64) as u64
+        debug_assert!(0 < n && n <= i64::MAX as u64);
+        let scaled = (self.next() >> 11) as f64 * (n as i64 as f64 * UNIT);
+        // SAFETY: 0 <= scaled < 2^63; the conversion that checks this costs as much as drawing the number.
+        unsafe { scaled.to_int_unchecked::<i64>() as u64 }
     }
 }
 

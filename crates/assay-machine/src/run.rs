@@ -44,7 +44,7 @@ pub trait Worker {
 }
 
 /// How to run a test.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// At least 1.
     pub threads: u32,
@@ -64,6 +64,26 @@ pub struct Plan {
     pub give_up: Option<Duration>,
     /// Of the instants at which events are due.
     pub seed: u64,
+    /// Asked every tenth of a second: whether the run is to end early.
+    pub stop: fn() -> bool,
+}
+
+impl Plan {
+    /// One that ends when the test has nothing left to do.
+    pub fn new(threads: u32) -> Plan {
+        Plan {
+            threads,
+            events: None,
+            time: None,
+            warmup: Duration::ZERO,
+            rate: None,
+            interval: None,
+            checkpoints: Vec::new(),
+            give_up: None,
+            seed: 0,
+            stop: || false,
+        }
+    }
 }
 
 /// What is told while a test runs.
@@ -75,14 +95,23 @@ pub enum Moment {
     Started,
     /// The counting begins after the warm-up.
     Warm,
-    /// A thread met the limit of events.
-    Limit,
+    /// A thread met a limit.
+    Limit(Limit),
     /// An intermediate report.
     Interval(Snapshot),
     /// A whole report.
     Checkpoint(Snapshot),
     /// All threads are done.
     Done,
+}
+
+/// What ends a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// As many events as were wanted.
+    Events,
+    /// As much time as was wanted.
+    Time,
 }
 
 /// How a run ended.
@@ -170,17 +199,20 @@ impl Arrivals {
                 return Some(instant);
             }
             let next = due.next.expect("set before any worker begins");
-            let wait = next.min(end.unwrap_or(next)) - now;
+            let wait = (next.min(end.unwrap_or(next)) - now).min(STOP_ASKED);
             due = self.changed.wait_timeout(due, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
 
+/// Between questions whether to stop.
+const STOP_ASKED: Duration = Duration::from_millis(100);
+
 /// What a thread tells the one that reports.
 enum News {
     Ready(u32),
     Failed(Fault),
-    Limit,
+    Limit(Limit),
     /// Its last event was done at this instant.
     Done(Instant, Result<(), Fault>),
 }
@@ -257,7 +289,7 @@ fn get_ready(news: &Receiver<News>, threads: u32, tell: &mut impl FnMut(Moment))
         match news.recv() {
             Ok(News::Ready(id)) => tell(Moment::Ready(id)),
             Ok(News::Failed(fault)) => return Err(fault),
-            Ok(News::Limit | News::Done(..)) | Err(_) => unreachable!("no thread has begun, and none ends unsaid"),
+            Ok(News::Limit(_) | News::Done(..)) | Err(_) => unreachable!("no thread has begun, and none ends unsaid"),
         }
     }
     Ok(())
@@ -273,7 +305,11 @@ fn work<W: Worker>(
 ) -> Result<(), Fault> {
     let scale = Scale::new();
     loop {
-        if shared.stop.load(Relaxed) || end.is_some_and(|end| Instant::now() >= end) {
+        if shared.stop.load(Relaxed) {
+            return Ok(());
+        }
+        if end.is_some_and(|end| Instant::now() >= end) {
+            drop(news.send(News::Limit(Limit::Time)));
             return Ok(());
         }
         let counted = !shared.warming.load(Relaxed);
@@ -281,7 +317,7 @@ fn work<W: Worker>(
             && counted
             && shared.taken.fetch_add(1, Relaxed) >= limit
         {
-            drop(news.send(News::Limit));
+            drop(news.send(News::Limit(Limit::Events)));
             return Ok(());
         }
         let due = match &shared.arrivals {
@@ -356,14 +392,14 @@ fn report(
         if running == 0 {
             break;
         }
+        if (plan.stop)() {
+            shared.stop.store(true, Relaxed);
+        }
         let warm = warming.then_some(start);
         let next = [next_interval, checkpoints.peek().copied(), give_up, warm].into_iter().flatten().min();
-        let told = match next {
-            None => news.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(next) => news.recv_timeout(next.saturating_duration_since(Instant::now())),
-        };
-        match told {
-            Ok(News::Limit) => tell(Moment::Limit),
+        let wait = next.map_or(STOP_ASKED, |next| next.saturating_duration_since(Instant::now()).min(STOP_ASKED));
+        match news.recv_timeout(wait) {
+            Ok(News::Limit(limit)) => tell(Moment::Limit(limit)),
             Ok(News::Done(instant, result)) => {
                 running -= 1;
                 last = last.max(instant);
@@ -437,16 +473,12 @@ mod tests {
         }
     }
 
-    fn plan(threads: u32) -> Plan {
-        Plan { threads, ..Plan::default() }
-    }
-
     #[test]
     fn as_many_events_run_as_are_allowed_over_all_threads() {
         let mut limits = 0;
-        let plan = Plan { events: Some(1000), ..plan(3) };
+        let plan = Plan { events: Some(1000), ..Plan::new(3) };
         let outcome = run(&Arc::new(Scripted::default()), &plan, |moment| {
-            limits += u32::from(matches!(moment, Moment::Limit));
+            limits += u32::from(matches!(moment, Moment::Limit(Limit::Events)));
         });
         let snapshot = outcome.unwrap().snapshot;
         assert_eq!((snapshot.events, snapshot.writes, snapshot.bytes_written, snapshot.syncs), (1000, 1000, 10_000, 3));
@@ -459,7 +491,7 @@ mod tests {
     #[test]
     fn a_test_may_have_less_to_do_than_is_allowed() {
         let test = Scripted { quota: Some(5), ..Scripted::default() };
-        let outcome = run(&Arc::new(test), &Plan { events: Some(1000), ..plan(2) }, |_| ()).unwrap();
+        let outcome = run(&Arc::new(test), &Plan { events: Some(1000), ..Plan::new(2) }, |_| ()).unwrap();
         assert_eq!(outcome.snapshot.events, 10);
     }
 
@@ -470,7 +502,7 @@ mod tests {
             time: Some(Duration::from_millis(60)),
             interval: Some(Duration::from_millis(20)),
             checkpoints: vec![Duration::from_millis(30)],
-            ..plan(2)
+            ..Plan::new(2)
         };
         let outcome = run(&Arc::new(Scripted::default()), &plan, |moment| match moment {
             Moment::Interval(snapshot) => intervals.push(snapshot),
@@ -491,7 +523,7 @@ mod tests {
     #[test]
     fn nothing_of_the_warm_up_is_counted_and_the_limit_waits_for_its_end() {
         let mut warm = false;
-        let plan = Plan { events: Some(50), warmup: Duration::from_millis(20), ..plan(2) };
+        let plan = Plan { events: Some(50), warmup: Duration::from_millis(20), ..Plan::new(2) };
         let outcome = run(&Arc::new(Scripted::default()), &plan, |moment| warm |= matches!(moment, Moment::Warm));
         let snapshot = outcome.unwrap().snapshot;
         assert!(warm);
@@ -500,7 +532,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_kept_and_its_latency_begins_when_an_event_is_due() {
-        let plan = Plan { rate: Some(10_000), events: Some(300), seed: 3, ..plan(2) };
+        let plan = Plan { rate: Some(10_000), events: Some(300), seed: 3, ..Plan::new(2) };
         let outcome = run(&Arc::new(Scripted::default()), &plan, |_| ()).unwrap();
         assert_eq!(outcome.snapshot.events, 300);
         // 300 events at 10,000/s last 30 ms on average, however fast each is.
@@ -520,16 +552,23 @@ mod tests {
     fn a_fault_of_one_thread_stops_all() {
         for fails_at in [0, 7] {
             let test = Scripted { fails_at: Some(fails_at), ..Scripted::default() };
-            let fault = run(&Arc::new(test), &plan(4), |_| ()).unwrap_err();
+            let fault = run(&Arc::new(test), &Plan::new(4), |_| ()).unwrap_err();
             assert_eq!(fault.lines, [if fails_at == 0 { "no hands" } else { "broken" }]);
         }
+    }
+
+    #[test]
+    fn a_run_that_is_told_to_stop_ends_with_its_report() {
+        let outcome = run(&Arc::new(Scripted::default()), &Plan { stop: || true, ..Plan::new(2) }, |_| ()).unwrap();
+        assert_eq!(outcome.snapshot.events, outcome.snapshot.writes);
+        assert_eq!(outcome.unfinished, None);
     }
 
     #[test]
     fn a_run_whose_events_do_not_end_is_given_up() {
         let gate = Arc::new((Mutex::new(None), Condvar::new()));
         let test = Scripted { hangs: Some(gate.clone()), ..Scripted::default() };
-        let plan = Plan { give_up: Some(Duration::from_millis(20)), ..plan(2) };
+        let plan = Plan { give_up: Some(Duration::from_millis(20)), ..Plan::new(2) };
         let outcome = run(&Arc::new(test), &plan, |_| ()).unwrap();
         assert_eq!((outcome.unfinished, outcome.snapshot.events), (Some(2), 0));
         open(&gate, None);

@@ -14,6 +14,8 @@ pub enum Kind {
     Int,
     /// Bytes, with a suffix.
     Size,
+    /// The same, in lists of options as a number.
+    Bytes,
     /// A number.
     Double,
     /// Anything.
@@ -51,7 +53,7 @@ impl Kind {
     pub fn mark(self) -> &'static str {
         match self {
             Kind::Bool => "[=on|off]",
-            Kind::Int | Kind::Double => "=N",
+            Kind::Int | Kind::Double | Kind::Bytes => "=N",
             Kind::Size => "=SIZE",
             Kind::Text => "=STRING",
             Kind::List => "=[LIST,...]",
@@ -74,7 +76,7 @@ impl Kind {
                 let number: i32 = given.trim_start().parse().map_err(|_| Unreadable::Number)?;
                 OptionValue::Number(f64::from(number))
             }
-            Kind::Size => OptionValue::Number(size(given)),
+            Kind::Size | Kind::Bytes => OptionValue::Number(size(given)),
             Kind::Double => OptionValue::Number(double(given)),
             Kind::Text => OptionValue::Text(given.to_owned()),
             Kind::List => OptionValue::List(

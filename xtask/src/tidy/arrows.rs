@@ -29,6 +29,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 15] = [
         &[
             "assay-engine",
             "assay-io",
+            "assay-machine",
             "assay-record",
             "assay-report",
             "assay-script",

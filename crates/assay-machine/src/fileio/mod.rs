@@ -181,8 +181,14 @@ impl Files {
     }
 
     /// Opens what a run needs.
-    fn open(&self, mode: Mode) -> Result<Vec<File>, Fault> {
-        (0..self.number).map(|number| self.open_one(mode, &name(number))).collect()
+    fn open(&self, mode: Mode, mut opening: impl FnMut(&str)) -> Result<Vec<File>, Fault> {
+        (0..self.number)
+            .map(name)
+            .map(|name| {
+                opening(&name);
+                self.open_one(mode, &name)
+            })
+            .collect()
     }
 
     fn open_one(&self, mode: Mode, name: &str) -> Result<File, Fault> {
@@ -217,12 +223,17 @@ pub struct FileIo {
     requests: Mutex<Requests>,
     reads: AtomicU64,
     writes: AtomicU64,
+    trace: Option<Box<Trace>>,
 }
 
+/// Told of each transfer before it is done: whether it is a write, the file, the position, the size.
+pub type Trace = dyn Fn(bool, usize, u64, usize) + Send + Sync;
+
 impl FileIo {
-    /// Opens the files, and maps them if wanted. Fails when one is missing or too short.
-    pub fn new(files: Files, options: Options) -> Result<FileIo, Fault> {
-        let open = files.open(options.mode)?;
+    /// Opens the files, and maps them if wanted; `opening` is called with the name of each. Fails when one is missing
+    /// or too short.
+    pub fn new(files: Files, options: Options, opening: impl FnMut(&str)) -> Result<FileIo, Fault> {
+        let open = files.open(options.mode, opening)?;
         let mut mappings = Vec::new();
         if options.way == Way::Mmap {
             if options.mode == Mode::SequentialWrite {
@@ -247,7 +258,13 @@ impl FileIo {
         };
         let requests = Mutex::new(Requests::new(shape, files.seed));
         let (reads, writes) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(FileIo { files, options, open, mappings, requests, reads, writes })
+        Ok(FileIo { files, options, open, mappings, requests, reads, writes, trace: None })
+    }
+
+    /// The same with somebody who is told of each transfer.
+    pub fn traced(mut self, trace: Box<Trace>) -> FileIo {
+        self.trace = Some(trace);
+        self
     }
 
     /// The largest request.
@@ -339,6 +356,9 @@ impl Worker for Mover {
             Request::Write(piece) => (piece, true),
         };
         let transfer = Transfer { fd: self.test.fd(piece.file), piece, is_write };
+        if let Some(trace) = &self.test.trace {
+            trace(is_write, piece.file, piece.position, piece.size);
+        }
         if self.queue.is_some() { self.begin(transfer, counts) } else { self.transfer(transfer, counts) }
     }
 

@@ -29,8 +29,8 @@ const OPTIONS: Options = Options {
 const WAYS: [Way; 3] = [Way::Sync, Way::Async(4), Way::Mmap];
 
 fn trial(files: Files, options: Options, threads: u32, events: u64) -> Result<Outcome, Fault> {
-    let plan = Plan { threads, events: Some(events), ..Plan::default() };
-    run(&Arc::new(FileIo::new(files, options)?), &plan, |_| ())
+    let plan = Plan { events: Some(events), ..Plan::new(threads) };
+    run(&Arc::new(FileIo::new(files, options, |_| ())?), &plan, |_| ())
 }
 
 /// Names of files are relative to the current directory, which a process has one of: one test for all of it.

@@ -75,6 +75,21 @@ impl Bench {
         self.run(self.folder.path().join("bin/sysbench"), line)
     }
 
+    /// A file in the folder that both run in.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("work").join(name)
+    }
+
+    /// What Debian's sysbench prints, with all figures.
+    pub(crate) fn oracle_text(&self, line: &str) -> String {
+        String::from_utf8_lossy(&self.output(ORACLE.into(), line).stdout).into_owned()
+    }
+
+    /// What ours prints, with all figures.
+    pub(crate) fn ours_text(&self, line: &str) -> String {
+        String::from_utf8_lossy(&self.output(self.folder.path().join("bin/sysbench"), line).stdout).into_owned()
+    }
+
     /// Both do the same. What that is.
     #[track_caller]
     pub(crate) fn same(&self, line: &str) -> Did {
@@ -110,6 +125,11 @@ impl Bench {
     }
 
     fn run(&self, program: PathBuf, line: &str) -> Did {
+        let Output { status, stdout, stderr } = self.output(program, line);
+        Did { code: status.code(), stdout: masked(&stdout), stderr: masked(&stderr) }
+    }
+
+    fn output(&self, program: PathBuf, line: &str) -> Output {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new(program);
         command
@@ -124,8 +144,7 @@ impl Bench {
             Some(path) => command.stdin(std::fs::File::open(path).unwrap()),
             None => command.stdin(Stdio::null()),
         };
-        let Output { status, stdout, stderr } = command.output().unwrap();
-        Did { code: status.code(), stdout: masked(&stdout), stderr: masked(&stderr) }
+        command.output().unwrap()
     }
 }
 
@@ -176,11 +195,8 @@ pub(crate) fn masked(bytes: &[u8]) -> String {
     static RULES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         [
             // Final reports; `total number of events` and the counters stay.
-            r"(?m)^( +total time: +)([\d.]+s)$",
             r"(?m)^( +(?:min|avg|max|sum|\d+th percentile): +)([\d.]+)$",
-            r"(?m)^( +(?:events|execution time) \(avg/stddev\): +)([\d.]+/[\d.]+)$",
             r"(?m)^( +(?:transactions|queries|ignored errors|reconnects): +\d+ +\()([\d.]+)",
-            r"(?m)^( +events per second: +)([\d.]+)$",
             // Interval lines; the number of threads stays.
             r"(tps: )([\d.]+)",
             r"(eps: )([\d.]+)",
@@ -193,6 +209,26 @@ pub(crate) fn masked(bytes: &[u8]) -> String {
             r"(cdata<[^>]*>: )(0x[0-9a-f]+)",
             r"(?:table|function|userdata|thread): ()(0x[0-9a-f]+)",
             r"(using )((?:system|bundled) LuaJIT [\d.]+(?:-beta\d+)?)",
+        ]
+        .map(|rule| Regex::new(rule).expect("a valid expression"))
+        .into()
+    });
+    // Figures that begin in a column: what stands before them stays.
+    static LEFT: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+        [
+            r"(?m)^( +total time: +)[\d.]+s$",
+            r"(?m)^( +(?:events|execution time) \(avg/stddev\): +)[\d.]+/[\d.]+$",
+            // Of `--debug`: which thread does how much is chance.
+            r"(?m)^(DEBUG: +thread # +\d+: min: )[\d.]+(s  avg: )[\d.]+(s  max: )[\d.]+(s  events: )\d+$",
+            r"(?m)^(DEBUG: +total time taken by event execution: )[\d.]+s$",
+            // Of the built-in tests.
+            r"(?m)^( +events per second: ) *[\d.]+$",
+            r"(?m)^(Total operations: \d+ \() *[\d.]+",
+            r"(?m)^([\d.]+ MiB transferred \()[\d.]+",
+            r"(?m)^( +(?:reads/s|writes/s|fsyncs/s|read, MiB/s|written, MiB/s): +)[\d.]+$",
+            r"(?m)^(\[ \d+s \] )[\d.]+( MiB/sec)$",
+            r"(?m)^(\[ \d+s \] reads: )[\d.]+( MiB/s writes: )[\d.]+( MiB/s fsyncs: )[\d.]+(/s latency \(ms,\d+%\): )[\d.]+$",
+            r"(?m)^(\d+ bytes written in )[\d.]+( seconds \()[\d.]+",
         ]
         .map(|rule| Regex::new(rule).expect("a valid expression"))
         .into()
@@ -216,6 +252,9 @@ pub(crate) fn masked(bytes: &[u8]) -> String {
             })
             .into_owned();
     }
+    for rule in LEFT.iter() {
+        text = rule.replace_all(&text, "$1#$2#$3#$4").into_owned();
+    }
     HISTOGRAM.replace_all(&text, "").into_owned()
 }
 
@@ -227,8 +266,8 @@ fn figures_that_vary_are_masked_and_counters_stay() {
              \n    total time:                  {total}s\n"
         )
     };
-    let one = masked(text("       10.0004", "1.00", "140").as_bytes());
-    assert_eq!(one, masked(text("        9.9000", "12345.67", "140").as_bytes()));
-    assert_ne!(one, masked(text("        9.9000", "12345.67", "141").as_bytes()));
+    let one = masked(text("10.0004", "1.00", "140").as_bytes());
+    assert_eq!(one, masked(text("9.9000", "12345.67", "140").as_bytes()));
+    assert_ne!(one, masked(text("9.9000", "12345.67", "141").as_bytes()));
     assert_eq!(masked(b"[ 1s ] thds: 4 tps: 12.00"), "[ 1s ] thds: 4 tps: #");
 }

@@ -8,6 +8,7 @@
 #[allow(dead_code, reason = "most of it waits for the command line called `sysbench`")]
 mod bench;
 
+mod builtin;
 mod command_line;
 mod life_cycle;
 mod lua_environment;

@@ -4,7 +4,7 @@ use assay_script::{OptionDeclaration, OptionKind};
 use assay_sysbench::options::default_of;
 use assay_sysbench::{Kind, options::Known};
 
-use super::Front;
+use super::{Front, machine};
 
 /// A test that is part of the program.
 pub struct Test {
@@ -19,7 +19,23 @@ pub struct Test {
 }
 
 /// All of them, in the order they are listed.
-pub const TESTS: &[Test] = &[];
+pub const TESTS: &[Test] = &[
+    Test { name: "fileio", what: "File I/O test", options: machine::fileio::OPTIONS, run: machine::fileio::obey },
+    Test { name: "cpu", what: "CPU performance test", options: machine::cpu::OPTIONS, run: machine::cpu::obey },
+    Test {
+        name: "memory",
+        what: "Memory functions speed test",
+        options: machine::memory::OPTIONS,
+        run: machine::memory::obey,
+    },
+    Test {
+        name: "threads",
+        what: "Threads subsystem performance test",
+        options: machine::threads::OPTIONS,
+        run: machine::threads::obey,
+    },
+    Test { name: "mutex", what: "Mutex performance test", options: machine::mutex::OPTIONS, run: machine::mutex::obey },
+];
 
 /// A known option as if a script had declared it.
 pub fn declaration(known: &Known) -> OptionDeclaration {
@@ -27,7 +43,7 @@ pub fn declaration(known: &Known) -> OptionDeclaration {
         Kind::Bool => OptionKind::Bool,
         Kind::Int => OptionKind::Int,
         Kind::Double => OptionKind::Double,
-        Kind::Size => OptionKind::Size,
+        Kind::Size | Kind::Bytes => OptionKind::Size,
         Kind::List => OptionKind::List,
         Kind::Text | Kind::File => OptionKind::Text,
     };

@@ -2,10 +2,12 @@
 //! `sysbench`.
 //!
 //! Words are understood and reports written by assay-sysbench; here a test is found and carried out. `built_in` lists the
-//! built-in ones, `plan` makes of options what the engine runs, `life` tells a run as it goes.
+//! built-in ones and `machine` carries them out; for scripts `plan` makes of options what the engine runs, `life` tells a
+//! run as it goes.
 
 pub mod built_in;
 pub mod link;
+pub mod machine;
 
 pub mod life;
 pub mod plan;
@@ -20,6 +22,7 @@ use std::sync::{Arc, LazyLock};
 
 use assay_engine::{End, RunError};
 use assay_script::{Entry, Library, OptionDeclaration, Program, TopLevel};
+use assay_sysbench::options::key_of;
 use assay_sysbench::{Arguments, Level, Options, Settings, UsageError, help, report, settings};
 
 use crate::diagnostics::Trouble;
@@ -115,6 +118,25 @@ impl Front {
     /// Options in effect, those of the test included.
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// The seed in effect; another one in every process unless one was given.
+    pub fn seed(&self) -> u64 {
+        match self.settings.seed {
+            0 => plan::random_seed(),
+            seed => seed as u64,
+        }
+    }
+
+    /// What stands behind an option on the command line, unread.
+    pub fn as_written(&self, key: &str) -> Option<String> {
+        let options = self.words.iter().rev().filter_map(|word| word.strip_prefix("--")?.split_once('='));
+        options.into_iter().find(|(name, _)| key_of(name) == key).map(|(_, value)| value.to_owned())
+    }
+
+    /// A command that cannot be: the exit code.
+    pub fn refuse(&self, message: &str) -> u8 {
+        refuse(message)
     }
 
     /// Where to say things.

@@ -132,7 +132,7 @@ fn distribution(options: &Options) -> Distribution {
 }
 
 /// Another one in every process.
-fn random_seed() -> u64 {
+pub fn random_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     // The keys of a hash map come from the system's random numbers.
     RandomState::new().hash_one(std::process::id()) >> 1

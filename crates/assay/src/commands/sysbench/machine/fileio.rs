@@ -1,0 +1,335 @@
+//! `fileio`: files prepared, read, written and removed.
+
+use std::time::Instant;
+
+use assay_machine::fileio::{
+    BACKLOG_MAX, FileIo, Files, Flags, Mode, Options, Preparing, Safety, VALIDATED_MIN, Way, size_text,
+};
+use assay_machine::{Fault, Snapshot};
+use assay_sysbench::options::Known;
+use assay_sysbench::{Kind, Level, help};
+
+use super::{FAILED, Front, MIB, Manner, announce, fail, invalid, no_command, per_second, plan, run, say};
+use crate::terminal;
+
+/// Its options.
+pub const OPTIONS: &[Known] = &[
+    Known { name: "file-num", kind: Kind::Int, default: Some("128"), help: "number of files to create" },
+    Known {
+        name: "file-block-size",
+        kind: Kind::Bytes,
+        default: Some("16384"),
+        help: "block size to use in all IO operations",
+    },
+    Known { name: "file-total-size", kind: Kind::Size, default: Some("2G"), help: "total size of files to create" },
+    Known {
+        name: "file-test-mode",
+        kind: Kind::Text,
+        default: None,
+        help: "test mode {seqwr, seqrewr, seqrd, rndrd, rndwr, rndrw}",
+    },
+    Known {
+        name: "file-io-mode",
+        kind: Kind::Text,
+        default: Some("sync"),
+        help: "file operations mode {sync,async,mmap}",
+    },
+    Known {
+        name: "file-async-backlog",
+        kind: Kind::Int,
+        default: Some("128"),
+        help: "number of asynchronous operatons to queue per thread",
+    },
+    Known {
+        name: "file-extra-flags",
+        kind: Kind::List,
+        default: Some(""),
+        help: "list of additional flags to use to open files {sync,dsync,direct}",
+    },
+    Known {
+        name: "file-fsync-freq",
+        kind: Kind::Int,
+        default: Some("100"),
+        help: "do fsync() after this number of requests (0 - don't use fsync())",
+    },
+    Known {
+        name: "file-fsync-all",
+        kind: Kind::Bool,
+        default: Some("off"),
+        help: "do fsync() after each write operation",
+    },
+    Known { name: "file-fsync-end", kind: Kind::Bool, default: Some("on"), help: "do fsync() at the end of test" },
+    Known {
+        name: "file-fsync-mode",
+        kind: Kind::Text,
+        default: Some("fsync"),
+        help: "which method to use for synchronization {fsync, fdatasync}",
+    },
+    Known {
+        name: "file-merged-requests",
+        kind: Kind::Int,
+        default: Some("0"),
+        help: "merge at most this number of IO requests if possible (0 - don't merge)",
+    },
+    Known {
+        name: "file-rw-ratio",
+        kind: Kind::Double,
+        default: Some("1.5"),
+        help: "reads/writes ratio for combined test",
+    },
+];
+
+/// Names of modes, and what they do.
+const MODES: [(&str, Mode, &str); 6] = [
+    ("seqwr", Mode::SequentialWrite, "sequential write (creation)"),
+    ("seqrewr", Mode::SequentialRewrite, "sequential rewrite"),
+    ("seqrd", Mode::SequentialRead, "sequential read"),
+    ("rndrd", Mode::RandomRead, "random read"),
+    ("rndwr", Mode::RandomWrite, "random write"),
+    ("rndrw", Mode::RandomReadWrite, "random r/w"),
+];
+
+struct Throughput;
+
+impl Manner for Throughput {
+    fn block(&self, front: &Front, snapshot: &Snapshot) {
+        let rate = |number: u64| per_second(snapshot, number as f64);
+        let mib = |bytes: u64| per_second(snapshot, bytes as f64 / MIB);
+        say(front, "\nFile operations:");
+        say(front, &format!("    reads/s:                      {:4.2}", rate(snapshot.reads)));
+        say(front, &format!("    writes/s:                     {:4.2}", rate(snapshot.writes)));
+        say(front, &format!("    fsyncs/s:                     {:4.2}", rate(snapshot.syncs)));
+        say(front, "\nThroughput:");
+        say(front, &format!("    read, MiB/s:                  {:4.2}", mib(snapshot.bytes_read)));
+        say(front, &format!("    written, MiB/s:               {:4.2}", mib(snapshot.bytes_written)));
+    }
+
+    fn line(&self, front: &Front, snapshot: &Snapshot) -> bool {
+        let mib = |bytes: u64| per_second(snapshot, bytes as f64 / MIB);
+        let stat = super::stat(front, snapshot);
+        let line = format!(
+            "reads: {:4.2} MiB/s writes: {:4.2} MiB/s fsyncs: {:4.2}/s latency (ms,{}%): {:4.3}",
+            mib(snapshot.bytes_read),
+            mib(snapshot.bytes_written),
+            per_second(snapshot, snapshot.syncs as f64),
+            front.settings().percentile,
+            stat.latency_pct * 1000.0
+        );
+        front.voice().with(|log| log.timestamp(stat.time_total, &line));
+        true
+    }
+}
+
+/// Carries out a command.
+pub fn obey(front: &mut Front, command: &str) -> u8 {
+    if !["prepare", "run", "cleanup"].contains(&command) {
+        return no_command(front, "fileio", command);
+    }
+    let files = match files(front) {
+        Ok(files) => files,
+        Err(code) => return code,
+    };
+    // The mode may be missing, or anything, where nothing is run.
+    let mode = if command == "run" { mode(front) } else { Ok(Mode::RandomRead) };
+    let options = match mode.and_then(|mode| options(front, mode)) {
+        Ok(options) => options,
+        Err(code) => return code,
+    };
+    match command {
+        "prepare" => prepare(front, files),
+        "run" => match with_backlog(front, options) {
+            Ok(options) => run_files(front, files, options),
+            Err(code) => code,
+        },
+        _ => {
+            say(front, "Removing test files...");
+            files.cleanup();
+            0
+        }
+    }
+}
+
+/// Options of the files, or the exit code with which they were refused.
+fn files(front: &Front) -> Result<Files, u8> {
+    let given = front.options();
+    let num = given.int("file_num");
+    let number = usize::try_from(num).ok().filter(|number| *number > 0);
+    let number = number.ok_or_else(|| invalid(front, "file-num", num))?;
+    let total = given.number("file_total_size") as u64;
+    let size = Some(total / number as u64).filter(|size| *size > 0);
+    let size = size.ok_or_else(|| invalid(front, "file-total-size", total))?;
+    let validate = front.settings().validate;
+    let block = given.number("file_block_size");
+    // One request is one transfer of the kernel, which has 31 bits for its size.
+    if !(1.0..=f64::from(i32::MAX)).contains(&block) {
+        return Err(invalid(front, "file-block-size", format!("{block}.")));
+    }
+    if validate && (block as usize) < VALIDATED_MIN {
+        let text = format!("{block} (--validate needs at least {VALIDATED_MIN}).");
+        return Err(invalid(front, "file-block-size", text));
+    }
+    let mut flags = Flags::default();
+    for flag in given.list("file_extra_flags") {
+        match flag.as_str() {
+            "sync" => flags.sync = true,
+            "dsync" => flags.dsync = true,
+            "direct" => flags.direct = true,
+            other => return Err(invalid(front, "file-extra-flags", other)),
+        }
+    }
+    Ok(Files { number, size, block: block as usize, flags, validate, seed: front.seed() })
+}
+
+fn mode(front: &Front) -> Result<Mode, u8> {
+    let name = front.options().text("file_test_mode");
+    if name.is_empty() {
+        let code = fail(front, &Fault::new("Missing required argument: --file-test-mode\n"));
+        let list = format!("fileio options:\n{}\n", help::list(OPTIONS));
+        // A closed pipe does not change the outcome.
+        let _ = terminal::result(&list);
+        return Err(code);
+    }
+    let found = MODES.iter().find(|(one, ..)| *one == name);
+    found
+        .map(|(_, mode, _)| *mode)
+        .ok_or_else(|| fail(front, &Fault::new(format!("Invalid IO operations mode: {name}."))))
+}
+
+/// Options of a run.
+fn options(front: &Front, mode: Mode) -> Result<Options, u8> {
+    let given = front.options();
+    let refuse = |text: String| Err(fail(front, &Fault::new(text)));
+    let way = match given.text("file_io_mode") {
+        "sync" | "" => Way::Sync,
+        "async" => Way::Async(0),
+        "mmap" => Way::Mmap,
+        other => return refuse(format!("unknown I/O mode: {other}")),
+    };
+    let merged = given.int("file_merged_requests");
+    let Some(blocks) = usize::try_from(merged)
+        .ok()
+        .filter(|merged| merged.saturating_mul(given.number("file_block_size") as usize) <= i32::MAX as usize)
+    else {
+        return refuse(format!("Invalid value for file-merged-requests: {merged}."));
+    };
+    let every = given.int("file_fsync_freq");
+    let Ok(sync_every) = u32::try_from(every) else {
+        return refuse(format!("Invalid value for file-fsync-freq: {every}."));
+    };
+    let safety = match given.text("file_fsync_mode") {
+        "fsync" => Safety::Fsync,
+        "fdatasync" => Safety::Fdatasync,
+        other => return refuse(format!("Invalid fsync mode: {other}.")),
+    };
+    let ratio = given.number("file_rw_ratio");
+    if ratio.is_nan() || ratio < 0.0 {
+        return refuse(format!("Invalid value for --file-rw-ratio: {ratio:.6}."));
+    }
+    let (sync_all, sync_end) = (given.is_on("file_fsync_all"), given.is_on("file_fsync_end"));
+    Ok(Options { mode, way, safety, sync_every, sync_all, sync_end, merged: blocks, ratio })
+}
+
+/// The options with the number of requests in flight, which only a run looks at.
+fn with_backlog(front: &Front, options: Options) -> Result<Options, u8> {
+    let backlog = front.options().int("file_async_backlog");
+    let way = match (options.way, usize::try_from(backlog)) {
+        (Way::Async(_), Ok(backlog @ 1..=BACKLOG_MAX)) => Way::Async(backlog),
+        (Way::Async(_), _) => {
+            let text = format!("Invalid value of file-async-backlog: {backlog}");
+            return Err(fail(front, &Fault::new(text)));
+        }
+        (way, _) => way,
+    };
+    Ok(Options { way, ..options })
+}
+
+/// "Extra file open flags", with the blanks that stand in the original.
+fn flags_text(flags: Flags) -> String {
+    let names = [(flags.sync, "sync "), (flags.dsync, "dsync "), (flags.direct, "directio")];
+    let given: String = names.into_iter().filter_map(|(on, name)| on.then_some(name)).collect();
+    format!("Extra file open flags: {}", if given.is_empty() { "(none)" } else { &given })
+}
+
+fn prepare(front: &Front, files: Files) -> u8 {
+    let total = files.size * files.number as u64;
+    say(front, &format!("{} files, {}Kb each, {}Mb total", files.number, files.size / 1024, total / 1_048_576));
+    say(front, "Creating files for the test...");
+    say(front, &flags_text(files.flags));
+    let begun = Instant::now();
+    let written = files.prepare(|preparing, name| {
+        let what = match preparing {
+            Preparing::Creating => "Creating file",
+            Preparing::Extending => "Extending existing file",
+            Preparing::Reusing => "Reusing existing file",
+        };
+        say(front, &format!("{what} {name}"));
+    });
+    let seconds = begun.elapsed().as_secs_f64();
+    match written {
+        Err(fault) => return fail(front, &fault),
+        Ok(0) => say(front, "No bytes written."),
+        Ok(bytes) => {
+            let rate = bytes as f64 / MIB / seconds;
+            say(front, &format!("{bytes} bytes written in {seconds:.2} seconds ({rate:.2} MiB/sec)."));
+        }
+    }
+    0
+}
+
+fn run_files(front: &Front, files: Files, options: Options) -> u8 {
+    announce(front);
+    announce_files(front, files, options);
+    let test = FileIo::new(files, options, |name| {
+        front.voice().say(Level::Debug, &format!("Opening file: {name}"));
+    });
+    let traced = |test: FileIo| {
+        let voice = front.voice().clone();
+        test.traced(Box::new(move |is_write, file, position, size| {
+            let operation = if is_write { 2 } else { 1 };
+            let text =
+                format!("Executing request, operation: {operation}, file_id: {file}, pos: {position}, size: {size}");
+            voice.say(Level::Debug, &text);
+        }))
+    };
+    match test.map(|test| if front.settings().debug { traced(test) } else { test }) {
+        Ok(test) => run(front, test, &Throughput, &plan(front, front.settings().events)),
+        Err(fault) => fail(front, &fault).max(FAILED),
+    }
+}
+
+fn announce_files(front: &Front, files: Files, options: Options) {
+    say(front, &flags_text(files.flags));
+    say(front, &format!("{} files, {} each", files.number, size_text(files.size)));
+    say(front, &format!("{} total file size", size_text(files.size * files.number as u64)));
+    say(front, &format!("Block size {}", size_text(files.block as u64)));
+    if options.merged > 0 {
+        let most = size_text((files.block * options.merged) as u64);
+        say(front, &format!("Merging requests up to {most} for sequential IO."));
+    }
+    if options.mode.is_random() {
+        say(front, &format!("Number of IO requests: {}", front.settings().events.unwrap_or(0)));
+        say(front, &format!("Read/Write ratio for combined random IO test: {:.2}", options.ratio));
+    }
+    if options.sync_all {
+        say(front, "Calling fsync() after each write operation.");
+    } else {
+        if options.sync_every > 0 {
+            let every = options.sync_every;
+            say(front, &format!("Periodic FSYNC enabled, calling fsync() each {every} requests."));
+        }
+        if options.sync_end {
+            say(front, "Calling fsync() at the end of test, Enabled.");
+        }
+    }
+    let way = match options.way {
+        Way::Sync => "synchronous",
+        Way::Async(_) => "asynchronous",
+        Way::Mmap => "fast mmaped",
+    };
+    say(front, &format!("Using {way} I/O mode"));
+    if files.validate {
+        say(front, "Using checksums validation.");
+    }
+    let what = MODES.iter().find(|(_, mode, _)| *mode == options.mode).map_or("", |(.., what)| what);
+    say(front, &format!("Doing {what} test"));
+}

@@ -1,0 +1,120 @@
+//! `memory`: blocks read and written.
+
+use assay_machine::Snapshot;
+use assay_machine::memory::{Access, Memory, Operation, Options};
+use assay_sysbench::Kind;
+use assay_sysbench::options::Known;
+
+use super::{Front, MIB, Manner, announce, fail, invalid, no_command, per_second, plan, run, say};
+
+/// Its options.
+pub const OPTIONS: &[Known] = &[
+    Known { name: "memory-block-size", kind: Kind::Size, default: Some("1K"), help: "size of memory block for test" },
+    Known {
+        name: "memory-total-size",
+        kind: Kind::Size,
+        default: Some("100G"),
+        help: "total size of data to transfer",
+    },
+    Known {
+        name: "memory-scope",
+        kind: Kind::Text,
+        default: Some("global"),
+        help: "memory access scope {global,local}",
+    },
+    Known { name: "memory-hugetlb", kind: Kind::Bool, default: Some("off"), help: "allocate memory from HugeTLB pool" },
+    Known {
+        name: "memory-oper",
+        kind: Kind::Text,
+        default: Some("write"),
+        help: "type of memory operations {read, write, none}",
+    },
+    Known { name: "memory-access-mode", kind: Kind::Text, default: Some("seq"), help: "memory access mode {seq,rnd}" },
+];
+
+struct Speed(Options);
+
+impl Speed {
+    fn mib(&self, snapshot: &Snapshot) -> f64 {
+        snapshot.events as f64 * self.0.block as f64 / MIB
+    }
+}
+
+impl Manner for Speed {
+    fn block(&self, front: &Front, snapshot: &Snapshot) {
+        let (events, mib) = (snapshot.events, self.mib(snapshot));
+        let rate = per_second(snapshot, events as f64);
+        say(front, &format!("Total operations: {events} ({rate:8.2} per second)\n"));
+        if self.0.operation != Operation::None {
+            let rate = per_second(snapshot, mib);
+            say(front, &format!("{mib:4.2} MiB transferred ({rate:4.2} MiB/sec)\n"));
+        }
+    }
+
+    fn line(&self, front: &Front, snapshot: &Snapshot) -> bool {
+        let line = format!("{:4.2} MiB/sec", per_second(snapshot, self.mib(snapshot)));
+        front.voice().with(|log| log.timestamp(snapshot.total.as_secs_f64(), &line));
+        true
+    }
+}
+
+/// The options, or the exit code with which they were refused.
+fn options(front: &Front) -> Result<Options, u8> {
+    let given = front.options();
+    let block = given.number("memory_block_size") as u64;
+    if !Memory::is_block_size(block) {
+        let value = front.as_written("memory_block_size").unwrap_or_else(|| block.to_string());
+        return Err(invalid(front, "memory-block-size", value));
+    }
+    let word = |key: &str| given.text(key).to_owned();
+    let local = match word("memory_scope").as_str() {
+        "global" => false,
+        "local" => true,
+        other => return Err(invalid(front, "memory-scope", other)),
+    };
+    let operation = match word("memory_oper").as_str() {
+        "read" => Operation::Read,
+        "write" => Operation::Write,
+        "none" => Operation::None,
+        other => return Err(invalid(front, "memory-oper", other)),
+    };
+    let access = match word("memory_access_mode").as_str() {
+        "seq" => Access::Sequential,
+        "rnd" => Access::Random,
+        other => return Err(invalid(front, "memory-access-mode", other)),
+    };
+    Ok(Options {
+        block: block as usize,
+        total: given.number("memory_total_size") as u64,
+        threads: front.settings().threads,
+        local,
+        huge: given.is_on("memory_hugetlb"),
+        operation,
+        access,
+        seed: front.seed(),
+    })
+}
+
+/// Carries out a command.
+pub fn obey(front: &mut Front, command: &str) -> u8 {
+    if command != "run" {
+        return no_command(front, "memory", command);
+    }
+    let options = match options(front) {
+        Ok(options) => options,
+        Err(code) => return code,
+    };
+    let test = match Memory::new(options) {
+        Ok(test) => test,
+        Err(fault) => return fail(front, &fault),
+    };
+    announce(front);
+    let given = front.options();
+    say(front, "Running memory speed test with the following options:");
+    say(front, &format!("  block size: {}KiB", options.block / 1024));
+    say(front, &format!("  total size: {}MiB", options.total / 1_048_576));
+    say(front, &format!("  operation: {}", given.text("memory_oper")));
+    say(front, &format!("  scope: {}\n", given.text("memory_scope")));
+    // As in the original: the total size is the limit, whatever --events says.
+    run(front, test, &Speed(options), &plan(front, None))
+}

@@ -1,0 +1,207 @@
+//! The built-in tests: options into what assay-machine runs, and what it counts into sysbench's reports.
+//!
+//! One file per test: its options, its announcement, its part of the reports. What is common to all is here.
+
+pub mod cpu;
+pub mod fileio;
+pub mod memory;
+pub mod mutex;
+pub mod threads;
+
+use std::process;
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_machine::{Fault, Limit, Moment, Outcome, Plan, Snapshot, bucket_value};
+use assay_sysbench::report::{self, Style};
+use assay_sysbench::{Histogram, Level, Share, Shutdown, Stat};
+
+use super::Front;
+use crate::signals;
+
+/// Exit code of a run that was given up.
+const GIVEN_UP: i32 = 2;
+/// Exit code of anything else that went wrong.
+const FAILED: u8 = 1;
+
+/// What a test says of itself.
+trait Manner {
+    /// Its part of a whole report, before the general one.
+    fn block(&self, _: &Front, _: &Snapshot) {}
+
+    /// Its line of an intermediate report. False: the general line.
+    fn line(&self, _: &Front, _: &Snapshot) -> bool {
+        false
+    }
+}
+
+/// A test that has nothing to add.
+struct Plain;
+
+impl Manner for Plain {}
+
+/// What `run` is refused with when it is neither that nor, for files, another command.
+fn no_command(front: &Front, test: &str, command: &str) -> u8 {
+    match command {
+        "prepare" | "cleanup" => front.refuse(&format!("'{test}' test does not implement the '{command}' command.")),
+        _ => front.refuse(&format!("Unknown command: {command}")),
+    }
+}
+
+/// Says what went wrong.
+fn fail(front: &Front, fault: &Fault) -> u8 {
+    for line in &fault.lines {
+        front.voice().say(Level::Fatal, line);
+    }
+    if let Some(advice) = &fault.advice {
+        front.voice().say(Level::Warning, advice);
+    }
+    FAILED
+}
+
+/// An option's value that cannot be.
+fn invalid(front: &Front, option: &str, value: impl std::fmt::Display) -> u8 {
+    fail(front, &Fault::new(format!("Invalid value for {option}: {value}")))
+}
+
+/// A notice.
+fn say(front: &Front, line: &str) {
+    front.voice().say(Level::Notice, line);
+}
+
+/// What every run announces first.
+fn announce(front: &Front) {
+    front.voice().with(|log| report::announcement(log, front.settings()));
+}
+
+/// The core's options as a plan. The limit of events is `events`.
+fn plan(front: &Front, events: Option<u64>) -> Plan {
+    let settings = front.settings();
+    let time = settings.time.map(Duration::from_secs);
+    Plan {
+        events,
+        time,
+        warmup: Duration::from_secs(settings.warmup),
+        rate: Some(settings.rate).filter(|rate| *rate > 0),
+        interval: u64::try_from(settings.report_interval).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs),
+        checkpoints: settings.checkpoints.iter().map(|seconds| Duration::from_secs(*seconds)).collect(),
+        give_up: match settings.shutdown {
+            Shutdown::Off => None,
+            Shutdown::After(seconds) => time.map(|time| time + Duration::from_secs(seconds)),
+        },
+        seed: front.seed(),
+        stop: || signals::control().is_stopped(),
+        ..Plan::new(settings.threads)
+    }
+}
+
+/// Runs a test that has been announced, tells it, and gives the exit code.
+fn run<T: assay_machine::Test>(front: &Front, test: T, manner: &impl Manner, plan: &Plan) -> u8 {
+    let voice = front.voice();
+    say(front, "Initializing worker threads...\n");
+    let outcome = assay_machine::run(&Arc::new(test), plan, |moment| match moment {
+        Moment::Ready(id) => {
+            voice.say(Level::Debug, &format!("Worker thread (#{id}) started"));
+            voice.say(Level::Debug, &format!("Worker thread (#{id}) initialized"));
+        }
+        Moment::Started => say(front, "Threads started!\n"),
+        Moment::Warm => {}
+        Moment::Limit(limit) => {
+            let limit = if limit == Limit::Events { "Event" } else { "Time" };
+            voice.say(Level::Info, &format!("{limit} limit exceeded, exiting..."));
+        }
+        Moment::Interval(snapshot) => {
+            if !manner.line(front, &snapshot) {
+                voice.with(|log| report::intermediate(log, &stat(front, &snapshot), style(front)));
+            }
+        }
+        Moment::Checkpoint(snapshot) => {
+            voice.with(|log| log.timestamp(snapshot.total.as_secs_f64(), "Checkpoint report:"));
+            cumulate(front, manner, &snapshot, None);
+        }
+        Moment::Done => voice.say(Level::Info, "Done.\n"),
+    });
+    match outcome {
+        Err(fault) => fail(front, &fault),
+        Ok(Outcome { snapshot, unfinished }) => {
+            if unfinished.is_some() {
+                voice.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
+            }
+            cumulate(front, manner, &snapshot, unfinished);
+            if unfinished.is_some() {
+                // Threads are still at work.
+                process::exit(GIVEN_UP);
+            }
+            if signals::control().is_stopped() { signals::exit() as u8 } else { 0 }
+        }
+    }
+}
+
+/// A whole report.
+fn cumulate(front: &Front, manner: &impl Manner, snapshot: &Snapshot, unfinished: Option<u32>) {
+    let seconds = |time: Duration| time.as_secs_f64();
+    let shares: Vec<Share> = snapshot
+        .shares
+        .iter()
+        .map(|share| Share {
+            events: share.events,
+            busy: seconds(share.busy),
+            min: seconds(share.min),
+            max: seconds(share.max),
+        })
+        .collect();
+    if front.settings().histogram {
+        front.voice().with(|log| report::distribution(log, &histogram(snapshot)));
+    }
+    manner.block(front, snapshot);
+    let (stat, style, unfinished) = (stat(front, snapshot), style(front), unfinished.map(u64::from));
+    front.voice().with(|log| report::cumulative(log, &stat, &shares, unfinished, style));
+}
+
+fn style(front: &Front) -> Style {
+    let settings = front.settings();
+    Style { sql: false, layout: settings.layout, percentile: settings.percentile, rate: settings.rate > 0 }
+}
+
+/// In milliseconds.
+fn histogram(snapshot: &Snapshot) -> Histogram {
+    let mut histogram = Histogram::of_latencies();
+    for (bucket, count) in snapshot.latencies.buckets.iter().enumerate().filter(|(_, count)| **count > 0) {
+        histogram.add(bucket_value(bucket), *count);
+    }
+    let [min, max] = [snapshot.latencies.min, snapshot.latencies.max].map(|time| time.as_secs_f64() * 1000.0);
+    if histogram.count() > 0 {
+        histogram.bound(min, max);
+    }
+    histogram
+}
+
+fn stat(front: &Front, snapshot: &Snapshot) -> Stat {
+    let latencies = &snapshot.latencies;
+    let sum = latencies.sum.as_secs_f64();
+    Stat {
+        threads_running: snapshot.running,
+        time_interval: snapshot.interval.as_secs_f64(),
+        time_total: snapshot.total.as_secs_f64(),
+        latency_pct: histogram(snapshot).percentile(f64::from(front.settings().percentile)) / 1000.0,
+        events: snapshot.events,
+        reads: snapshot.reads,
+        writes: snapshot.writes,
+        other: snapshot.syncs,
+        queue_length: snapshot.waiting,
+        concurrency: u64::from(snapshot.busy),
+        latency_min: latencies.min.as_secs_f64(),
+        latency_max: latencies.max.as_secs_f64(),
+        latency_avg: if snapshot.events > 0 { sum / snapshot.events as f64 } else { 0.0 },
+        latency_sum: sum,
+        ..Stat::default()
+    }
+}
+
+/// Per second of the time that a report is about.
+fn per_second(snapshot: &Snapshot, number: f64) -> f64 {
+    let seconds = snapshot.interval.as_secs_f64();
+    if seconds > 0.0 { number / seconds } else { 0.0 }
+}
+
+const MIB: f64 = 1_048_576.0;
