@@ -129,11 +129,11 @@ end
 -- The session ----------------------------------------------------------------------------------------------------------
 
 local settings, con
-local make_deck, deferred_delivery, execute_queued
+local read_mix, deferred_delivery, execute_queued
 local begin, begin_reading, commit, rollback
 local sets -- per table set: its statements, and the constant for last names
 local warehouses, customers, items, names
-local home, home_district -- 2.4.1.1 and 2.8.1.1
+local user, home -- whose transaction runs, and the warehouse of its terminal
 local c_for_customers, c_for_items
 local is_scaled_down
 
@@ -193,10 +193,14 @@ local function declare_audit()
   for _, name in ipairs { "new_order", "payment", "order_status", "delivery", "stock_level" } do
     rule("5.2.5.3", "p90 of " .. name, { percentile = 90, of = name, high = name == "stock_level" and 20 or 5 })
   end
-  assay.rate { name = "tpmC", of = "new_order", per = "minute", rolled_back = true }
+  -- 4.2.1: ten terminals to a warehouse, whose times to key in and think allow 12.86 New-Orders per minute and warehouse.
+  assay.rate {
+    name = "tpmC", of = "new_order", per = "minute", rolled_back = true,
+    nominal = sysbench.opt.terminals > 0 and 12.86 * warehouses * settings.sets or nil,
+  }
 end
 
-function thread_init(tid)
+function thread_init()
   settings = tpcc.settings()
   local dialect
   con, dialect = tpcc.connect(settings)
@@ -207,9 +211,8 @@ function thread_init(tid)
   end
   begin, begin_reading = con:prepare(dialect.begin), con:prepare(dialect.begin_reading)
   commit, rollback = con:prepare("COMMIT"), con:prepare("ROLLBACK")
-  home, home_district = tid % warehouses + 1, floor(tid / warehouses) % DISTRICTS + 1
   c_for_customers, c_for_items = tpcc.constant_of_run(1023, 1024), tpcc.constant_of_run(8191, 8192)
-  make_deck()
+  read_mix()
   if settings.deferred_delivery then -- only then, or the report would have a line for it
     execute_queued = assay.transaction("delivery_executed", deferred_delivery)
   end
@@ -451,80 +454,112 @@ local function deliver_all(set, w, carrier)
   if skipped > 0 then count("skipped", skipped) end
 end
 
-local queued -- 2.7.2: what was asked for and not yet executed: table set, carrier
-
 local function delivery()
   if settings.deferred_delivery then
-    queued = { set = input.set, carrier = input.carrier }
+    user.queued = { set = input.set, carrier = input.carrier } -- 2.7.2
   else
     deliver_all(sets[input.set], home, input.carrier)
   end
 end
 
 function deferred_delivery()
+  local queued = user.queued
   deliver_all(sets[queued.set], home, queued.carrier)
-  queued = nil
+  user.queued = nil
 end
 
 --- 2.8.2
 local function stock_level()
-  local set, w, d = sets[input.set], home, home_district
+  local set, w, d = sets[input.set], home, user.district
   begin_reading:execute()
   local next_order = tonumber((set.district_level:row(w, d)))
   input.low = set.low_stock:row(w, d, next_order - 20, next_order, w, input.threshold)
   commit:execute()
 end
 
--- The mix --------------------------------------------------------------------------------------------------------------
+-- Terminals and the mix --------------------------------------------------------------------------------------------------
 
+-- What to draw, what to execute; seconds to key it in, and to think afterwards on average (5.2.5.7).
 local CARDS = {
-  { draw_order, assay.transaction("new_order", new_order) },
-  { draw_payment, assay.transaction("payment", payment) },
-  { draw_status, assay.transaction("order_status", order_status) },
-  { draw_delivery, assay.transaction("delivery", delivery) },
-  { draw_level, assay.transaction("stock_level", stock_level) },
+  { draw_order, assay.transaction("new_order", new_order), 18, 12 },
+  { draw_payment, assay.transaction("payment", payment), 3, 12 },
+  { draw_status, assay.transaction("order_status", order_status), 2, 10 },
+  { draw_delivery, assay.transaction("delivery", delivery), 2, 5 },
+  { draw_level, assay.transaction("stock_level", stock_level), 2, 5 },
 }
 
-local deck, left = {}, 0
+local mix -- the kinds of all cards of a deck
 
---- 5.2.4.2: so many cards of each kind; a new deck is shuffled when the last card was drawn.
-function make_deck()
-  local mix, kind = sysbench.opt.mix, 0
-  for number in (mix .. ","):gmatch("%s*(%d*)%s*,") do
+--- 5.2.4.2: so many cards of each kind.
+function read_mix()
+  local text, kind = sysbench.opt.mix, 0
+  mix = {}
+  for number in (text .. ","):gmatch("%s*(%d*)%s*,") do
     kind = kind + 1
     number = tonumber(number)
     if not number or kind > #CARDS then kind = 0 break end
-    for _ = 1, number do deck[#deck + 1] = CARDS[kind] end
+    for _ = 1, number do mix[#mix + 1] = kind end
   end
-  if kind ~= #CARDS or #deck == 0 or #deck > 10000 then
-    fail("--mix %s: expected five numbers of cards, such as 10,10,1,1,1", mix)
+  if kind ~= #CARDS or #mix == 0 or #mix > 10000 then
+    fail("--mix %s: expected five numbers of cards, such as 10,10,1,1,1", text)
   end
 end
 
---- The next card of the deck.
-local function draw_card()
+--- The kind of a user's next transaction: each has a deck, shuffled anew when its last card was drawn.
+local function draw_card(of)
+  local deck, left = of.deck, of.left
   if left == 0 then left = #deck end
   -- Fisher and Yates, a card at a time.
   local at = uniform(1, left)
-  local card = deck[at]
-  deck[at], deck[left] = deck[left], card
-  left = left - 1
-  return card
+  local kind = deck[at]
+  deck[at], deck[left] = deck[left], kind
+  of.left = left - 1
+  return kind
+end
+
+--- The user whose transaction runs. Terminal after terminal gets a warehouse (2.4.1.1), and a district of it (2.8.1.1).
+local function this_user()
+  local one = assay.terminal()
+  if not one.deck then
+    one.home, one.district = one.number % warehouses + 1, floor(one.number / warehouses) % DISTRICTS + 1
+    one.deck, one.left = {}, 0
+    for i = 1, #mix do one.deck[i] = mix[i] end
+    one.next = draw_card(one)
+  end
+  return one
+end
+
+--- 5.2.5.4: exponentially distributed, at most ten times the mean.
+local function time_to_think(kind)
+  local mean = CARDS[kind][4]
+  return math.min(-math.log(1 - sysbench.rand.uniform_double()) * mean, 10 * mean)
+end
+
+function terminal_init()
+  local one = this_user()
+  assay.think(time_to_think(1) + CARDS[one.next][3]) -- as if each had just ended a New-Order
 end
 
 local execute
 
-function event(_, attempt)
-  if attempt == 0 then
-    if queued then
-      execute = execute_queued
-    else
-      local card = draw_card()
-      input.set = settings.sets == 1 and 1 or uniform(1, settings.sets)
-      card[1]()
-      execute = card[2]
-    end
+--- What the user does next; the time until the transaction after it is asked for.
+local function choose()
+  user = this_user()
+  home = user.home
+  if user.queued then
+    execute = execute_queued
+    return
   end
+  local kind = user.next
+  user.next = draw_card(user)
+  if sysbench.opt.terminals > 0 then assay.think(time_to_think(kind) + CARDS[user.next][3]) end
+  input.set = settings.sets == 1 and 1 or uniform(1, settings.sets)
+  CARDS[kind][1]()
+  execute = CARDS[kind][2]
+end
+
+function event(_, attempt)
+  if attempt == 0 then choose() end
   execute()
   if settings.deferred_delivery and execute ~= execute_queued then count("of_the_mix") end
 end

@@ -117,3 +117,32 @@ fn mistakes_are_told_before_anything_is_done() {
     let ran = place.expect("prepare", &format!("{SMALL} --tables 2"), 3);
     assert!(ran.stderr.contains("table item2 exists already, and is not of this workload's making"), "{}", ran.shown());
 }
+
+#[test]
+fn terminals_share_connections_and_keep_their_own_decks() {
+    for place in places() {
+        place.expect("prepare", SMALL, 0);
+        // 40 terminals of two warehouses, ten decks of 23 cards each on average.
+        let line = "--warehouses 2 --terminals 20/warehouse --connections 4 --think-scale 0 --transactions 2300 --seed 1 --check \
+                    --format json --no-record --deferred-delivery";
+        let findings = place.expect("run", line, 0).findings();
+        let stage = &findings["stages"][0];
+        let types = stage["total"]["types"].as_array().unwrap();
+        let of = |name: &str| -> u64 {
+            let one = types.iter().find(|one| one["name"] == name).unwrap();
+            one["transactions"].as_u64().unwrap() + one["rolled_back"].as_u64().unwrap()
+        };
+        assert_eq!(
+            ["new_order", "payment", "order_status", "delivery", "stock_level", "delivery_executed"]
+                .map(of)
+                .iter()
+                .sum::<u64>(),
+            2300
+        );
+        // Each terminal queues at most one, and 40 of them hold a part of a deck each.
+        assert!(of("delivery") - of("delivery_executed") <= 40, "{stage}");
+        assert!(of("new_order").abs_diff(of("payment")) < 120 && of("delivery") >= 60, "{stage}");
+        let tpmc = &stage["rates"][0];
+        assert_eq!((&tpmc["name"], &tpmc["nominal"]), (&"tpmC".into(), &25.72.into()), "{tpmc}");
+    }
+}
