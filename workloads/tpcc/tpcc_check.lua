@@ -188,4 +188,33 @@ function check.check()
   return right
 end
 
+--- Looks for the new orders that were acknowledged before and after a crash; false when any is missing. The keys come in
+--- order: one query reads the orders of a district.
+function check.verify()
+  local connection = tpcc.connect(tpcc.settings())
+  local seen, orders, shown, missing = nil, nil, {}, 0
+  for set, w, d, o, c in assay.acknowledged() do
+    local district = set .. " " .. w .. " " .. d
+    if district ~= seen then
+      seen, orders = district, {}
+      local result = connection:query(tpcc.sql(
+        format("SELECT o_id, o_c_id FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_id >= %d", w, d, o), set))
+      for _ = 1, result.nrows do
+        local row = result:fetch_row()
+        orders[tonumber(row[1])] = tonumber(row[2])
+      end
+    end
+    if orders[o] ~= c then
+      missing = missing + 1
+      if #shown < SHOWN then
+        shown[#shown + 1] = format("  set %d, warehouse %d, district %d: order %d of customer %d", set, w, d, o, c)
+      end
+    end
+  end
+  connection:disconnect()
+  if missing == 0 then return true end
+  assay.log(format("%d acknowledged orders are missing, such as\n%s", missing, table.concat(shown, "\n")))
+  return false
+end
+
 return check

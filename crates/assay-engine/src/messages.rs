@@ -1,6 +1,6 @@
 //! What the coordinator and the workers tell each other: a handful of messages per stage and interval.
 
-use assay_script::Declaration;
+use assay_script::{Declaration, Key};
 use assay_wire::{Nanos, ServerFacts};
 
 use crate::observer::Warning;
@@ -62,6 +62,8 @@ pub(crate) enum Message {
     /// Something ended the run.
     Failed(Box<RunError>),
     Declared(Declaration),
+    /// What this worker's sessions acknowledged, before it says that it finished.
+    Acknowledged(Vec<Key>),
     Log {
         session: u32,
         text: String,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_script::Declaration;
+use assay_script::{Declaration, Key};
 use assay_wire::{Class, Code, Nanos, Origin, ServerFacts, StatementError};
 use hdrhistogram::Histogram;
 
@@ -19,6 +19,8 @@ pub struct Outcome {
     pub counters: Vec<String>,
     /// What the script declared about its transactions: each rule and rate once.
     pub declarations: Vec<Declaration>,
+    /// Keys of what the server acknowledged (`assay.acknowledge`), warm-up included, in no order.
+    pub acknowledged: Vec<Key>,
     /// What each target's server said of itself, in the order of `Plan::targets`.
     pub servers: Vec<ServerFacts>,
     /// Rows loaded by `Operation::Load` (commands), and the time from the first connect to the end.
@@ -41,6 +43,7 @@ impl Outcome {
             types: Vec::new(),
             counters: Vec::new(),
             declarations: Vec::new(),
+            acknowledged: Vec::new(),
             servers: vec![ServerFacts::default(); targets],
             loaded: 0,
             outside: [0; 3],

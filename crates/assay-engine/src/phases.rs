@@ -276,6 +276,7 @@ impl<'a> Coordinator<'a> {
                 self.fail(*error);
             }
             Message::Declared(declaration) => self.declare(declaration),
+            Message::Acknowledged(keys) => self.outcome.acknowledged.extend(keys),
             Message::Log { session, text } => self.observer.notice(Notice::Log { session, text: &text }),
             Message::Warning(warning) => {
                 let news = match &warning {

@@ -22,7 +22,7 @@ pub use failure::ScriptError;
 pub use guard::Guard;
 pub use host::{Host, Severity};
 pub use library::{Library, Source};
-pub use native::Marks;
+pub use native::{Key, Marks};
 pub use program::{Program, TopLevel};
 pub use random::{Distribution, DistributionKind};
 pub use request::{Answer, ConnectionNumber, Decision, Failure, Report, Request, Slot, Verdict};

@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) counters: Vec<String>,
     /// Users that the sessions of the state serve in turn, by number; those served by other states are unused.
     pub(crate) terminals: Vec<Terminal>,
+    /// Keys that were acknowledged (`assay.acknowledge`), not taken yet.
+    pub(crate) acknowledged: Vec<Key>,
     /// A session of the state has left marks at least once.
     pub(crate) marked: bool,
     pub(crate) library: Arc<Library>,
@@ -68,6 +70,9 @@ pub(crate) struct Native {
     #[expect(clippy::vec_box, reason = "Lua holds the addresses of the rows")]
     pub(crate) loaders: Vec<Box<Rows>>,
 }
+
+/// What a server acknowledged, in a script's own numbers; those after the last are not numbers.
+pub type Key = [f64; 5];
 
 /// A user that has no session of its own: what it keeps between its transactions outside of Lua.
 pub(crate) struct Terminal {
@@ -145,6 +150,7 @@ impl Shared {
             types: vec![name.to_owned()],
             counters: Vec::new(),
             terminals: Vec::new(),
+            acknowledged: Vec::new(),
             marked: false,
             library: Arc::clone(library),
             host: None,
@@ -248,6 +254,7 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("count_index", count_index as *const c_void),
     ("count_add", count_add as *const c_void),
     ("mark_rolled_back", mark_rolled_back as *const c_void),
+    ("acknowledge", acknowledge as *const c_void),
     ("terminal_number", terminal_number as *const c_void),
     ("terminal_serve", terminal_serve as *const c_void),
     ("terminal_think", terminal_think as *const c_void),
@@ -460,6 +467,11 @@ unsafe extern "C" fn mark_rolled_back(shared: *mut Shared) {
     let (shared, native) = unsafe { parts(shared) };
     native.marks.rolled_back = true;
     shared.marked = true;
+}
+
+unsafe extern "C" fn acknowledge(shared: *mut Shared, a: f64, b: f64, c: f64, d: f64, e: f64) {
+    // SAFETY: see `parts`.
+    unsafe { parts(shared) }.0.acknowledged.push([a, b, c, d, e]);
 }
 
 /// The terminal that the session serves, or −1.

@@ -19,7 +19,7 @@ use crate::declare::{CommandDeclaration, OptionDeclaration, OptionKind, OptionVa
 use crate::failure::ScriptError;
 use crate::guard::{Guard, Watch};
 use crate::host::{Host, Severity};
-use crate::native::{FUNCTIONS, Marks, Native, Shared, Terminal, serve};
+use crate::native::{FUNCTIONS, Key, Marks, Native, Shared, Terminal, serve};
 use crate::program::{Declared, Program, Script, TopLevel};
 use crate::random::Distribution;
 use crate::request::{Answer, ConnectionNumber, Decision, Failure, Request, Slot, Verdict};
@@ -523,6 +523,12 @@ impl State {
         terminals
             .get_mut(terminal as usize)
             .map_or(Nanos::ZERO, |terminal| Nanos::from_secs_f64(std::mem::take(&mut terminal.think)))
+    }
+
+    /// What was acknowledged since this was asked last (`assay.acknowledge`).
+    pub fn take_acknowledged(&mut self) -> Vec<Key> {
+        // SAFETY: `shared` lives as long as `self`, and no Lua code runs while `self` is borrowed.
+        unsafe { std::mem::take(&mut (*self.shared).acknowledged) }
     }
 
     /// What the session noted about the transaction it runs, or ran last. To be cleared when that is over.

@@ -292,9 +292,13 @@ pub struct LoadOptions {
     /// Prepare the workload's tables first if they are missing
     #[arg(long)]
     pub prepare: bool,
-    /// Check the workload's tables before the run and after it; exit with 1 when something is wrong
+    /// Check the workload's tables before the run and after it; exit with 1 when something is wrong, or its audit failed
     #[arg(long)]
     pub check: bool,
+    /// Run this shell command, which crashes the server and starts it again, in the middle of the run; look afterwards for
+    /// all that was acknowledged, and exit with 1 when some is lost
+    #[arg(long, value_name = "CMD", requires = "db")]
+    pub kill_check: Option<String>,
 }
 
 /// How many users there are.

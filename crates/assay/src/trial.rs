@@ -75,6 +75,10 @@ pub fn plan_of_run(
         quiet: options.output.quiet,
     };
     let mut plan = parts.plan(&options.target, &options.generator, urls, words)?;
+    if load.kill_check.is_some() {
+        kill_check_is_possible(workload, &ladder, limit, urls)?;
+        plan.setup.options.push(("kill_check".to_owned(), OptionValue::Bool(true)));
+    }
     plan.stages = ladder.into_iter().map(|sessions| Stage { sessions }).collect();
     plan.warmup = load.warmup;
     plan.interval = options.output.interval;
@@ -103,6 +107,21 @@ pub fn plan_of_run(
         ..plan.policy
     };
     Ok(plan)
+}
+
+/// A crash in the middle needs a middle, and what is looked for afterwards one place.
+fn kill_check_is_possible(workload: &Workload, ladder: &[u32], limit: Limit, urls: &[String]) -> Result<(), Trouble> {
+    if !workload.program.defines("verify") {
+        return Err(Trouble::new(Exit::Workload, format!("workload {} cannot be kill-checked", workload.name))
+            .hint("it has no function verify() that looks for what was acknowledged: docs/lua-api.md"));
+    }
+    let needs = |what: &str| Err(Trouble::usage(format!("--kill-check needs {what}")));
+    match (limit.time, ladder, urls) {
+        (None, _, _) => needs("a run with --time"),
+        (_, [_, _, ..], _) => needs("a run of one stage: give one number of --sessions"),
+        (_, _, [_, _, ..]) => needs("a run on one database"),
+        _ => Ok(()),
+    }
 }
 
 /// `10/warehouse` is ten times the value of the workload's option `warehouses`.
@@ -153,6 +172,20 @@ pub fn plan_of_command(
     let entry = Entry::Function(command.to_owned());
     let (limit, quiet) = (Limit::default(), options.quiet);
     let parts = Parts { workload, command, entry, sessions, threads, terminals: 0, limit, rate: None, quiet };
+    parts.plan(&options.target, &options.generator, urls, words)
+}
+
+/// The plan of a kill check's last part: the workload's `verify`, in one session.
+pub fn plan_of_verify(
+    workload: &Workload,
+    options: &CommonCommandOptions,
+    urls: &[String],
+    words: &[String],
+) -> Result<Plan, Trouble> {
+    let entry = Entry::Function("verify".to_owned());
+    let (limit, quiet) = (Limit::default(), options.quiet);
+    let parts =
+        Parts { workload, command: "verify", entry, sessions: 1, threads: 1, terminals: 0, limit, rate: None, quiet };
     parts.plan(&options.target, &options.generator, urls, words)
 }
 

@@ -596,6 +596,10 @@ impl<I: Io> Worker<I> {
             self.drop_session(session);
         }
         self.phase = Phase::Over;
+        let acknowledged: Vec<_> = self.states.iter_mut().flat_map(|entry| entry.state.take_acknowledged()).collect();
+        if !acknowledged.is_empty() {
+            self.send(Message::Acknowledged(acknowledged));
+        }
         let outside = std::mem::take(&mut self.outside);
         self.send(Message::Finished { worker: self.number, success, outside });
     }

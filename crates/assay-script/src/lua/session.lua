@@ -157,6 +157,26 @@ end
 --- The transaction that runs ends rolled back, as it should: it is counted apart.
 function assay.rolled_back() mark_rolled_back(shared) end
 
+local acknowledge = core.bind("acknowledge", "void (*)(void *, double, double, double, double, double)")
+local keeps_acknowledged = core.options and core.options.kill_check
+local NOTHING = 0 / 0
+
+--- The server has acknowledged a transaction that a crash must not undo: a key of up to five numbers that finds it.
+--- Kept only when somebody will look for it.
+function assay.acknowledge(a, b, c, d, e)
+  if keeps_acknowledged then acknowledge(shared, a, b or NOTHING, c or NOTHING, d or NOTHING, e or NOTHING) end
+end
+
+--- In `verify()`: the keys, in order, each as its numbers.
+function assay.acknowledged()
+  local next_line = (core.options and core.options.acknowledged or ""):gmatch("[^\n]+")
+  return function()
+    local line, key = next_line(), {}
+    for number in (line or ""):gmatch("%S+") do key[#key + 1] = tonumber(number) end
+    return unpack(key)
+  end
+end
+
 local terminal_number = core.bind("terminal_number", "int (*)(void *)")
 local terminal_serve = core.bind("terminal_serve", "void (*)(void *, int)")
 local terminal_think = core.bind("terminal_think", "void (*)(void *, double)")

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod cleanup;
 pub mod exec;
+pub mod kill_check;
 pub mod list;
 pub mod prepare;
 pub mod report;

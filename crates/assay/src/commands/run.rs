@@ -2,8 +2,10 @@
 
 use assay_engine::{End, Outcome, Plan, StageOutcome};
 use assay_record::Record;
+use assay_report::RuleVerdict;
 
 use crate::command_line::{CommonCommandOptions, RunOptions, Workload};
+use crate::commands::kill_check::{self, Crash};
 use crate::commands::{check, exec, prepare};
 use crate::diagnostics::{Exit, Trouble};
 use crate::live::Live;
@@ -43,7 +45,13 @@ fn on_databases(urls: &[String], options: &RunOptions, workload: &Workload, word
         prepare_tables(urls, options, workload, words)?;
         attempt = Attempt::make(urls, options, workload, words)?;
     }
+    let acknowledged = std::mem::take(&mut attempt.outcome.acknowledged);
+    let crashed = std::mem::replace(&mut attempt.crashed, Ok(()));
     let exit = attempt.conclude(options, workload)?;
+    if options.load.kill_check.is_some() {
+        crashed?;
+        kill_check::verify(acknowledged, &command_options(options, None), workload, &urls[0], words)?;
+    }
     if options.load.check {
         for url in urls {
             let common = command_options(options, None);
@@ -75,6 +83,8 @@ struct Attempt {
     plan: Plan,
     outcome: Outcome,
     live: Live,
+    /// Of a kill check.
+    crashed: Result<(), Trouble>,
 }
 
 impl Attempt {
@@ -82,9 +92,16 @@ impl Attempt {
         let plan = trial::plan_of_run(workload, options, urls, words)?;
         let live = Live::begin(record_of::frame(&plan, workload, options, words), &options.output)?;
         let mut watch = Watch::of_run(&plan, options.output.quiet, live);
-        let outcome = assay_engine::run(plan.clone(), signals::control(), &mut watch);
+        let (outcome, crashed) = match &options.load.kill_check {
+            None => (assay_engine::run(plan.clone(), signals::control(), &mut watch), Ok(())),
+            Some(command) => {
+                let mut crash = Crash::new(&mut watch, command, &plan);
+                let outcome = assay_engine::run(plan.clone(), signals::control(), &mut crash);
+                (outcome, crash.finish())
+            }
+        };
         let live = watch.finish().expect("it was given one");
-        Ok(Attempt { plan, outcome, live })
+        Ok(Attempt { plan, outcome, live, crashed })
     }
 
     fn tables_are_missing(&self) -> bool {
@@ -120,6 +137,10 @@ impl Attempt {
         }
         match (trouble, &self.outcome.end) {
             (Some(trouble), _) => Err(trouble),
+            _ if options.load.check && !broken_rules(&record).is_empty() => {
+                let broken = broken_rules(&record).join(", ");
+                Err(Trouble::new(Exit::Difference, format!("the audit of {} failed: {broken}", workload.name)))
+            }
             // A run without limits is meant to end this way.
             (None, End::Interrupted) if self.plan.limit != assay_engine::Limit::default() => Ok(signals::exit()),
             _ => Ok(Exit::Success),
@@ -134,6 +155,16 @@ fn prepare_tables(urls: &[String], options: &RunOptions, workload: &Workload, wo
         prepare::conclude(workload, &outcome, options.output.quiet)?;
     }
     Ok(())
+}
+
+/// Rules of the audit that were not kept, in any stage.
+fn broken_rules(record: &Record) -> Vec<String> {
+    let stages = assay_report::findings(record).stages;
+    let rules = stages.into_iter().flat_map(|stage| stage.audit);
+    let mut broken: Vec<String> =
+        rules.filter(|rule| rule.verdict == RuleVerdict::Failed).map(|rule| rule.name).collect();
+    broken.dedup();
+    broken
 }
 
 /// The options of a run that matter to a command beside it.

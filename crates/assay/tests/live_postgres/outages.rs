@@ -222,3 +222,47 @@ fn a_server_that_was_never_there_is_named() {
     hint: there is no such socket file: start the server, or look where its configuration puts the socket
     ");
 }
+
+/// Inserts a row and acknowledges its number.
+const ACKNOWLEDGED: &str = r#"
+function prepare() sysbench.sql.driver():connect():query("CREATE TABLE kept (id SERIAL PRIMARY KEY)") end
+function thread_init() con = sysbench.sql.driver():connect() end
+function event() assay.acknowledge(tonumber((con:query_row("INSERT INTO kept VALUES (DEFAULT) RETURNING id")))) end
+function verify()
+  local con, lost = sysbench.sql.driver():connect(), 0
+  for id in assay.acknowledged() do
+    if not con:query_row("SELECT 1 FROM kept WHERE id = " .. id) then lost = lost + 1 end
+  end
+  if lost > 0 then print("some rows are missing") end
+  return lost == 0
+end
+"#;
+
+#[test]
+fn a_kill_check_finds_what_a_server_lost_that_had_acknowledged_it() {
+    let server = testkit::Kind::Postgres.start(&Settings::default()).unwrap();
+    // The log is written when the writer wakes up, and by nobody else at this low rate.
+    for setting in ["wal_writer_delay = '10s'", "wal_writer_flush_after = '1GB'", "bgwriter_lru_maxpages = 0"] {
+        server.sql("", &format!("ALTER SYSTEM SET {setting};")).unwrap();
+    }
+    for (commit, code) in [("on", 0), ("off", 1)] {
+        let folder = Folder::new();
+        folder.write("kept.lua", ACKNOWLEDGED);
+        let database = server.fresh_database().unwrap();
+        server.sql("", &format!("ALTER DATABASE {database} SET synchronous_commit = {commit};")).unwrap();
+        server.restart().unwrap();
+        let common = format!("./kept.lua --db {}", server.url(&database));
+        folder.expect(&format!("prepare {common}"), 0);
+        let crash = "until test -e back; do sleep 0.1; done";
+        let line = format!("run {common} --sessions 2 --rate 50 --time 4s --no-record --kill-check '{crash}'");
+        let mut started = folder.start(&line);
+        started.wait_for("kill check: ");
+        server.kill9().unwrap();
+        server.restart().unwrap();
+        folder.write("back", "");
+        let ran = started.finish();
+        assert_eq!(ran.code, Some(code), "synchronous_commit = {commit}: {}", ran.shown());
+        let said = if code == 0 { "all of them are there after the crash" } else { "some are lost after the crash" };
+        assert!(ran.stderr.contains(said), "{}", ran.shown());
+    }
+}

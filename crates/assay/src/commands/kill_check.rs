@@ -1,0 +1,149 @@
+//! `assay run --kill-check CMD`: whether the server keeps what it has acknowledged.
+//!
+//! The run goes on as any other while a command of the user's crashes the server in its middle and starts it again. What the
+//! script acknowledged (`assay.acknowledge`), before the crash or after, is looked for at the end by its `verify()`. A key that
+//! was acknowledged twice is lost too: the server gave it out again because it knew nothing of the first.
+
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use assay_engine::{End, Notice, Observer, Plan};
+use assay_script::{Key, OptionValue};
+
+use crate::command_line::{CommonCommandOptions, Workload};
+use crate::diagnostics::{Exit, Trouble};
+use crate::watch::Watch;
+use crate::{failure, signals, terminal, trial};
+
+/// Watches a run, and crashes its server half-way through the measured part.
+pub(crate) struct Crash<'a, 'b> {
+    watch: &'b mut Watch<'a>,
+    command: String,
+    after: Duration,
+    running: Option<(mpsc::Sender<()>, JoinHandle<Result<(), Trouble>>)>,
+}
+
+impl<'a, 'b> Crash<'a, 'b> {
+    /// `command` is the shell's; `plan` has a time limit and one stage.
+    pub(crate) fn new(watch: &'b mut Watch<'a>, command: &str, plan: &Plan) -> Crash<'a, 'b> {
+        let half = plan.limit.time.map_or(0, |time| time.0 / 2);
+        let after = Duration::from_nanos(plan.warmup.0 + half);
+        Crash { watch, command: command.to_owned(), after, running: None }
+    }
+
+    /// The run is over; a trouble when the command did not do its work in it.
+    pub(crate) fn finish(self) -> Result<(), Trouble> {
+        let Some((cancel, thread)) = self.running else { return Ok(()) };
+        drop(cancel);
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Observer for Crash<'_, '_> {
+    fn notice(&mut self, notice: Notice<'_>) {
+        if matches!(notice, Notice::StageBegins { .. }) && self.running.is_none() {
+            let (cancel, cancelled) = mpsc::channel::<()>();
+            let (command, after) = (self.command.clone(), self.after);
+            let thread = std::thread::spawn(move || match cancelled.recv_timeout(after) {
+                Err(RecvTimeoutError::Timeout) => crash(&command),
+                _ => Err(Trouble::environment("the run ended before the command of --kill-check was due")),
+            });
+            self.running = Some((cancel, thread));
+        }
+        self.watch.notice(notice);
+    }
+}
+
+/// Its output goes to stderr: stdout holds the result.
+fn crash(command: &str) -> Result<(), Trouble> {
+    terminal::say(&format!("kill check: {command}\n"));
+    let status = Command::new("sh")
+        .args(["-c", command])
+        .stdin(Stdio::null())
+        .stdout(Stdio::from(std::io::stderr()))
+        .status()
+        .map_err(|error| Trouble::environment(format!("cannot run the command of --kill-check: {error}")))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Trouble::environment(format!("the command of --kill-check failed: {status}"))
+        .hint("it has to crash the server and start it again, and exit with 0 when that is done"))
+}
+
+/// Looks for what was acknowledged, on the one database at `url`.
+pub(crate) fn verify(
+    keys: Vec<Key>,
+    options: &CommonCommandOptions,
+    workload: &Workload,
+    url: &str,
+    words: &[String],
+) -> Result<(), Trouble> {
+    if keys.is_empty() {
+        return Err(Trouble::new(Exit::Workload, format!("workload {} acknowledged nothing", workload.name)).hint(
+            "a script says `assay.acknowledge(…)` after its commits, and has a function verify(): docs/lua-api.md",
+        ));
+    }
+    let acknowledged = keys.len();
+    let (text, twice) = listed(keys);
+    let mut plan = trial::plan_of_verify(workload, options, &[url.to_owned()], words)?;
+    plan.setup.options.push(("acknowledged".to_owned(), OptionValue::Text(text)));
+    let mut watch = Watch::of_command(&plan, options.quiet);
+    let outcome = assay_engine::run(plan.clone(), signals::control(), &mut watch);
+    watch.finish();
+    match outcome.end {
+        End::Complete => {}
+        End::Interrupted => return Err(Trouble::new(signals::exit(), "the kill check was interrupted")),
+        End::Failed(error) => return Err(failure::trouble(&error, &plan, workload, None)),
+    }
+    if outcome.success && twice.is_empty() {
+        if !options.quiet {
+            terminal::say(&format!("kill check: {acknowledged} acknowledged, all of them are there after the crash\n"));
+        }
+        return Ok(());
+    }
+    let mut trouble = Trouble::new(
+        Exit::Difference,
+        format!("kill check: of {acknowledged} acknowledged, some are lost after the crash"),
+    );
+    if !twice.is_empty() {
+        let some: Vec<&str> = twice.iter().take(5).map(String::as_str).collect();
+        let number = twice.len();
+        trouble = trouble.detail(format!("{number} were given out again after it, such as {}", some.join(", ")));
+    }
+    Err(trouble.hint("the server acknowledges before its log is safe: look at synchronous_commit, fsync, or innodb_flush_log_at_trx_commit"))
+}
+
+/// The keys in order, one in a line; and those that are there more than once.
+fn listed(mut keys: Vec<Key>) -> (String, Vec<String>) {
+    let order = |a: &Key, b: &Key| {
+        a.iter().zip(b).map(|(a, b)| a.total_cmp(b)).find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+    };
+    keys.sort_unstable_by(order);
+    let line = |key: &Key| {
+        let numbers: Vec<String> = key.iter().take_while(|part| !part.is_nan()).map(f64::to_string).collect();
+        numbers.join(" ")
+    };
+    let twice = keys.windows(2).filter(|pair| order(&pair[0], &pair[1]).is_eq()).map(|pair| line(&pair[0])).collect();
+    let mut text = String::new();
+    for key in &keys {
+        text.push_str(&line(key));
+        text.push('\n');
+    }
+    (text, twice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_listed_in_order_and_those_given_out_twice_are_named() {
+        let none = f64::NAN;
+        let keys = vec![[2.0, 3.0, none, none, none], [1.0, 10.0, none, none, none], [2.0, 3.0, none, none, none]];
+        let (text, twice) = listed(keys);
+        assert_eq!(text, "1 10\n2 3\n2 3\n");
+        assert_eq!(twice, ["2 3"]);
+    }
+}
