@@ -7,6 +7,7 @@
 #[allow(dead_code, reason = "shared with the other whole-command tests: each uses what it needs")]
 mod common;
 mod errors;
+mod generator;
 mod logins;
 mod outages;
 mod repeats;
