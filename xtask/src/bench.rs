@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
@@ -46,10 +47,33 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(What::Load(options)) => (load::run(options)?, &options.out),
     };
     print!("{report}");
+    if options.what.is_none() && options.queries.document {
+        document(&report)?;
+    }
     if let Some(path) = out {
         fs::write(path, &report).with_context(|| format!("writing {}", path.display()))?;
     }
     Ok(())
+}
+
+/// The document about speed, and what encloses the part of it that is measured.
+const DOCUMENT: &str = "docs/performance.md";
+const FROM: &str = "<!-- written by `cargo xtask bench --document` from here -->\n";
+const TO: &str = "<!-- to here -->\n";
+
+/// Puts the report in the place of the one before.
+fn document(report: &str) -> Result<()> {
+    let path = root().join(DOCUMENT);
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    let text = replaced(&text, report).with_context(|| format!("{DOCUMENT} has no place for what is measured"))?;
+    fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
+}
+
+/// `text` with `report` between the marks; a heading of the report becomes one of a section.
+fn replaced(text: &str, report: &str) -> Option<String> {
+    let (before, rest) = text.split_once(FROM)?;
+    let (_, after) = rest.split_once(TO)?;
+    Some(format!("{before}{FROM}#{report}{TO}{after}"))
 }
 
 /// Where the build above left the binary.
@@ -59,15 +83,19 @@ fn assay() -> PathBuf {
 }
 
 /// A server that has room for the data and for every session, and does not write checkpoints meanwhile.
-fn start(kind: Kind) -> Result<Server> {
-    let config: &[&str] = match kind {
+fn start(kind: Kind, sessions_max: u32) -> Result<Server> {
+    let mut config: Vec<&str> = match kind {
         Kind::Postgres | Kind::Postgres18 => {
-            &["shared_buffers = 512MB", "max_wal_size = 8GB", "checkpoint_timeout = 1h", "autovacuum = off"]
+            vec!["shared_buffers = 512MB", "max_wal_size = 8GB", "checkpoint_timeout = 1h", "autovacuum = off"]
         }
-        _ => &["innodb_buffer_pool_size = 1G", "innodb_log_file_size = 1G"],
+        _ => vec!["innodb_buffer_pool_size = 1G", "innodb_log_file_size = 1G"],
     };
-    let config = config.iter().map(|line| (*line).to_owned()).collect();
-    kind.start(&Settings { config, max_connections: 600, ..Settings::default() })
+    // As its manual advises for many connections; the others have none, or not for free.
+    if kind == Kind::MariaDb && sessions_max > queries::MANY {
+        config.push("thread_handling = pool-of-threads");
+    }
+    let config = config.into_iter().map(str::to_owned).collect();
+    kind.start(&Settings { config, max_connections: sessions_max + 100, ..Settings::default() })
 }
 
 /// What the numbers were measured on.
@@ -82,9 +110,11 @@ fn heading(title: &str, servers: &[Kind]) -> Result<String> {
     for tool in tools::Tool::ALL {
         versions.push(tool.version()?);
     }
+    let date = Command::new("date").args(["-u", "+%F"]).output()?.stdout;
     Ok(format!(
-        "# {title}\n\n{} CPUs,{}, Linux {}, client and server on the same machine, TCP loopback.\n\
+        "# {title}\n\n{}: {} CPUs,{}, Linux {}, client and server on the same machine, TCP loopback.\n\
          Load average before the first run: {load} (what else ran then is in these numbers).\n{}.\n",
+        String::from_utf8_lossy(&date).trim(),
         std::thread::available_parallelism()?,
         model
             .trim_start_matches(['\t', ' ', ':'])
@@ -101,4 +131,17 @@ fn kind(name: &str) -> Result<Kind, String> {
         .into_iter()
         .find(|kind| kind.name() == name)
         .ok_or_else(|| "one of postgres, postgres18, mariadb, mysql".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_has_a_place_for_what_is_measured() {
+        let text = fs::read_to_string(root().join(DOCUMENT)).unwrap();
+        let text = replaced(&text, "# Queries\n").unwrap();
+        assert!(text.contains(&format!("{FROM}## Queries\n{TO}")), "{text}");
+        assert_eq!(replaced("nothing", ""), None);
+    }
 }

@@ -37,6 +37,11 @@ fn components() -> Result<()> {
     Ok(())
 }
 
+/// What counts instructions.
+pub(crate) fn valgrind() -> Result<()> {
+    if program("valgrind") { Ok(()) } else { apt_install(&["valgrind"]) }
+}
+
 /// Debian packages with the question whether we need them.
 fn missing_packages() -> Vec<&'static str> {
     let unpacked = ARTIFACTS.iter().all(Artifact::present);
@@ -86,9 +91,10 @@ apt-get install -y -q --no-install-recommends "$@"
 
 fn packages() -> Result<()> {
     let missing = missing_packages();
-    if missing.is_empty() {
-        return Ok(());
-    }
+    if missing.is_empty() { Ok(()) } else { apt_install(&missing) }
+}
+
+fn apt_install(missing: &[&str]) -> Result<()> {
     let by_hand = format!("install by hand: {}", missing.join(" "));
     ensure!(program("apt-get"), "this is not Debian: there is no apt-get; {by_hand}");
     let mut command = if nix::unistd::geteuid().is_root() {
@@ -100,7 +106,7 @@ fn packages() -> Result<()> {
         sudo.args(["-n", "sh"]);
         sudo
     };
-    run(command.args(["-ec", APT, "sh"]).args(&missing)).with_context(|| by_hand)
+    run(command.args(["-ec", APT, "sh"]).args(missing)).with_context(|| by_hand)
 }
 
 /// An archive inside a jar inside the Maven repository.

@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod fuzz;
 mod install;
+mod instructions;
 mod steps;
 mod test;
 mod tidy;
@@ -33,6 +34,8 @@ enum Task {
     Tidy,
     /// Feed the wire parsers with mutated server messages
     Fuzz(fuzz::Options),
+    /// Count the instructions of the measured path per statement, and compare with what is expected
+    Instructions(instructions::Options),
     /// Measure assay beside sysbench and pgbench
     Bench(bench::Options),
 }
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Task::Install => install::run_all(),
         Task::Tidy => tidy::run(),
         Task::Fuzz(options) => fuzz::run(&options),
+        Task::Instructions(options) => instructions::run(&options),
         Task::Bench(options) => bench::run(&options),
     };
     match outcome {

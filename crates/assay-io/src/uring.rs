@@ -14,8 +14,8 @@
 //! The ring belongs to one thread (`SINGLE_ISSUER`), and completions are made only while that thread asks for them
 //! (`DEFER_TASKRUN`, kernel 6.1): nothing interrupts the worker between two waits.
 //!
-//! It knows no protocol, and retries nothing. Rejected: multishot receives, which cost as much as they save, and the
-//! kernel's polling thread, which takes a CPU from the server.
+//! It knows no protocol, and retries nothing. Rejected: multishot receives, which save a request per reply and look at the
+//! socket once more instead, and the kernel's polling thread, which takes a CPU from the server.
 
 use std::alloc::{self, Layout};
 use std::collections::VecDeque;

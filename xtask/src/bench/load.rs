@@ -44,7 +44,7 @@ pub(super) fn run(options: &Options) -> Result<String> {
         options.repeats
     )?;
     for kind in &options.servers {
-        let server = start(*kind)?;
+        let server = start(*kind, 500)?;
         let mut values: [[Vec<f64>; 2]; 2] = Default::default();
         for repeat in 0..options.repeats as usize {
             for turn in 0..TOOLS.len() {

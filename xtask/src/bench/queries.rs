@@ -20,7 +20,7 @@ pub(super) struct Options {
     #[arg(long, value_delimiter = ',', default_value = "oltp_point_select,oltp_read_write")]
     workloads: Vec<String>,
     /// Numbers of sessions
-    #[arg(long, value_delimiter = ',', default_value = "1,16,64,256", value_parser = clap::value_parser!(u32).range(1..=500))]
+    #[arg(long, value_delimiter = ',', default_value = "1,16,64,256,1024,4000", value_parser = clap::value_parser!(u32).range(1..=5000))]
     sessions: Vec<u32>,
     /// Runs of each tool in each cell
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
@@ -31,7 +31,10 @@ pub(super) struct Options {
     /// Rows of the table
     #[arg(long, default_value_t = 100_000)]
     table_size: u64,
-    /// Write the table to this file too
+    /// Put the tables into docs/performance.md, in the place of those before
+    #[arg(long)]
+    pub(super) document: bool,
+    /// Write the tables to this file too
     #[arg(long)]
     pub(super) out: Option<PathBuf>,
 }
@@ -42,6 +45,8 @@ struct Shown {
     /// Microseconds of client CPU per query.
     cpu: Sample,
     qps: Sample,
+    /// Microseconds; pgbench says the mean.
+    middle: Sample,
     /// Bytes per session.
     memory: Sample,
 }
@@ -52,35 +57,80 @@ pub(super) fn run(options: &Options) -> Result<String> {
         report,
         "One table of {} rows; {} runs of {} s for each tool and cell, in turn; median [least–most].\n\
          CPU: of the client process from start to end, connecting included, per query it counted.\n\
-         Ratios: assay's median over the peer's. Memory: largest resident set per session.\n\n\
-         | server | workload | sessions | tool | CPU µs/query | QPS | memory KiB/session | CPU assay ÷ it | QPS assay ÷ it |\n\
-         | --- | --- | --: | --- | --: | --: | --: | --: | --: |",
+         Ratios: assay's median over the peer's, with what it should be in brackets, bold where it is not. Memory: largest\n\
+         resident set per session. Latency: p50 of a transaction, pgbench's mean. MariaDB with more than {MANY} sessions: with\n\
+         its thread pool.\n\n\
+         | server | workload | sessions | tool | CPU µs/query | QPS | latency µs | memory KiB/session | CPU assay ÷ it | QPS assay ÷ it |\n\
+         | --- | --- | --: | --- | --: | --: | --: | --: | --: | --: |",
         options.table_size, options.repeats, options.seconds
     )?;
     let folder = tempfile::tempdir()?;
+    let mut lost = String::new();
     for kind in &options.servers {
-        let server = start(*kind)?;
-        measure(&mut Tool::Assay.prepare(&server, "app", 1, options.table_size))?;
-        if is_postgres(*kind) {
-            server.sql("app", "VACUUM ANALYZE;")?; // Autovacuum would do it at a time of its own.
-        }
-        for workload in &options.workloads {
-            for sessions in &options.sessions {
-                let (workload, sessions, seconds, table_size) =
-                    (&**workload, *sessions, options.seconds, options.table_size);
-                let trial = Trial { workload, sessions, seconds, table_size };
-                let shown = cell(&server, &trial, options.repeats, folder.path());
-                report += &rows(&format!("| {} | {workload} | {sessions} |", kind.name()), &shown);
+        let (few, many): (Vec<u32>, Vec<u32>) = options.sessions.iter().partition(|sessions| **sessions <= MANY);
+        for group in [few, many] {
+            let group: Vec<u32> = group.into_iter().filter(|n| !is_postgres(*kind) || *n <= PROCESSES_MAX).collect();
+            let Some(most) = group.iter().max() else { continue };
+            let server = start(*kind, *most)?;
+            measure(&mut Tool::Assay.prepare(&server, "app", 1, options.table_size))?;
+            if is_postgres(*kind) {
+                server.sql("app", "VACUUM ANALYZE;")?; // Autovacuum would do it at a time of its own.
+            }
+            for workload in &options.workloads {
+                for sessions in &group {
+                    let (workload, sessions, seconds, table_size) =
+                        (&**workload, *sessions, options.seconds, options.table_size);
+                    let trial = Trial { workload, sessions, seconds, table_size };
+                    let shown = cell(&server, &trial, options.repeats, folder.path());
+                    let start = format!("| {} | {workload} | {sessions} |", kind.name());
+                    report += &rows(&start, &shown, |tool| target(*kind, tool, &trial), &mut lost);
+                }
             }
         }
     }
-    Ok(report)
+    if lost.is_empty() {
+        lost += "Nowhere.\n";
+    }
+    Ok(format!("{report}\nWhere we lose:\n\n{lost}"))
+}
+
+/// More sessions than this get a server that is set up for them.
+pub(super) const MANY: u32 = 500;
+/// PostgreSQL has a process per session.
+const PROCESSES_MAX: u32 = 1500;
+
+/// What assay's median over a peer's should be: CPU at most, QPS at least.
+#[derive(Clone, Copy)]
+struct Target {
+    cpu: f64,
+    qps: Option<f64>,
+}
+
+fn target(kind: Kind, tool: Tool, trial: &Trial<'_>) -> Option<Target> {
+    if trial.workload != "oltp_point_select" {
+        return None;
+    }
+    let (cpu, qps) = match (tool, trial.sessions) {
+        (Tool::Sysbench, 1) => (1.0, Some(1.0)),
+        (Tool::Sysbench, 16) => (0.85, Some(1.0)),
+        (Tool::Sysbench, 64) => (0.55, Some(1.1)),
+        (Tool::Sysbench, 256) => (0.5, Some(1.2)),
+        (Tool::Sysbench, 1024) => (0.3, Some(if is_postgres(kind) { 1.8 } else { 1.3 })),
+        (Tool::Sysbench, 4000) => (0.22, Some(1.6)),
+        (Tool::Pgbench, 1) => (1.0, None),
+        (Tool::Pgbench, 16) => (0.85, None),
+        (Tool::Pgbench, 64) => (0.8, None),
+        (Tool::Pgbench, 256) => (0.95, None),
+        (Tool::Pgbench, 1024) => (0.9, None),
+        _ => return None,
+    };
+    Some(Target { cpu, qps })
 }
 
 /// Runs every tool that has the workload in turn, `repeats` times. What failed is said and left out.
 fn cell(server: &testkit::Server, trial: &Trial<'_>, repeats: u32, folder: &std::path::Path) -> Vec<Shown> {
     let tools: Vec<Tool> = Tool::ALL.into_iter().filter(|tool| tool.takes(server.kind(), trial.workload)).collect();
-    let mut values: Vec<[Vec<f64>; 3]> = vec![Default::default(); tools.len()];
+    let mut values: Vec<[Vec<f64>; 4]> = vec![Default::default(); tools.len()];
     for repeat in 0..repeats as usize {
         for turn in 0..tools.len() {
             let i = (repeat + turn) % tools.len();
@@ -96,6 +146,7 @@ fn cell(server: &testkit::Server, trial: &Trial<'_>, repeats: u32, folder: &std:
                     eprintln!("{what}: {:<8} {cpu:7.2} µs/query {:9.0} QPS", tools[i].name(), done.qps);
                     values[i][0].push(cpu);
                     values[i][1].push(done.qps);
+                    values[i][3].push(done.middle_us);
                     values[i][2].push(usage.memory_bytes as f64 / f64::from(trial.sessions));
                 }
             }
@@ -104,26 +155,40 @@ fn cell(server: &testkit::Server, trial: &Trial<'_>, repeats: u32, folder: &std:
     tools
         .into_iter()
         .zip(values)
-        .filter_map(|(tool, [cpu, qps, memory])| {
-            Some(Shown { tool, cpu: Sample::new(cpu)?, qps: Sample::new(qps)?, memory: Sample::new(memory)? })
+        .filter_map(|(tool, [cpu, qps, memory, middle])| {
+            let [cpu, qps, memory, middle] = [cpu, qps, memory, middle].map(Sample::new);
+            Some(Shown { tool, cpu: cpu?, qps: qps?, memory: memory?, middle: middle? })
         })
         .collect()
 }
 
-/// A row for every tool; the peers' say how assay compares to them.
-fn rows(start: &str, shown: &[Shown]) -> String {
+/// A row for every tool; the peers' say how assay compares to them. What falls short of its target is added to `lost`.
+fn rows(start: &str, shown: &[Shown], target: impl Fn(Tool) -> Option<Target>, lost: &mut String) -> String {
     let ours = shown.iter().find(|one| one.tool == Tool::Assay);
     let mut rows = String::new();
     for one in shown {
-        let ratio = |of: fn(&Shown) -> &Sample| match ours {
-            Some(ours) if one.tool != Tool::Assay => format!("{:.2}", of(ours).median() / of(one).median()),
-            _ => String::new(),
-        };
-        let (cpu, qps) = (one.cpu.text(2), one.qps.text(0));
-        let memory = one.memory.median() / 1024.0;
-        let (cpu_ratio, qps_ratio) = (ratio(|shown| &shown.cpu), ratio(|shown| &shown.qps));
         let name = one.tool.name();
-        rows += &format!("{start} {name} | {cpu} | {qps} | {memory:.0} | {cpu_ratio} | {qps_ratio} |\n");
+        let target = target(one.tool);
+        let mut ratio = |what: &str, of: fn(&Shown) -> &Sample, most: Option<f64>, least: Option<f64>| {
+            let Some(ours) = ours.filter(|_| one.tool != Tool::Assay) else { return String::new() };
+            let ratio = of(ours).median() / of(one).median();
+            let missed = most.is_some_and(|most| ratio > most) || least.is_some_and(|least| ratio < least);
+            let aim = match (most, least) {
+                (Some(most), _) => format!(" (≤ {most})"),
+                (_, Some(least)) => format!(" (≥ {least})"),
+                _ => String::new(),
+            };
+            if missed {
+                lost.push_str(&format!("* {}: {what} {ratio:.2} of {name}'s{aim}\n", start.trim_matches(['|', ' '])));
+                return format!("**{ratio:.2}**{aim}");
+            }
+            format!("{ratio:.2}{aim}")
+        };
+        let cpu_ratio = ratio("CPU per query", |shown| &shown.cpu, target.map(|target| target.cpu), None);
+        let qps_ratio = ratio("QPS", |shown| &shown.qps, None, target.and_then(|target| target.qps));
+        let (cpu, qps, middle) = (one.cpu.text(2), one.qps.text(0), one.middle.text(0));
+        let memory = one.memory.median() / 1024.0;
+        rows += &format!("{start} {name} | {cpu} | {qps} | {middle} | {memory:.0} | {cpu_ratio} | {qps_ratio} |\n");
     }
     rows
 }
@@ -139,11 +204,18 @@ mod tests {
             cpu: Sample::new(vec![cpu]).unwrap(),
             qps: Sample::new(vec![qps]).unwrap(),
             memory: Sample::new(vec![2048.0]).unwrap(),
+            middle: Sample::new(vec![300.0]).unwrap(),
         };
+        let both = [shown(Tool::Assay, 9.0, 2000.0), shown(Tool::Sysbench, 12.0, 1000.0)];
+        let mut lost = String::new();
         assert_eq!(
-            rows("|", &[shown(Tool::Assay, 9.0, 2000.0), shown(Tool::Sysbench, 12.0, 1000.0)]),
-            "| assay | 9.00 [9.00–9.00] | 2,000 [2,000–2,000] | 2 |  |  |\n\
-             | sysbench | 12.00 [12.00–12.00] | 1,000 [1,000–1,000] | 2 | 0.75 | 2.00 |\n"
+            rows("|", &both, |_| None, &mut lost),
+            "| assay | 9.00 [9.00–9.00] | 2,000 [2,000–2,000] | 300 [300–300] | 2 |  |  |\n\
+             | sysbench | 12.00 [12.00–12.00] | 1,000 [1,000–1,000] | 300 [300–300] | 2 | 0.75 | 2.00 |\n"
         );
+        assert_eq!(lost, "");
+        let rows = rows("| a | 1 |", &both, |_| Some(Target { cpu: 0.5, qps: Some(1.5) }), &mut lost);
+        assert!(rows.ends_with("| **0.75** (≤ 0.5) | 2.00 (≥ 1.5) |\n"), "{rows}");
+        assert_eq!(lost, "* a | 1: CPU per query 0.75 of sysbench's (≤ 0.5)\n");
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct Done {
     pub(super) queries: f64,
     /// The same per second, by the tool's own clock.
     pub(super) qps: f64,
+    /// Median latency of a transaction in microseconds; pgbench says its mean.
+    pub(super) middle_us: f64,
 }
 
 impl Tool {
@@ -84,7 +86,13 @@ impl Tool {
                 command.args([format!("--sessions={sessions}"), format!("--time={seconds}s")]);
             }
             Tool::Sysbench => {
-                sysbench(&mut command, server, "app").args([workload, "run", "--tables=1", "--report-interval=0"]);
+                sysbench(&mut command, server, "app").args([
+                    workload,
+                    "run",
+                    "--tables=1",
+                    "--report-interval=0",
+                    "--percentile=50",
+                ]);
                 command.arg(format!("--table-size={table_size}"));
                 command.args([format!("--threads={sessions}"), format!("--time={seconds}")]);
             }
@@ -150,26 +158,31 @@ fn read_assay(output: &str) -> Result<Done> {
     let queries = total["statements"].as_f64().context("no stages[0].total.statements")?;
     let qps = total["qps"].as_f64().context("no stages[0].total.qps")?;
     ensure!(queries > 0.0, "nothing was measured");
-    Ok(Done { queries, qps })
+    let p50 = total["response"]["p50_ns"].as_f64().context("no stages[0].total.response.p50_ns")?;
+    Ok(Done { queries, qps, middle_us: p50 / 1e3 })
 }
 
-/// `    queries:     123456 (1234.56 per sec.)`
+/// `    queries:     123456 (1234.56 per sec.)` and `         50th percentile:    0.05`
 fn read_sysbench(output: &str) -> Result<Done> {
     let line = output.lines().find_map(|line| line.trim().strip_prefix("queries:")).context("no line `queries:`")?;
     let numbers: Vec<f64> =
         line.split(|c: char| !c.is_ascii_digit() && c != '.').filter_map(|word| word.parse().ok()).collect();
     let [queries, qps] = numbers[..] else { bail!("not two numbers: {line}") };
-    Ok(Done { queries, qps })
+    let start = "50th percentile:";
+    let p50 = output.lines().find_map(|line| line.trim().strip_prefix(start)).context("no line `50th percentile:`")?;
+    Ok(Done { queries, qps, middle_us: p50.trim().parse::<f64>()? * 1e3 })
 }
 
-/// `number of transactions actually processed: 123` and `tps = 45.6 (without initial connection time)`.
+/// `number of transactions actually processed: 123` and `tps = 45.6 (without initial connection time)`
+/// and `latency average = 0.123 ms`.
 fn read_pgbench(output: &str) -> Result<Done> {
     let after = |start: &str| -> Result<f64> {
         let line = output.lines().find_map(|line| line.strip_prefix(start)).with_context(|| format!("no `{start}`"))?;
         let word = line.split([' ', '/']).find(|word| !word.is_empty()).context("nothing follows")?;
         Ok(word.parse()?)
     };
-    Ok(Done { queries: after("number of transactions actually processed: ")?, qps: after("tps = ")? })
+    let (queries, qps) = (after("number of transactions actually processed: ")?, after("tps = ")?);
+    Ok(Done { queries, qps, middle_us: after("latency average = ")? * 1e3 })
 }
 
 #[cfg(test)]
@@ -178,14 +191,14 @@ mod tests {
 
     #[test]
     fn reports_of_every_tool_are_read() {
-        let sysbench =
-            "    transactions:   50  (6.2 per sec.)\n    queries:   1000   (123.45 per sec.)\n    ignored errors: 0\n";
-        assert_eq!(read_sysbench(sysbench).unwrap(), Done { queries: 1000.0, qps: 123.45 });
+        let sysbench = "    transactions:   50  (6.2 per sec.)\n    queries:   1000   (123.45 per sec.)\n    ignored errors: 0\n         50th percentile:    0.25\n";
+        assert_eq!(read_sysbench(sysbench).unwrap(), Done { queries: 1000.0, qps: 123.45, middle_us: 250.0 });
         let pgbench = "number of transactions actually processed: 4711\nnumber of failed transactions: 0 (0.000%)\n\
-                       initial connection time = 2.1 ms\ntps = 588.5 (without initial connection time)\n";
-        assert_eq!(read_pgbench(pgbench).unwrap(), Done { queries: 4711.0, qps: 588.5 });
-        let assay = r#"{ "stages": [{ "total": { "statements": 1000, "qps": 125.0 } }] }"#;
-        assert_eq!(read_assay(assay).unwrap(), Done { queries: 1000.0, qps: 125.0 });
+                       latency average = 0.5 ms\ninitial connection time = 2.1 ms\ntps = 588.5 (without initial connection time)\n";
+        assert_eq!(read_pgbench(pgbench).unwrap(), Done { queries: 4711.0, qps: 588.5, middle_us: 500.0 });
+        let assay =
+            r#"{ "stages": [{ "total": { "statements": 1000, "qps": 125.0, "response": { "p50_ns": 9000 } } }] }"#;
+        assert_eq!(read_assay(assay).unwrap(), Done { queries: 1000.0, qps: 125.0, middle_us: 9.0 });
     }
 
     #[test]
