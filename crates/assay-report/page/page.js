@@ -80,7 +80,7 @@
   const xAxis = (chart, points) => {
     if (chart.x.scale === "nines") {
       return axis(chart.x, {
-        splits: (u, i, min, max) => [0, 0.30103, 1, 2, 3, 4, 5, 6].filter((nines) => nines >= min && nines <= max),
+        splits: (u, i, min, max) => [0, 0.30103, 1, 2, 3, 4, 5, 6].filter((nines) => nines >= min && nines <= max && (nines !== 0.30103 || u.width > 560)),
         values: (u, splits) => splits.map((nines) => (nines === 0.30103 ? "50%" : percentile(nines))),
       });
     }
@@ -312,7 +312,7 @@
       const width = plot.clientWidth;
       const narrow = width < 560;
       const longest = Math.max(...chart.boxes.map((box) => box.name.length));
-      const left = narrow ? 8 : Math.min(320, 24 + longest * 6.6);
+      const left = narrow ? 8 : Math.min(400, 24 + longest * 6.9);
       const row = narrow ? 50 : 36;
       const height = chart.boxes.length * row + 44;
       const most = Math.max(...chart.boxes.map((box) => Math.max(box.high, ...box.outside))) || 1;

@@ -149,7 +149,7 @@ const OUTSIDE_MAX: usize = 60;
 const STAGES_MAX: usize = 200;
 /// Seconds are a stall below this share of the median.
 const STALL: f64 = 0.1;
-const NAME_WIDTH: usize = 60;
+const NAME_WIDTH: usize = 76;
 
 /// The charts of one record: throughput, latency and troubles over time, and the heat map.
 pub(crate) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {

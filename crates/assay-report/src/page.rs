@@ -224,17 +224,25 @@ fn tiles(page: &mut Html, findings: &Findings) {
 fn warnings(page: &mut Html, report: &Report) {
     let all =
         report.entries.iter().flat_map(|entry| entry.findings.warnings.iter().map(move |warning| (entry, warning)));
+    // Ten trials often have the same trouble: what to do about it is said once.
+    let mut causes: Vec<(String, Vec<String>)> = Vec::new();
     for (entry, warning) in all.take(ROWS_MAX) {
         let (cause, hint) = warning_words(warning, &entry.findings);
-        page.raw("<p class=\"warning\"><b>Warning:</b> ");
-        if report.entries.len() > 1 {
-            page.text(&entry.name, 80).raw(": ");
+        let cause = if report.entries.len() > 1 { format!("{}: {cause}", entry.name) } else { cause };
+        match causes.iter_mut().find(|(known, _)| *known == hint && report.entries.len() > 1) {
+            Some((_, causes)) => causes.push(cause),
+            None => causes.push((hint, vec![cause])),
         }
-        page.text(&cause, TEXT_WIDTH).raw(".");
+    }
+    for (hint, causes) in causes {
+        page.raw("<div class=\"warning\"><b>Warning:</b> ");
+        for cause in causes {
+            page.text(&cause, TEXT_WIDTH).raw(".<br>");
+        }
         if !hint.is_empty() {
-            page.raw(" What to do: ").text(&hint, TEXT_WIDTH).raw(".");
+            page.raw("What to do: ").text(&hint, TEXT_WIDTH).raw(".");
         }
-        page.raw("</p>\n");
+        page.raw("</div>\n");
     }
     for failure in report.entries.iter().filter_map(|entry| entry.findings.failure.as_ref()).take(ROWS_MAX) {
         page.raw("<p class=\"warning\"><b>The run failed:</b> ").text(failure, 2000).raw("</p>\n");

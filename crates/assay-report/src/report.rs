@@ -47,6 +47,8 @@ impl Report {
 }
 
 const NAME_WIDTH: usize = 64;
+/// Leaves room for the trial and the number of sessions in every legend.
+const SETTING_WIDTH: usize = 44;
 
 /// What `records` (file and findings) say together.
 pub fn report(records: Vec<(String, Findings)>) -> Report {
@@ -84,18 +86,13 @@ fn difference(setting: &[(String, String)], settings: &[&Vec<(String, String)>])
     if settings.len() < 2 {
         return None;
     }
-    let everywhere = |fact: &&(String, String)| !settings.iter().all(|other| other.contains(fact));
-    let own: Vec<String> = setting.iter().filter(everywhere).map(|(name, value)| name.clone() + value).collect();
-    let name = clean(&own.join(", "), NAME_WIDTH);
+    let own = own(setting, settings);
+    let name = clean(&own.join(", "), SETTING_WIDTH);
     // Only what others have, or too much to be told apart once it is cut.
     let number = settings.iter().position(|other| *other == setting).unwrap_or(0) + 1;
     let alike = || {
-        let cut = |other: &&Vec<(String, String)>| {
-            let own: Vec<String> = other.iter().filter(everywhere).map(|(name, value)| name.clone() + value).collect();
-            clean(&own.join(", "), NAME_WIDTH)
-        };
-        let names: Vec<String> = settings.iter().map(cut).collect();
-        names.iter().collect::<BTreeSet<_>>().len() < names.len()
+        let names = settings.iter().map(|other| clean(&self::own(other, settings).join(", "), SETTING_WIDTH));
+        names.collect::<BTreeSet<_>>().len() < settings.len()
     };
     Some(if own.is_empty() {
         "otherwise as the others".to_owned()
@@ -104,6 +101,18 @@ fn difference(setting: &[(String, String)], settings: &[&Vec<(String, String)>])
     } else {
         name
     })
+}
+
+/// The facts of `setting` that not all of `settings` share. A server's setting that session SQL names is told once.
+fn own(setting: &[(String, String)], settings: &[&Vec<(String, String)>]) -> Vec<String> {
+    let mut own: Vec<String> = Vec::new();
+    for (name, value) in setting.iter().filter(|fact| !settings.iter().all(|other| other.contains(fact))) {
+        let told = name.strip_suffix('=').is_some_and(|name| own.iter().any(|before| before.contains(name)));
+        if !told {
+            own.push(format!("{name}{value}"));
+        }
+    }
+    own
 }
 
 /// What was asked for, of whom, and where: with a word before each value where the value does not speak for itself.
