@@ -96,10 +96,17 @@ impl<'a> Life<'a> {
         }
     }
 
+    fn say_of_each(&self, what: &str) {
+        for number in 0..self.settings.threads {
+            self.voice.say(Level::Debug, &format!("Worker thread (#{number}) {what}"));
+        }
+    }
+
     fn announce(&mut self) {
         self.phase = Phase::Preparing;
         self.voice.with(|log| report::announcement(log, self.settings));
         self.voice.say(Level::Notice, "Initializing worker threads...\n");
+        self.say_of_each("started");
         // sysbench makes a state of its own for each kind of report, whether there are hooks or not.
         if self.settings.report_interval > 0 {
             self.lines = Hooked::new(self.parts, "report_intermediate");
@@ -183,6 +190,7 @@ impl<'a> Life<'a> {
         match (&outcome.end, phase) {
             (End::Failed(error), Phase::Init | Phase::Preparing) => {
                 self.voice.say(Level::Fatal, &failure_of("thread_init", error));
+                self.say_of_each("failed to initialize!");
                 self.voice.say(Level::Fatal, "Thread initialization failed!");
                 self.failed = true;
             }
@@ -217,10 +225,7 @@ impl Observer for Life<'_> {
             }
             Notice::StageBegins { .. } => {
                 self.phase = Phase::Running;
-                for number in 0..self.settings.threads {
-                    self.voice.say(Level::Debug, &format!("Worker thread (#{number}) started"));
-                    self.voice.say(Level::Debug, &format!("Worker thread (#{number}) initialized"));
-                }
+                self.say_of_each("initialized");
                 self.voice.say(Level::Notice, "Threads started!\n");
             }
             Notice::Interval { interval, so_far, .. } => {

@@ -60,7 +60,7 @@ impl Parts<'_> {
         Ok(Plan {
             program: Arc::clone(self.program),
             setup: self.setup(command, entry, sessions),
-            targets: target::targets(options, self.voice)?,
+            targets: target::targets(options)?,
             stages: vec![Stage { sessions }],
             load: Load::Closed,
             limit: Limit::default(),

@@ -6,16 +6,15 @@ use std::sync::Arc;
 use assay_engine::Target;
 use assay_io::{Address, Tls};
 use assay_script::OptionValue;
-use assay_sysbench::{Level, Options};
+use assay_sysbench::Options;
 use assay_wire::{ConnectOptions, Endpoint, Surroundings, TlsMode, dry};
 
-use super::voice::Voice;
-use crate::registry;
 use crate::surroundings::ThisMachine;
+use crate::{registry, terminal};
 
 /// The servers that connections are dealt to, in the order of their turns. An unknown driver has the default's: a
 /// script that never asks for a database does not need one.
-pub fn targets(options: &Options, voice: &Voice) -> Result<Vec<Target>, String> {
+pub fn targets(options: &Options) -> Result<Vec<Target>, String> {
     if options.is_on("mysql_dry_run") && options.text("db_driver") == "mysql" {
         return Ok(vec![Target { database: Arc::from(dry::database("mysql")), addresses: Vec::new(), tls: None }]);
     }
@@ -26,7 +25,7 @@ pub fn targets(options: &Options, voice: &Voice) -> Result<Vec<Target>, String> 
     };
     let compression = options.is_on("mysql_compression") && options.text("db_driver") == "mysql";
     if compression {
-        voice.say(Level::Warning, "--mysql-compression is not honoured: nothing is compressed");
+        terminal::say("WARNING: --mysql-compression is not honoured: nothing is compressed\n");
     }
     let connect = ConnectOptions { prepared: options.text("db_ps_mode") != "disable", session_sql: Vec::new() };
     urls.iter().map(|url| target(url, &connect)).collect()
@@ -108,7 +107,8 @@ fn mysql_tls(options: &Options) -> Vec<String> {
     };
     let mode = match text.as_str() {
         "off" | "false" | "0" | "disabled" => return vec!["ssl-mode=disabled".to_owned()],
-        "on" | "true" | "1" | "" => "required",
+        // As MySQL's C library does when it is only given files.
+        "on" | "true" | "1" | "" => "preferred",
         mode => mode,
     };
     let mut words = vec![format!("ssl-mode={}", escaped(mode))];
@@ -216,7 +216,7 @@ mod tests {
         let tls = |word: &str| mysql_tls(&options(&[("mysql_ssl", text(word))])).remove(0);
         assert_eq!(
             ["off", "on", "", "VERIFY_CA"].map(tls),
-            ["ssl-mode=disabled", "ssl-mode=required", "ssl-mode=required", "ssl-mode=verify_ca"]
+            ["ssl-mode=disabled", "ssl-mode=preferred", "ssl-mode=preferred", "ssl-mode=verify_ca"]
         );
     }
 }
