@@ -34,6 +34,16 @@ pub(crate) fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// `1,998 ±12`, `5.50 ±0.25`: digits stop where the interval starts, at the second digit of its half.
+pub(crate) fn with_half(value: f64, half: f64) -> String {
+    if half <= 0.0 || half.is_nan() {
+        return format!("{} ±0", figure(value));
+    }
+    let decimals = (1.0 - half.log10().floor()).clamp(0.0, 6.0) as usize;
+    let shown = |value: f64| if decimals == 0 { count(value.round() as u64) } else { format!("{value:.decimals$}") };
+    format!("{} ±{}", shown(value), shown(half))
+}
+
 /// At most seven characters: `99,999`, `1.23M`, `18.4E`.
 pub(crate) fn short(value: f64) -> String {
     const PREFIXES: [(f64, &str); 5] = [(1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P"), (1e18, "E")];
@@ -67,6 +77,21 @@ pub(crate) fn short_ms(ns: Option<u64>) -> String {
 pub(crate) fn seconds(ns: u64) -> String {
     let tenths = format!("{:.1}", ns as f64 / 1e9);
     format!("{} s", tenths.strip_suffix(".0").unwrap_or(&tenths))
+}
+
+/// A change as `+12.3%`, `−0.4%`: one digit after the point, and none from 100 % on.
+pub(crate) fn change(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = usize::from(percent.abs() < 99.95);
+    let text = format!("{:.digits$}%", percent.abs());
+    let sign = if text.chars().all(|c| "0.%".contains(c)) {
+        "±"
+    } else if percent < 0.0 {
+        "−"
+    } else {
+        "+"
+    };
+    format!("{sign}{text}")
 }
 
 /// A share of one as `12%`.
@@ -103,12 +128,22 @@ fn is_invisible(c: char) -> bool {
 /// `pieces` joined by `separator`, in lines of at most `WIDTH` characters as far as the pieces allow. The first line
 /// begins with `label`, the others with as many blanks.
 pub(crate) fn wrap<S: AsRef<str>>(label: &str, pieces: impl IntoIterator<Item = S>, separator: &str) -> String {
+    wrap_to(WIDTH, label, pieces, separator)
+}
+
+/// The same in lines of at most `width` characters.
+pub(crate) fn wrap_to<S: AsRef<str>>(
+    width: usize,
+    label: &str,
+    pieces: impl IntoIterator<Item = S>,
+    separator: &str,
+) -> String {
     let indent = label.chars().count();
     let (mut text, mut column, mut first) = (label.to_owned(), indent, true);
     for piece in pieces {
         let length = piece.as_ref().chars().count();
         if !first {
-            if column + separator.chars().count() + length <= WIDTH {
+            if column + separator.chars().count() + length <= width {
                 text.push_str(separator);
                 column += separator.chars().count();
             } else {
@@ -184,6 +219,16 @@ mod tests {
         );
         assert_eq!(count(u64::MAX), "18,446,744,073,709,551,615");
         assert_eq!((count(0), count(999), count(1000)), ("0".into(), "999".into(), "1,000".into()));
+    }
+
+    #[test]
+    fn digits_stop_where_the_interval_starts() {
+        let shown = [(1998.3, 12.4), (1000.0, 9.69), (5.4999, 0.25), (0.012345, 0.0019), (5.0, 0.0), (3e6, 123456.0)];
+        assert_eq!(
+            shown.map(|(value, half)| with_half(value, half)),
+            ["1,998 ±12", "1000.0 ±9.7", "5.50 ±0.25", "0.0123 ±0.0019", "5.00 ±0", "3,000,000 ±123,456"]
+        );
+        assert_eq!([0.156, -0.004, 0.0, -0.00001, 1.5].map(change), ["+15.6%", "−0.4%", "±0.0%", "±0.0%", "+150%"]);
     }
 
     #[test]

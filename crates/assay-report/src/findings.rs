@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 
 use assay_record as record;
-use assay_record::{ByClass, Limit, Load, OptionValue, Place, Record, Status, Terminals, Time};
+use assay_record::{ByClass, Limit, Load, OptionValue, Place, Policy, Record, Status, Terminals, Time};
 use assay_stats::Distribution;
 use serde::Serialize;
 
 use crate::audit::{self, RateFindings, RuleFindings};
-use crate::interval::{IntervalFindings, interval_findings};
+use crate::interval::{IntervalFindings, interval_with_counts};
+use crate::throughput::{Steps, ThroughputFindings, throughput_findings};
 use crate::warning::{self, Warning};
 
 /// What a record says.
@@ -47,6 +48,12 @@ pub struct Findings {
     pub elapsed_ns: u64,
     /// Statements run on every new connection.
     pub session_sql: Vec<String>,
+    /// Protocol-level prepared statements were used.
+    pub prepared: bool,
+    /// What was to be done about errors.
+    pub policy: Policy,
+    /// Worker threads.
+    pub workers: u32,
     /// The generator's machine.
     pub host: Host,
     /// CPUs of the generator's machine.
@@ -102,6 +109,9 @@ pub struct StageFindings {
     pub measured_ns: u64,
     /// Most transactions per second of all stages; only when there are several.
     pub best: bool,
+    /// The step of a ladder after which throughput stops growing: no later one has `KNEE_GROWTH` more. Not marked on the
+    /// last step, after which nobody knows, nor when the numbers of sessions do not rise.
+    pub knee: bool,
     /// All targets together.
     pub total: TallyFindings,
     /// Each target apart, in the order of `Findings::targets`; empty when there is only one.
@@ -120,8 +130,24 @@ pub struct StageFindings {
     pub queue: Option<QueueFindings>,
     /// What the generator did to itself; `None` in a partial record, which cannot know it of its last stage.
     pub generator: Option<GeneratorFindings>,
+    /// Throughput over time.
+    pub throughput: ThroughputFindings,
+    /// How well the quantiles of `total.response` are known.
+    pub response_intervals: LatencyIntervals,
     /// One per interval.
     pub intervals: Vec<IntervalFindings>,
+}
+
+/// Intervals, at 95 %, of the quantiles of response times over time: lower and upper end. `None` when the stage is too short
+/// to know, or its seconds depend on each other too much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LatencyIntervals {
+    /// Of the median.
+    pub p50_ns: Option<(u64, u64)>,
+    /// Of p95.
+    pub p95_ns: Option<(u64, u64)>,
+    /// Of p99.
+    pub p99_ns: Option<(u64, u64)>,
 }
 
 /// Counts, rates and latencies of a stage, or of one target in it.
@@ -268,6 +294,8 @@ pub struct GeneratorFindings {
     pub cpu_ns: u64,
     /// The same per statement answered; `None` when there was none.
     pub cpu_ns_per_statement: Option<f64>,
+    /// The same per transaction finished well; `None` when there was none.
+    pub cpu_ns_per_transaction: Option<f64>,
     /// Share of all CPUs of the machine that we used, 0 … 1.
     pub cpu_share_of_machine: f64,
     /// Share of the workers' own CPUs (one per worker) that we used, 0 … 1.
@@ -298,6 +326,9 @@ pub fn findings(record: &Record) -> Findings {
     {
         stage.best = true;
     }
+    if let Some(knee) = knee(&stages) {
+        stages[knee].knee = true;
+    }
     let mut findings = Findings {
         tool: format!("{} {}", record.tool.name, record.tool.version),
         status: record.status,
@@ -314,6 +345,9 @@ pub fn findings(record: &Record) -> Findings {
         started: record.started,
         elapsed_ns: record.elapsed_ns,
         session_sql: record.manifest.session_sql.clone(),
+        prepared: record.manifest.prepared,
+        policy: record.manifest.policy.clone(),
+        workers: record.manifest.workers,
         host: Host {
             name: record.environment.host.clone(),
             kernel: record.environment.kernel.clone(),
@@ -330,6 +364,17 @@ pub fn findings(record: &Record) -> Findings {
     findings
 }
 
+/// Throughput that grows less from a step to the best of all later ones does not grow.
+const KNEE_GROWTH: f64 = 0.05;
+
+fn knee(stages: &[StageFindings]) -> Option<usize> {
+    let (_, earlier) = stages.split_last()?;
+    let rising = stages.windows(2).all(|pair| pair[0].sessions < pair[1].sessions);
+    let grows_after =
+        |at: usize| stages[at + 1..].iter().any(|later| later.total.tps > stages[at].total.tps * (1.0 + KNEE_GROWTH));
+    (0..earlier.len()).find(|at| rising && stages[*at].total.tps > 0.0 && !grows_after(*at))
+}
+
 fn targets(record: &Record) -> Vec<Target> {
     let servers = record.environment.servers.iter().cloned().chain(std::iter::repeat(record::Server::default()));
     let target = |(url, server): (&String, record::Server)| Target {
@@ -343,13 +388,30 @@ fn targets(record: &Record) -> Vec<Target> {
     record.manifest.targets.iter().zip(servers).map(target).collect()
 }
 
+/// In the order of `LatencyIntervals`.
+const QUANTILES_WITH_INTERVAL: [u32; 3] = [500_000, 950_000, 990_000];
+
 fn stage_findings(stage: &record::Stage, record: &Record, open: Option<f64>, cpus: u32) -> StageFindings {
     let total = tally_findings(&stage.total, stage.measured_ns);
+    let steps = Steps::of(&stage.intervals);
+    // Each histogram is decoded once, and not kept: those of an hour would fill the memory.
+    let response = all(stage.total.transactions.iter().map(|transaction| &transaction.response));
+    let quantiles = response.quantiles(QUANTILES_WITH_INTERVAL);
+    let bounds: Vec<u64> = quantiles.into_iter().flatten().collect();
+    let (intervals, counts): (Vec<_>, Vec<_>) =
+        stage.intervals.iter().map(|interval| interval_with_counts(interval, &bounds)).unzip();
+    let [p50_ns, p95_ns, p99_ns] = std::array::from_fn(|i| {
+        quantiles[i]?;
+        let at_most: Vec<u64> = counts.iter().map(|counts| sum(counts[..=i].iter().copied())).collect();
+        let seconds = steps.seconds(&stage.intervals, &at_most);
+        assay_stats::quantile_interval(&response, QUANTILES_WITH_INTERVAL[i], &seconds)
+    });
     StageFindings {
         sessions: stage.sessions,
         started: stage.started,
         measured_ns: stage.measured_ns,
         best: false,
+        knee: false,
         targets: stage.targets.iter().map(|tally| tally_findings(tally, stage.measured_ns)).collect(),
         session_transactions_min: stage.session_transactions_min,
         session_transactions_max: stage.session_transactions_max,
@@ -368,9 +430,10 @@ fn stage_findings(stage: &record::Stage, record: &Record, open: Option<f64>, cpu
             unstarted: stage.total.unstarted,
             waiting_max: backlog_max(stage),
         }),
-        generator: (stage.generator.workers > 0)
-            .then(|| generator_findings(&stage.generator, stage.measured_ns, total.statements, cpus)),
-        intervals: stage.intervals.iter().map(interval_findings).collect(),
+        generator: (stage.generator.workers > 0).then(|| generator_findings(stage, &total, cpus)),
+        throughput: throughput_findings(&steps, &stage.intervals),
+        response_intervals: LatencyIntervals { p50_ns, p95_ns, p99_ns },
+        intervals,
         total,
     }
 }
@@ -434,18 +497,16 @@ fn type_findings(transaction: &record::TransactionTally, ended: u64, measured_ns
     }
 }
 
-fn generator_findings(
-    generator: &record::Generator,
-    measured_ns: u64,
-    statements: u64,
-    cpus: u32,
-) -> GeneratorFindings {
+fn generator_findings(stage: &record::Stage, total: &TallyFindings, cpus: u32) -> GeneratorFindings {
+    let (generator, measured_ns) = (&stage.generator, stage.measured_ns);
+    let (statements, transactions) = (total.statements, total.transactions);
     let cpu_ns = generator.cpu_user_ns.saturating_add(generator.cpu_system_ns);
     let switches = generator.switches_involuntary.saturating_add(generator.switches_voluntary);
     let share_of = |cpus: u32| ratio(cpu_ns as f64, f64::from(cpus) * measured_ns as f64).unwrap_or(0.0);
     GeneratorFindings {
         cpu_ns,
         cpu_ns_per_statement: ratio(cpu_ns as f64, statements as f64),
+        cpu_ns_per_transaction: ratio(cpu_ns as f64, transactions as f64),
         cpu_share_of_machine: share_of(cpus),
         cpu_share_of_workers: share_of(generator.workers),
         busiest_worker: f64::from(generator.busiest_worker_ppm) / 1e6,

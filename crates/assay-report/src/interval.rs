@@ -55,11 +55,16 @@ pub fn bucket_bounds_ns() -> &'static [u64] {
 
 /// What `interval` says.
 pub fn interval_findings(interval: &Interval) -> IntervalFindings {
+    interval_with_counts(interval, &[]).0
+}
+
+/// The same, and how many of its response times lie at or below each of `bounds` (ascending) and above the one before.
+pub(crate) fn interval_with_counts(interval: &Interval, bounds: &[u64]) -> (IntervalFindings, Vec<u64>) {
     let rate = |count| per_second(count, interval.length_ns);
     let transactions = sum(interval.transactions.iter().copied());
     let response = distribution(&interval.response);
     let counts = response.counts(bucket_bounds_ns());
-    IntervalFindings {
+    let findings = IntervalFindings {
         start_ns: interval.start_ns,
         end_ns: interval.start_ns.saturating_add(interval.length_ns),
         sessions: interval.sessions,
@@ -75,7 +80,8 @@ pub fn interval_findings(interval: &Interval) -> IntervalFindings {
         backlog: interval.backlog,
         cpus_used: rate(interval.cpu_ns) / 1e9,
         buckets: counts.into_iter().enumerate().filter(|(_, count)| *count > 0).collect(),
-    }
+    };
+    (findings, response.counts(bounds))
 }
 
 /// The heads of `interval_line`'s columns, without a line end; the backlog's only in an open loop.

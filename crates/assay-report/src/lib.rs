@@ -9,39 +9,55 @@
 mod audit;
 mod cells;
 mod chart;
+mod comparison;
+mod comparison_text;
+mod condition;
 mod csv;
 mod draw;
 mod findings;
 mod interval;
 mod markdown;
+mod metric;
 mod page;
 mod prometheus;
 mod report;
 mod series;
+mod setting;
+mod summary;
 mod text;
+mod throughput;
 mod warning;
 mod words;
 
 pub use audit::{RateFindings, RuleFindings, RuleVerdict, Unit};
 pub use chart::{Axis, Body, Boxed, Chart, Line, Mark, MarkKind, Scale};
-pub use csv::csv;
+pub use comparison::{
+    ChangeFindings, Comparison, MetricComparison, Side, SideFindings, StageComparison, Verdict, compare,
+};
+pub use comparison_text::{comparison_text, grid_text, summary_text};
+pub use condition::{BadCondition, Beyond, Condition, ConditionFindings, Judgement, Outcome, metric_names};
+pub use csv::{comparison_csv, csv, summary_csv};
 pub use draw::{png, svg};
 pub use findings::{
-    ErrorFindings, Findings, GeneratorFindings, Host, LatencyFindings, OpenFindings, QueueFindings, StageFindings,
-    TallyFindings, Target, TypeFindings, findings,
+    ErrorFindings, Findings, GeneratorFindings, Host, LatencyFindings, LatencyIntervals, OpenFindings, QueueFindings,
+    StageFindings, TallyFindings, Target, TypeFindings, findings,
 };
 pub use interval::{IntervalFindings, bucket_bounds_ns, interval_findings, interval_header, interval_line};
 pub use markdown::markdown;
+pub use metric::{Better, Metric, MetricUnit, TrialsFindings};
 pub use page::html;
 pub use prometheus::{LiveMetrics, prometheus};
 pub use report::{Entry, Report, report};
 pub use series::{MixedSeries, change_points_csv, intervals_csv};
+pub use setting::{Difference, Group, Kind, Mixed, differences, groups};
+pub use summary::{MetricSummary, StageSummary, Summary, summarise};
 pub use text::{Loaded, loaded, loaded_text, text, warning_words};
+pub use throughput::{SteadyFindings, ThroughputFindings, WavesFindings};
 pub use warning::{Advice, Warning};
 pub use words::summary;
 
-/// The findings as JSON, as docs/record.md lists them.
-pub fn json(findings: &Findings) -> String {
+/// Findings, a comparison or a summary as JSON, as docs/record.md lists them.
+pub fn json(findings: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(findings).expect("findings are plain data with text keys") + "\n"
 }
 

@@ -11,6 +11,7 @@ use crate::cells::{NONE, Table, clean, count, figure, ms, percent, seconds, wrap
 use crate::findings::{
     ErrorFindings, Findings, GeneratorFindings, LatencyFindings, StageFindings, TallyFindings, TypeFindings,
 };
+use crate::throughput::SteadyFindings;
 use crate::warning::{Advice, Warning};
 
 /// Between facts in one line.
@@ -118,38 +119,44 @@ pub(crate) fn option_value(value: &OptionValue) -> String {
     }
 }
 
+/// A row per step, at most 80 columns; the rest is in the details and the JSON.
 fn ladder(stages: &[StageFindings]) -> String {
     let mut table = Table::default();
-    table.row([
-        "sessions",
-        "tx/s",
-        "stmt/s",
-        "p50 ms",
-        "p95 ms",
-        "p99 ms",
-        "max ms",
-        "failed",
-        "errors",
-        "CPU µs/stmt",
-    ]);
-    for stage in stages {
+    // Short steps have no interval; a column of dashes says nothing.
+    let halves: Vec<Option<f64>> = stages.iter().map(half_interval).collect();
+    let known = halves.iter().any(Option::is_some);
+    let head = ["sessions", "tx/s", "±", "p50 ms", "p95 ms", "p99 ms", "failed", "CPU µs/tx"];
+    table.row(head.into_iter().filter(|name| known || *name != "±"));
+    for (stage, half) in stages.iter().zip(halves) {
         let (total, response) = (&stage.total, &stage.total.response);
-        let mut row = vec![
-            count(stage.sessions.into()),
-            figure(total.tps),
-            figure(total.qps),
-            ms(response.p50_ns),
-            ms(response.p95_ns),
-            ms(response.p99_ns),
-            ms(response.max_ns),
-            count(total.failed),
-            count(total.errors),
-            stage.generator.and_then(|generator| generator.cpu_ns_per_statement).map_or(NONE.into(), micros),
-        ];
-        row.extend(stage.best.then(|| "most tx/s".into()));
+        let mut row = vec![count(stage.sessions.into()), figure(total.tps)];
+        row.extend(known.then(|| half.map_or(NONE.into(), figure)));
+        row.extend([response.p50_ns, response.p95_ns, response.p99_ns].map(ms));
+        row.push(count(total.failed));
+        let cpu = stage.generator.and_then(|generator| generator.cpu_ns_per_transaction);
+        row.push(cpu.map_or(NONE.into(), micros));
+        let remarks = [(stage.knee, "knee"), (stage.best, "most tx/s")];
+        let remarks: Vec<&str> = remarks.into_iter().filter(|(is, _)| *is).map(|(_, remark)| remark).collect();
+        row.extend((!remarks.is_empty()).then(|| remarks.join(", ")));
         table.row(row);
     }
-    table.text()
+    let mut text = table.text();
+    if stages.iter().any(|stage| stage.knee) {
+        text += "knee: no later step has 5% more transactions per second\n";
+    } else if stages.last().is_some_and(|stage| stage.best) {
+        text += "no knee: throughput still grows at the last step\n";
+    }
+    text
+}
+
+/// Half the width of the interval of the steady throughput, when that is all of the stage's.
+fn half_interval(stage: &StageFindings) -> Option<f64> {
+    match stage.throughput.steady {
+        SteadyFindings::Steady { start_ns: 0, tps_low: Some(low), tps_high: Some(high), .. } => {
+            Some((high - low) / 2.0)
+        }
+        _ => None,
+    }
 }
 
 fn details(stage: &StageFindings, findings: &Findings) -> String {
@@ -158,6 +165,10 @@ fn details(stage: &StageFindings, findings: &Findings) -> String {
         text += &format!("with {} sessions, for {}:\n\n", count(stage.sessions.into()), seconds(stage.measured_ns));
     }
     text += &throughput(&stage.total);
+    let over_time = over_time(stage);
+    if !over_time.is_empty() {
+        text += &format!("\n{over_time}");
+    }
     if !stage.rates.is_empty() {
         text += &format!("\n{}", rates(&stage.rates));
     }
@@ -167,7 +178,8 @@ fn details(stage: &StageFindings, findings: &Findings) -> String {
     if !stage.targets.is_empty() {
         text += &format!("\n{}", targets(stage, findings));
     }
-    text += &format!("\n{}\n", latencies(&stage.total));
+    text += &format!("\n{}", latencies(&stage.total));
+    text += &format!("{}\n", latency_intervals(stage));
     if let Some(open) = &stage.open {
         let facts = [
             format!("{} due ({} per s)", count(open.due), figure(open.due_per_s)),
@@ -289,6 +301,69 @@ fn audit(rules: &[RuleFindings]) -> String {
         table.row([name, rule.observed.map_or(NONE.into(), value), allowed, verdict.to_owned()]);
     }
     table.text()
+}
+
+/// Whether throughput was steady, and how even.
+fn over_time(stage: &StageFindings) -> String {
+    let found = &stage.throughput;
+    if stage.measured_ns == 0 {
+        return String::new();
+    }
+    let steady = match found.steady {
+        SteadyFindings::Steady { start_ns, tps, tps_low, tps_high } => {
+            let from = if start_ns == 0 { "from the start".into() } else { format!("from {} on", seconds(start_ns)) };
+            let known = match (tps_low, tps_high) {
+                (Some(low), Some(high)) => format!(" [{}, {}] at 95%", figure(low), figure(high)),
+                _ => "; seconds depend on each other too much for an interval".into(),
+            };
+            vec![from, format!("{} tx/s{known}", figure(tps))]
+        }
+        SteadyFindings::TooShort { needed_ns } => {
+            let (measured, needed) = (seconds(stage.measured_ns), seconds(needed_ns));
+            vec![format!("not known, nor how sure the throughput is: {measured} cannot tell, {needed} can")]
+        }
+        SteadyFindings::Late { start_ns } => {
+            vec![format!("no: throughput changed about {} after the start, in the second half", seconds(start_ns))]
+        }
+        SteadyFindings::Trend { change } => {
+            let goes = if change < 0.0 { "falls" } else { "rises" };
+            vec![format!("no: throughput {goes} by {} of its mean from start to end", percent(change.abs()))]
+        }
+        SteadyFindings::Waves { count } => {
+            vec![format!("no: {count:.0} waves are too few to average over")]
+        }
+    };
+    let mut text = wrap("steady     ", steady, DOT);
+    let mut facts = Vec::new();
+    facts.extend(found.variation.map(|share| format!("by {} (coefficient of variation)", percent(share))));
+    // With fewer than a hundred the lowest hundredth is the lowest one.
+    let step = if found.step_ns == 1_000_000_000 { "second" } else { "interval" };
+    let lowest = if found.steps > 100 { format!("lowest 1% of {step}s") } else { format!("lowest {step}") };
+    facts.extend(found.tps_lowest_1pct.map(|tps| format!("{lowest} {} tx/s", figure(tps))));
+    if let Some(start_ns) = found.stall_start_ns {
+        let (most, all) = (seconds(found.stall_ns_max), seconds(found.below_tenth_ns));
+        facts.push(format!("longest stall {most}, {} after the start", seconds(start_ns)));
+        facts.push(format!("{all} below 10% of the median"));
+    } else if found.variation.is_some() {
+        facts.push("no stalls".into());
+    }
+    let waves = found.waves.map(|waves| (seconds(waves.period_ns), percent(waves.strength)));
+    facts.extend(waves.map(|(period, strength)| format!("waves of {period} ({strength} of the variance)")));
+    if !facts.is_empty() {
+        text += &wrap("varies     ", facts, DOT);
+    }
+    text
+}
+
+/// How well the quantiles above are known.
+fn latency_intervals(stage: &StageFindings) -> String {
+    let found = &stage.response_intervals;
+    let known = [("p50", found.p50_ns), ("p95", found.p95_ns), ("p99", found.p99_ns)];
+    let shown = |(name, interval): (&str, Option<(u64, u64)>)| {
+        interval.map(|(low, high)| format!("{name} [{}, {}] ms", ms(Some(low)), ms(Some(high))))
+    };
+    let known: Vec<String> = known.into_iter().filter_map(shown).collect();
+    if known.is_empty() { String::new() } else { wrap("at 95%     ", known, DOT) }
 }
 
 fn targets(stage: &StageFindings, findings: &Findings) -> String {

@@ -22,7 +22,7 @@ pub use boxes::{BoxFigures, box_figures};
 pub use comparison::{Change, MARGIN_DEFAULT, TRIALS_MIN, Verdict, change};
 pub use distribution::Distribution;
 pub use mean::{Estimate, LENGTH_MIN, Missing, mean_interval};
-pub use quantile::quantile_intervals;
+pub use quantile::{Second, quantile_interval};
 pub use steady::{STEADY_LENGTH_MIN, Steady, Unsteady, steady_part};
 pub use trials::{Trials, trials};
 pub use variability::{Variability, variability};

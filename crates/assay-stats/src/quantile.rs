@@ -11,30 +11,34 @@ use crate::mean::{mean, power_at_zero};
 use crate::student::student;
 use crate::{Distribution, LEVEL};
 
-/// For every entry of `ppm` (shares in millionths, ascending, below a million): the interval of that quantile of all
-/// `seconds` together. `None` where the quantile itself has none, where the interval's upper end reaches beyond what was seen,
-/// or where the seconds are too few or too alike to tell.
-pub fn quantile_intervals<const N: usize>(seconds: &[Distribution], ppm: [u32; N]) -> [Option<(u64, u64)>; N] {
-    let mut all = Distribution::default();
-    seconds.iter().for_each(|second| all.add(second));
-    let quantiles = all.quantiles(ppm);
-    std::array::from_fn(|i| interval(seconds, &all, quantiles[i]?, f64::from(ppm[i]) / 1e6))
+/// What one second says of a quantile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Second {
+    /// Values that are at most the quantile of all. at_most <= count
+    pub at_most: u64,
+    /// All values.
+    pub count: u64,
 }
 
-fn interval(seconds: &[Distribution], all: &Distribution, quantile: u64, share: f64) -> Option<(u64, u64)> {
-    let counts: Vec<f64> = seconds.iter().map(|second| second.count() as f64).collect();
-    let at_most: Vec<f64> = seconds.iter().map(|second| second.counts(&[quantile])[0] as f64).collect();
-    let found = at_most.iter().sum::<f64>() / counts.iter().sum::<f64>();
+/// The interval of the quantile at `ppm` (millionths, below a million) of `all` values, which came in `seconds`. `None`
+/// where the quantile itself has none, where the interval's upper end reaches beyond what was seen, or where the seconds
+/// are too few or too alike to tell.
+pub fn quantile_interval(all: &Distribution, ppm: u32, seconds: &[Second]) -> Option<(u64, u64)> {
+    let counts: Vec<f64> = seconds.iter().map(|second| second.count as f64).collect();
+    let found = seconds.iter().map(|second| second.at_most as f64).sum::<f64>() / counts.iter().sum::<f64>();
     // Of each second: how many values too many, or too few, it has below the quantile.
-    let surplus: Vec<f64> = at_most.iter().zip(&counts).map(|(below, count)| below - found * count).collect();
+    let surplus: Vec<f64> = seconds.iter().map(|one| one.at_most as f64 - found * one.count as f64).collect();
+    if surplus.len() < crate::LENGTH_MIN || !found.is_finite() {
+        return None;
+    }
     let power = power_at_zero(&surplus, 0.0).ok()?;
     let error = (power.power / seconds.len() as f64).sqrt() / mean(&counts);
     let half = student(LEVEL, power.freedom) * error;
-    let ppm = |share: f64| (share.max(0.0) * 1e6).round() as u32;
-    let high = ppm(share + half);
+    let share = f64::from(ppm) / 1e6;
+    let [low, high] = [share - half, share + half].map(|share| (share.max(0.0) * 1e6).round() as u32);
     if high >= 1_000_000 {
         return None;
     }
-    let [low, high] = all.quantiles([ppm(share - half), high]);
+    let [low, _, high] = all.quantiles([low, ppm, high]);
     Some((low?, high?))
 }

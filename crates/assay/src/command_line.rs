@@ -108,6 +108,10 @@ pub enum Subcommand {
     List,
     /// Print the final report of a record
     Show(ShowOptions),
+    /// Compare the records of two settings, or of several
+    Compare(CompareOptions),
+    /// Run two settings in turns, so that drift hits both, and compare them
+    Duel(DuelOptions),
     /// Make a page, tables, pictures or series of one or several records
     Report(ReportOptions),
     /// Do what sysbench does: its command line, scripts and reports
@@ -222,6 +226,66 @@ pub struct ReportOptions {
     pub png: Option<std::path::PathBuf>,
 }
 
+/// Options of `compare`.
+#[derive(Args, Clone)]
+pub struct CompareOptions {
+    /// Records of any settings: those of one setting are put together, and compared with those of the first
+    #[arg(value_name = "RECORD", required_unless_present = "baseline")]
+    pub records: Vec<std::path::PathBuf>,
+    /// Records of the trials of one setting, which the other is compared with
+    #[arg(long, value_name = "RECORD", num_args = 1.., requires = "candidate", conflicts_with = "records")]
+    pub baseline: Vec<std::path::PathBuf>,
+    /// Records of the trials of the other setting
+    #[arg(long, value_name = "RECORD", num_args = 1.., requires = "baseline")]
+    pub candidate: Vec<std::path::PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a doc comment would become help text")]
+    pub judgement: JudgementOptions,
+    /// Form of the result
+    #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
+    pub format: Format,
+}
+
+/// What a comparison is to conclude.
+#[derive(Args, Clone)]
+pub struct JudgementOptions {
+    /// The smallest difference that matters: "no difference" means that there is none larger
+    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = margin)]
+    pub margin: f64,
+    /// Exit with 1 when this is so, such as 'tps < -3%' or 'new_order.p99 > +10%'; may be repeated
+    #[arg(long, value_name = "CONDITION", value_parser = condition)]
+    pub fail_if: Vec<assay_report::Condition>,
+}
+
+/// Options of `duel`.
+#[derive(Args, Clone)]
+pub struct DuelOptions {
+    /// What `assay run` takes, in quotes: 'oltp_read_write --db URL --session-sql "SET synchronous_commit=on"'
+    #[arg(value_name = "A", allow_hyphen_values = true)]
+    pub a: String,
+    /// The same of the other side
+    #[arg(value_name = "B", allow_hyphen_values = true)]
+    pub b: String,
+    /// Words put before those of both sides, which then hold what differs alone
+    #[arg(long, value_name = "WORDS", default_value = "")]
+    pub common: String,
+    /// Trials of each side
+    #[arg(long, value_name = "N", default_value = "5", value_parser = at_least_one)]
+    pub trials: u64,
+    /// Folder for the records [default: assay-records/duel-TIME]
+    #[arg(long, value_name = "FOLDER")]
+    pub records: Option<std::path::PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a doc comment would become help text")]
+    pub judgement: JudgementOptions,
+    /// Form of the result
+    #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
+    pub format: Format,
+    /// Say nothing on stderr but errors and warnings
+    #[arg(long)]
+    pub quiet: bool,
+}
+
 /// Which servers, and how to talk to them.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Database")]
@@ -289,6 +353,9 @@ pub struct LoadOptions {
     /// How long transactions in flight may take to finish at the end of a stage
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::duration)]
     pub grace: Nanos,
+    /// Run all of it so many times, each with a record and a seed of its own, and sum up
+    #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one)]
+    pub trials: u64,
     /// Prepare the workload's tables first if they are missing
     #[arg(long)]
     pub prepare: bool,
@@ -474,7 +541,8 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Invocat
 
 /// `--table_size=5` is `--table-size=5`.
 fn with_hyphens(word: &str) -> String {
-    let end = word.find('=').unwrap_or(word.len());
+    // A command line in one word, as `duel` takes them, is not an option.
+    let end = word.find(['=', ' ']).unwrap_or(word.len());
     if word.starts_with("--") { word[..end].replace('_', "-") + &word[end..] } else { word.to_owned() }
 }
 
@@ -676,4 +744,16 @@ fn positive(text: &str) -> Result<f64, String> {
 fn interval(text: &str) -> Result<Nanos, String> {
     let interval = values::duration(text)?;
     if interval >= Nanos::from_millis(100) { Ok(interval) } else { Err("must be at least 100ms".to_owned()) }
+}
+
+fn margin(text: &str) -> Result<f64, String> {
+    let percent = text.strip_suffix('%').and_then(|number| values::number(number.trim()).ok());
+    percent
+        .filter(|percent| *percent > 0.0)
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| "expected a percentage above 0, such as 3%".to_owned())
+}
+
+fn condition(text: &str) -> Result<assay_report::Condition, String> {
+    text.parse().map_err(|error: assay_report::BadCondition| error.to_string())
 }

@@ -15,7 +15,7 @@ use crate::terminal;
 pub enum Exit {
     /// Everything was done.
     Success = 0,
-    /// `check` found a difference, or a command of a workload said it failed.
+    /// `check` found a difference, a command of a workload said it failed, or what `--fail-if` names is so.
     Difference = 1,
     /// The command line is wrong.
     Usage = 2,
@@ -31,6 +31,15 @@ pub enum Exit {
     Interrupted = 130,
     /// Somebody else ended us before the work was done (128 + SIGTERM).
     Terminated = 143,
+}
+
+impl Exit {
+    /// The one with this number.
+    pub fn of_code(code: i32) -> Option<Exit> {
+        use Exit::*;
+        let all = [Success, Difference, Usage, Workload, Server, Environment, Bug, Interrupted, Terminated];
+        all.into_iter().find(|exit| *exit as i32 == code)
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -140,7 +149,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates
         .into_iter()
         .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
-        .filter(|(alike, _)| *alike > 0.8)
+        // Of short names, one slip of a finger is much.
+        .filter(|(alike, candidate)| *alike > 0.8 || strsim::damerau_levenshtein(word, candidate) == 1)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
 }
@@ -167,5 +177,6 @@ mod tests {
         let names = ["oltp_read_only", "oltp_read_write", "bulk_insert"];
         assert_eq!(nearest("oltp_raed_write", names), Some("oltp_read_write"));
         assert_eq!(nearest("tpcc", names), None);
+        assert_eq!(nearest("tsp", ["qps", "tps", "p99"]), Some("tps"));
     }
 }

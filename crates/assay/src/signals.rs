@@ -1,9 +1,14 @@
 //! Ctrl-C and SIGTERM: the first ends the run gracefully, the second quits at once.
 
-use std::sync::OnceLock;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use assay_engine::Control;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -23,6 +28,7 @@ pub fn listen() -> Result<(), Trouble> {
     let control = control();
     std::thread::spawn(move || {
         for signal in signals.forever() {
+            tell(&child(), signal);
             if FIRST.swap(signal, Ordering::Relaxed) == 0 {
                 control.stop();
             } else {
@@ -37,6 +43,44 @@ pub fn listen() -> Result<(), Trouble> {
 /// The exit code that says which signal ended the work early.
 pub fn exit() -> Exit {
     exit_of(FIRST.load(Ordering::Relaxed))
+}
+
+/// Runs a program to its end. It gets every signal that we get from here, and no Ctrl-C of its own: a terminal sends that to
+/// the whole group of processes, and twice means "at once".
+pub fn run(mut command: Command) -> std::io::Result<ExitStatus> {
+    *child() = Some(command.process_group(0).spawn()?);
+    // A signal that came just before has not reached it.
+    if control().is_stopped() {
+        tell(&child(), FIRST.load(Ordering::Relaxed));
+    }
+    // Asked again and again rather than waited for: who has been waited for has lost the number that signals go to.
+    loop {
+        let mut running = child();
+        let ended = running.as_mut().map(Child::try_wait).transpose();
+        if !matches!(ended, Ok(Some(None))) {
+            *running = None;
+            return ended.map(|status| status.flatten().expect("it was started here, and has ended"));
+        }
+        drop(running);
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Short beside any trial, and long enough to cost nothing beside one.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The program under way.
+fn child() -> MutexGuard<'static, Option<Child>> {
+    static CHILD: Mutex<Option<Child>> = Mutex::new(None);
+    CHILD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn tell(child: &Option<Child>, signal: i32) {
+    let number = child.as_ref().and_then(|child| i32::try_from(child.id()).ok());
+    if let (Some(number), Ok(signal)) = (number, Signal::try_from(signal)) {
+        // It may have ended meanwhile.
+        let _ = kill(Pid::from_raw(number), signal);
+    }
 }
 
 /// The first signal; 0 before it.

@@ -399,7 +399,7 @@ fn distribution(options: &GeneratorOptions) -> Result<Distribution, Trouble> {
 }
 
 /// A seed that is easy to type again: six digits hold a million different runs.
-fn random_seed() -> u64 {
+pub fn random_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     // The keys of a hash map come from the system's random numbers.
     RandomState::new().hash_one(std::process::id()) % 1_000_000

@@ -2,6 +2,8 @@
 
 pub mod check;
 pub mod cleanup;
+pub mod compare;
+pub mod duel;
 pub mod exec;
 pub mod kill_check;
 pub mod list;

@@ -1,12 +1,14 @@
 //! `assay run WORKLOAD`: loads the databases, shows what happens, reports what was measured, leaves a record.
 
+use std::path::{Path, PathBuf};
+
 use assay_engine::{End, Outcome, Plan, StageOutcome};
 use assay_record::Record;
-use assay_report::RuleVerdict;
+use assay_report::{Findings, RuleVerdict};
 
 use crate::command_line::{CommonCommandOptions, RunOptions, Workload};
 use crate::commands::kill_check::{self, Crash};
-use crate::commands::{check, exec, prepare};
+use crate::commands::{check, compare, exec, prepare};
 use crate::diagnostics::{Exit, Trouble};
 use crate::live::Live;
 use crate::scratch::Scratch;
@@ -39,19 +41,14 @@ fn on_databases(urls: &[String], options: &RunOptions, workload: &Workload, word
             check_before(url, options, workload, words)?;
         }
     }
-    let mut attempt = Attempt::make(urls, options, workload, words)?;
-    if attempt.tables_are_missing() && options.load.prepare && workload.has_command("prepare") {
-        attempt.live.discard();
-        prepare_tables(urls, options, workload, words)?;
-        attempt = Attempt::make(urls, options, workload, words)?;
-    }
-    let acknowledged = std::mem::take(&mut attempt.outcome.acknowledged);
-    let crashed = std::mem::replace(&mut attempt.crashed, Ok(()));
-    let exit = attempt.conclude(options, workload)?;
-    if options.load.kill_check.is_some() {
-        crashed?;
-        kill_check::verify(acknowledged, &command_options(options, None), workload, &urls[0], words)?;
-    }
+    let exit = match options.load.trials {
+        1 => single(urls, options, workload, words),
+        _ if options.load.kill_check.is_some() => {
+            Err(Trouble::usage("--kill-check and --trials exclude each other")
+                .hint("after a crash nothing is the same"))
+        }
+        _ => trials(urls, options, workload, words),
+    }?;
     if options.load.check {
         for url in urls {
             let common = command_options(options, None);
@@ -76,6 +73,90 @@ fn check_before(url: &str, options: &RunOptions, workload: &Workload, words: &[S
         return Ok(());
     }
     Err(check::difference(workload, " before the run, which was not begun"))
+}
+
+/// One trial: its report to stdout, the place of its record to stderr.
+fn single(urls: &[String], options: &RunOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
+    let finished = once(urls, options, workload, words)?;
+    terminal::result(&render::result(&finished.record, options.output.format))?;
+    if let (Some(path), false) = (finished.path?, options.output.quiet) {
+        let next = next(&finished.record, options, &path);
+        terminal::say(&format!("record: {}\nnext:   {next}\n", path.display()));
+    }
+    let exit = finished.ended?;
+    if options.load.kill_check.is_some() {
+        finished.crashed?;
+        let common = command_options(options, None);
+        kill_check::verify(finished.acknowledged, &common, workload, &urls[0], words)?;
+    }
+    Ok(exit)
+}
+
+/// The same run several times, and what the trials say together. What was measured before an interrupt or a failure
+/// is summed up too.
+fn trials(urls: &[String], options: &RunOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
+    let first_seed = options.generator.seed.unwrap_or_else(trial::random_seed);
+    let mut found: Vec<(String, Findings)> = Vec::new();
+    let mut ended = Ok(Exit::Success);
+    for number in 1..=options.load.trials {
+        let mut of_trial = options.clone();
+        of_trial.generator.seed = Some(first_seed.wrapping_add(number - 1));
+        of_trial.output.record = options.output.record.as_ref().map(|path| numbered(path, number));
+        if !options.output.quiet {
+            terminal::say(&format!("trial {number} of {}\n", options.load.trials));
+        }
+        let finished = match once(urls, &of_trial, workload, words) {
+            Ok(finished) => finished,
+            Err(trouble) if found.is_empty() => return Err(trouble),
+            Err(trouble) => {
+                ended = Err(trouble);
+                break;
+            }
+        };
+        let path = finished.path?.map_or_else(|| format!("trial {number}"), |path| path.display().to_string());
+        found.push((path, assay_report::findings(&finished.record)));
+        ended = finished.ended;
+        if !matches!(ended, Ok(Exit::Success)) || signals::control().is_stopped() {
+            break;
+        }
+    }
+    let group = compare::group(&workload.name, found);
+    terminal::result(&compare::summary(&group, options.output.format))?;
+    if !options.output.quiet && !options.output.no_record {
+        terminal::say(&format!("records: {}\n", url_text::shell_line(&group.records)));
+    }
+    ended
+}
+
+/// `PATH-2.json.zst` of `PATH.json.zst`.
+fn numbered(path: &Path, number: u64) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    // A name may begin with a dot.
+    let end = name[1.min(name.len())..].find('.').map_or(name.len(), |at| at + 1);
+    path.with_file_name(format!("{}-{number}{}", &name[..end], &name[end..]))
+}
+
+/// One trial to its end. Tables that are missing are prepared, if that was asked for.
+fn once(urls: &[String], options: &RunOptions, workload: &Workload, words: &[String]) -> Result<Finished, Trouble> {
+    let mut attempt = Attempt::make(urls, options, workload, words)?;
+    if attempt.tables_are_missing() && options.load.prepare && workload.has_command("prepare") {
+        attempt.live.discard();
+        prepare_tables(urls, options, workload, words)?;
+        attempt = Attempt::make(urls, options, workload, words)?;
+    }
+    let acknowledged = std::mem::take(&mut attempt.outcome.acknowledged);
+    let crashed = std::mem::replace(&mut attempt.crashed, Ok(()));
+    Ok(Finished { acknowledged, crashed, ..attempt.finish(options, workload)? })
+}
+
+/// A trial that measured something.
+struct Finished {
+    record: Record,
+    path: Result<Option<PathBuf>, Trouble>,
+    ended: Result<Exit, Trouble>,
+    /// Of a kill check.
+    acknowledged: Vec<assay_script::Key>,
+    crashed: Result<(), Trouble>,
 }
 
 /// One run through the engine.
@@ -114,8 +195,8 @@ impl Attempt {
         self.outcome.stages.iter().any(transactions)
     }
 
-    /// The report to stdout, the record to its file, the rest to stderr.
-    fn conclude(self, options: &RunOptions, workload: &Workload) -> Result<Exit, Trouble> {
+    /// The record to its file. A trouble where nothing was measured.
+    fn finish(self, options: &RunOptions, workload: &Workload) -> Result<Finished, Trouble> {
         let trouble = match &self.outcome.end {
             End::Failed(error) => {
                 let prepare = workload.has_command("prepare").then(|| prepare_command(options, workload));
@@ -131,11 +212,7 @@ impl Attempt {
         }
         let (record, path) =
             self.live.finish(&self.plan, &self.outcome, trouble.as_ref().map(|trouble| trouble.cause.clone()));
-        terminal::result(&render::result(&record, options.output.format))?;
-        if let (Some(path), false) = (path?, options.output.quiet) {
-            terminal::say(&format!("record: {}\nnext:   {}\n", path.display(), next(&record, options, &path)));
-        }
-        match (trouble, &self.outcome.end) {
+        let ended = match (trouble, &self.outcome.end) {
             (Some(trouble), _) => Err(trouble),
             _ if options.load.check && !broken_rules(&record).is_empty() => {
                 let broken = broken_rules(&record).join(", ");
@@ -144,7 +221,8 @@ impl Attempt {
             // A run without limits is meant to end this way.
             (None, End::Interrupted) if self.plan.limit != assay_engine::Limit::default() => Ok(signals::exit()),
             _ => Ok(Exit::Success),
-        }
+        };
+        Ok(Finished { record, path, ended, acknowledged: Default::default(), crashed: Ok(()) })
     }
 }
 
@@ -198,7 +276,7 @@ fn prepare_command(options: &RunOptions, workload: &Workload) -> String {
 }
 
 /// What to try after this run: the next thing a newcomer has not done yet.
-fn next(record: &Record, options: &RunOptions, path: &std::path::Path) -> String {
+fn next(record: &Record, options: &RunOptions, path: &Path) -> String {
     let name = url_text::shell_line([&options.workload]);
     if options.target.db.is_empty() {
         format!("assay run {name} --prepare --db {}", registry::EXAMPLES[1])
@@ -206,5 +284,17 @@ fn next(record: &Record, options: &RunOptions, path: &std::path::Path) -> String
         "the same with --sessions 1,2,4,8,16 shows how it scales".to_owned()
     } else {
         format!("assay show {}", url_text::shell_line([path.display().to_string()]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_trials_are_numbered_before_their_ending() {
+        for (path, second) in [("a/b.json.zst", "a/b-2.json.zst"), ("b", "b-2"), (".hidden.json", ".hidden-2.json")] {
+            assert_eq!(numbered(Path::new(path), 2), Path::new(second));
+        }
     }
 }

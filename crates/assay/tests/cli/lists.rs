@@ -20,6 +20,8 @@ fn without_a_command_the_help_is_shown() {
       exec      Run another command that a workload declares
       list      List the built-in workloads
       show      Print the final report of a record
+      compare   Compare the records of two settings, or of several
+      duel      Run two settings in turns, so that drift hits both, and compare them
       report    Make a page, tables, pictures or series of one or several records
       sysbench  Do what sysbench does: its command line, scripts and reports
 
@@ -107,6 +109,8 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
                                         [default: no bound]
           --grace <DURATION>            How long transactions in flight may take to finish at the end of
                                         a stage [default: 10s]
+          --trials <N>                  Run all of it so many times, each with a record and a seed of
+                                        its own, and sum up [default: 1]
           --prepare                     Prepare the workload's tables first if they are missing
           --check                       Check the workload's tables before the run and after it; exit
                                         with 1 when something is wrong, or its audit failed
@@ -124,16 +128,21 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
                                         [default: 60s]
 
     Generator:
-          --seed <N>              The same seed gives every session the same statements [default:
-                                  random, always shown]
-          --workers <N>           Threads driving the sessions [default: one per CPU]
-          --rand-type <NAME>      Distribution of the rows that statements touch [default: uniform]
-                                  [possible values: uniform, gaussian, special, pareto, zipfian]
-          --rand-spec-iter <N>    gaussian, special: uniform numbers averaged [default: 12]
-          --rand-spec-pct <N>     special: size of the hot centre in percent of the rows [default: 1]
-          --rand-spec-res <N>     special: how many of 100 accesses go to the hot centre [default: 75]
-          --rand-pareto-h <X>     pareto: share that gets the rest of the accesses, 0 … 1 [default: 0.2]
-          --rand-zipfian-exp <X>  zipfian: exponent [default: 0.8]
+          --seed <N>               The same seed gives every session the same statements [default:
+                                   random, always shown]
+          --workers <N>            Threads driving the sessions [default: one per CPU]
+          --io <auto|epoll|uring>  How sockets are served: `auto` is io_uring where the kernel allows it
+                                   [default: auto, or ASSAY_IO]
+          --batch <N>              Replies handled between two calls of the kernel: more cost less CPU
+                                   and more median latency [default: 32 with io_uring, 64 with epoll]
+          --rand-type <NAME>       Distribution of the rows that statements touch [default: uniform]
+                                   [possible values: uniform, gaussian, special, pareto, zipfian]
+          --rand-spec-iter <N>     gaussian, special: uniform numbers averaged [default: 12]
+          --rand-spec-pct <N>      special: size of the hot centre in percent of the rows [default: 1]
+          --rand-spec-res <N>      special: how many of 100 accesses go to the hot centre [default: 75]
+          --rand-pareto-h <X>      pareto: share that gets the rest of the accesses, 0 … 1 [default:
+                                   0.2]
+          --rand-zipfian-exp <X>   zipfian: exponent [default: 0.8]
 
     Output:
           --format <text|json|csv>  Form of the result on stdout [default: text]

@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "shared with the tests against real servers: each uses what it needs")]
 mod common;
+mod comparisons;
 mod interrupts;
 mod lists;
 mod mistakes;

@@ -149,7 +149,9 @@ impl Ran {
                 let digits = name.replace(|c: char| c.is_ascii_digit(), "#");
                 line = format!("{before}assay-records/{digits}");
             }
-            if lines.last() != Some(&line) && !line.starts_with("warning: ") {
+            // How even the run was, and which step of a ladder is marked.
+            let by_chance = ["warning: ", "varies ", "knee: ", "no knee: "].iter().any(|head| line.starts_with(head));
+            if lines.last() != Some(&line) && !by_chance {
                 lines.push(line);
             }
         }

@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "shared with the other whole-command tests: each uses what it needs")]
 mod common;
+mod duels;
 mod errors;
 mod generator;
 mod logins;

@@ -1,0 +1,150 @@
+//! Conditions on a comparison, for CI: `tps < -3%`, `new_order.p99 > +10%`.
+//!
+//! A condition is met when the change, as estimated, is beyond its limit, unless the interval of the change holds "no
+//! change": then it may be chance. Where a side has too few trials for an interval the estimate alone decides, and that is told.
+
+use serde::Serialize;
+
+use crate::comparison::{Comparison, StageComparison};
+
+/// A condition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    /// As the user wrote it.
+    pub text: String,
+    /// Name of the metric.
+    pub metric: String,
+    /// Whether changes below the limit meet it, or those above.
+    pub side: Beyond,
+    /// The limit, a share: −0.03.
+    pub limit: f64,
+}
+
+/// On which side of its limit a condition is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beyond {
+    /// `<`
+    Below,
+    /// `>`
+    Above,
+}
+
+/// A condition that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a metric, < or >, and a change in percent, such as 'tps < -3%' or 'p99 > +10%'")]
+pub struct BadCondition;
+
+/// What became of a condition.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ConditionFindings {
+    /// As the user wrote it.
+    pub condition: String,
+    /// One per stage of the comparison.
+    pub stages: Vec<Judgement>,
+}
+
+/// What became of it in one stage.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Judgement {
+    /// Sessions of the stage.
+    pub sessions: u32,
+    /// What follows.
+    pub outcome: Outcome,
+    /// The change, a share; `None` when it is not known.
+    pub change: Option<f64>,
+}
+
+/// What follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The change is beyond the limit, and not by chance.
+    Met,
+    /// The same by the estimate; there are too few trials to exclude chance.
+    MetWithoutInterval,
+    /// The estimate is beyond the limit, but that may be chance: more trials are needed.
+    MayBeChance,
+    /// The change is not beyond the limit.
+    NotMet,
+    /// One of the sides does not have the figure.
+    Unknown,
+}
+
+impl std::str::FromStr for Condition {
+    type Err = BadCondition;
+
+    fn from_str(text: &str) -> Result<Condition, BadCondition> {
+        let at = text.find(['<', '>']).ok_or(BadCondition)?;
+        let (metric, rest) = (text[..at].trim(), text[at + 1..].trim());
+        let side = if text.as_bytes()[at] == b'<' { Beyond::Below } else { Beyond::Above };
+        let percent = rest.strip_suffix('%').ok_or(BadCondition)?.trim().replace('−', "-");
+        let limit: f64 = percent.parse().map_err(|_| BadCondition)?;
+        if metric.is_empty() || !limit.is_finite() {
+            return Err(BadCondition);
+        }
+        Ok(Condition { text: text.to_owned(), metric: metric.to_owned(), side, limit: limit / 100.0 })
+    }
+}
+
+impl Condition {
+    /// What becomes of it. The metric must be one that the comparison has.
+    pub fn judge(&self, comparison: &Comparison) -> ConditionFindings {
+        let stages = comparison.stages.iter().map(|stage| self.judge_stage(stage)).collect();
+        ConditionFindings { condition: self.text.clone(), stages }
+    }
+
+    fn judge_stage(&self, stage: &StageComparison) -> Judgement {
+        let change = stage.metric(&self.metric).and_then(|metric| metric.change);
+        let outcome = match change {
+            None => Outcome::Unknown,
+            Some(change) if !self.is_beyond(change.ratio) => Outcome::NotMet,
+            Some(change) => match (change.low, change.high) {
+                (Some(low), Some(high)) if low <= 1.0 && 1.0 <= high => Outcome::MayBeChance,
+                (Some(_), Some(_)) => Outcome::Met,
+                _ => Outcome::MetWithoutInterval,
+            },
+        };
+        Judgement { sessions: stage.sessions, outcome, change: change.map(|change| change.ratio - 1.0) }
+    }
+
+    fn is_beyond(&self, ratio: f64) -> bool {
+        match self.side {
+            Beyond::Below => ratio - 1.0 < self.limit,
+            Beyond::Above => ratio - 1.0 > self.limit,
+        }
+    }
+}
+
+impl ConditionFindings {
+    /// Whether the condition is met in any stage.
+    pub fn is_met(&self) -> bool {
+        self.stages.iter().any(|stage| matches!(stage.outcome, Outcome::Met | Outcome::MetWithoutInterval))
+    }
+}
+
+/// Names of all metrics that `comparison` has, each once.
+pub fn metric_names(comparison: &Comparison) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for metric in comparison.stages.iter().flat_map(|stage| &stage.metrics) {
+        if !names.contains(&metric.metric.name.as_str()) {
+            names.push(&metric.metric.name);
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_are_read_as_people_write_them() {
+        let read = |text: &str| text.parse::<Condition>().map(|found| (found.metric, found.side, found.limit));
+        assert_eq!(read("tps < -3%"), Ok(("tps".into(), Beyond::Below, -0.03)));
+        assert_eq!(read("new_order.p99>+10%"), Ok(("new_order.p99".into(), Beyond::Above, 0.10)));
+        assert_eq!(read(" p95 > 7.5 % "), Ok(("p95".into(), Beyond::Above, 0.075)));
+        for text in ["", "tps", "tps < 3", "< 3%", "tps = 3%", "tps < x%", "tps < NaN%", "tps <> 3%"] {
+            assert_eq!(read(text), Err(BadCondition), "{text}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What a run was of: everything that must be the same before two results may be compared, and what differs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use assay_record::{Arrival, Load, OnError, OptionValue};
+use serde::Serialize;
+
+use crate::findings::Findings;
+
+/// Something that two sides do not share.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What kind of thing it is.
+    pub kind: Kind,
+    /// Its name: `option tables`, `session SQL`, `host`.
+    pub what: String,
+    /// Values in the baseline, several when its trials differ.
+    pub baseline: Vec<String>,
+    /// Values in the candidate.
+    pub candidate: Vec<String>,
+}
+
+/// What a setting belongs to, the most disturbing first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// What was done: workload, options, load, length.
+    Work,
+    /// Where the load came from: host, CPUs, workers, version of assay.
+    Generator,
+    /// Which server, and its settings.
+    Server,
+    /// How sessions were set up.
+    Session,
+}
+
+/// A setting that not all trials of one side share.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mixed {
+    /// Its name.
+    pub what: String,
+    /// Its values.
+    pub values: Vec<String>,
+}
+
+type Settings = BTreeMap<(Kind, String), String>;
+
+/// All settings of one run as text, by kind and name. Seeds are not among them: trials differ in them.
+pub(crate) fn settings(run: &Findings) -> Settings {
+    let mut all = Settings::new();
+    let mut put = |kind: Kind, what: &str, value: String| {
+        all.insert((kind, what.to_owned()), value);
+    };
+    put(Kind::Work, "workload", run.workload.clone());
+    for (name, value) in &run.options {
+        put(Kind::Work, &format!("option {name}"), option_text(value));
+    }
+    put(Kind::Work, "distribution of rows", run.distribution.clone().unwrap_or_else(|| "none".into()));
+    let sessions: Vec<String> = run.stages.iter().map(|stage| stage.sessions.to_string()).collect();
+    put(Kind::Work, "sessions", sessions.join(","));
+    put(Kind::Work, "load", load_text(&run.load));
+    let terminals = run.terminals.map(|of| format!("{}, times to think × {}", of.number, of.think_scale));
+    put(Kind::Work, "terminals", terminals.unwrap_or_else(|| "none".into()));
+    put(Kind::Work, "time", run.limit.time_ns.map_or("no limit".into(), duration));
+    put(Kind::Work, "transactions", run.limit.transactions.map_or("no limit".into(), |most| most.to_string()));
+    put(Kind::Work, "warm-up", duration(run.warmup_ns));
+    put(Kind::Work, "retries", run.policy.retries.to_string());
+    put(Kind::Work, "ignored errors", run.policy.ignore.join(","));
+    let on_error = if run.policy.on_error == OnError::Stop { "stop" } else { "continue" };
+    put(Kind::Work, "on error", on_error.into());
+    put(Kind::Generator, "host", run.host.name.clone());
+    put(Kind::Generator, "kernel", run.host.kernel.clone());
+    put(Kind::Generator, "CPU", run.host.cpu_model.clone());
+    put(Kind::Generator, "CPUs", run.cpus.to_string());
+    put(Kind::Generator, "memory", format!("{} MiB", run.host.memory_bytes >> 20));
+    put(Kind::Generator, "workers", run.workers.to_string());
+    put(Kind::Generator, "tool", run.tool.clone());
+    // Without --db every run has a temporary database of its own.
+    let named = run.command.iter().any(|word| word == "--db" || word.starts_with("--db="));
+    for (number, target) in run.targets.iter().enumerate() {
+        let of = if run.targets.len() > 1 { format!("server {} ", number + 1) } else { "server ".into() };
+        if named {
+            put(Kind::Server, &format!("{of}URL"), target.url.clone());
+        }
+        put(Kind::Server, &format!("{of}version"), format!("{} {}", target.product, target.version));
+        put(Kind::Server, &format!("{of}TLS"), target.tls.clone().unwrap_or_else(|| "none".into()));
+        for (name, value) in &target.settings {
+            put(Kind::Server, &format!("{of}{name}"), value.clone());
+        }
+    }
+    put(Kind::Session, "session SQL", run.session_sql.join("; "));
+    put(Kind::Session, "prepared statements", if run.prepared { "on" } else { "off" }.into());
+    all
+}
+
+/// What the sides do not share, the most disturbing first.
+pub fn differences(baseline: &[Findings], candidate: &[Findings]) -> Vec<Difference> {
+    let (baseline, candidate) = (values(baseline), values(candidate));
+    let names: BTreeSet<_> = baseline.keys().chain(candidate.keys()).collect();
+    let of = |side: &BTreeMap<(Kind, String), BTreeSet<String>>, name: &(Kind, String)| -> Vec<String> {
+        side.get(name).into_iter().flatten().cloned().collect()
+    };
+    let difference = |name: &(Kind, String)| {
+        let (before, after) = (of(&baseline, name), of(&candidate, name));
+        let (kind, what) = name.clone();
+        (before != after).then_some(Difference { kind, what, baseline: before, candidate: after })
+    };
+    names.into_iter().filter_map(difference).collect()
+}
+
+/// The trials of one setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// What to call it: what it does not share with the others, when that is short.
+    pub name: String,
+    /// Where its records are.
+    pub records: Vec<String>,
+    /// What they say, in the same order; at least one.
+    pub trials: Vec<Findings>,
+}
+
+/// Longer names do not fit into a table; what differs is listed above it.
+const NAME_LENGTH_MAX: usize = 24;
+
+/// Puts together the trials of each setting, in the order of the first of each.
+pub fn groups(trials: Vec<(String, Findings)>) -> Vec<Group> {
+    let mut groups: Vec<(Settings, Group)> = Vec::new();
+    for (record, trial) in trials {
+        let settings = settings(&trial);
+        match groups.iter_mut().find(|(known, _)| *known == settings) {
+            Some((_, group)) => {
+                group.records.push(record);
+                group.trials.push(trial);
+            }
+            None => {
+                groups.push((settings, Group { name: String::new(), records: vec![record], trials: vec![trial] }));
+            }
+        }
+    }
+    let all: Vec<Settings> = groups.iter().map(|(settings, _)| settings.clone()).collect();
+    let name = |number: usize, of: &Settings, group: &Group| {
+        let names = all.iter().flat_map(BTreeMap::keys).collect::<BTreeSet<_>>();
+        let differing: Vec<String> = names
+            .into_iter()
+            .filter(|name| all.iter().any(|other| other.get(*name) != of.get(*name)))
+            .map(|name| (name.1.trim_start_matches("option ").trim_start_matches("server "), of.get(name)))
+            .map(|(what, value)| format!("{what}={}", value.map_or("none", String::as_str)))
+            .collect();
+        match differing.join(" ") {
+            name if name.is_empty() => group.trials.first().map_or(name, |first| first.workload.clone()),
+            name if name.chars().count() <= NAME_LENGTH_MAX => name,
+            _ => format!("setting {}", number + 1),
+        }
+    };
+    let named = |(number, (settings, group)): (usize, (Settings, Group))| Group {
+        name: name(number, &settings, &group),
+        ..group
+    };
+    groups.into_iter().enumerate().map(named).collect()
+}
+
+/// What the trials of one side do not share.
+pub(crate) fn mixed(side: &[Findings]) -> Vec<Mixed> {
+    let several = values(side).into_iter().filter(|(_, values)| values.len() > 1);
+    several.map(|((_, what), values)| Mixed { what, values: values.into_iter().collect() }).collect()
+}
+
+fn values(side: &[Findings]) -> BTreeMap<(Kind, String), BTreeSet<String>> {
+    let mut all: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+    for (name, value) in side.iter().flat_map(settings) {
+        all.entry(name).or_default().insert(value);
+    }
+    all
+}
+
+fn option_text(value: &OptionValue) -> String {
+    match value {
+        OptionValue::Bool(value) => value.to_string(),
+        OptionValue::Int(value) => value.to_string(),
+        OptionValue::Number(value) => value.to_string(),
+        OptionValue::Text(value) => value.clone(),
+        OptionValue::List(values) => values.join(","),
+    }
+}
+
+fn load_text(load: &Load) -> String {
+    match load {
+        Load::Closed => "closed loop".into(),
+        Load::Open { rate_per_s, arrival, backlog_max } => {
+            let arrival = if *arrival == Arrival::Constant { "constant" } else { "poisson" };
+            let bound = backlog_max.map(|most| format!(", backlog at most {most}")).unwrap_or_default();
+            format!("{arrival} {rate_per_s} tx/s{bound}")
+        }
+    }
+}
+
+fn duration(ns: u64) -> String {
+    crate::cells::seconds(ns)
+}

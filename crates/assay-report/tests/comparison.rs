@@ -1,0 +1,393 @@
+//! Comparisons, grids and summaries of trials as people read them, from records made up here.
+
+#[path = "../../assay-record/tests/example/mod.rs"]
+mod example;
+
+use assay_record::*;
+use assay_report::*;
+use example::{example, spread};
+
+/// One trial: a run of so many seconds of `rate(second)` transactions each, with latencies up to `slowest_ms`.
+fn trial(seconds: u64, slowest_ms: u64, rate: impl Fn(u64) -> u64) -> Record {
+    let mut record = example();
+    record.status = Status::Complete;
+    record.manifest.load = Load::Closed;
+    record.manifest.sessions = vec![16];
+    record.manifest.limit.time_ns = Some(seconds * 1_000_000_000);
+    record.manifest.targets.truncate(1);
+    record.environment.servers.truncate(1);
+    record.types = vec!["shop".into()];
+    record.stages.truncate(1);
+    let stage = &mut record.stages[0];
+    stage.targets.clear();
+    stage.measured_ns = seconds * 1_000_000_000;
+    stage.intervals = (0..seconds)
+        .map(|second| Interval {
+            start_ns: second * 1_000_000_000,
+            length_ns: 1_000_000_000,
+            transactions: vec![rate(second)],
+            sessions: 16,
+            response: spread(rate(second), 1_000_000, slowest_ms * 1_000_000),
+            ..Interval::default()
+        })
+        .collect();
+    let count = (0..seconds).map(&rate).sum();
+    let total = &mut stage.total;
+    total.transactions.truncate(1);
+    total.transactions[0] = TransactionTally {
+        name: "shop".into(),
+        count,
+        response: spread(count, 1_000_000, slowest_ms * 1_000_000),
+        service: spread(count, 900_000, slowest_ms * 1_000_000),
+        ..TransactionTally::default()
+    };
+    (total.errors, total.due, total.dropped, total.unstarted) = (vec![], 0, 0, 0);
+    record
+}
+
+fn plain(rate: u64, slowest_ms: u64) -> Findings {
+    findings(&trial(2, slowest_ms, |_| rate))
+}
+
+fn compared(baseline: &[Findings], candidate: &[Findings]) -> Comparison {
+    let names = |side: &str, count| -> Vec<String> { (1..=count).map(|n| format!("{side}-{n}.json.zst")).collect() };
+    let (before, after) = (names("a", baseline.len()), names("b", candidate.len()));
+    compare(
+        Side { name: "baseline", records: &before, trials: baseline },
+        Side { name: "candidate", records: &after, trials: candidate },
+        0.03,
+    )
+}
+
+#[track_caller]
+fn narrow_and_plain(text: &str) {
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+        assert!(!line.contains(char::is_control) && line.trim_end() == line, "{line:?}");
+    }
+}
+
+/// What `mend` changes of the candidate's trials, as text.
+fn shown(rates: [&[u64]; 2], mend: impl Fn(&mut Record)) -> String {
+    let side = |rates: &[u64], mend: &dyn Fn(&mut Record)| -> Vec<Findings> {
+        let one = |rate: &u64| {
+            let mut record = trial(2, 10_000 / rate, |_| *rate);
+            mend(&mut record);
+            findings(&record)
+        };
+        rates.iter().map(one).collect()
+    };
+    let text = comparison_text(&compared(&side(rates[0], &|_| ()), &side(rates[1], &mend)));
+    narrow_and_plain(&text);
+    text
+}
+
+#[test]
+fn a_faster_candidate_is_found_with_its_interval_and_what_differs_stands_first() {
+    let text = shown([&[1000, 1010, 990, 1005, 995], &[1250, 1260, 1240, 1255, 1245]], |record| {
+        record.manifest.session_sql = vec!["SET synchronous_commit=off".into()];
+        record.environment.servers[0].settings.insert("synchronous_commit".into(), "off".into());
+    });
+    insta::assert_snapshot!(text, @r"
+    baseline   baseline · shop.lua · 5 trials · PostgreSQL 15.14
+               a-1.json.zst … a-5.json.zst
+    candidate  candidate · shop.lua · 5 trials · PostgreSQL 15.14
+               b-1.json.zst … b-5.json.zst
+
+    the sides differ in:
+      server synchronous_commit: none → off
+      session SQL: SET application_name = 'shop' → SET synchronous_commit=off
+
+    16 sessions       baseline    candidate                 change
+    tx/s           1000.0 ±9.7  1250.0 ±9.7  +25.0% [+23.4, +26.6]  faster
+    p50 ms          5.50 ±0.50   4.50 ±0.50  −18.2% [−27.3, −10.0]  faster
+    p95 ms          9.55 ±0.95   7.65 ±0.95  −20.0% [−29.8, −11.0]  faster
+    p99 ms          9.91 ±0.99   7.93 ±0.99  −20.0% [−30.0, −11.1]  faster
+    our CPU µs/tx  50.00 ±0.48  40.00 ±0.31  −20.0% [−21.0, −19.0]  less
+
+    candidate is faster than baseline: tx/s +25.0% [+23.4, +26.6] at 95%, in 25 of
+    25 pairs of trials
+    ");
+}
+
+#[test]
+fn one_trial_per_side_cannot_tell() {
+    insta::assert_snapshot!(shown([&[1000], &[1250]], |_| ()), @r"
+    baseline   baseline · shop.lua · 1 trial · PostgreSQL 15.14 · a-1.json.zst
+    candidate  candidate · shop.lua · 1 trial · PostgreSQL 15.14 · b-1.json.zst
+
+    16 sessions    baseline  candidate                change
+    tx/s              1,000      1,250  +25.0% (no interval)  cannot tell
+    p50 ms             5.50       4.50  −18.2% (no interval)  cannot tell
+    p95 ms             9.55       7.65  −19.9% (no interval)  cannot tell
+    p99 ms             9.91       7.93  −20.0% (no interval)  cannot tell
+    our CPU µs/tx      50.0       40.0  −20.0% (no interval)  cannot tell
+
+    cannot tell whether candidate is faster or slower than baseline: more trials are
+    needed, 3 per side (4 in all); with 1 any difference may be chance
+    ");
+}
+
+#[test]
+fn noisy_trials_cannot_tell_and_say_how_many_could() {
+    insta::assert_snapshot!(shown([&[1000, 1100, 900, 1050, 950], &[1020, 1120, 900, 1060, 950]], |_| ()), @r"
+    baseline   baseline · shop.lua · 5 trials · PostgreSQL 15.14
+               a-1.json.zst … a-5.json.zst
+    candidate  candidate · shop.lua · 5 trials · PostgreSQL 15.14
+               b-1.json.zst … b-5.json.zst
+
+    16 sessions      baseline   candidate                change
+    tx/s            1,000 ±97  1,020 ±120  +1.0% [−13.6, +17.8]  cannot tell
+    p50 ms         5.50 ±0.60  5.00 ±0.93  ±0.0% [−18.2, +10.0]  cannot tell
+    p95 ms           9.6 ±1.1    8.6 ±1.8  ±0.0% [−19.9, +11.0]  cannot tell
+    p99 ms           9.9 ±1.2    8.9 ±1.8  ±0.0% [−20.0, +11.1]  cannot tell
+    our CPU µs/tx   50.0 ±5.2   49.0 ±6.3  −0.9% [−15.1, +15.8]  cannot tell
+
+    cannot tell whether candidate is faster or slower than baseline: more trials are
+    needed, 127 per side (132 in all); a difference of 3.0% would be lost between
+    the trials
+    ");
+}
+
+#[test]
+fn sides_that_agree_have_no_difference() {
+    let text = shown([&[1000, 1004, 996, 1002, 998], &[1001, 1003, 997, 1000, 999]], |_| ());
+    assert!(text.contains("no difference found: tx/s"), "{text}");
+}
+
+#[test]
+fn other_work_other_hosts_and_broken_trials_are_told_before_any_number() {
+    let text = shown([&[1000, 1000], &[1250, 1260]], |record| {
+        record.status = Status::Interrupted;
+        record.manifest.workload = "other.lua".into();
+        record.manifest.options.insert("items".into(), OptionValue::Int(5));
+        record.environment.host = "load\u{1b}[2J2".into();
+        record.stages[0].total.transactions[0].failed = 3;
+    });
+    insta::assert_snapshot!(text, @r"
+    baseline   baseline · shop.lua · 2 trials · PostgreSQL 15.14 · a-1.json.zst
+               a-2.json.zst
+    candidate  candidate · other.lua · 2 trials · PostgreSQL 15.14 · b-1.json.zst
+               b-2.json.zst
+
+    warning: the sides did different work; no difference below is the server's
+    alone:
+      option items: 100000 → 5
+      workload: shop.lua → other.lua
+
+    warning: the load came from different places; a difference below may be theirs:
+      host: load1 → load\u{1b}[2J2
+
+    warning: trial 1 of candidate was interrupted; what it measured until then is
+             counted
+
+    warning: trial 2 of candidate was interrupted; what it measured until then is
+             counted
+
+    warning: 6 transactions of candidate failed; they are in no figure
+
+    16 sessions    baseline  candidate                change
+    tx/s              1,000      1,255  +25.5% (no interval)  cannot tell
+    p50 ms             5.50       4.25  −22.9% (no interval)  cannot tell
+    p95 ms             9.55       7.18  −25.0% (no interval)  cannot tell
+    p99 ms             9.91       7.44  −25.1% (no interval)  cannot tell
+    our CPU µs/tx      50.0       39.8  −20.3% (no interval)  cannot tell
+
+    cannot tell whether candidate is faster or slower than baseline: more trials are
+    needed, 2 per side (4 in all); with 2 any difference may be chance
+    ");
+}
+
+#[test]
+fn trials_of_different_settings_on_one_side_are_told() {
+    let mut other = trial(2, 10, |_| 1000);
+    other.manifest.options.insert("items".into(), OptionValue::Int(5));
+    let text = comparison_text(&compared(&[plain(1000, 10), findings(&other)], &[plain(1000, 10)]));
+    let wanted = "warning: the trials of baseline are not of one setting: option items is 100000\n         or 5\n";
+    assert!(text.contains(wanted), "{text}");
+}
+
+#[test]
+fn without_a_database_named_the_temporary_one_is_no_difference() {
+    let in_folder = |name: &str| {
+        let mut record = trial(2, 10, |_| 1000);
+        record.manifest.command = vec!["assay".into(), "run".into(), "shop.lua".into()];
+        record.manifest.targets = vec![format!("sqlite:/tmp/{name}/assay.db")];
+        findings(&record)
+    };
+    assert_eq!(differences(&[in_folder("a")], &[in_folder("b")]), []);
+}
+
+#[test]
+fn a_grid_has_a_row_per_setting_and_ratios_to_the_first() {
+    let setting = |rates: &[u64]| -> Vec<Findings> { rates.iter().map(|rate| plain(*rate, 10_000 / rate)).collect() };
+    let first = setting(&[1000, 1010, 990, 1005]);
+    let others = [("cache=2G", setting(&[1250, 1260, 1240, 1255])), ("cache=3G", setting(&[1001, 1011, 989, 1006]))];
+    let (records, one) = (["a".to_owned(), "b".into(), "c".into(), "d".into()], setting(&[1500]));
+    let baseline = Side { name: "cache=1G", records: &records, trials: &first };
+    let mut all: Vec<Comparison> =
+        others.iter().map(|(name, trials)| compare(baseline, Side { name, records: &records, trials }, 0.03)).collect();
+    all.push(compare(baseline, Side { name: "cache=4G", records: &records[..1], trials: &one }, 0.03));
+    let text = grid_text(&all);
+    narrow_and_plain(&text);
+    insta::assert_snapshot!(text, @r"
+    baseline   cache=1G · shop.lua · 4 trials · PostgreSQL 15.14 · a … d
+               cache=2G · shop.lua · 4 trials · PostgreSQL 15.14 · a … d
+               cache=3G · shop.lua · 4 trials · PostgreSQL 15.14 · a … d
+               cache=4G · shop.lua · 1 trial · PostgreSQL 15.14 · a
+
+    with 16 sessions
+
+    setting    tx/s   ratio  p50 ms   ratio  p99 ms   ratio
+    cache=1G  1,003       1    5.25       1    9.42       1
+    cache=2G  1,253   1.249    4.25   0.809    7.44   0.789
+    cache=3G  1,004  1.001*    5.00  1.000*    8.92  1.000*
+    cache=4G  1,500  1.496?    3.50  0.667?    5.95  0.633?
+
+    * the interval of the ratio at 95% holds 1: the difference may be chance
+    ? too few trials for an interval: four of each setting are needed
+    ");
+}
+
+#[test]
+fn several_trials_are_summed_up_by_their_median() {
+    let trials: Vec<Findings> = [1000, 1010, 990, 1005, 995].map(|rate| plain(rate, 10_000 / rate)).into();
+    let records: Vec<String> = (1..=5).map(|n| format!("a-{n}.json.zst")).collect();
+    let text = summary_text(&summarise(Side { name: "shop", records: &records, trials: &trials }));
+    narrow_and_plain(&text);
+    insta::assert_snapshot!(text, @r"
+    5 trials with 16 sessions:
+
+    trial    tx/s  p50 ms  p95 ms  p99 ms  CPU µs/tx  failed
+    1       1,000    5.50    9.55    9.91       50.0       0
+    2       1,010    5.00    8.60    8.92       49.5       0
+    3         990    5.50    9.55    9.92       50.5       0
+    4       1,005    5.00    8.61    8.92       49.8       0
+    5         995    5.50    9.56    9.92       50.3       0
+    median  1,000    5.50    9.55    9.91       50.0
+      from    990    5.00    8.60    8.92       49.5
+      to    1,010    5.50    9.56    9.92       50.5
+    spread   2.0%    9.1%     10%     10%       2.0%
+    ");
+    let two = Side { name: "shop", records: &records[..2], trials: &trials[..2] };
+    assert!(summary_text(&summarise(two)).contains("an interval of the median takes 5 trials"));
+}
+
+#[test]
+fn conditions_are_met_by_real_changes_only() {
+    let side =
+        |rates: &[u64]| -> Vec<Findings> { rates.iter().map(|rate| plain(*rate, 10_000 / rate.max(&1))).collect() };
+    let check = |baseline: &[u64], candidate: &[u64], condition: &str| {
+        let comparison = compared(&side(baseline), &side(candidate));
+        let found = condition.parse::<Condition>().unwrap().judge(&comparison);
+        (found.stages[0].outcome, found.is_met())
+    };
+    let steady = [1000, 1010, 990, 1005];
+    let slower = [800, 810, 790, 805];
+    assert_eq!(check(&steady, &slower, "tps < -3%"), (Outcome::Met, true));
+    assert_eq!(check(&steady, &slower, "tps < -25%"), (Outcome::NotMet, false));
+    assert_eq!(check(&steady, &slower, "shop.p99 > +5%"), (Outcome::Met, true));
+    assert_eq!(check(&slower, &steady, "tps < -3%"), (Outcome::NotMet, false));
+    // The spread of the trials is larger than the change.
+    assert_eq!(check(&[1000, 1200, 800, 1100], &[950, 1150, 750, 1050], "tps < -3%"), (Outcome::MayBeChance, false));
+    assert_eq!(check(&[1000], &[900], "tps < -3%"), (Outcome::MetWithoutInterval, true));
+    assert_eq!(check(&[0], &[900], "tps < -3%"), (Outcome::Unknown, false));
+}
+
+#[test]
+fn the_names_of_all_metrics_can_be_listed() {
+    let comparison = compared(&[plain(1000, 10)], &[plain(1000, 10)]);
+    let names = metric_names(&comparison);
+    assert_eq!(names[..5], ["tps", "qps", "p50", "p90", "p95"]);
+    assert!(names.contains(&"cpu_per_transaction") && names.contains(&"shop.p99"), "{names:?}");
+}
+
+#[test]
+fn a_run_of_two_minutes_has_an_interval_and_its_waves_and_stalls_are_told() {
+    let text = |rate: &dyn Fn(u64) -> u64| {
+        let text = text(&findings(&trial(120, 20, rate)));
+        let wanted =
+            |line: &&str| ["steady ", "varies ", "        ", "at 95%"].iter().any(|head| line.starts_with(head));
+        text.lines()
+            .filter(wanted)
+            .filter(|line| !line.contains("CPU") && !line.contains("lag p99"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    // Decimals of a quadratic sequence have no pattern that matters.
+    let noise = |t: u64| ((t * t) as f64 * 0.618_034).fract();
+    insta::assert_snapshot!(text(&|t| 1000 + (40.0 * noise(t)) as u64), @r"
+    steady     from the start · 1,020 tx/s [1,018, 1,022] at 95%
+    varies     by 1.2% (coefficient of variation) · lowest 1% of seconds 1,001 tx/s · no stalls
+    at 95%     p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
+    ");
+    insta::assert_snapshot!(text(&|t| if t < 20 { 400 + 30 * t } else { 1000 + (40.0 * noise(t)) as u64 }), @r"
+    steady     from 20 s on · 1,021 tx/s [1,018, 1,023] at 95%
+    varies     by 15% (coefficient of variation) · lowest 1% of seconds 415 tx/s · no stalls
+    at 95%     p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
+    ");
+    insta::assert_snapshot!(text(&|t| if t % 20 < 3 { 50 } else { 1000 + (40.0 * noise(t)) as u64 }), @r"
+    steady     from the start · 874 tx/s [814, 935] at 95%
+    varies     by 40% (coefficient of variation) · lowest 1% of seconds 50.0 tx/s
+               longest stall 3 s, 0 s after the start · 18 s below 10% of the median
+               waves of 20 s (99% of the variance)
+    at 95%     p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
+    ");
+    insta::assert_snapshot!(text(&|t| 1000 - 3 * t + (40.0 * noise(t)) as u64), @r"
+    steady     no: throughput falls by 42% of its mean from start to end
+    varies     by 12% (coefficient of variation) · lowest 1% of seconds 661 tx/s · no stalls
+    at 95%     p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
+    ");
+    insta::assert_snapshot!(text(&|t| 1000 + (200.0 * (t as f64 / 5.0).sin() + 40.0 * noise(t)) as u64), @r"
+    steady     no: 4 waves are too few to average over
+    varies     by 8.0% (coefficient of variation) · lowest 1% of seconds 1,000 tx/s · no stalls
+               waves of 31.5 s (98% of the variance)
+    at 95%     p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
+    ");
+    insta::assert_snapshot!(text(&|t| if t < 80 { 500 } else { 1000 } + (40.0 * noise(t)) as u64), @r"
+    steady     no: throughput changed about 85 s after the start, in the second half
+    varies     by 35% (coefficient of variation) · lowest 1% of seconds 501 tx/s · no stalls
+    at 95%     p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
+    ");
+}
+
+#[test]
+fn short_intervals_are_put_together_to_seconds() {
+    let mut record = trial(60, 20, |_| 1000);
+    let stage = &mut record.stages[0];
+    stage.intervals = (0..605)
+        .map(|at| Interval {
+            start_ns: at * 100_000_000,
+            length_ns: 100_000_000,
+            // Every other tenth of a second stands still, no second does.
+            transactions: vec![if at % 2 == 0 { 200 } else { 0 }],
+            response: spread(if at % 2 == 0 { 200 } else { 0 }, 1_000_000, 5_000_000),
+            ..Interval::default()
+        })
+        .collect();
+    let throughput = findings(&record).stages[0].throughput.clone();
+    assert_eq!((throughput.step_ns, throughput.steps), (1_000_000_000, 61));
+    assert_eq!((throughput.stall_start_ns, throughput.tps_p50), (None, Some(1000.0)));
+}
+
+#[test]
+fn the_knee_is_the_step_after_which_throughput_stops_growing() {
+    let knee = |rates: &[u64]| {
+        let mut record = trial(2, 10, |_| 1000);
+        let stage = record.stages[0].clone();
+        record.stages.clear();
+        for (step, rate) in rates.iter().enumerate() {
+            let mut stage = stage.clone();
+            stage.sessions = 1 << step;
+            stage.total.transactions[0].count = *rate;
+            record.stages.push(stage);
+        }
+        findings(&record).stages.iter().position(|stage| stage.knee)
+    };
+    assert_eq!(knee(&[100, 200, 400, 410, 390]), Some(2));
+    assert_eq!(knee(&[100, 200, 400]), None);
+    // A dip in between is not the end of growth.
+    assert_eq!(knee(&[100, 200, 190, 400, 405]), Some(3));
+    assert_eq!(knee(&[400, 300, 200]), Some(0));
+    assert_eq!((knee(&[100]), knee(&[0, 0])), (None, None));
+}

@@ -1,0 +1,109 @@
+//! `assay compare`: two settings, or several, by the records of their trials.
+
+use std::path::PathBuf;
+
+use assay_report::{Comparison, Condition, Findings, Group, Side};
+
+use crate::command_line::{CompareOptions, Format, JudgementOptions};
+use crate::commands::show;
+use crate::diagnostics::{self, Exit, Trouble};
+use crate::terminal;
+
+/// Compares and judges.
+pub fn run(options: &CompareOptions) -> Result<Exit, Trouble> {
+    if options.records.is_empty() {
+        let (baseline, candidate) = (read(&options.baseline)?, read(&options.candidate)?);
+        let sides = [("baseline", baseline), ("candidate", candidate)].map(|(name, trials)| group(name, trials));
+        return conclude(vec![compared(&sides[0], &sides[1], &options.judgement)], &options.judgement, options.format);
+    }
+    match assay_report::groups(read(&options.records)?).as_slice() {
+        [one] if !options.judgement.fail_if.is_empty() => Err(Trouble::usage(format!(
+            "--fail-if has nothing to compare: the records are of one setting ({})",
+            one.name
+        ))
+        .hint("name the records of the two sides with --baseline and --candidate")),
+        [one] => {
+            terminal::result(&summary(one, options.format))?;
+            Ok(Exit::Success)
+        }
+        groups => {
+            let (first, others) = groups.split_first().expect("at least one record was read");
+            let comparisons = others.iter().map(|other| compared(first, other, &options.judgement)).collect();
+            conclude(comparisons, &options.judgement, options.format)
+        }
+    }
+}
+
+/// The trials of one setting, under a name.
+pub(crate) fn group(name: &str, trials: Vec<(String, Findings)>) -> Group {
+    let (records, trials) = trials.into_iter().unzip();
+    Group { name: name.to_owned(), records, trials }
+}
+
+/// Two settings, compared.
+pub(crate) fn compared(baseline: &Group, candidate: &Group, options: &JudgementOptions) -> Comparison {
+    assay_report::compare(side(baseline), side(candidate), options.margin)
+}
+
+/// What the trials of one setting say together, in the form asked for.
+pub(crate) fn summary(of: &Group, format: Format) -> String {
+    let summary = assay_report::summarise(side(of));
+    match format {
+        Format::Text => assay_report::summary_text(&summary),
+        Format::Json => assay_report::json(&summary),
+        Format::Csv => assay_report::summary_csv(&summary),
+    }
+}
+
+/// Judges the conditions, prints everything, and fails when one is met.
+pub(crate) fn conclude(
+    mut comparisons: Vec<Comparison>,
+    options: &JudgementOptions,
+    format: Format,
+) -> Result<Exit, Trouble> {
+    for comparison in &mut comparisons {
+        comparison.conditions =
+            options.fail_if.iter().map(|one| judged(one, comparison)).collect::<Result<_, Trouble>>()?;
+    }
+    terminal::result(&match (format, comparisons.as_slice()) {
+        (Format::Text, [one]) => assay_report::comparison_text(one),
+        (Format::Text, several) => assay_report::grid_text(several),
+        (Format::Json, [one]) => assay_report::json(one),
+        (Format::Json, several) => assay_report::json(&several),
+        (Format::Csv, several) => assay_report::comparison_csv(several),
+    })?;
+    let met: Vec<&str> = comparisons
+        .iter()
+        .flat_map(|comparison| &comparison.conditions)
+        .filter(|found| found.is_met())
+        .map(|found| found.condition.as_str())
+        .collect();
+    match met.as_slice() {
+        [] => Ok(Exit::Success),
+        met => Err(Trouble::new(Exit::Difference, format!("--fail-if is met: {}", met.join(", ")))),
+    }
+}
+
+fn judged(condition: &Condition, comparison: &Comparison) -> Result<assay_report::ConditionFindings, Trouble> {
+    if comparison.stages.is_empty() {
+        return Err(Trouble::usage("the two sides have no number of sessions in common: --fail-if cannot be judged"));
+    }
+    let names = assay_report::metric_names(comparison);
+    if names.contains(&condition.metric.as_str()) {
+        return Ok(condition.judge(comparison));
+    }
+    let trouble = Trouble::usage(format!("--fail-if {}: there is no metric {}", condition.text, condition.metric));
+    Err(match diagnostics::nearest(&condition.metric, names.iter().copied()) {
+        Some(near) => trouble.hint(format!("did you mean {near}?")),
+        None => trouble.hint(format!("the metrics are: {}", names.join(", "))),
+    })
+}
+
+fn side(group: &Group) -> Side<'_> {
+    Side { name: &group.name, records: &group.records, trials: &group.trials }
+}
+
+fn read(paths: &[PathBuf]) -> Result<Vec<(String, Findings)>, Trouble> {
+    let one = |path: &PathBuf| Ok((path.display().to_string(), assay_report::findings(&show::read(path)?)));
+    paths.iter().map(one).collect()
+}

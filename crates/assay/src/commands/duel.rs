@@ -1,0 +1,149 @@
+//! `assay duel A B`: two settings of `assay run` in turns, and their comparison.
+//!
+//! The turns are A B, B A, A B, …: whatever drifts (a filling disk, a warming cache, the weather in a cloud) hits both sides
+//! alike. Every trial is a process of its own, started as a person would start it: no memory, connection or statistic
+//! of one trial reaches the next, and a trial that crashes takes nothing with it. The two trials of a turn have the same seed.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use assay_record::{DEFAULT_FOLDER, Record, Time};
+use assay_report::Findings;
+
+use crate::command_line::{self, DuelOptions, Format, RunOptions, Subcommand};
+use crate::commands::compare;
+use crate::diagnostics::{Exit, Trouble};
+use crate::{signals, terminal, trial, url_text};
+
+/// Runs the trials, compares the sides. What was measured before an interrupt or a failure is compared too.
+pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
+    let sides = [Side::read("A", &options.a, options)?, Side::read("B", &options.b, options)?];
+    let folder = folder(options)?;
+    let mut trials = [Vec::new(), Vec::new()];
+    let mut ended = Ok(Exit::Success);
+    let seed = trial::random_seed();
+    'turns: for turn in 0..options.trials {
+        let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
+        for side in order {
+            let number = turn + 1;
+            let path = folder.join(format!("{}-{number}.json.zst", sides[side].name.to_lowercase()));
+            let status = sides[side].trial(&path, seed.wrapping_add(turn))?;
+            let found = Record::read(&path).ok().map(|record| assay_report::findings(&record));
+            if !options.quiet {
+                let tps = found.as_ref().map_or("nothing measured".into(), throughput);
+                terminal::say(&format!("trial {number} of {}, {}: {tps}\n", options.trials, sides[side].name));
+            }
+            trials[side].extend(found.map(|found| (path.display().to_string(), found)));
+            ended = sides[side].ended(status, number);
+            if signals::control().is_stopped() {
+                ended = Ok(signals::exit());
+            }
+            if !matches!(ended, Ok(Exit::Success)) {
+                break 'turns;
+            }
+        }
+    }
+    let [a, b] = trials;
+    if a.is_empty() || b.is_empty() {
+        return ended.and_then(|exit| Err(Trouble::new(exit, "ended before both sides had a trial")));
+    }
+    if options.format == Format::Text {
+        let line = |side: &Side| format!("{}  {}\n", side.name, url_text::shell_line(side.shown()));
+        terminal::result(&format!("{}{}\n", line(&sides[0]), line(&sides[1])))?;
+    }
+    let compared = compare::compared(&compare::group("A", a), &compare::group("B", b), &options.judgement);
+    let concluded = compare::conclude(vec![compared], &options.judgement, options.format);
+    if !options.quiet {
+        terminal::say(&format!("records: {}\n", folder.display()));
+    }
+    match ended {
+        Ok(Exit::Success) => concluded,
+        early => early,
+    }
+}
+
+/// One side: a command line of `assay run` that was understood.
+struct Side {
+    name: &'static str,
+    words: Vec<String>,
+    options: Box<RunOptions>,
+}
+
+impl Side {
+    fn read(name: &'static str, text: &str, duel: &DuelOptions) -> Result<Side, Trouble> {
+        let mut words = Vec::new();
+        for text in [duel.common.as_str(), text] {
+            let part = url_text::shell_words(text).map_err(|reason| Trouble::usage(format!("{name}: {reason}")))?;
+            // People paste the command they ran before.
+            words.extend(part.into_iter().skip_while(|word| ["assay", "run"].contains(&word.as_str())));
+        }
+        let line = ["assay", "run"].into_iter().map(str::to_owned).chain(words.iter().cloned());
+        let invocation = command_line::parse(line.map(Into::into))
+            .map_err(|trouble| Trouble { cause: format!("{name}: {}", trouble.cause), ..trouble })?;
+        let Some(Subcommand::Run(options)) = invocation.map(|invocation| invocation.subcommand) else {
+            return Err(Trouble::usage(format!("{name} is no command of a run")));
+        };
+        let kept = options.output.record.is_some() || options.output.no_record;
+        for (given, option) in [(kept, "--record and --no-record"), (options.load.trials > 1, "--trials")] {
+            if given {
+                return Err(Trouble::usage(format!("{name}: {option} are the duel's to decide"))
+                    .hint("give --trials and --records to the duel, outside the quotes"));
+            }
+        }
+        Ok(Side { name, words, options })
+    }
+
+    /// Runs one trial to its end.
+    fn trial(&self, record: &Path, seed: u64) -> Result<ExitStatus, Trouble> {
+        let failed = |error: std::io::Error| Trouble::environment(format!("cannot start a trial: {error}"));
+        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+        command.arg("run").args(&self.words).arg("--record").arg(record);
+        if self.options.generator.seed.is_none() {
+            command.args(["--seed", &seed.to_string()]);
+        }
+        if !self.options.output.quiet {
+            command.arg("--quiet");
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        signals::run(command).map_err(failed)
+    }
+
+    /// What the end of a trial means for the duel. The trial itself has said why it failed.
+    fn ended(&self, status: ExitStatus, number: u64) -> Result<Exit, Trouble> {
+        if status.success() {
+            return Ok(Exit::Success);
+        }
+        let exit = status.code().and_then(Exit::of_code).unwrap_or(Exit::Bug);
+        let how = status.code().map_or("was killed".to_owned(), |code| format!("ended with exit code {code}"));
+        Err(Trouble::new(exit, format!("trial {number} of {} {how}", self.name)))
+    }
+
+    /// The command as people may see it.
+    fn shown(&self) -> Vec<String> {
+        assay_record::without_secrets(["assay", "run"].into_iter().chain(self.words.iter().map(String::as_str)))
+    }
+}
+
+/// Where the records go: a new folder, or the one named, which must hold no duel yet.
+fn folder(options: &DuelOptions) -> Result<PathBuf, Trouble> {
+    let default = || {
+        let now = Time::from(std::time::SystemTime::now());
+        Path::new(DEFAULT_FOLDER).join(format!("duel-{}", now.compact()))
+    };
+    let folder = options.records.clone().unwrap_or_else(default);
+    let failed = |error: std::io::Error| {
+        Trouble::environment(format!("cannot write into {}: {error}", folder.display()))
+            .hint("name another folder with --records")
+    };
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    if folder.join("a-1.json.zst").exists() || folder.join("b-1.json.zst").exists() {
+        return Err(Trouble::usage(format!("{} holds the records of a duel", folder.display()))
+            .hint("name another folder with --records, or remove them"));
+    }
+    Ok(folder)
+}
+
+fn throughput(found: &Findings) -> String {
+    let rates: Vec<String> = found.stages.iter().map(|stage| format!("{:.1}", stage.total.tps)).collect();
+    format!("{} tx/s", rates.join(", "))
+}

@@ -1,0 +1,287 @@
+//! Several trials, two settings in turns, and what `compare` makes of records.
+
+use std::path::Path;
+
+use assay_record::{OptionValue, Record, Status};
+use insta::assert_snapshot;
+use nix::sys::signal::Signal;
+
+use crate::common::{Folder, ONE_TABLE};
+
+/// Records made from one that is kept in the tree: `SIDE-N.json.zst`, with so many thousandths of its throughput.
+fn records(folder: &Folder, side: &str, thousandths: &[u64], mend: impl Fn(&mut Record)) {
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../assay-record/tests/records/0.1.0.json.zst");
+    for (number, factor) in thousandths.iter().enumerate() {
+        let mut record = Record::read(Path::new(kept)).unwrap();
+        record.status = Status::Complete;
+        record.stages.truncate(1);
+        record.stages[0].total.transactions.iter_mut().for_each(|one| one.count = one.count * factor / 1000);
+        mend(&mut record);
+        record.write(&folder.path().join(format!("{side}-{}.json.zst", number + 1))).unwrap();
+    }
+}
+
+/// Five trials a side, the candidate's 10 % slower.
+fn slower() -> Folder {
+    let folder = Folder::new();
+    records(&folder, "a", &[1000, 1005, 995, 1010, 990], |_| ());
+    records(&folder, "b", &[900, 905, 895, 910, 890], |record| {
+        record.manifest.session_sql = vec!["SET fsync = on".into()];
+    });
+    folder
+}
+
+const SIDES: &str = "compare --baseline a-1.json.zst a-2.json.zst a-3.json.zst a-4.json.zst a-5.json.zst \
+    --candidate b-1.json.zst b-2.json.zst b-3.json.zst b-4.json.zst b-5.json.zst";
+
+#[test]
+fn two_sides_are_compared_with_their_interval_and_what_differs() {
+    assert_snapshot!(slower().run(SIDES).shown(), @r"
+    exit 0
+    --- stdout
+    baseline   baseline · shop.lua · 5 trials · PostgreSQL 15.14
+               a-1.json.zst … a-5.json.zst
+    candidate  candidate · shop.lua · 5 trials · PostgreSQL 15.14
+               b-1.json.zst … b-5.json.zst
+
+    the sides differ in:
+      session SQL: SET application_name = 'shop' → SET fsync = on
+
+    warning: 20 transactions of baseline failed; they are in no figure
+
+    warning: 20 transactions of candidate failed; they are in no figure
+
+    16 sessions       baseline    candidate                change
+    tx/s             1,200 ±12    1,080 ±12  −10.0% [−11.4, −8.6]  slower
+    p50 ms             3.18 ±0      3.18 ±0    ±0.0% [±0.0, ±0.0]  the same
+    p95 ms             6.59 ±0      6.59 ±0    ±0.0% [±0.0, ±0.0]  the same
+    p99 ms             8.52 ±0      8.52 ±0    ±0.0% [±0.0, ±0.0]  the same
+    our CPU µs/tx  41.67 ±0.40  46.30 ±0.50  +11.1% [+9.4, +12.8]  more
+    shop p99 ms        4.96 ±0      4.96 ±0    ±0.0% [±0.0, ±0.0]  the same
+    refund p99 ms      8.92 ±0      8.92 ±0    ±0.0% [±0.0, ±0.0]  the same
+
+    no difference found: p99 ms ±0.0% [±0.0, ±0.0] at 95% is within ±3.0%
+    ");
+}
+
+#[test]
+fn a_condition_that_is_met_exits_with_1_and_one_that_is_not_with_0() {
+    let folder = slower();
+    let met = folder.expect(&format!("{SIDES} --fail-if 'tps < -3%' --fail-if 'shop.p99 > +10%'"), 1);
+    assert!(met.stdout.contains("fail-if tps < -3%: met: the change is −10.0%\n"), "{}", met.shown());
+    assert!(met.stdout.contains("fail-if shop.p99 > +10%: not met: the change is ±0.0%\n"), "{}", met.shown());
+    assert_eq!(met.stderr, "error: --fail-if is met: tps < -3%\n");
+    folder.expect(&format!("{SIDES} --fail-if 'tps < -20%'"), 0);
+    // One trial of each: the estimate alone.
+    let one = "compare --baseline a-1.json.zst --candidate b-1.json.zst --fail-if 'tps < -3%'";
+    assert!(folder.expect(one, 1).stdout.contains("judged without an interval"));
+}
+
+#[test]
+fn a_condition_that_cannot_be_understood_is_a_mistake() {
+    let folder = slower();
+    assert_snapshot!(folder.run(&format!("{SIDES} --fail-if 'tsp < -3%'")).shown(), @r"
+    exit 2
+    --- stderr
+    error: --fail-if tsp < -3%: there is no metric tsp
+
+    hint: did you mean tps?
+    ");
+    assert_snapshot!(folder.run(&format!("{SIDES} --fail-if 'tps = 3'")).shown(), @r"
+    exit 2
+    --- stderr
+    error: --fail-if tps = 3: expected a metric, < or >, and a change in percent, such as 'tps < -3%' or 'p99 > +10%'
+    ");
+    assert_snapshot!(folder.run("compare a-1.json.zst a-2.json.zst --fail-if 'tps < -3%'").shown(), @r"
+    exit 2
+    --- stderr
+    error: --fail-if has nothing to compare: the records are of one setting (shop.lua)
+
+    hint: name the records of the two sides with --baseline and --candidate
+    ");
+    assert_snapshot!(folder.run("compare --baseline a-1.json.zst").shown(), @r"
+    exit 2
+    --- stderr
+    error: --candidate <RECORD>... is missing
+    ");
+    assert_snapshot!(folder.run("compare a-1.json.zst --margin 0").shown(), @r"
+    exit 2
+    --- stderr
+    error: --margin 0: expected a percentage above 0, such as 3%
+    ");
+}
+
+#[test]
+fn records_of_several_settings_are_a_grid() {
+    let folder = slower();
+    records(&folder, "c", &[1000, 1005, 995, 1010], |record| {
+        record.manifest.options.insert("items".into(), OptionValue::Int(5));
+    });
+    let all = "compare a-1.json.zst a-2.json.zst a-3.json.zst a-4.json.zst b-1.json.zst b-2.json.zst b-3.json.zst \
+        b-4.json.zst c-1.json.zst c-2.json.zst c-3.json.zst c-4.json.zst";
+    assert_snapshot!(folder.run(all).shown(), @r"
+    exit 0
+    --- stdout
+    baseline   setting 1 · shop.lua · 4 trials · PostgreSQL 15.14
+               a-1.json.zst … a-4.json.zst
+               setting 2 · shop.lua · 4 trials · PostgreSQL 15.14
+               b-1.json.zst … b-4.json.zst
+                 session SQL: SET application_name = 'shop' → SET fsync = on
+               setting 3 · shop.lua · 4 trials · PostgreSQL 15.14
+               c-1.json.zst … c-4.json.zst
+                 option items: 100000 → 5
+
+    warning: not all did the same work from the same place: no ratio below is the
+             server's alone
+
+    warning: 16 transactions of setting 1 failed; they are in no figure
+
+    warning: 16 transactions of setting 2 failed; they are in no figure
+
+    warning: 16 transactions of setting 3 failed; they are in no figure
+
+    with 16 sessions
+
+    setting     tx/s   ratio  p50 ms   ratio  p99 ms   ratio
+    setting 1  1,203       1    3.18       1    8.52       1
+    setting 2  1,083   0.900    3.18  1.000*    8.52  1.000*
+    setting 3  1,203  1.000*    3.18  1.000*    8.52  1.000*
+
+    * the interval of the ratio at 95% holds 1: the difference may be chance
+    ? too few trials for an interval: four of each setting are needed
+    ");
+    let csv = folder.expect(&format!("{all} --format csv"), 0).stdout;
+    let columns: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
+    assert!(columns.len() > 40 && columns.iter().all(|count| *count == columns[0]), "{csv}");
+}
+
+#[test]
+fn records_of_one_setting_are_summed_up() {
+    let folder = slower();
+    assert_snapshot!(folder.run("compare a-1.json.zst a-2.json.zst a-3.json.zst a-4.json.zst a-5.json.zst").shown(), @r"
+    exit 0
+    --- stdout
+    5 trials with 16 sessions:
+
+    trial    tx/s  p50 ms  p95 ms  p99 ms  CPU µs/tx  failed
+    1       1,200    3.18    6.59    8.52       41.7       4
+    2       1,206    3.18    6.59    8.52       41.5       4
+    3       1,194    3.18    6.59    8.52       41.9       4
+    4       1,212    3.18    6.59    8.52       41.3       4
+    5       1,188    3.18    6.59    8.52       42.1       4
+    median  1,200    3.18    6.59    8.52       41.7
+      from  1,189    3.18    6.59    8.52       41.3
+      to    1,212    3.18    6.59    8.52       42.1
+    spread   2.0%      0%      0%      0%       2.0%
+
+    warning: 20 transactions of shop.lua failed; they are in no figure
+    ");
+    let json = folder.expect("compare a-1.json.zst a-2.json.zst --format json", 0).findings();
+    assert_eq!(json["stages"][0]["metrics"][0]["trials"]["values"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn several_trials_leave_a_record_each_and_are_summed_up() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let ran = folder.expect("run ./one_table.lua --transactions 20 --trials 3 --seed 7 --record t.json --quiet", 0);
+    assert!(ran.stdout.starts_with("3 trials with 1 session:\n\ntrial "), "{}", ran.shown());
+    assert_eq!(folder.names(), ["one_table.lua", "t-1.json", "t-2.json", "t-3.json"]);
+    let seed = |name: &str| Record::read(&folder.path().join(name)).unwrap().manifest.seed;
+    assert_eq!(["t-1.json", "t-2.json", "t-3.json"].map(seed), [7, 8, 9]);
+    let json = folder.expect("run ./one_table.lua --transactions 20 --trials 2 --no-record --quiet --format json", 0);
+    assert_eq!(json.findings()["stages"][0]["metrics"][0]["trials"]["values"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn an_interrupt_ends_all_trials_and_sums_up_what_there_is() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let mut started = folder.start("run ./one_table.lua --time 10m --trials 3 --interval 100ms --no-record");
+    started.wait_for("   0.2   ");
+    started.signal(Signal::SIGINT);
+    let ran = started.finish();
+    assert_eq!(ran.code, Some(130), "{}", ran.shown());
+    assert!(ran.stdout.contains("1 trial with 1 session") && ran.stdout.contains("was interrupted"), "{}", ran.shown());
+}
+
+#[test]
+fn a_duel_takes_turns_and_compares_the_sides() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let common = "duel --common './one_table.lua --transactions 30' --trials 2 --records d";
+    let ran = folder.expect(&format!("{common} --table-size=10 'assay run --table-size 20'"), 0);
+    let turns: Vec<&str> =
+        ran.stderr.lines().filter_map(|line| line.strip_prefix("trial ")?.split(':').next()).collect();
+    assert_eq!(turns, ["1 of 2, A", "1 of 2, B", "2 of 2, B", "2 of 2, A"], "{}", ran.shown());
+    for text in [
+        "A  assay run ./one_table.lua --transactions 30 --table-size=10\n",
+        "warning: the sides did different work",
+        "  option table_size: 10 → 20\n",
+        "2 trials",
+        "cannot tell",
+    ] {
+        assert!(ran.stdout.contains(text), "{text}: {}", ran.shown());
+    }
+    let read = |name: &str| Record::read(&folder.path().join("d").join(name)).unwrap().manifest;
+    let seeds = ["a-1", "b-1", "a-2", "b-2"].map(|name| read(&format!("{name}.json.zst")).seed);
+    assert!(seeds[0] == seeds[1] && seeds[2] == seeds[3] && seeds[0] != seeds[2], "{seeds:?}");
+    // Never over the records of another.
+    let again = folder.expect(&format!("{common} --table-size=10 --table-size=20"), 2);
+    assert!(again.stderr.contains("d holds the records of a duel"), "{}", again.shown());
+}
+
+#[test]
+fn mistakes_in_the_commands_of_a_duel_are_found_before_anything_runs() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let told = |line: &str| folder.run(line).shown();
+    assert_snapshot!(told("duel './one_table.lua' './one_table.lua --tabel-size 5'"), @r"
+    exit 2
+    --- stderr
+    error: B: there is no option --tabel-size
+
+    hint: did you mean --table-size?
+    ");
+    assert_snapshot!(told("duel ./one_table.lua './one_table.lua \"'"), @r#"
+    exit 2
+    --- stderr
+    error: B: a quote " is not closed
+    "#);
+    assert_snapshot!(told("duel ./one_table.lua './one_table.lua --record x'"), @r"
+    exit 2
+    --- stderr
+    error: B: --record and --no-record are the duel's to decide
+
+    hint: give --trials and --records to the duel, outside the quotes
+    ");
+    assert_snapshot!(told("duel ./one_table.lua"), @r"
+    exit 2
+    --- stderr
+    error: <B> is missing
+    ");
+    assert_eq!(folder.names(), ["one_table.lua"]);
+}
+
+#[test]
+fn an_interrupted_duel_keeps_what_it_has() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let mut started =
+        folder.start("duel --common ./one_table.lua '--transactions 5' '--time 10m' --trials 3 --records d");
+    started.wait_for("trial 1 of 3, A");
+    started.signal(Signal::SIGINT);
+    let ran = started.finish();
+    assert_eq!(ran.code, Some(130), "{}", ran.shown());
+    assert!(folder.path().join("d/a-1.json.zst").is_file(), "{}", ran.shown());
+    assert!(!folder.path().join("d/a-2.json.zst").exists(), "{}", ran.shown());
+}
+
+#[test]
+fn a_trial_that_fails_ends_the_duel_with_its_code() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let line = "duel --common './one_table.lua --transactions 5' '' '--db postgres://127.0.0.1:1/x?sslmode=disable'";
+    let ran = folder.expect(line, 4);
+    assert!(ran.stderr.ends_with("error: trial 1 of B ended with exit code 4\n"), "{}", ran.shown());
+}
