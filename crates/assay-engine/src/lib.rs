@@ -21,7 +21,7 @@ mod worker;
 pub use control::Control;
 pub use observer::{Notice, Observer, Warning};
 pub use outcome::{
-    CounterTally, End, ErrorKey, ErrorTally, Generator, Interval, Latencies, Outcome, RunError, SessionTally,
+    CounterTally, End, ErrorKey, ErrorTally, Generator, Interval, Latencies, Outcome, Outside, RunError, SessionTally,
     SparseLatencies, StageOutcome, StatementTally, Tally, TransactionTally,
 };
 pub use plan::{Arrival, Connects, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target};

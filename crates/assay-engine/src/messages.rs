@@ -4,7 +4,7 @@ use assay_script::{Declaration, Key};
 use assay_wire::{Nanos, ServerFacts};
 
 use crate::observer::Warning;
-use crate::outcome::{RunError, SessionTally, Tally};
+use crate::outcome::{Outside, RunError, SessionTally, Tally};
 
 /// From the coordinator to a worker.
 #[derive(Debug)]
@@ -51,8 +51,8 @@ pub(crate) enum Message {
     Finished {
         worker: usize,
         success: bool,
-        /// Statements outside of transactions since the last interval.
-        outside: [u64; 3],
+        /// Since the last interval.
+        outside: Outside,
     },
     /// What a target's server said of itself.
     Server {
@@ -80,7 +80,7 @@ pub(crate) struct Part {
     pub(crate) dropped: u64,
     pub(crate) backlog: u64,
     pub(crate) sessions: u32,
-    pub(crate) outside: [u64; 3],
+    pub(crate) outside: Outside,
     pub(crate) in_flight: u64,
     /// Of the worker's sessions, in their order.
     pub(crate) by_session: Vec<SessionTally>,

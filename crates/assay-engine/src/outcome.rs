@@ -25,9 +25,8 @@ pub struct Outcome {
     pub servers: Vec<ServerFacts>,
     /// Rows loaded by `Operation::Load` (commands), and the time from the first connect to the end.
     pub loaded: u64,
-    /// Statements that sessions ran after the last interval and outside of transactions, such as those of
-    /// `thread_done`, by class. See `Interval::outside`.
-    pub outside: [u64; 3],
+    /// What sessions did after the last interval and outside of transactions, such as the statements of `thread_done`.
+    pub outside: Outside,
     /// From the start of the run to its end, connects included.
     pub elapsed: Nanos,
     /// A command's sessions all returned success.
@@ -46,7 +45,7 @@ impl Outcome {
             acknowledged: Vec::new(),
             servers: vec![ServerFacts::default(); targets],
             loaded: 0,
-            outside: [0; 3],
+            outside: Outside::default(),
             elapsed: Nanos::ZERO,
             success: true,
         }
@@ -125,6 +124,38 @@ pub struct StageOutcome {
     pub by_session: Vec<SessionTally>,
     /// What the generator did to itself.
     pub generator: Generator,
+}
+
+/// What sessions did outside of transactions (in `thread_init`, or in a script's own loop that takes none), and what
+/// scripts counted themselves with `sb_counter_inc`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outside {
+    /// Read, write, other. Not in `Tally::statements`.
+    pub statements: [u64; 3],
+    /// Counted by scripts alone, like the two below.
+    pub transactions: u64,
+    /// Errors.
+    pub errors: u64,
+    /// Connections made again.
+    pub reconnects: u64,
+}
+
+impl Outside {
+    /// Adds those of `other`.
+    pub(crate) fn add(&mut self, other: &Outside) {
+        for (ours, theirs) in self.statements.iter_mut().zip(other.statements) {
+            *ours += theirs;
+        }
+        self.transactions += other.transactions;
+        self.errors += other.errors;
+        self.reconnects += other.reconnects;
+    }
+
+    /// Adds what scripts counted, in the order of `SB_CNT_*`.
+    pub(crate) fn add_counters(&mut self, counters: [u64; 8]) {
+        let [other, read, write, transactions, errors, reconnects, ..] = counters;
+        self.add(&Outside { statements: [read, write, other], transactions, errors, reconnects });
+    }
 }
 
 /// One session's transactions: those that finished well.
@@ -338,9 +369,8 @@ pub struct Interval {
     pub failed: u64,
     /// Connections made again.
     pub reconnects: u64,
-    /// Statements outside of transactions: those of `thread_init`, and of a script's own loop that takes none.
-    /// Read, write, other. Not in `Tally::statements`.
-    pub outside: [u64; 3],
+    /// What is not in the tallies.
+    pub outside: Outside,
     /// Open loop and terminals: due and waiting for a session at its end.
     pub backlog: u64,
     /// Transactions under way at its end.

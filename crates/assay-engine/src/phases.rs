@@ -16,8 +16,8 @@ use crate::control::Control;
 use crate::messages::{Command, Message, Part, StageSummary};
 use crate::observer::{Notice, Observer, Warning};
 use crate::outcome::{
-    End, Generator, Interval, Latencies, Outcome, RunError, SessionTally, SparseLatencies, StageOutcome, Tally,
-    TransactionTally,
+    End, Generator, Interval, Latencies, Outcome, Outside, RunError, SessionTally, SparseLatencies, StageOutcome,
+    Tally, TransactionTally,
 };
 use crate::plan::Plan;
 use crate::shared::Shared;
@@ -81,7 +81,7 @@ struct Slot {
     dropped: u64,
     backlog: u64,
     sessions: u32,
-    outside: [u64; 3],
+    outside: Outside,
     in_flight: u64,
 }
 
@@ -254,7 +254,7 @@ impl<'a> Coordinator<'a> {
             }
             Message::Finished { worker, success, outside } => {
                 self.workers[worker].finished = true;
-                add_counts(&mut self.outcome.outside, outside);
+                self.outcome.outside.add(&outside);
                 self.outcome.success &= success;
                 if self.workers.iter().all(|worker| worker.finished) {
                     if matches!(self.course, Course::Preparing)
@@ -328,7 +328,7 @@ impl<'a> Coordinator<'a> {
         slot.backlog += part.backlog;
         slot.sessions += part.sessions;
         slot.in_flight += part.in_flight;
-        add_counts(&mut slot.outside, part.outside);
+        slot.outside.add(&part.outside);
         let stage = self.outcome.stages.last_mut().expect("a stage is running");
         for (i, tally) in part.by_session.iter().enumerate() {
             stage.by_session[worker + i * self.workers.len()].add(tally);
@@ -448,7 +448,7 @@ impl<'a> Coordinator<'a> {
                 }
                 slot.due += tail.due;
                 slot.dropped += tail.dropped;
-                add_counts(&mut slot.outside, tail.outside);
+                slot.outside.add(&tail.outside);
                 (slot.backlog, slot.in_flight, slot.sessions) = (tail.backlog, tail.in_flight, tail.sessions);
             }
             let is_last = left == 1 || is_tail;
@@ -522,16 +522,10 @@ impl<'a> Coordinator<'a> {
     }
 }
 
-fn add_counts(ours: &mut [u64; 3], theirs: [u64; 3]) {
-    for (ours, theirs) in ours.iter_mut().zip(theirs) {
-        *ours += theirs;
-    }
-}
-
 impl Slot {
     fn is_empty(&self) -> bool {
         self.due == 0
-            && self.outside == [0; 3]
+            && self.outside == Outside::default()
             && self.tallies.iter().all(|tally| {
                 tally.errors.is_empty()
                     && tally.unfinished == 0

@@ -31,11 +31,16 @@ pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcom
     observer.notice(Notice::Begins);
     let mut outcome = run_workers(Arc::new(plan), clock, control, observer);
     observer.notice(Notice::Ends { outcome: &outcome });
-    if let Some(frame) = frame
-        && let Err(end) = frame.close(observer)
-        && !matches!(outcome.end, End::Failed(_))
-    {
-        outcome.end = end;
+    let failed = matches!(outcome.end, End::Failed(_));
+    if let Some(frame) = frame {
+        if failed && outcome.stages.is_empty() {
+            // Sessions were not ready: the run has not begun, and nothing is done.
+            outcome.end = frame.abandon(outcome.end);
+        } else if let Err(end) = frame.close(observer)
+            && !failed
+        {
+            outcome.end = end;
+        }
     }
     outcome
 }

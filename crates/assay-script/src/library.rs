@@ -88,7 +88,9 @@ impl Library {
     /// script's folder after the current one. In `LUA_PATH`, `;;` stands for the default.
     pub(crate) fn search_path(&self, script: Option<&Path>) -> String {
         let mut parts: Vec<String> = ["./?.lua", "./?/init.lua", "./src/lua/?.lua"].map(str::to_owned).to_vec();
-        if let Some(folder) = script.map(|folder| folder.display().to_string()).filter(|folder| !folder.is_empty()) {
+        if let Some(folder) =
+            script.map(|folder| folder.display().to_string()).filter(|folder| !folder.is_empty() && folder != ".")
+        {
             parts.insert(1, format!("{folder}/?.lua"));
             parts.insert(2, format!("{folder}/?/init.lua"));
         }

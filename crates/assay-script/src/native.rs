@@ -43,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) marked: bool,
     pub(crate) library: Arc<Library>,
     host: Option<Arc<dyn Host>>,
+    /// What sessions counted since the engine last asked.
+    pub(crate) counted: [u64; 8],
     /// Where a session's share of the counter behind `unique()` begins.
     pub(crate) unique_from: u32,
     scratch: Vec<u8>,
@@ -154,6 +156,7 @@ impl Shared {
             marked: false,
             library: Arc::clone(library),
             host: None,
+            counted: [0; 8],
             unique_from: 0,
             scratch: Vec::new(),
         }
@@ -396,9 +399,12 @@ unsafe extern "C" fn host_exit(shared: *mut Shared, code: c_int) {
 
 unsafe extern "C" fn counter_add(shared: *mut Shared, kind: c_int, amount: u64) {
     // SAFETY: see `parts`.
-    let (_, native) = unsafe { parts(shared) };
-    if let Some(counter) = usize::try_from(kind).ok().and_then(|kind| native.counters.get_mut(kind)) {
-        *counter = counter.wrapping_add(amount);
+    let (shared, native) = unsafe { parts(shared) };
+    let Ok(kind) = usize::try_from(kind) else { return };
+    for counters in [&mut native.counters, &mut shared.counted] {
+        if let Some(counter) = counters.get_mut(kind) {
+            *counter = counter.wrapping_add(amount);
+        }
     }
 }
 

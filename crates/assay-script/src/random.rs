@@ -128,15 +128,21 @@ impl Rng {
         low.wrapping_add((range(low, high) as f64 * (sum / f64::from(iterations))) as u32)
     }
 
-    /// With probability `special_hits` % uniform over the central `special_percent` % of the range, else gaussian.
+    /// With probability `special_hits` % from a hot centre of about `special_percent` % of the range, else from a bell.
+    ///
+    /// One number u decides which, and where in the centre, as sysbench's draws show: below 1 − hits it is the bell; else
+    /// the offset is (t − d) / 2 + (d + 1) · u, where t is the greatest offset and d its `special_percent` %.
     pub(crate) fn special(&mut self, low: u32, high: u32, distribution: &Distribution) -> u32 {
-        if self.double() * 100.0 >= distribution.special_hits {
-            return self.gaussian(low, high, distribution.iterations);
-        }
-        let size = range(low, high) as f64;
-        let centre = (size * (distribution.special_percent / 100.0)).clamp(1.0, size);
-        let offset = (size - centre) / 2.0 + self.double() * centre;
-        low.wrapping_add((offset as u64).min(range(low, high) - 1) as u32)
+        let (u, greatest) = (self.double(), high.wrapping_sub(low));
+        let t = f64::from(greatest);
+        let offset = if u * 100.0 < 100.0 - distribution.special_hits {
+            let iterations = distribution.iterations.max(1);
+            t * ((0..iterations).map(|_| self.double()).sum::<f64>() / f64::from(iterations))
+        } else {
+            let d = t * (distribution.special_percent / 100.0);
+            (t - d) / 2.0 + (d + 1.0) * u
+        };
+        low.wrapping_add((offset as u32).min(greatest))
     }
 
     /// `low + ⌊size · u^p⌋` with p = ln h / ln(1 − h): a share 1 − h of draws falls into a share h of the range.

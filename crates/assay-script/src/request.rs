@@ -23,6 +23,8 @@ pub enum Request<'a> {
     Reconnect(ConnectionNumber),
     /// Run an operation. Answer: `Reply`.
     Operation(ConnectionNumber, Operation<'a>),
+    /// Roll back, as the driver's own doing: it counts as no statement. Answer: `Reply`.
+    Rollback(ConnectionNumber),
     /// `thread_init` is through: the session can take transactions. Answer: `Done`, when the run begins.
     Ready,
     /// May the next transaction begin? Ends the one before it, if there was one, as a success.

@@ -165,6 +165,8 @@ impl State {
             let lua = lua::luaL_newstate();
             assert!(!lua.is_null(), "out of memory for a Lua state");
             lua::luaL_openlibs(lua);
+            // Until the prelude is there: what is collected when decides the order in which tables are walked.
+            lua::lua_gc(lua, lua::LUA_GCSTOP, 0);
             lua::lua_gc(lua, lua::LUA_GCSETPAUSE, GC_PAUSE);
             lua::lua_gc(lua, lua::LUA_GCSETSTEPMUL, GC_STEP);
             let watch = Watch::new(lua);
@@ -185,6 +187,7 @@ impl State {
                 lua::lua_pushvalue(lua, 1);
                 state.run(1, 0)?;
             }
+            lua::lua_gc(lua, lua::LUA_GCRESTART, 0);
             // core.script = core.compile(text, display)
             lua::lua_getfield_(lua, 1, c"compile".as_ptr());
             push_bytes(lua, &script.source.text);
@@ -387,6 +390,14 @@ impl State {
                     let operation = self.operation(thread, native, asked);
                     Request::Operation(ConnectionNumber(connection), operation)
                 }
+                Asked::Rollback => {
+                    let connection = number(2) as u32;
+                    session.asked = connection;
+                    if let Some(rows) = (*session.native).live(connection).begin() {
+                        pool.put(rows);
+                    }
+                    Request::Rollback(ConnectionNumber(connection))
+                }
                 Asked::Ready => Request::Ready,
                 Asked::Next => {
                     // A transaction is over, and its results with it: an idle session holds no row buffers.
@@ -545,6 +556,12 @@ impl State {
         unsafe { (*session.native).counters }
     }
 
+    /// What all sessions counted themselves since this was last asked, in the order of `SB_CNT_*`.
+    pub fn take_counted(&mut self) -> [u64; 8] {
+        // SAFETY: `shared` lives as long as `self`, and no Lua code runs while `self` is borrowed.
+        unsafe { std::mem::take(&mut (*self.shared).counted) }
+    }
+
     /// Forgets a session, wherever it is. Its slot is reused.
     pub fn remove(&mut self, slot: Slot, pool: &mut RowsPool) {
         let Some(session) = self.sessions[slot.0 as usize].take() else { return };
@@ -622,6 +639,7 @@ enum Asked {
     Died,
     Declared,
     Declare,
+    Rollback,
     /// The script yielded something of its own.
     Stray,
     /// Lua gave up on the coroutine.
@@ -632,9 +650,9 @@ impl Asked {
     #[inline]
     fn from_number(number: f64) -> Asked {
         use Asked::*;
-        const ORDER: [Asked; 22] = [
+        const ORDER: [Asked; 23] = [
             Connect, Disconnect, Reconnect, Query, Prepare, Execute, Close, Load, Ready, Next, Type, Failed, Stop,
-            Sleep, Claim, Barrier, Expect, Log, Finished, Died, Declared, Declare,
+            Sleep, Claim, Barrier, Expect, Log, Finished, Died, Declared, Declare, Rollback,
         ];
         ORDER.get((number as usize).wrapping_sub(1)).copied().unwrap_or(Stray)
     }
@@ -876,6 +894,9 @@ pub(crate) fn declare(script: &Script, top: &TopLevel) -> Result<Declared, Scrip
                     "the script uses the database (or waits) at its top level, outside of any function",
                     "",
                 );
+                if let Some(host) = &top.host {
+                    host.message(Severity::Fatal, &format!("{}: {}", script.source.display, error.message));
+                }
                 error.file = Some(script.source.display.clone());
                 error.hint = Some("connect in `thread_init()`, or in the function of a command".to_owned());
                 return Err(error);

@@ -18,7 +18,7 @@ use assay_script::{Answer, Entry, State};
 use assay_wire::{Nanos, RowsPool};
 
 use crate::messages::{Command, Message, Part, StageSummary};
-use crate::outcome::{RunError, Tally};
+use crate::outcome::{Outside, RunError, Tally};
 use crate::plan::{Load, Plan};
 use crate::random::Random;
 use crate::schedule::{Schedule, Share};
@@ -60,8 +60,8 @@ pub(crate) struct Worker<I: Io> {
     /// Since the last cut, by target.
     tallies: Vec<Tally>,
     spare: Vec<Vec<Tally>>,
-    /// Statements outside of transactions since the last cut, by class.
-    outside: [u64; 3],
+    /// Since the last cut.
+    outside: Outside,
 
     out: Vec<u8>,
     pool: RowsPool,
@@ -190,7 +190,7 @@ impl<I: Io> Worker<I> {
             stage: Stage::new(0, Share { worker: number as u32, workers: plan.workers as u32, sessions: 1 }),
             tallies: vec![Tally::default(); targets],
             spare: Vec::new(),
-            outside: [0; 3],
+            outside: Outside::default(),
             out: Vec::new(),
             pool: RowsPool::default(),
             outages: vec![false; targets],
@@ -562,7 +562,7 @@ impl<I: Io> Worker<I> {
         let fresh = self.spare.pop().unwrap_or_else(|| vec![Tally::default(); self.plan.targets.len()]);
         let own = self.stage.share.own_sessions() as usize;
         Part {
-            outside: std::mem::take(&mut self.outside),
+            outside: self.outside(),
             in_flight: u64::from(self.stage.in_flight),
             by_session: self.sessions[..own].iter_mut().map(|session| std::mem::take(&mut session.tally)).collect(),
             tallies: std::mem::replace(&mut self.tallies, fresh),
@@ -571,6 +571,15 @@ impl<I: Io> Worker<I> {
             backlog: self.stage.backlog.len() as u64,
             sessions: self.sessions[..own].iter().filter(|session| session.is_served(&self.links)).count() as u32,
         }
+    }
+
+    /// What was done besides transactions since this was last asked.
+    fn outside(&mut self) -> Outside {
+        let mut outside = std::mem::take(&mut self.outside);
+        for entry in &mut self.states {
+            outside.add_counters(entry.state.take_counted());
+        }
+        outside
     }
 
     fn begin_finish(&mut self) {
@@ -600,7 +609,7 @@ impl<I: Io> Worker<I> {
         if !acknowledged.is_empty() {
             self.send(Message::Acknowledged(acknowledged));
         }
-        let outside = std::mem::take(&mut self.outside);
+        let outside = self.outside();
         self.send(Message::Finished { worker: self.number, success, outside });
     }
 

@@ -170,14 +170,21 @@ impl<I: Io> Worker<I> {
             self.sessions[session].doing = Doing::Waiting;
             let request = self.states[state].state.resume(slot, answer, &mut self.pool);
             answer = match request {
-                Request::Operation(connection, operation) => {
+                request @ (Request::Operation(..) | Request::Rollback(_)) => {
+                    let (connection, operation, statement) = match request {
+                        Request::Operation(connection, operation) => {
+                            let statement = !matches!(operation, Operation::Prepare { .. } | Operation::Close { .. });
+                            (connection, operation, statement)
+                        }
+                        Request::Rollback(connection) => (connection, Operation::Query { sql: b"ROLLBACK" }, false),
+                        _ => unreachable!("no other request comes here"),
+                    };
                     let link = self.sessions[session].links.get(connection.0 as usize).copied().flatten();
                     let Some(link) = link.filter(|link| self.links[*link].is_open()) else {
                         let error = self.take_broken(link);
                         return self.queue_reply(session, Reply::failed(error));
                     };
                     let load = matches!(operation, Operation::Load { .. });
-                    let statement = !matches!(operation, Operation::Prepare { .. } | Operation::Close { .. });
                     let now = self.io.now();
                     let this = &mut self.links[link];
                     this.sent = now;
@@ -308,8 +315,8 @@ impl<I: Io> Worker<I> {
             if !self.sessions[session].in_transaction {
                 // What was done before the measured part does not count, unless there is no warm-up before it.
                 let before = self.plan.warmup > Nanos::ZERO && at < self.stage.measured_from;
-                self.outside[class] += u64::from(executing && !before);
-            } else if self.counts(session, at) {
+                self.outside.statements[class] += u64::from(executing && !before);
+            } else if executing && self.counts(session, at) {
                 let tally = &mut self.tallies[self.sessions[session].target].statements[class];
                 tally.count += 1;
                 tally.service.record(at - sent);

@@ -14,7 +14,7 @@ struct assay_shared { uint32_t session; uint32_t length; const char *text; };
 core.ask = {
   CONNECT = 1, DISCONNECT = 2, RECONNECT = 3, QUERY = 4, PREPARE = 5, EXECUTE = 6, CLOSE = 7, LOAD = 8,
   READY = 9, NEXT = 10, TYPE = 11, FAILED = 12, STOP = 13, SLEEP = 14, CLAIM = 15, BARRIER = 16, EXPECT = 17,
-  LOG = 18, FINISHED = 19, DIED = 20, DECLARED = 21, DECLARE = 22,
+  LOG = 18, FINISHED = 19, DIED = 20, DECLARED = 21, DECLARE = 22, ROLLBACK = 23,
 }
 local ask = core.ask
 
@@ -63,6 +63,20 @@ local function caller()
     if not is_ours(info.source) then return info.short_src .. ":" .. info.currentline .. ": " end
     level = level + 1
   end
+end
+
+--- The line that called the function that called our API, in the same way.
+function core.outer_place()
+  local level = 2
+  while true do
+    local info = getinfo(level, "S")
+    if not info or info.what == "C" then return "" end
+    if not is_ours(info.source) then break end
+    level = level + 1
+  end
+  local info = getinfo(level + 1, "Sl")
+  if not info or info.what == "C" or is_ours(info.source) then return "" end
+  return info.short_src .. ":" .. info.currentline .. ": "
 end
 
 --- Raises `message` as if the script's own line had.
@@ -328,9 +342,9 @@ function base.setmetatable(object, meta)
 end
 
 function base.getmetatable(object)
-  local session = current()
-  if session and rawequal(object, session.env) then return getmetatable(object).theirs end
-  return getmetatable(object)
+  local meta = getmetatable(object)
+  if type(meta) == "table" and rawget(meta, "under") then return meta.theirs end
+  return meta
 end
 
 -- Modules -----------------------------------------------------------------------------------------------------------
@@ -346,7 +360,7 @@ local function package_of(session)
     package = {
       path = core.path, cpath = core.cpath, config = real_package.config, loadlib = real_package.loadlib,
       seeall = real_package.seeall, preload = {}, loaders = {},
-      loaded = setmetatable({ _G = session.env }, { __index = base_loaded }),
+      loaded = setmetatable({ _G = session.env }, { __index = base_loaded, under = base_loaded }),
     }
     package.loaded.package = package
     session.package = package

@@ -46,7 +46,7 @@ local function cdef(text, ...)
   declarations(text, function(declaration)
     if not seen[declaration] then
       local ok, message = pcall(ffi.cdef, declaration)
-      if not ok then core.raise("ffi.cdef: " .. message) end
+      if not ok then core.raise((core.hosted and "" or "ffi.cdef: ") .. message) end
       seen[declaration] = true
     end
   end)
@@ -64,6 +64,13 @@ end
 local counter_add = core.bind("counter_add", "void (*)(void *, int, uint64_t)")
 local counter_value = core.bind("counter_value", "uint64_t (*)(void *, int)")
 
+local counter_type = ffi.typeof("sb_counter_type")
+
+--- A counter's number; LuaJIT takes the names of an enum for its values.
+local function counter_of(kind)
+  return type(kind) == "string" and tonumber(ffi.new(counter_type, kind)) or kind
+end
+
 --- sysbench's exported C functions, and libc's that would stop the worker.
 local ours = {
   usleep = function(microseconds)
@@ -74,9 +81,9 @@ local ours = {
     core.sleep(seconds)
     return 0
   end,
-  sb_counter_inc = function(_, kind) counter_add(shared, kind, 1) end,
-  sb_counter_add = function(_, kind, amount) counter_add(shared, kind, amount) end,
-  sb_counter_val = function(_, kind) return counter_value(shared, kind) end,
+  sb_counter_inc = function(_, kind) counter_add(shared, counter_of(kind), 1) end,
+  sb_counter_add = function(_, kind, amount) counter_add(shared, counter_of(kind), amount) end,
+  sb_counter_val = function(_, kind) return counter_value(shared, counter_of(kind)) end,
   sb_more_events = function()
     core.flush(current())
     current().transaction_type = nil

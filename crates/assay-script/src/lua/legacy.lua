@@ -6,7 +6,7 @@ local base, rand, sql, current, raise = core.base, core.rand, core.sql, core.cur
 
 core.on_demand.thread_id = function(session) return session.tid end
 base.test = core.script_path
-base.db_driver = core.driver
+if not core.hosted then base.db_driver = core.driver end -- with a host, from `db_connect` on
 base.mysql_table_engine = "innodb"
 base.myisam_max_rows = 1000000
 base.DB_ERROR_NONE, base.DB_ERROR_RESTART_TRANSACTION, base.DB_ERROR_FAILED = 0, 1, 2
@@ -33,6 +33,7 @@ core.legacy_db = db
 local function connection()
   local session = current()
   session.legacy = session.legacy or sql.driver():connect()
+  if core.hosted and rawget(session.env, "db_driver") == nil then rawset(session.env, "db_driver", core.driver) end
   return session.legacy
 end
 
@@ -46,7 +47,14 @@ function db.disconnect()
   end
 end
 
-function db.query(text) connection():query(text) end
+function db.query(text)
+  if not core.hosted then return connection():query(text) and nil end
+  local it = connection()
+  local ok, failure = pcall(it.query, it, text)
+  if ok then return end
+  if type(failure) == "table" then error(failure, 0) end -- a restart
+  raise("db_query() failed")
+end
 function db.bulk_insert_init(prefix) return connection():bulk_insert_init(prefix) end
 function db.bulk_insert_next(values) return connection():bulk_insert_next(values) end
 function db.bulk_insert_done() return connection():bulk_insert_done() end
@@ -83,6 +91,7 @@ function db.free_results(result) if result ~= nil then result:free() end end
 function db.close(statement) return statement:close() end
 
 for name, body in pairs(db) do base["db_" .. name] = body end
+db.DB_ERROR_NONE, db.DB_ERROR_RESTART_TRANSACTION, db.DB_ERROR_FAILED = 0, 1, 2
 
 --- Scripts without an option table find every option in a global of its name, unless a function has that name.
 function core.export_options(session)

@@ -19,15 +19,31 @@ local function declared_options()
   local options = current().sysbench.cmdline.options
   local list = {}
   if options == nil then return list end
-  local function wrong(text) error("read_cmdline_options: " .. text, 0) end
-  if type(options) ~= "table" then wrong("sysbench.cmdline.options is not a table but a " .. type(options)) end
+  --- Where there is a host, in sysbench's words.
+  local function wrong(text, line, original)
+    if core.hosted then error('[string "sysbench.cmdline.lua"]:' .. line .. ": " .. original, 0) end
+    error("read_cmdline_options: " .. text, 0)
+  end
+  if type(options) ~= "table" then 
+    wrong("sysbench.cmdline.options is not a table but a " .. type(options), 120,
+      "wrong type for sysbench.cmdline.options: " .. type(options))
+  end
   for name, entry in next, options do
-    if type(name) ~= "string" then wrong("sysbench.cmdline.options has the key " .. tostring(name) .. ", not a name") end
-    if type(entry) ~= "table" then wrong("option " .. name .. " is not a table {description, default, type}") end
+    local structure = "wrong table structure in sysbench.cmdline.options"
+    if type(name) ~= "string" then
+      wrong("sysbench.cmdline.options has the key " .. tostring(name) .. ", not a name", 132, structure)
+    end
+    if type(entry) ~= "table" then
+      wrong("option " .. name .. " is not a table {description, default, type}", 132, structure)
+    end
     local description, default, kind = entry[1], entry[2], entry[3]
-    if type(description) ~= "string" then wrong("option " .. name .. " has no description") end
+    if type(description) ~= "string" then
+      wrong("option " .. name .. " has no description", 137, "nil description for option " .. name)
+    end
     if kind == nil then kind = KIND_OF_DEFAULT[type(default)] end
-    if type(kind) ~= "number" or kind < 1 or kind > 7 then wrong("option " .. name .. " has no type we know") end
+    if type(kind) ~= "number" or kind < 1 or kind > 7 then 
+      wrong("option " .. name .. " has no type we know", 151, "cannot convert '" .. type(default) .. "' to 'const char *'")
+    end
     if kind == cmdline.ARG_BOOL and default == nil then default = true end
     list[#list + 1] = { name = name, description = description, kind = kind, default = default, declared = entry[2] }
   end
@@ -413,6 +429,7 @@ entries["function"] = function(session)
   local entry = command_entry(name)
   if entry then return guarded("sysbench.cmdline.call_command", entry[1]) ~= false end
   local body = rawget(session.env, name)
+  if body == nil and name == "help" then body = cmdline.print_test_options end
   if type(body) ~= "function" then error("the script defines no function " .. name .. "()", 0) end
   local result = guarded(name, body)
   return core.hosted or result ~= false -- sysbench looks at what custom commands return only
@@ -457,18 +474,21 @@ function entries.declare(session)
   end
   table.sort(commands, function(a, b) return a.name < b.name end)
   for name, value in next, session.env do
-    if type(name) == "string" and type(value) == "function" then globals[#globals + 1] = name end
+    -- An `init` that is no function is an error of the run, which has to call it to find out.
+    if type(name) == "string" and (type(value) == "function" or name == "init") then globals[#globals + 1] = name end
   end
   local hooks = {}
   for name, value in next, session.sysbench.hooks do
     if type(name) == "string" and type(value) == "function" then hooks[#hooks + 1] = name end
   end
-  yield(ask.DECLARED, declared_options(), commands, globals, session.sysbench.cmdline.options ~= nil, hooks)
+  local options = guarded("sysbench.cmdline.read_cmdline_options", declared_options)
+  yield(ask.DECLARED, options, commands, globals, session.sysbench.cmdline.options ~= nil, hooks)
   return true
 end
 
 local function live(session)
-  session.silent = core.silent
+  -- The hook of the last report belongs to what sysbench calls the main state, with the session number 0.
+  session.silent = core.silent or (core.entry == "reports" and session.tid == 0)
   guarded(nil, core.run, core.script, session.env)
   session.silent = nil
   if core.entry == "thread" then

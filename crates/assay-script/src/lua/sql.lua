@@ -108,7 +108,7 @@ end
 local function drivers_part(connection, statement, errno, state, message, ignorable)
   if ignorable then
     if core.driver == "pgsql" then
-      yield(QUERY, connection.number, "ROLLBACK")
+      yield(ask.ROLLBACK, connection.number)
     elseif LOST[errno] then
       while yield(RECONNECT, connection.number) ~= nil do yield(ask.SLEEP, RECONNECT_PAUSE) end
     end
@@ -157,9 +157,13 @@ local function statement_failed(connection, statement, errno, state, message, ig
   if core.hosted then rawset(session.env, "errdesc", description) end
   if not ignorable then
     local hook = session.sysbench.hooks.sql_error_ignorable
-    if type(hook) == "function" and hook(description) then
-      ignorable = true
-      connection.error = IGNORABLE
+    if type(hook) == "function" then
+      if hook(description) then
+        ignorable = true
+        connection.error = IGNORABLE
+      elseif core.hosted and connection.error == NONE then
+        errno = 0 -- the number is the connection's, and the hook has used it
+      end
     end
   end
   if ignorable then
@@ -188,6 +192,8 @@ end
 
 local function closed()
   core.message("ALERT", "attempt to use an already closed connection")
+  -- sysbench blames the caller of whoever called `query`.
+  if core.hosted and not called_by_query_row() then error(core.outer_place() .. "SQL API error", 0) end
   raise("SQL API error")
 end
 
@@ -524,7 +530,9 @@ local function substituted(statement, ...)
       i = i + 1
       local value = values[i]
       -- Integers of 64 bits are digits already.
-      local digits = statement.kinds:sub(i, i) ~= "t" and type(value) == "string"
+      local kind = statement.kinds:sub(i, i)
+      local digits = kind ~= "t" and type(value) == "string"
+      if kind == "i" and type(value) == "number" then value = value < 0 and math.ceil(value) or math.floor(value) end
       parts[#parts + 1] = statement.text:sub(start, position - 1) .. (digits and value or literal(value))
       start = position + 1
     end

@@ -126,6 +126,9 @@ impl Driver {
                 };
                 (line, Some(Answer::Reply(reply, verdict)))
             }
+            Request::Rollback(number) => {
+                (format!("rollback {}", number.0), Some(Answer::Reply(Reply::default(), Verdict::Fatal)))
+            }
             Request::Ready => ("ready".into(), Some(Answer::Done)),
             Request::Next => {
                 let proceed = *left > 0;

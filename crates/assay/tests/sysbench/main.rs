@@ -5,12 +5,18 @@
 //! varies from run to run: times, rates and latencies, never counters. Where ours differs on purpose the test says so
 //! and states both outputs. A missing package is a failure: `cargo xtask install` gets it.
 
-#[allow(dead_code, reason = "most of it waits for the command line called `sysbench`")]
 mod bench;
-
 mod builtin;
+mod cmdline_table;
 mod command_line;
+mod errors_and_hooks;
+mod ffi;
+mod histogram;
+mod legacy;
 mod life_cycle;
 mod lua_environment;
+mod rand;
 mod reports;
+mod sql;
 mod stock;
+mod third_party;

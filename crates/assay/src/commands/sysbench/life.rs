@@ -77,7 +77,7 @@ impl<'a> Life<'a> {
             self.failed |= self.phase == Phase::Init;
             // A failure of the run itself was told when it was over.
             if self.phase == Phase::Init || !self.failed {
-                self.voice.say(Level::Fatal, &failure_of(name, error));
+                say_untold(self.voice, name, error);
             }
         }
         self.lines.into_iter().chain(self.blocks).for_each(Hooked::end);
@@ -109,10 +109,10 @@ impl<'a> Life<'a> {
         self.say_of_each("started");
         // sysbench makes a state of its own for each kind of report, whether there are hooks or not.
         if self.settings.report_interval > 0 {
-            self.lines = Hooked::new(self.parts, "report_intermediate");
+            self.lines = Hooked::new(self.parts, "report_intermediate", self.settings.threads);
         }
-        if !self.settings.checkpoints.is_empty() || self.parts.program.hooks("report_cumulative") {
-            self.blocks = Hooked::new(self.parts, "report_cumulative");
+        if !self.settings.checkpoints.is_empty() {
+            self.blocks = Hooked::new(self.parts, "report_cumulative", self.settings.threads);
         }
     }
 
@@ -189,22 +189,24 @@ impl<'a> Life<'a> {
         let phase = std::mem::replace(&mut self.phase, Phase::Done);
         match (&outcome.end, phase) {
             (End::Failed(error), Phase::Init | Phase::Preparing) => {
-                self.voice.say(Level::Fatal, &failure_of("thread_init", error));
+                say_untold(self.voice, "thread_init", error);
                 self.say_of_each("failed to initialize!");
                 self.voice.say(Level::Fatal, "Thread initialization failed!");
                 self.failed = true;
             }
             (End::Failed(error), Phase::Running) => {
-                self.voice.say(Level::Fatal, &failure_of("thread_run", error));
+                say_untold(self.voice, "thread_run", error);
                 self.failed = true;
             }
-            (end, _) => {
-                if let End::Failed(error) = end {
-                    self.voice.say(Level::Fatal, &failure_of("thread_done", error));
-                }
+            _ => {
                 let Some(stage) = outcome.stages.last() else { return };
                 self.voice.say(Level::Info, "Done.\n");
-                self.checked.add_statements(outcome.outside);
+                // Their sessions end before the last report begins: a JSON array of lines is closed.
+                self.lines.take().into_iter().chain(self.blocks.take()).for_each(Hooked::end);
+                if self.parts.program.hooks("report_cumulative") {
+                    self.blocks = Hooked::new(self.parts, "report_cumulative", 0);
+                }
+                self.checked.add_outside(&outcome.outside);
                 self.cumulate(stage.measured, &stage.by_session, None);
             }
         }
@@ -241,8 +243,20 @@ impl Observer for Life<'_> {
     }
 }
 
+/// Says what ended `function`, unless the session did: errors of the script, and statements' in it.
+pub fn say_untold(voice: &Voice, function: &str, error: &RunError) {
+    let told = match error {
+        RunError::Connect { failure, .. } => !failure.message.is_empty(),
+        RunError::Statement { .. } | RunError::Script(_) => true,
+        RunError::Environment(_) => false,
+    };
+    if !told {
+        voice.say(Level::Fatal, &failure_of(function, error));
+    }
+}
+
 /// What sysbench says of an error that ended `function`.
-pub fn failure_of(function: &str, error: &RunError) -> String {
+fn failure_of(function: &str, error: &RunError) -> String {
     let text = match error {
         RunError::Connect { failure, error, .. } if failure.message.is_empty() => error.message.clone(),
         RunError::Connect { failure, .. } | RunError::Statement { failure, .. } => failure.message.clone(),
@@ -253,7 +267,7 @@ pub fn failure_of(function: &str, error: &RunError) -> String {
 }
 
 /// `file:line: message`.
-pub fn place_and_message(error: &assay_script::ScriptError) -> String {
+fn place_and_message(error: &assay_script::ScriptError) -> String {
     match (&error.file, error.line) {
         (Some(file), Some(line)) => format!("{file}:{line}: {}", error.message),
         (Some(file), None) => format!("{file}: {}", error.message),
@@ -270,11 +284,11 @@ struct Hooked {
 }
 
 impl Hooked {
-    /// `None` when the script cannot be loaded any more.
-    fn new(parts: &Parts<'_>, hook: &'static str) -> Option<Hooked> {
-        let threads = parts.settings.threads;
-        let mut state = State::new(parts.program, &parts.setup("run", Entry::Reports, threads)).ok()?;
-        let slot = state.add_session(threads).ok()?;
+    /// `number`: as the script sees it, 0 for the last report. `None` when the script cannot be loaded any more.
+    fn new(parts: &Parts<'_>, hook: &'static str, number: u32) -> Option<Hooked> {
+        let setup = parts.setup("run", Entry::Reports, parts.settings.threads);
+        let mut state = State::new(parts.program, &setup).ok()?;
+        let slot = state.add_session(number).ok()?;
         let mut hooked = Hooked { hook, state, slot, pool: RowsPool::default() };
         hooked.resume(Answer::Done).then_some(hooked)
     }

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, LazyLock};
 
-use assay_engine::{End, RunError};
+use assay_engine::End;
 use assay_script::{Entry, Library, OptionDeclaration, Program, TopLevel};
 use assay_sysbench::options::key_of;
 use assay_sysbench::{Arguments, Level, Options, Settings, UsageError, help, report, settings};
@@ -28,7 +28,7 @@ use assay_sysbench::{Arguments, Level, Options, Settings, UsageError, help, repo
 use crate::diagnostics::Trouble;
 use crate::{library, signals, terminal};
 use built_in::{TESTS, Test};
-use life::{Life, failure_of, place_and_message};
+use life::{Life, say_untold};
 use plan::Parts;
 use voice::Voice;
 
@@ -154,7 +154,8 @@ impl Front {
         }
         let program = match Program::load(&LIBRARY, &name, &self.top_level()) {
             Ok(program) => Arc::new(program),
-            Err(error) => return self.fail(&place_and_message(&error)),
+            // Told by the script's own session.
+            Err(_) => return FAILED,
         };
         if let Err(error) = self.take_options(program.declares_options().then(|| program.options())) {
             return refuse(&error.to_string());
@@ -174,7 +175,8 @@ impl Front {
         let top = TopLevel { command: None, ..self.top_level() };
         let program = match Program::from_text(&LIBRARY, "stdin", &text, &top) {
             Ok(program) => Arc::new(program),
-            Err(error) => return self.fail(&place_and_message(&error)),
+            // Told by the script's own session.
+            Err(_) => return FAILED,
         };
         match self.take_options(program.declares_options().then(|| program.options())) {
             Ok(()) => self.run_top_level(&program),
@@ -205,11 +207,16 @@ impl Front {
             let sessions = if declared.parallel { self.settings.threads } else { 1 };
             return self.run_function(program, command, sessions, "sysbench.cmdline.call_command");
         }
-        let missing = || refuse(&format!("'{name}' test does not implement the '{command}' command."));
+        let missing = || refuse(&format!("'{}' test does not implement the '{command}' command.", file_name(name)));
         match command {
-            "help" if program.defines("help") => self.run_function(program, command, 1, command),
+            // An error in it is told, and no failure.
+            "help" if program.defines("help") => {
+                self.run_function(program, command, 1, command);
+                0
+            }
             "help" if program.declares_options() => {
-                print(&format!("{} options:\n{}\n", file_name(name), help::declared(program.options())))
+                print(&format!("{} options:\n", file_name(name)));
+                self.run_function(program, command, 1, command)
             }
             "prepare" | "cleanup" if program.defines(command) => self.run_function(program, command, 1, command),
             "help" | "prepare" | "cleanup" => missing(),
@@ -237,28 +244,15 @@ impl Front {
         if sessions > 1 {
             self.voice.say(Level::Notice, "Initializing worker threads...\n");
         }
-        self.run_entry(program, command, Entry::Function(command.to_owned()), sessions, |error| {
-            failure_of(shown, error)
-        })
+        self.run_entry(program, command, Entry::Function(command.to_owned()), sessions, shown)
     }
 
     fn run_top_level(&self, program: &Arc<Program>) -> u8 {
         let command = self.arguments.command.as_deref().unwrap_or_default();
-        self.run_entry(program, command, Entry::TopLevel, 1, |error| match error {
-            RunError::Script(error) => place_and_message(error),
-            RunError::Connect { failure, .. } | RunError::Statement { failure, .. } => failure.message.clone(),
-            RunError::Environment(message) => message.clone(),
-        })
+        self.run_entry(program, command, Entry::TopLevel, 1, "main chunk")
     }
 
-    fn run_entry(
-        &self,
-        program: &Arc<Program>,
-        command: &str,
-        entry: Entry,
-        sessions: u32,
-        words: impl Fn(&RunError) -> String,
-    ) -> u8 {
+    fn run_entry(&self, program: &Arc<Program>, command: &str, entry: Entry, sessions: u32, shown: &str) -> u8 {
         let plan = match self.parts(program).command(command, entry, sessions) {
             Ok(plan) => plan,
             Err(error) => return self.fail(&error),
@@ -267,7 +261,10 @@ impl Front {
         match &outcome.end {
             End::Complete => u8::from(!outcome.success),
             End::Interrupted => signals::exit() as u8,
-            End::Failed(error) => self.fail(&words(error)),
+            End::Failed(error) => {
+                say_untold(&self.voice, shown, error);
+                FAILED
+            }
         }
     }
 

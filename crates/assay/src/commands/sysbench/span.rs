@@ -1,6 +1,6 @@
 //! Intervals added up: what happened since the last line, or since the last checkpoint.
 
-use assay_engine::{Interval, Latencies, SessionTally};
+use assay_engine::{Interval, Latencies, Outside, SessionTally};
 use assay_sysbench::{Histogram, Share, Stat};
 use assay_wire::Nanos;
 
@@ -45,14 +45,22 @@ impl Span {
         }
         self.events += interval.transactions.iter().sum::<u64>();
         self.add_statements(interval.statements);
-        self.add_statements(interval.outside);
+        self.add_outside(&interval.outside);
         // What was a lost connection counts as a reconnect.
         self.errors += interval.errors - interval.lost;
         self.reconnects += interval.reconnects;
     }
 
+    /// Adds what is not in the tallies.
+    pub fn add_outside(&mut self, outside: &Outside) {
+        self.add_statements(outside.statements);
+        self.events += outside.transactions;
+        self.errors += outside.errors;
+        self.reconnects += outside.reconnects;
+    }
+
     /// Adds statements: read, write, other.
-    pub fn add_statements(&mut self, statements: [u64; 3]) {
+    fn add_statements(&mut self, statements: [u64; 3]) {
         for (ours, theirs) in self.statements.iter_mut().zip(statements) {
             *ours += theirs;
         }

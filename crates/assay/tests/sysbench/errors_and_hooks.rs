@@ -1,0 +1,197 @@
+//! What errors do to sessions and runs; restarts; hooks.
+
+use testkit::Kind;
+
+use crate::bench::Bench;
+
+/// A script whose event does `body`; `n` counts events begun.
+fn script(body: &str) -> String {
+    format!(
+        r###"
+        n = 0
+        function thread_init(id) drv = sysbench.sql.driver() con = drv:connect() end
+        function event(id) n = n + 1 {body} con:query("SELECT 1") end
+        function thread_done(id) print("thread_done", id) end
+        function done() print("done", n) end
+        sysbench.hooks.before_restart_event = function(e) print("restart", e.errcode, e.sql_errno, e.sql_state, e.query) end
+        "###
+    )
+}
+
+#[track_caller]
+fn same_on_servers(body: &str, options: &str) {
+    let table = "function prepare() local con = sysbench.sql.driver():connect()
+        con:query('CREATE TABLE t(id INT PRIMARY KEY, c VARCHAR(20))') con:query(\"INSERT INTO t VALUES (3, 'x')\") end";
+    let bench = Bench::new(&[("table.lua", table), ("it.lua", &script(body))]);
+    bench.same_on_servers(&["table.lua prepare", &format!("it.lua run --events=3 {options}")]);
+}
+
+#[test]
+fn an_error_ends_the_run_and_names_the_function_that_failed() {
+    for body in [
+        "error('text')",
+        "error('no place', 0)",
+        "error({})",
+        "error()",
+        "error(5)",
+        "nosuch()",
+        "local x = nil + 1",
+        "if n == 2 then error('late') end",
+    ] {
+        let bench = Bench::new(&[("it.lua", &script(body).replace("con = drv:connect()", "con = {query = print}"))]);
+        bench.same("it.lua run --events=3");
+    }
+}
+
+#[test]
+fn an_error_in_each_function_of_the_life_cycle_has_its_own_end() {
+    let functions = ["init", "thread_init", "thread_done", "done", "prepare", "cleanup", "help"];
+    for function in functions {
+        for body in ["error('x')", "error({})", "nosuch()"] {
+            let text = format!("function event() end function {function}() {body} end");
+            let command = if ["prepare", "cleanup", "help"].contains(&function) { function } else { "run --events=1" };
+            Bench::new(&[("it.lua", &text)]).same(&format!("it.lua {command}"));
+        }
+    }
+    for text in
+        ["init = 3 function event() end", "event = 5", "error('top')", "error({})", "foo(", "local x = = 1", "return 1"]
+    {
+        let bench = Bench::new(&[("it.lua", text)]);
+        bench.same("it.lua run --events=1");
+        bench.same("it.lua");
+    }
+}
+
+#[test]
+fn statement_errors_are_told_by_the_driver_and_raised() {
+    same_on_servers("con:query('SELECT nosuch')", "");
+    same_on_servers("con:query_row('SELECT nosuch')", "");
+    same_on_servers("con:query(\"INSERT INTO nosuch VALUES (1)\")", "");
+    same_on_servers(
+        "con:bulk_insert_init('INSERT INTO nosuch VALUES') con:bulk_insert_next('(1)') con:bulk_insert_done()",
+        "",
+    );
+    same_on_servers("print(pcall(con.query, con, 'SELECT nosuch'))", "");
+    same_on_servers("print(pcall(function() con:query('SELECT nosuch') end)) print(con.sql_errno)", "");
+}
+
+#[test]
+fn a_statement_error_in_thread_init_ends_the_run() {
+    let text = "function thread_init() con = sysbench.sql.driver():connect() con:query('SELECT nosuch') end
+        function event() end function thread_done() print('no') end function done() print('no') end";
+    Bench::new(&[("it.lua", text)]).same_on_servers(&["it.lua run --events=1 --threads=1"]);
+}
+
+#[test]
+fn a_duplicate_key_restarts_the_event_on_postgresql_and_ends_the_run_on_mysql() {
+    same_on_servers("if n < 3 then con:query(\"INSERT INTO t VALUES (3, 'y')\") end", "");
+    same_on_servers("if n < 3 then con:query('BEGIN') con:query(\"INSERT INTO t VALUES (3, 'y')\") end", "");
+    same_on_servers(
+        "con:query('BEGIN') pcall(con.query, con, \"INSERT INTO t VALUES (3, 'y')\") con:query('COMMIT')",
+        "",
+    );
+}
+
+#[test]
+fn ignored_errors_restart_the_event_and_are_counted() {
+    let body = "if n < 3 then con:query('SELECT nosuch') end";
+    same_on_servers(body, "--mysql-ignore-errors=1054");
+    same_on_servers(body, "--mysql-ignore-errors=all");
+    same_on_servers(body, "--mysql-ignore-errors=1,2,1054");
+    same_on_servers("pcall(con.query, con, 'SELECT nosuch')", "--mysql-ignore-errors=1054");
+}
+
+#[test]
+fn a_script_restarts_its_event_itself() {
+    same_on_servers("if n < 6 then error({errcode = sysbench.error.RESTART_EVENT}) end", "");
+    same_on_servers("while not pcall(function() n = n + 1 if n < 9 then error({errcode = 1}) end end) do end", "");
+}
+
+#[test]
+fn the_hook_may_ignore_an_error_and_use_its_connection_meanwhile() {
+    let hook = |body: &str| {
+        let hook = format!(
+            "sysbench.hooks.sql_error_ignorable = function(e) print(e.query, e.sql_errno, e.sql_state) {body} end "
+        );
+        let text = hook + &script("if n < 3 then con:query('BEGIN') con:query('SELECT nosuch') end");
+        Bench::new(&[("it.lua", &text)]).same_on_servers(&["it.lua run --events=3"]);
+    };
+    hook("con:query('ROLLBACK') return true");
+    hook("return false");
+    hook("con:query('ROLLBACK') return e.sql_state == 'nosuch'");
+    hook("error('in the hook')");
+}
+
+#[test]
+fn a_hook_connects_anew_and_prepares_again() {
+    // sysbench 1.0 crashes when a connection is made anew; so this states what is to come.
+    let text = r###"
+        n = 0
+        local function make() stmt = con:prepare("SELECT ?") p = stmt:bind_create(sysbench.sql.type.INT) stmt:bind_param(p) end
+        function thread_init() drv = sysbench.sql.driver() con = drv:connect() make() end
+        function event()
+          n = n + 1
+          p:set(n)
+          print(n, unpack(stmt:execute():fetch_row()))
+          if n == 2 then con:query("SELECT nosuch") end
+        end
+        sysbench.hooks.sql_error_ignorable = function(e)
+          stmt:close() con:reconnect() make()
+          return true
+        end"###;
+    let bench = Bench::new(&[("it.lua", text)]);
+    for kind in [Kind::MariaDb, Kind::Postgres] {
+        let did = bench.ours_on(kind, "it.lua run --events=3");
+        assert_eq!(did.code, Some(0), "{}", did.shown());
+        assert!(did.stdout.contains("1\t1\n2\t2\n") && did.stdout.contains("3\t3\n4\t4\n"), "{}", did.shown());
+        assert!(did.stdout.contains("    reconnects:                          1  "), "{}", did.shown());
+    }
+}
+
+#[test]
+fn what_event_returns_decides_whether_the_thread_goes_on() {
+    for value in ["true", "0", "false", "nil", "''", "n == 2"] {
+        let text =
+            format!("n = 0 function event() n = n + 1 return {value} end function thread_done() print('done', n) end");
+        Bench::new(&[("it.lua", &text)]).same("it.lua run --events=4");
+    }
+}
+
+#[test]
+fn report_hooks_get_their_numbers_and_may_fail() {
+    for body in [
+        "sysbench.report_default(stat)",
+        "sysbench.report_csv(stat)",
+        "sysbench.report_json(stat)",
+        "error('x')",
+        "error({})",
+        "local names = {} for name in pairs(stat) do names[#names + 1] = name end table.sort(names) print(table.concat(names, ' '))",
+        "print(stat.events, stat.reads, stat.writes, stat.other, stat.errors, stat.reconnects, stat.threads_running, sysbench.tid)",
+    ] {
+        let text = format!(
+            "function event() end function thread_init() sysbench.sql.driver() end
+             sysbench.hooks.report_cumulative = function(stat) {body} end function done() print('done') end"
+        );
+        // The time that three empty events take shows in no figure but these.
+        let bench = Bench::new(&[("it.lua", &text)]);
+        let figures = |did: crate::bench::Did| {
+            let rates = regex::Regex::new(r"\d+\.\d\d\b").expect("a valid expression");
+            (did.code, rates.replace_all(&did.stdout, "#").into_owned(), did.stderr)
+        };
+        let line = "it.lua run --events=3";
+        assert_eq!(figures(bench.oracle(line)), figures(bench.ours(line)), "{body}");
+    }
+}
+
+#[test]
+fn formatters_print_what_they_are_given() {
+    let text = r###"
+        function prepare()
+          local stat = {threads_running = 4, time_interval = 2, time_total = 10.4, latency_pct = 0.0123456, events = 100,
+            reads = 1400, writes = 400, other = 200, errors = 3, reconnects = 1}
+          sysbench.report_default(stat) sysbench.report_csv(stat) sysbench.report_json(stat) sysbench.report_json(stat)
+        end"###;
+    let bench = Bench::new(&[("it.lua", text)]);
+    bench.same_figures("it.lua prepare");
+    bench.same_figures("it.lua prepare --percentile=99");
+}
