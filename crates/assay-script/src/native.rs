@@ -82,13 +82,15 @@ pub(crate) struct Terminal {
     math_rng: Rng,
     /// `assay.think` since it was served last, in seconds.
     pub(crate) think: f64,
+    /// The transaction is run again: what it said before counts unless it says it anew.
+    pub(crate) again: bool,
 }
 
 impl Terminal {
     /// Its random numbers are its own, whichever session serves it.
     pub(crate) fn new(seed: u64, number: u32) -> Terminal {
         let stream = u64::from(number) | 1 << 33;
-        Terminal { rng: Rng::new(seed, stream), math_rng: Rng::new(seed, stream | 1 << 32), think: 0.0 }
+        Terminal { rng: Rng::new(seed, stream), math_rng: Rng::new(seed, stream | 1 << 32), think: 0.0, again: false }
     }
 }
 
@@ -497,7 +499,8 @@ unsafe extern "C" fn terminal_think(shared: *mut Shared, seconds: f64) {
     // SAFETY: see `parts`.
     let (shared, native) = unsafe { parts(shared) };
     if let Some(terminal) = native.terminal.and_then(|number| shared.terminals.get_mut(number as usize)) {
-        terminal.think += seconds;
+        let before = if std::mem::take(&mut terminal.again) { 0.0 } else { terminal.think };
+        terminal.think = before + seconds;
     }
 }
 

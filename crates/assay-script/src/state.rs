@@ -518,12 +518,13 @@ impl State {
         }
     }
 
-    /// The session's transaction is run again: it says anew how long its user will think.
-    pub fn forget_think(&mut self, slot: Slot) {
+    /// The session's transaction is run again: if it says again how long its user will think, that is not to be added.
+    pub fn run_again(&mut self, slot: Slot) {
         let session = self.sessions[slot.0 as usize].as_ref().expect("the slot came from add_session");
         // SAFETY: as for `turn`.
-        if let Some(terminal) = unsafe { (*session.native).terminal } {
-            self.take_think(terminal);
+        let (terminal, terminals) = unsafe { ((*session.native).terminal, &mut (*self.shared).terminals) };
+        if let Some(terminal) = terminal.and_then(|number| terminals.get_mut(number as usize)) {
+            terminal.again = true;
         }
     }
 
@@ -531,9 +532,10 @@ impl State {
     pub fn take_think(&mut self, terminal: u32) -> Nanos {
         // SAFETY: `shared` lives as long as `self`, and no Lua code runs while `self` is borrowed.
         let terminals = unsafe { &mut (*self.shared).terminals };
-        terminals
-            .get_mut(terminal as usize)
-            .map_or(Nanos::ZERO, |terminal| Nanos::from_secs_f64(std::mem::take(&mut terminal.think)))
+        terminals.get_mut(terminal as usize).map_or(Nanos::ZERO, |terminal| {
+            terminal.again = false;
+            Nanos::from_secs_f64(std::mem::take(&mut terminal.think))
+        })
     }
 
     /// What was acknowledged since this was asked last (`assay.acknowledge`).

@@ -503,7 +503,7 @@ impl<I: Io> Worker<I> {
                 self.sessions[session].retries += 1;
                 if matches!(self.plan.load, Load::Terminals { .. }) {
                     let Session { state, slot, .. } = self.sessions[session];
-                    self.states[state].state.forget_think(slot);
+                    self.states[state].state.run_again(slot);
                 }
                 (Decision::Retry, pause)
             }

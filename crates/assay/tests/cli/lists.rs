@@ -115,8 +115,8 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
           --check                       Check the workload's tables before the run and after it; exit
                                         with 1 when something is wrong, or its audit failed
           --kill-check <CMD>            Run this shell command, which crashes the server and starts it
-                                        again, in the middle of the run; look afterwards for all that was
-                                        acknowledged, and exit with 1 when some is lost
+                                        again, in the middle of the run; look afterwards for all that
+                                        was acknowledged, and exit with 1 when some is lost
 
     Errors:
           --retries <N>                 Run a transaction again up to N times after a deadlock,
