@@ -24,6 +24,9 @@ local DISTRICTS = tpcc.DISTRICTS
 -- Statements ---------------------------------------------------------------------------------------------------------
 
 -- Name → text and the kinds of its parameters. {name} is a table of the set, <lock> and <now> are the dialect's.
+--
+-- What is read to be written, or found by a row that is locked, is read with a lock. At REPEATABLE READ InnoDB answers other
+-- reads from a snapshot that may be older than the locked row: the order of a new order, say, may not be in it.
 tpcc.statements = {
   -- New-Order (2.4.2.2)
   order_customer = {
@@ -64,7 +67,7 @@ tpcc.statements = {
     "UPDATE {customer} SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, c_payment_cnt = c_payment_cnt + 1"
       .. " WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", "ddiii",
   },
-  customer_data = { "SELECT c_data FROM {customer} WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", "iii" },
+  customer_data = { "SELECT c_data FROM {customer} WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?<lock>", "iii" },
   pay_bad_customer = {
     "UPDATE {customer} SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, c_payment_cnt = c_payment_cnt + 1,"
       .. " c_data = ? WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", "ddtiii",
@@ -91,7 +94,7 @@ tpcc.statements = {
   },
   any_new_order = { "SELECT MIN(no_o_id) FROM {new_orders} WHERE no_w_id = ? AND no_d_id = ?", "ii" },
   delete_new_order = { "DELETE FROM {new_orders} WHERE no_w_id = ? AND no_d_id = ? AND no_o_id = ?", "iii" },
-  customer_of_order = { "SELECT o_c_id FROM {orders} WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?", "iii" },
+  customer_of_order = { "SELECT o_c_id FROM {orders} WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?<lock>", "iii" },
   set_carrier = { "UPDATE {orders} SET o_carrier_id = ? WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?", "iiii" },
   deliver_lines = {
     "UPDATE {order_line} SET ol_delivery_d = <now> WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?", "iii",
@@ -136,6 +139,7 @@ local warehouses, customers, items, names
 local user, home -- whose transaction runs, and the warehouse of its terminal
 local c_for_customers, c_for_items
 local is_scaled_down
+local has_vanishing_rows -- see the dialects
 
 local function fail(...) error(string.format(...), 0) end
 
@@ -206,6 +210,7 @@ function thread_init()
   settings = tpcc.settings()
   local dialect
   con, dialect = tpcc.connect(settings)
+  has_vanishing_rows = dialect.vanishing_rows
   sets = {}
   read_states()
   for set = 1, settings.sets do
@@ -431,13 +436,13 @@ end
 local function deliver(set, w, d, carrier)
   local o = set.oldest_new_order:row(w, d)
   while not o do
-    -- At read-committed, another delivery may have taken the one this one waited for.
-    if not set.any_new_order:row(w, d) then return false end
+    -- Where another delivery may have taken the order that this one waited for: is there still another?
+    if not has_vanishing_rows or not set.any_new_order:row(w, d) then return false end
     o = set.oldest_new_order:row(w, d)
   end
   o = tonumber(o)
   set.delete_new_order:execute(w, d, o)
-  local c = tonumber((set.customer_of_order:row(w, d, o)))
+  local c = tonumber((set.customer_of_order:row(w, d, o))) or fail("new order %d of warehouse %d, district %d is no order", o, w, d)
   set.set_carrier:execute(carrier, w, d, o)
   set.deliver_lines:execute(w, d, o)
   local amount = tonumber((set.amount_of_order:row(w, d, o)))

@@ -130,6 +130,8 @@ local dialects = {
       .. " AND tablename = '%s' AND indexname = '%s'",
     foreign_key = "SELECT COUNT(*) FROM information_schema.table_constraints WHERE table_schema = current_schema()"
       .. " AND table_name = '%s' AND constraint_name = '%s'",
+    -- SELECT … LIMIT 1 FOR UPDATE answers with no row when the one it had chosen, and waited for, is gone meanwhile.
+    vanishing_rows = true,
     keys_last = true, -- rows lie in a heap: keys are built faster when it is full
   },
   sqlite = {

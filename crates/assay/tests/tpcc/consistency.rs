@@ -143,3 +143,17 @@ require("tpcc_common").statements.pay_warehouse[1] = "UPDATE {warehouse} SET w_y
     assert!(ran.stderr.contains("before the run, which was not begun"), "{}", ran.shown());
     assert_eq!(ran.stdout, "");
 }
+
+#[test]
+fn deliveries_that_compete_for_few_orders_leave_the_tables_consistent() {
+    for place in places() {
+        place.expect("prepare", "--customers 60 --items 200", 0);
+        for isolation in ["", "--isolation repeatable-read"] {
+            if place.kind.is_none() && !isolation.is_empty() {
+                continue;
+            }
+            let run = "--mix 4,1,0,3,0 --sessions 16 --transactions 500 --seed 1 --retries 1000 --check --no-record";
+            place.expect("run", &format!("{run} {isolation}"), 0);
+        }
+    }
+}
