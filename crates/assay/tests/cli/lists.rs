@@ -145,12 +145,14 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
           --rand-zipfian-exp <X>   zipfian: exponent [default: 0.8]
 
     Output:
-          --format <text|json|csv>  Form of the result on stdout [default: text]
-          --interval <DURATION>     Length of a reporting interval, at least 100ms [default: 1s]
-          --record <PATH>           Write the record here [default:
-                                    assay-records/WORKLOAD-TIME.json.zst]
-          --no-record               Write no record
-          --quiet                   Say nothing on stderr but errors and warnings
+          --format <text|json|csv>         Form of the result on stdout [default: text]
+          --interval <DURATION>            Length of a reporting interval, at least 100ms [default: 1s]
+          --record <PATH>                  Write the record here [default:
+                                           assay-records/WORKLOAD-TIME.json.zst]
+          --no-record                      Write no record
+          --metrics-listen <ADDRESS:PORT>  Serve live metrics to Prometheus at http://ADDRESS/metrics
+                                           while the run goes on
+          --quiet                          Say nothing on stderr but errors and warnings
 
     Options of ./one_table.lua:
           --greeting <TEXT>  What to say [default: hello]
