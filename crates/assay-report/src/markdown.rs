@@ -5,6 +5,7 @@
 
 use crate::cells::{NONE, clean, count, figure, ms, percent};
 use crate::chart::sessions;
+use crate::comparison_text::comparison_text;
 use crate::findings::{Findings, StageFindings};
 use crate::page::command_line;
 use crate::report::{Entry, Report};
@@ -38,6 +39,10 @@ pub fn markdown(report: &Report) -> String {
                 false => (entry.name.clone(), stage),
             })
         }));
+    }
+    for comparison in &report.comparisons {
+        text += &format!("\n## Compared: {}\n\n", escaped(&comparison.candidate.name, TEXT_WIDTH));
+        text += &block("text", &comparison_text(comparison));
     }
     for entry in report.entries.iter().take(ROWS_MAX) {
         of_entry(&mut text, entry, report.entries.len() > 1);
@@ -128,15 +133,14 @@ fn setup(findings: &Findings) -> String {
         facts.push(format!("server: {} {} at {}", target.product, target.version, target.url));
     }
     let facts: Vec<String> = facts.iter().map(|fact| format!("* {}\n", escaped(fact, TEXT_WIDTH))).collect();
-    format!("\n{}\n{}", facts.concat(), code(&command_line(findings)))
+    format!("\n{}\n{}", facts.concat(), block("sh", &clean(&command_line(findings), COMMAND_WIDTH)))
 }
 
 /// A block of code that no run of backquotes in `text` can end.
-fn code(text: &str) -> String {
-    let text = clean(text, COMMAND_WIDTH);
+fn block(language: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}sh\n{text}\n{fence}\n")
+    format!("{fence}{language}\n{}\n{fence}\n", text.trim_end())
 }
 
 fn escaped(text: &str, width: usize) -> String {

@@ -12,6 +12,7 @@ use assay_record::Place;
 
 use crate::cells::{NONE, clean, count, figure, ms, percent, seconds};
 use crate::chart::{Body, Chart};
+use crate::comparison_text::comparison_text;
 use crate::findings::{ErrorFindings, Findings, LatencyFindings, StageFindings, TallyFindings};
 use crate::report::{Entry, Report};
 use crate::text::{micros, option_value, warning_words};
@@ -33,6 +34,7 @@ const TEXT_WIDTH: usize = 400;
 const COMMAND_WIDTH: usize = 4000;
 /// Rows shown of any table made from a record; a made-up record could have millions.
 const ROWS_MAX: usize = 200;
+const COMPARISON_LINES_MAX: usize = 400;
 
 /// The page.
 pub fn html(report: &Report) -> String {
@@ -59,6 +61,7 @@ pub fn html(report: &Report) -> String {
     if let [_, _, ..] = &report.entries[..] {
         overview(&mut page, report);
     }
+    comparisons(&mut page, report);
     ladders(&mut page, report);
     page.raw("<h2 id=\"charts\">Charts</h2>\n<noscript><p>Charts need JavaScript; the tables do not.</p></noscript>\n");
     let own = report.entries.first().filter(|_| report.entries.len() == 1);
@@ -282,6 +285,20 @@ fn overview(page: &mut Html, report: &Report) {
     let mut head = STAGE_HEAD;
     head[0] = "record";
     page.table("", &head, report.entries.iter().map(row));
+}
+
+/// As `assay compare` says it: one way of putting intervals and verdicts, wherever they are read.
+fn comparisons(page: &mut Html, report: &Report) {
+    for comparison in &report.comparisons {
+        page.raw("<h2>")
+            .text(&format!("Compared: {}", comparison.candidate.name), 120)
+            .raw("</h2>\n<pre class=\"figures-as-text\">");
+        for line in comparison_text(comparison).lines().take(COMPARISON_LINES_MAX) {
+            let indent = line.len() - line.trim_start().len();
+            page.raw(&" ".repeat(indent)).text(line, TEXT_WIDTH).raw("\n");
+        }
+        page.raw("</pre>\n");
+    }
 }
 
 fn ladders(page: &mut Html, report: &Report) {

@@ -6,10 +6,12 @@
 use std::collections::BTreeSet;
 
 use assay_record::Load;
+use assay_stats::MARGIN_DEFAULT;
 use serde::Serialize;
 
 use crate::cells::{clean, count, figure, seconds};
 use crate::chart::{self, Chart};
+use crate::comparison::{Comparison, Side, compare};
 use crate::findings::Findings;
 use crate::text::option_value;
 
@@ -22,6 +24,8 @@ pub struct Report {
     pub charts: Vec<Chart>,
     /// Number of different settings.
     pub settings: usize,
+    /// Every other setting compared with the first.
+    pub comparisons: Vec<Comparison>,
 }
 
 /// One record in a report.
@@ -47,6 +51,8 @@ impl Report {
 }
 
 const NAME_WIDTH: usize = 64;
+/// More settings than these are seen side by side, and compared by `assay compare`.
+const SETTINGS_COMPARED_MAX: usize = 9;
 /// Leaves room for the trial and the number of sessions in every legend.
 const SETTING_WIDTH: usize = 44;
 
@@ -73,12 +79,32 @@ pub fn report(records: Vec<(String, Findings)>) -> Report {
         let name = [setting, trial].into_iter().flatten().collect::<Vec<_>>().join(", ");
         entry.name = if name.is_empty() { clean(&entry.findings.workload, NAME_WIDTH) } else { name };
     }
+    let names: Vec<String> =
+        settings.iter().map(|setting| difference(setting, &settings).unwrap_or_default()).collect();
+    let comparisons = comparisons(&entries, &names);
     let charts: Vec<Vec<Chart>> =
         entries.iter().enumerate().map(|(number, entry)| chart::of_entry(entry, number)).collect();
     for (entry, charts) in entries.iter_mut().zip(charts) {
         entry.charts = charts;
     }
-    Report { charts: chart::of_all(&entries), settings: settings.len(), entries }
+    Report { charts: chart::of_all(&entries), settings: settings.len(), comparisons, entries }
+}
+
+/// Every setting compared with the first, by its trials.
+fn comparisons(entries: &[Entry], names: &[String]) -> Vec<Comparison> {
+    struct Trials<'a>(&'a str, Vec<String>, Vec<Findings>);
+    let trials = |(setting, name)| {
+        let own = || entries.iter().filter(|entry: &&Entry| entry.setting == setting);
+        let (files, findings) = own().map(|entry| (entry.file.clone(), entry.findings.clone())).unzip();
+        Trials(name, files, findings)
+    };
+    let sides: Vec<Trials> =
+        names.iter().map(String::as_str).enumerate().take(SETTINGS_COMPARED_MAX).map(trials).collect();
+    let [baseline, candidates @ ..] = &sides[..] else { return Vec::new() };
+    fn side<'a>(Trials(name, records, trials): &'a Trials<'_>) -> Side<'a> {
+        Side { name, records, trials }
+    }
+    candidates.iter().map(|candidate| compare(side(baseline), side(candidate), MARGIN_DEFAULT)).collect()
 }
 
 /// What in `setting` is not the same in all of `settings`; `None` when there is only one.
