@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::steps::{Steps, cargo, run};
-use crate::{fuzz, install, tidy};
+use crate::{fuzz, install, instructions, tidy};
 
 /// Runs all checks; the first alone is needed by the others.
 pub(crate) fn run_all() -> Result<()> {
@@ -14,6 +14,7 @@ pub(crate) fn run_all() -> Result<()> {
         steps.run("tidiness", tidy::run);
         // After the install nothing may be absent, so nothing may be skipped.
         steps.run("tests", || run(cargo(&["test", "--workspace", "--no-fail-fast"]).env("ASSAY_TEST_STRICT", "1")));
+        steps.run("instructions", || instructions::run(&instructions::Options::check()));
         steps.run("fuzzing", || fuzz::run(&fuzz::Options::brief()));
     }
     steps.finish()

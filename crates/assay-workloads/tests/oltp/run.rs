@@ -192,6 +192,11 @@ impl Session {
                 let progress = self.links[link].begin(&operation, world);
                 return self.progress(link, progress, world);
             }
+            Request::Rollback(number) => {
+                let link = number.0 as usize;
+                let progress = self.links[link].begin(&Operation::Query { sql: b"ROLLBACK" }, world);
+                return self.progress(link, progress, world);
+            }
             Request::Ready => {
                 self.ready = true;
                 return Outward::Yields(Turn::Resume(Answer::Done));
@@ -226,7 +231,7 @@ impl Session {
                 world.outcome.log.push(String::from_utf8_lossy(text).into_owned());
                 Answer::Done
             }
-            Request::Type(_) | Request::Sleep(_) | Request::Stop => Answer::Done,
+            Request::Type(_) | Request::Sleep(_) | Request::Stop | Request::Declare(_) => Answer::Done,
             Request::Finished { success } => {
                 if !success {
                     world.outcome.failures.push("failed".into());

@@ -22,7 +22,13 @@ pub(crate) struct Crash<'a, 'b> {
     watch: &'b mut Watch<'a>,
     command: String,
     after: Duration,
-    running: Option<(mpsc::Sender<()>, JoinHandle<Result<(), Trouble>>)>,
+    running: Option<Running>,
+}
+
+/// The command's thread; dropping the sender cancels a command that has not begun.
+struct Running {
+    cancel: mpsc::Sender<()>,
+    thread: JoinHandle<Result<(), Trouble>>,
 }
 
 impl<'a, 'b> Crash<'a, 'b> {
@@ -35,7 +41,7 @@ impl<'a, 'b> Crash<'a, 'b> {
 
     /// The run is over; a trouble when the command did not do its work in it.
     pub(crate) fn finish(self) -> Result<(), Trouble> {
-        let Some((cancel, thread)) = self.running else { return Ok(()) };
+        let Some(Running { cancel, thread }) = self.running else { return Ok(()) };
         drop(cancel);
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -50,7 +56,7 @@ impl Observer for Crash<'_, '_> {
                 Err(RecvTimeoutError::Timeout) => crash(&command),
                 _ => Err(Trouble::environment("the run ended before the command of --kill-check was due")),
             });
-            self.running = Some((cancel, thread));
+            self.running = Some(Running { cancel, thread });
         }
         self.watch.notice(notice);
     }

@@ -159,6 +159,7 @@ fn what_event_returns_decides_whether_the_thread_goes_on() {
 
 #[test]
 fn report_hooks_get_their_numbers_and_may_fail() {
+    let rates = regex::Regex::new(r"\d+\.\d\d\b").expect("a valid expression");
     for body in [
         "sysbench.report_default(stat)",
         "sysbench.report_csv(stat)",
@@ -174,10 +175,7 @@ fn report_hooks_get_their_numbers_and_may_fail() {
         );
         // The time that three empty events take shows in no figure but these.
         let bench = Bench::new(&[("it.lua", &text)]);
-        let figures = |did: crate::bench::Did| {
-            let rates = regex::Regex::new(r"\d+\.\d\d\b").expect("a valid expression");
-            (did.code, rates.replace_all(&did.stdout, "#").into_owned(), did.stderr)
-        };
+        let figures = |did: crate::bench::Did| (did.code, rates.replace_all(&did.stdout, "#").into_owned(), did.stderr);
         let line = "it.lua run --events=3";
         assert_eq!(figures(bench.oracle(line)), figures(bench.ours(line)), "{body}");
     }
