@@ -520,11 +520,12 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
             ),
             advice(what),
         ),
-        Warning::GeneratorLate { stage: number, lag_p99_ns, response_p50_ns, advice: what } => (
+        Warning::GeneratorLate { stage: number, lag_ns, response_p50_ns, advice: what } => (
             format!(
-                "the generator itself was late{}: lag p99 is {} ms, the median response {} ms",
+                "the generator itself was late{}: {} is {} ms, the median response {} ms",
                 stage(number),
-                ms(Some(*lag_p99_ns)),
+                lag_name(findings.stages.get(*number)),
+                ms(Some(*lag_ns)),
                 ms(Some(*response_p50_ns))
             ),
             advice(what),
@@ -538,6 +539,11 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
             String::new(),
         ),
     }
+}
+
+/// What a warning about lag is about.
+fn lag_name(stage: Option<&StageFindings>) -> &'static str {
+    if stage.is_some_and(|stage| stage.total.lag.p99_ns.is_none()) { "the largest lag" } else { "lag p99" }
 }
 
 fn advice(advice: &Advice) -> String {

@@ -368,6 +368,27 @@ fn lag_is_a_warning_only_where_it_shows_in_the_response_times() {
 }
 
 #[test]
+fn too_few_transactions_for_a_p99_of_lag_do_not_put_the_blame_for_a_late_generator_on_the_rate() {
+    let late = |unstarted| {
+        let mut record = plain();
+        record.manifest.load = Load::Open { rate_per_s: 50.0, arrival: Arrival::Constant, backlog_max: None };
+        let total = &mut record.stages[0].total;
+        (total.due, total.unstarted) = (100, unstarted);
+        total.transactions[0].count = 40;
+        total.transactions[0].response = spread(40, 400_000_000, 400_000_000);
+        total.lag = spread(40, 1_000, 399_000_000);
+        findings(&record)
+    };
+    let overloaded = late(60);
+    let is_late = |one: &Warning| matches!(one, Warning::GeneratorLate { lag_ns: 399_000_000, .. });
+    assert!(overloaded.warnings.iter().any(is_late), "{:?}", overloaded.warnings);
+    let text = text(&overloaded);
+    assert!(text.contains("the generator itself was late: the largest lag is 399 ms, the median"), "{text}");
+    // One of a few may be late by chance.
+    assert!(!late(0).warnings.iter().any(is_late));
+}
+
+#[test]
 fn an_overloaded_open_loop_is_a_warning_and_the_last_moment_is_not() {
     let undone = |due, dropped, unstarted| {
         warnings(|record| {
@@ -434,16 +455,11 @@ fn every_warning_is_put_in_words() {
         Warning::GeneratorBusy { stage: 0, busiest_worker: 0.973, advice: Advice::LargerMachine },
         Warning::GeneratorLate {
             stage: 1,
-            lag_p99_ns: 812_000,
+            lag_ns: 812_000,
             response_p50_ns: 1_900_000,
             advice: Advice::SeparateFromServer,
         },
-        Warning::GeneratorLate {
-            stage: 1,
-            lag_p99_ns: 812_000,
-            response_p50_ns: 1_900_000,
-            advice: Advice::QuietMachine,
-        },
+        Warning::GeneratorLate { stage: 1, lag_ns: 812_000, response_p50_ns: 1_900_000, advice: Advice::QuietMachine },
         Warning::Failures { failed: 7, share: 0.0012 },
     ];
     let text = text(&all);

@@ -1,0 +1,126 @@
+//! docs/findings.schema.json against everything that is written as JSON: it knows every field, and refuses wrong ones.
+
+#[path = "../../assay-record/tests/example/mod.rs"]
+mod example;
+
+use assay_record::*;
+use assay_report::*;
+use example::example;
+use serde_json::{Value, json as value};
+
+/// A ladder in an open loop, with errors, an audit and two servers.
+fn ladder() -> Findings {
+    findings(&example())
+}
+
+/// A closed loop with terminals, of so many thousandths of the example's throughput.
+fn trial(thousandths: u64) -> Findings {
+    let mut record = example();
+    record.status = Status::Complete;
+    record.manifest.load = Load::Closed;
+    record.manifest.terminals = Some(Terminals { number: 640, think_scale: 0.5 });
+    for one in record.stages.iter_mut().flat_map(|stage| &mut stage.total.transactions) {
+        one.count = one.count * thousandths / 1000;
+    }
+    findings(&record)
+}
+
+/// Minutes at one transaction per millisecond: steady, or with what `rate` makes of it.
+fn minutes(rate: impl Fn(u64) -> u64) -> Findings {
+    let mut record = example();
+    record.stages.truncate(1);
+    let second = |second| Interval {
+        start_ns: second * 1_000_000_000,
+        length_ns: 1_000_000_000,
+        transactions: vec![rate(second), 0],
+        ..record.stages[0].intervals[0].clone()
+    };
+    record.stages[0].intervals = (0..120).map(second).collect();
+    findings(&record)
+}
+
+fn compared() -> Comparison {
+    let (before, after) = ([1000, 1005, 995, 1010, 990].map(trial), [900, 905, 895, 910, 890].map(trial));
+    let names: Vec<String> = (1..=5).map(|n| format!("{n}.json.zst")).collect();
+    let side = |name, trials| Side { name, records: &names, trials };
+    let mut comparison = compare(side("baseline", &before[..]), side("candidate", &after[..]), 0.03);
+    let conditions: Vec<Condition> = ["tps < -3%", "p99 > +10%"].iter().map(|text| text.parse().unwrap()).collect();
+    comparison.conditions = conditions.iter().map(|condition| condition.judge(&comparison)).collect();
+    comparison
+}
+
+fn schema() -> Value {
+    serde_json::from_str(include_str!("../../../docs/findings.schema.json")).unwrap()
+}
+
+/// The schema of one kind of output, which knows no field that is not listed.
+fn strict(kind: &str) -> jsonschema::Validator {
+    let mut schema = schema();
+    schema.as_object_mut().unwrap().remove("anyOf");
+    schema["$ref"] = value!(format!("#/$defs/{kind}"));
+    forbid_unknown_fields(&mut schema);
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+fn forbid_unknown_fields(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if members.contains_key("properties") {
+                members.insert("additionalProperties".into(), value!(false));
+            }
+            members.values_mut().for_each(forbid_unknown_fields);
+        }
+        Value::Array(items) => items.iter_mut().for_each(forbid_unknown_fields),
+        _ => (),
+    }
+}
+
+#[test]
+fn all_that_is_written_as_json_satisfies_the_schema_which_knows_every_field() {
+    let published = jsonschema::validator_for(&schema()).unwrap();
+    let waves = |second| if second % 20 < 10 { 1500 } else { 500 };
+    let trials = [trial(1000), trial(1010)];
+    let names = ["1.json".to_owned(), "2.json".to_owned()];
+    let records = [ladder(), trial(1000), trial(1010), minutes(waves)].map(|found| ("x.json".to_owned(), found));
+    let mut killed = ladder();
+    killed.stages[0].generator = None;
+    for (kind, text) in [
+        ("findings", json(&ladder())),
+        ("findings", json(&trial(1000))),
+        ("findings", json(&killed)),
+        ("findings", json(&minutes(|_| 1000))),
+        ("findings", json(&minutes(waves))),
+        ("findings", json(&minutes(|second| 500 + 10 * second))),
+        ("findings", json(&minutes(|second| if second < 90 { 1000 } else { 400 }))),
+        ("summary", json(&summarise(Side { name: "both", records: &names, trials: &trials }))),
+        ("comparison", json(&compared())),
+        ("report", report_json(&report(records.to_vec()))),
+    ] {
+        let found: Value = serde_json::from_str(&text).unwrap();
+        if let Err(error) = strict(kind).validate(&found) {
+            panic!("{kind}: {error} at {}", error.instance_path());
+        }
+        assert!(published.is_valid(&found));
+        let mut newer = found.clone();
+        newer["added_later"] = value!(1);
+        assert!(published.is_valid(&newer) && !strict(kind).is_valid(&newer));
+    }
+    assert!(published.is_valid(&value!([serde_json::to_value(compared()).unwrap()])), "a grid is an array");
+}
+
+#[test]
+fn what_is_missing_or_impossible_does_not_satisfy_the_schema() {
+    let published = jsonschema::validator_for(&schema()).unwrap();
+    let refused = |mut found: Value, at: &str, wrong: Value| {
+        assert!(published.is_valid(&found));
+        *found.pointer_mut(at).unwrap() = wrong;
+        assert!(!published.is_valid(&found), "{at}");
+    };
+    let run = serde_json::to_value(ladder()).unwrap();
+    refused(run.clone(), "/stages/0/total/lag/count", value!(-1));
+    refused(run.clone(), "/stages/0/throughput/steady/kind", value!("perhaps"));
+    refused(run, "/status", Value::Null);
+    let comparison = serde_json::to_value(compared()).unwrap();
+    refused(comparison.clone(), "/stages/0/metrics/0/change/verdict/kind", value!("faster"));
+    refused(comparison, "/conditions/0/stages/0/outcome", value!(true));
+}
