@@ -29,9 +29,20 @@ pub fn redact(text: &str) -> String {
     REST.replace_all(&columns, "#").into_owned()
 }
 
-/// Replaces what the test knows by a name, such as a temporary folder by `[FOLDER]`, wherever it stands.
+/// Replaces what the test knows by a name, such as a temporary folder by `[FOLDER]`, wherever it stands whole:
+/// `/tmp/x1` is not in `/tmp/x10`.
 pub fn replace(text: &str, known: &[(&str, &str)]) -> String {
-    known.iter().fold(text.to_owned(), |text, (what, name)| text.replace(what, name))
+    known.iter().fold(text.to_owned(), |text, (what, name)| {
+        let mut pieces = text.split(what).peekable();
+        let mut replaced = String::new();
+        while let Some(piece) = pieces.next() {
+            replaced += piece;
+            if let Some(next) = pieces.peek() {
+                replaced += if next.starts_with(|c: char| c.is_ascii_digit()) { what } else { name };
+            }
+        }
+        replaced
+    })
 }
 
 #[cfg(test)]
@@ -69,6 +80,8 @@ mod tests {
 
     #[test]
     fn known_paths_get_a_name() {
-        assert_eq!(replace("wrote /tmp/x1/a.json", &[("/tmp/x1", "[FOLDER]")]), "wrote [FOLDER]/a.json");
+        let known = [("/tmp/x1", "[FOLDER]")];
+        assert_eq!(replace("wrote /tmp/x1/a.json", &known), "wrote [FOLDER]/a.json");
+        assert_eq!(replace("/tmp/x1, /tmp/x10, /tmp/x1", &known), "[FOLDER], /tmp/x10, [FOLDER]");
     }
 }

@@ -128,8 +128,8 @@ fn without_retries_a_conflict_ends_the_run_with_its_place() {
         assert_snapshot!(said, @r"
         error: workload ./conflict.lua failed in `conflict`
           postgres://app@127.0.0.1:[PORT]/[DATABASE]?options=-c%20deadlock_timeout%3D10ms: deadlock detected (40P01, deadlock)
-          SQL error, errno = 0, state = '40P01': deadlock detected
-          ./conflict.lua:20
+          ./conflict.lua:20: SQL error, errno = 0, state = '40P01': deadlock detected
+          ./conflict.lua:20: in function 'event'
 
         hint: See server log for query details.
         hint: lower `--sessions`, or raise `--retries`
@@ -139,8 +139,8 @@ fn without_retries_a_conflict_ends_the_run_with_its_place() {
         assert_snapshot!(said, @r"
         error: workload ./conflict.lua failed in `conflict`
           postgres://app@127.0.0.1:[PORT]/[DATABASE]?options=-c%20deadlock_timeout%3D10ms: could not serialize access due to concurrent update (40001, serialization)
-          SQL error, errno = 0, state = '40001': could not serialize access due to concurrent update
-          ./conflict.lua:20
+          ./conflict.lua:20: SQL error, errno = 0, state = '40001': could not serialize access due to concurrent update
+          ./conflict.lua:20: in function 'event'
 
         hint: lower `--sessions`, or raise `--retries`
         ");

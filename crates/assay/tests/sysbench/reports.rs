@@ -98,5 +98,6 @@ fn work_inside_lua_is_measured_too() {
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let line = text.lines().find(|line| line.trim_start().starts_with("min:")).unwrap();
-    assert!(line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() >= 5.0, "{text}");
+    // os.clock() is the CPU time of the whole process, whose other threads work a little as well.
+    assert!(line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() >= 2.5, "{text}");
 }
