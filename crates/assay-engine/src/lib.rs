@@ -24,5 +24,5 @@ pub use outcome::{
     CounterTally, End, ErrorKey, ErrorTally, Generator, Interval, Latencies, Outcome, Outside, RunError, SessionTally,
     SparseLatencies, StageOutcome, StatementTally, Tally, TransactionTally,
 };
-pub use plan::{Arrival, Connects, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target};
+pub use plan::{Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target};
 pub use run::{run, run_inline};

@@ -1,6 +1,6 @@
 //! What the coordinator and the workers tell each other: a handful of messages per stage and interval.
 
-use assay_script::{Declaration, Key};
+use assay_script::{Declaration, Key, Report};
 use assay_wire::{Nanos, ServerFacts};
 
 use crate::observer::Warning;
@@ -16,8 +16,8 @@ pub(crate) enum Command {
     Begin(Nanos),
     /// Begin no more transactions; say `StageDone` once those in flight are done, or the grace period is over.
     End,
-    /// Let every session leave its loop and clean up, then say `Finished`.
-    Finish,
+    /// Let every session leave its loop and clean up, then say `Finished`. The report is for the frame's session.
+    Finish(Option<Report>),
     /// Drop everything now, then say `Finished`.
     Abort,
     /// Cleared tallies to be used again.
@@ -35,6 +35,8 @@ pub(crate) enum Message {
     /// All of them.
     Ready {
         worker: usize,
+        /// What the frame's `init` did.
+        before: Outside,
     },
     /// The next interval, in order.
     Interval {

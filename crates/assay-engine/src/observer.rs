@@ -1,5 +1,6 @@
 //! What a run tells while it is going on, to whoever watches: the terminal, a partial record.
 
+use assay_script::Report;
 use assay_wire::Nanos;
 
 use crate::outcome::Interval;
@@ -9,6 +10,11 @@ use crate::outcome::Outcome;
 pub trait Observer {
     /// Something happened.
     fn notice(&mut self, notice: Notice<'_>);
+
+    /// The last report, after `Notice::Ends`, for a hook of the script that runs in the environment of `init` and `done`.
+    fn last_report(&mut self) -> Option<Report> {
+        None
+    }
 }
 
 /// What happened.

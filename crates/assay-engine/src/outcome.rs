@@ -27,6 +27,8 @@ pub struct Outcome {
     pub loaded: u64,
     /// What sessions did after the last interval and outside of transactions, such as the statements of `thread_done`.
     pub outside: Outside,
+    /// What `init` did.
+    pub before: Outside,
     /// From the start of the run to its end, connects included.
     pub elapsed: Nanos,
     /// A command's sessions all returned success.
@@ -46,6 +48,7 @@ impl Outcome {
             servers: vec![ServerFacts::default(); targets],
             loaded: 0,
             outside: Outside::default(),
+            before: Outside::default(),
             elapsed: Nanos::ZERO,
             success: true,
         }

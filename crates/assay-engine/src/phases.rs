@@ -223,13 +223,13 @@ impl<'a> Coordinator<'a> {
     fn finish(&mut self, command: Command) {
         self.course = Course::Finishing;
         let abort = matches!(command, Command::Abort);
-        self.order(|| if abort { Command::Abort } else { Command::Finish });
+        self.order(|| if abort { Command::Abort } else { Command::Finish(None) });
     }
 
     fn hear(&mut self, message: Message, now: Nanos) {
         match message {
             Message::Connected { worker, ready } => self.workers[worker].ready = ready,
-            Message::Ready { worker } => {
+            Message::Ready { worker, .. } => {
                 self.workers[worker].is_ready = true;
                 if matches!(self.course, Course::Preparing) && self.workers.iter().all(|worker| worker.is_ready) {
                     self.tell_connecting();
@@ -487,7 +487,7 @@ impl<'a> Coordinator<'a> {
             if !failed && !self.stopping {
                 self.outcome.end = End::Complete;
             }
-            self.finish(Command::Finish);
+            self.finish(Command::Finish(None));
         } else {
             self.prepare();
         }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use assay_io::{Address, Backend, Tls};
-use assay_script::{Program, Setup};
+use assay_script::{Entry, Program, Setup};
 use assay_wire::{Database, Nanos, StatementError};
 
 /// A whole run: one or more stages of the same workload, or one command of it.
@@ -42,6 +42,15 @@ pub struct Plan {
     pub grace: Nanos,
     /// How long a script may hold its worker before the run ends with an error; it is named after one second.
     pub hold_max: Nanos,
+}
+
+impl Plan {
+    /// Whether something of the script (`init`, `done`, its last report) runs around the run, in an environment of its own.
+    pub fn has_frame(&self) -> bool {
+        let program = &self.program;
+        let around = program.defines("init") || program.defines("done") || program.hooks("report_cumulative");
+        self.setup.entry == Entry::Thread && around
+    }
 }
 
 /// The kernel's side of a worker.
@@ -178,4 +187,15 @@ pub struct Connects {
     pub rate: Option<f64>,
     /// How long one may take, login included, unless the target says so itself.
     pub timeout: Nanos,
+    /// Which target one goes to.
+    pub deal: Deal,
+}
+
+/// How connections are dealt to targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deal {
+    /// All of a session go to the same: sessions take targets in turn.
+    BySession,
+    /// Each connection takes the next, over all sessions; what a session did counts for the target of its turn.
+    ByConnection,
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use assay_io::process::Usage;
 use assay_io::{Clock, Io, Kernel, Waker};
-use assay_script::Entry;
+use assay_script::{Entry, Report};
 use assay_wire::Nanos;
 
 use crate::control::Control;
 use crate::messages::{Command, Message};
 use crate::observer::{Notice, Observer, Warning};
-use crate::outcome::{End, Outcome, RunError};
+use crate::outcome::{End, Outcome, Outside, RunError};
 use crate::phases::Coordinator;
 use crate::plan::{Plan, Stage};
 use crate::shared::Shared;
@@ -30,13 +30,14 @@ pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcom
     };
     observer.notice(Notice::Begins);
     let mut outcome = run_workers(Arc::new(plan), clock, control, observer);
+    outcome.before = frame.as_ref().map(|frame| frame.before).unwrap_or_default();
     observer.notice(Notice::Ends { outcome: &outcome });
     let failed = matches!(outcome.end, End::Failed(_));
     if let Some(frame) = frame {
         if failed && outcome.stages.is_empty() {
             // Sessions were not ready: the run has not begun, and nothing is done.
             outcome.end = frame.abandon(outcome.end);
-        } else if let Err(end) = frame.close(observer)
+        } else if let Err(end) = frame.close(observer.last_report(), observer)
             && !failed
         {
             outcome.end = end;
@@ -139,18 +140,19 @@ impl WorkerThread {
     }
 }
 
-/// The script's `init` and `done`: one session on a worker of its own, around the run.
+/// The script's `init`, last report hook and `done`: one session on a worker of its own, around the run.
 struct Frame {
     worker: WorkerThread,
     messages: mpsc::Receiver<Message>,
     watchdog: Watchdog,
+    /// What `init` did.
+    before: Outside,
 }
 
 impl Frame {
-    /// Runs `init`; `None` when the script has neither function, or the run is a command.
+    /// Runs `init`; `None` when nothing of the script runs around the run, or the run is a command.
     fn open(plan: &Plan, clock: Clock, control: &Control, observer: &mut dyn Observer) -> Result<Option<Frame>, End> {
-        let framed = plan.program.defines("init") || plan.program.defines("done");
-        if plan.setup.entry != Entry::Thread || !framed {
+        if !plan.has_frame() {
             return Ok(None);
         }
         let mut plan = plan.clone();
@@ -162,11 +164,14 @@ impl Frame {
         let worker =
             WorkerThread::start(0, Arc::new(plan), shared.clone(), outbox.clone(), clock).map_err(End::Failed)?;
         let watchdog = Watchdog::start(shared, outbox, hold_max);
-        let frame = Frame { worker, messages, watchdog };
+        let mut frame = Frame { worker, messages, watchdog, before: Outside::default() };
         frame.order(Command::Stage(0));
         loop {
             match frame.messages.recv_timeout(LOOK_AROUND) {
-                Ok(Message::Ready { .. }) => return Ok(Some(frame)),
+                Ok(Message::Ready { before, .. }) => {
+                    frame.before = before;
+                    return Ok(Some(frame));
+                }
                 Ok(Message::Failed(error)) => return Err(frame.abandon(End::Failed(*error))),
                 Ok(message) => pass_on(message, observer),
                 Err(RecvTimeoutError::Timeout) if control.is_stopped() => {
@@ -178,9 +183,9 @@ impl Frame {
         }
     }
 
-    /// Runs `done`.
-    fn close(self, observer: &mut dyn Observer) -> Result<(), End> {
-        self.order(Command::Finish);
+    /// Runs the hook of the last report, if there is one, and `done`.
+    fn close(self, report: Option<Report>, observer: &mut dyn Observer) -> Result<(), End> {
+        self.order(Command::Finish(report));
         let mut end = Ok(());
         loop {
             match self.messages.recv() {

@@ -2,7 +2,7 @@
 //! the first time a transaction type or a counter is met, never per statement.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use assay_io::Waker;
@@ -16,6 +16,8 @@ pub(crate) struct Shared {
     /// Rows loaded, and rows the script expects to load.
     pub(crate) loaded: AtomicU64,
     pub(crate) expected: AtomicU64,
+    /// Connections dealt to targets.
+    pub(crate) dealt: AtomicUsize,
     types: Mutex<Vec<String>>,
     counters: Mutex<Vec<String>>,
     claims: Mutex<HashMap<Vec<u8>, u64>>,

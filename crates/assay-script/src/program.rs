@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::declare::{CommandDeclaration, OptionDeclaration};
 use crate::failure::ScriptError;
@@ -14,7 +14,8 @@ use crate::state;
 #[derive(Debug)]
 pub struct Program {
     pub(crate) script: Script,
-    declared: Declared,
+    /// Empty until the top level has run to its end: see `is_declared`.
+    pub(crate) declared: Arc<OnceLock<Declared>>,
     description: Option<String>,
 }
 
@@ -47,6 +48,18 @@ pub(crate) struct Declared {
     pub(crate) globals: BTreeSet<String>,
     /// Functions in `sysbench.hooks`.
     pub(crate) hooks: BTreeSet<String>,
+}
+
+impl Declared {
+    const fn nothing() -> Declared {
+        Declared {
+            options: Vec::new(),
+            has_options: false,
+            commands: Vec::new(),
+            globals: BTreeSet::new(),
+            hooks: BTreeSet::new(),
+        }
+    }
 }
 
 /// What a script's top level may look at before options are known.
@@ -90,33 +103,44 @@ impl Program {
         let name = file.strip_suffix(".lua").unwrap_or(file).to_owned();
         let description = describe(&String::from_utf8_lossy(&source.text));
         let script = Script { library: Arc::clone(library), source, given: given.to_owned(), name };
-        let declared = state::declare(&script, top)?;
+        let declared = Arc::new(state::declare(&script, top)?.map(OnceLock::from).unwrap_or_default());
         Ok(Program { script, declared, description })
+    }
+
+    /// Whether it is known what the script declares. With a host, a top level that uses the database stops there, and a
+    /// session of `Entry::Declare` has to run it.
+    pub fn is_declared(&self) -> bool {
+        self.declared.get().is_some()
+    }
+
+    fn declared(&self) -> &Declared {
+        static NOTHING: Declared = Declared::nothing();
+        self.declared.get().unwrap_or(&NOTHING)
     }
 
     /// Options in the order of their names.
     pub fn options(&self) -> &[OptionDeclaration] {
-        &self.declared.options
+        &self.declared().options
     }
 
     /// Whether the script declared an option table at all (sysbench then refuses unknown options).
     pub fn declares_options(&self) -> bool {
-        self.declared.has_options
+        self.declared().has_options
     }
 
     /// Custom commands in the order of their names.
     pub fn commands(&self) -> &[CommandDeclaration] {
-        &self.declared.commands
+        &self.declared().commands
     }
 
     /// Whether the top level left a global function of this name (`event`, `prepare`, `thread_init`, …).
     pub fn defines(&self, global: &str) -> bool {
-        self.declared.globals.contains(global)
+        self.declared().globals.contains(global)
     }
 
     /// Whether the top level left a function of this name in `sysbench.hooks`.
     pub fn hooks(&self, name: &str) -> bool {
-        self.declared.hooks.contains(name)
+        self.declared().hooks.contains(name)
     }
 
     /// The script's name, without folder and `.lua`.

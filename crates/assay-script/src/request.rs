@@ -68,15 +68,16 @@ pub enum Answer {
     Done,
     /// The server's answer. When it is an error, the verdict says how the script learns of it.
     Reply(Reply, Verdict),
-    /// A connection could not be opened.
-    Error(Box<StatementError>),
+    /// A connection could not be opened: to which of the plan's targets, from 0.
+    Error(Box<StatementError>, usize),
     /// To `Next`.
     Proceed(bool),
     /// To `Claim`.
     Number(u64),
     /// To `Failed`.
     Decision(Decision),
-    /// To `Ready`, of a session of `Entry::Reports`: a report is due. It says `Ready` again when that is made.
+    /// To `Ready`: a report is due. A session of `Entry::Reports` says `Ready` again when that is made, one of
+    /// `Entry::Frame` goes on to its end.
     Report(Report),
 }
 

@@ -9,7 +9,7 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::slice;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use assay_luajit as lua;
 use assay_luajit::lua_State;
@@ -56,10 +56,13 @@ pub enum Entry {
     Thread,
     /// The entry of `sysbench.cmdline.commands` or the global function of this name: once, without arguments.
     Function(String),
-    /// `init` → `Request::Ready` → (the run; answer when it is over) → `done`, in one environment. Either may be absent.
+    /// `init` → `Request::Ready` → (the run; answer when it is over, `Done` or `Report`) → report hook → `done`, in one
+    /// environment. Each may be absent.
     Frame,
     /// Nothing more.
     TopLevel,
+    /// What the top level declared becomes known to the program. The top level sees no options.
+    Declare,
     /// Report hooks: `Request::Ready`, and again after each `Answer::Report`; ends on `Answer::Done`.
     Reports,
 }
@@ -75,6 +78,8 @@ pub struct State {
     parameters: Vec<Value<'static>>,
     generation: u64,
     seed: u64,
+    /// Of the program.
+    declared: Arc<OnceLock<Declared>>,
 }
 
 /// A session, seen from outside.
@@ -135,10 +140,11 @@ impl State {
             Entry::Function(name) => ("function", name.as_str()),
             Entry::Frame => ("frame", ""),
             Entry::TopLevel => ("top_level", ""),
+            Entry::Declare => ("declare", ""),
             Entry::Reports => ("reports", ""),
         };
         let alone = matches!(setup.entry, Entry::Frame) || (entry == "function" && setup.sessions <= 1);
-        State::open(
+        let mut state = State::open(
             &program.script,
             &Opening {
                 entry,
@@ -153,7 +159,9 @@ impl State {
                 host: setup.host.clone(),
                 silent: alone,
             },
-        )
+        )?;
+        state.declared = Arc::clone(&program.declared);
+        Ok(state)
     }
 
     fn open(script: &Script, opening: &Opening<'_>) -> Result<State, ScriptError> {
@@ -178,6 +186,7 @@ impl State {
                 parameters: Vec::new(),
                 generation: 0,
                 seed: opening.seed,
+                declared: Arc::default(),
             };
             state.push_core(script, opening);
             for (name, text) in PRELUDE {
@@ -419,7 +428,13 @@ impl State {
                 Asked::Declare => Request::Declare(declaration(thread)),
                 Asked::Finished => Request::Finished { success: lua::lua_toboolean(thread, 2) != 0 },
                 Asked::Died => Request::Died(failure(thread)),
-                Asked::Declared => unreachable!("only `declare` opens states that ask this"),
+                Asked::Declared => match read_declared(thread) {
+                    Ok(declared) => {
+                        let _ = self.declared.set(declared);
+                        Request::Finished { success: true }
+                    }
+                    Err(error) => Request::Died(Failure { message: error.message, ..Failure::default() }),
+                },
                 Asked::Stray => Request::Died(Failure {
                     message: "coroutine.yield was called outside of a coroutine of the script".to_owned(),
                     ..Failure::default()
@@ -694,7 +709,11 @@ unsafe fn push_answer(
                 live.rows = Some(rows);
                 5
             }
-            Answer::Error(error) => push_error(thread, &error, Verdict::Fatal),
+            Answer::Error(error, target) => {
+                let count = push_error(thread, &error, Verdict::Fatal);
+                lua::lua_pushnumber(thread, target as f64);
+                count + 1
+            }
             Answer::Proceed(proceed) => {
                 lua::lua_pushboolean(thread, c_int::from(proceed));
                 1
@@ -852,8 +871,9 @@ unsafe fn declaration(thread: *mut lua_State) -> Declaration {
     }
 }
 
-/// Runs a script's top level in a state of its own, and reads what it declared.
-pub(crate) fn declare(script: &Script, top: &TopLevel) -> Result<Declared, ScriptError> {
+/// Runs a script's top level in a state of its own, and reads what it declared; `None` when it would use the database,
+/// and may.
+pub(crate) fn declare(script: &Script, top: &TopLevel) -> Result<Option<Declared>, ScriptError> {
     let mut state = State::open(
         script,
         &Opening {
@@ -880,9 +900,9 @@ pub(crate) fn declare(script: &Script, top: &TopLevel) -> Result<Declared, Scrip
             Asked::Declared => {
                 let thread = state.sessions[slot.0 as usize].as_ref().expect("it was just resumed").thread;
                 // SAFETY: the thread is suspended with the five values of `entries.declare` above the request's number.
-                return unsafe { read_declared(thread) };
+                return unsafe { read_declared(thread) }.map(Some);
             }
-            Asked::Finished => return Ok(Declared::default()),
+            Asked::Finished => return Ok(Some(Declared::default())),
             Asked::Died | Asked::Stray | Asked::Broken => {
                 let Request::Died(failure) = state.request(slot, asked, &mut pool) else {
                     unreachable!("asked to die")
@@ -890,15 +910,13 @@ pub(crate) fn declare(script: &Script, top: &TopLevel) -> Result<Declared, Scrip
                 return Err(ScriptError::from(&failure));
             }
             // Without a command the top level is all there is, and it may use the database: `Entry::TopLevel` runs it.
-            _ if top.command.is_none() => return Ok(Declared::default()),
+            _ if top.command.is_none() => return Ok(Some(Declared::default())),
+            _ if top.host.is_some() => return Ok(None),
             _ => {
                 let mut error = ScriptError::from_message(
                     "the script uses the database (or waits) at its top level, outside of any function",
                     "",
                 );
-                if let Some(host) = &top.host {
-                    host.message(Severity::Fatal, &format!("{}: {}", script.source.display, error.message));
-                }
                 error.file = Some(script.source.display.clone());
                 error.hint = Some("connect in `thread_init()`, or in the function of a command".to_owned());
                 return Err(error);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 
-use assay_engine::{Arrival, Connects, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target};
+use assay_engine::{Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target};
 use assay_io::process::FilesLimit;
 use assay_io::{Address, Backend, ConnectError, Tls};
 use assay_script::{Distribution, DistributionKind, Entry, OptionValue, Setup};
@@ -261,6 +261,7 @@ impl Parts<'_> {
                 pending_max: usize::try_from(target.connect_pending).unwrap_or(usize::MAX),
                 rate: target.connect_rate,
                 timeout: CONNECT_TIMEOUT,
+                deal: Deal::BySession,
             },
             workers: workers(generator),
             event_loop,

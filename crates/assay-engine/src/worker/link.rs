@@ -1,5 +1,7 @@
 //! Links: connections as the worker holds them, from the queue for connecting to the last goodbye.
 
+use std::sync::atomic::Ordering;
+
 use assay_io::{Closed, Io, SocketId};
 use assay_script::{ConnectionNumber, Failure};
 use assay_wire::{Connection, Exchange, Nanos, Progress, StatementError, TlsFacts};
@@ -8,6 +10,7 @@ use super::{Alarm, Worker};
 use crate::messages::Message;
 use crate::observer::Warning;
 use crate::outcome::RunError;
+use crate::plan::Deal;
 use crate::retry;
 
 /// One connection of a session.
@@ -82,7 +85,10 @@ impl<I: Io> Worker<I> {
 
     /// Opens a connection for the script.
     pub(super) fn connect(&mut self, session: usize, connection: ConnectionNumber) {
-        let target = self.sessions[session].target;
+        let target = match self.plan.connects.deal {
+            Deal::BySession => self.sessions[session].target,
+            Deal::ByConnection => self.shared.dealt.fetch_add(1, Ordering::Relaxed) % self.plan.targets.len(),
+        };
         let link = Link {
             machine: self.plan.targets[target].database.connection(),
             session,
@@ -334,7 +340,7 @@ impl<I: Io> Worker<I> {
         self.no_longer_pending(link);
         let Some(recovery) = &mut self.sessions[session].recovery else {
             self.links[link].doing = LinkDoing::Broken;
-            self.refuse_connect(session, error);
+            self.refuse_connect(session, target, error);
             return self.connect_more();
         };
         let now = self.io.now();

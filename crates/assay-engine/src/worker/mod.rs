@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
 use assay_io::{Event, Io};
-use assay_script::{Answer, Entry, State};
+use assay_script::{Answer, Entry, Report, State};
 use assay_wire::{Nanos, RowsPool};
 
 use crate::messages::{Command, Message, Part, StageSummary};
@@ -262,7 +262,7 @@ impl<I: Io> Worker<I> {
                 Ok(Command::Stage(stage)) => self.prepare_stage(stage),
                 Ok(Command::Begin(at)) => self.begin_stage(at),
                 Ok(Command::End) => self.end_stage(self.io.now()),
-                Ok(Command::Finish) => self.begin_finish(),
+                Ok(Command::Finish(report)) => self.begin_finish(report),
                 Ok(Command::Recycle(tallies)) => self.spare.push(tallies),
                 Ok(Command::Abort) | Err(TryRecvError::Disconnected) => {
                     if self.phase != Phase::Over {
@@ -285,7 +285,7 @@ impl<I: Io> Worker<I> {
         self.ready_told = 0;
         self.phase = match self.plan.setup.entry {
             Entry::Thread | Entry::Frame | Entry::Reports => Phase::Preparing,
-            Entry::Function(_) | Entry::TopLevel => Phase::Command,
+            Entry::Function(_) | Entry::TopLevel | Entry::Declare => Phase::Command,
         };
         while self.sessions.len() < share.own_sessions() as usize {
             let number = self.number as u32 + self.sessions.len() as u32 * share.workers;
@@ -483,7 +483,9 @@ impl<I: Io> Worker<I> {
                 }
                 if ready == self.stage.share.own_sessions() {
                     self.phase = Phase::Waiting;
-                    self.send(Message::Ready { worker: self.number });
+                    let framed = self.plan.setup.entry == Entry::Frame;
+                    let before = if framed { self.outside() } else { Outside::default() };
+                    self.send(Message::Ready { worker: self.number, before });
                 }
             }
             Phase::Running => self.conclude_stage(),
@@ -582,12 +584,15 @@ impl<I: Io> Worker<I> {
         outside
     }
 
-    fn begin_finish(&mut self) {
+    fn begin_finish(&mut self, report: Option<Report>) {
+        let mut report = report.map(Answer::Report);
         self.phase = Phase::Finishing(self.io.now() + self.plan.grace);
         for session in 0..self.sessions.len() {
             let at = self.io.now();
             match self.sessions[session].doing {
-                Doing::Initialised => self.runnable.push_back((session, Answer::Done, at)),
+                Doing::Initialised => {
+                    self.runnable.push_back((session, report.take().unwrap_or(Answer::Done), at));
+                }
                 Doing::Parked => self.runnable.push_back((session, Answer::Proceed(false), at)),
                 Doing::Queued => {}
                 // Outside of a transaction it is still at what its own loop does, and may get to its end.

@@ -645,10 +645,10 @@ impl<I: Io> Worker<I> {
     }
 
     /// A connection asked for by the script could not be made.
-    pub(super) fn refuse_connect(&mut self, session: usize, error: Box<StatementError>) {
+    pub(super) fn refuse_connect(&mut self, session: usize, target: usize, error: Box<StatementError>) {
         self.sessions[session].connect_error = Some(error.clone());
         let at = self.io.now();
-        self.queue(session, Answer::Error(error), at);
+        self.queue(session, Answer::Error(error, target), at);
     }
 
     /// A connection asked for by the script is there.

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use assay_engine::{
-    Connects, Control, EventLoop, Ignore, Limit, Load, Notice, Observer, OnError, Outcome, Plan, Policy, Stage, Target,
-    Warning, run_inline,
+    Connects, Control, Deal, EventLoop, Ignore, Limit, Load, Notice, Observer, OnError, Outcome, Plan, Policy, Stage,
+    Target, Warning, run_inline,
 };
 use assay_io::sim::{Network, PeerId, Server, ServerOut, Settings};
 use assay_io::{Address, Backend};
@@ -251,7 +251,7 @@ impl World {
                 rollback: true,
                 reconnect: ms(60_000),
             },
-            connects: Connects { pending_max: 64, rate: None, timeout: ms(10_000) },
+            connects: Connects { pending_max: 64, rate: None, timeout: ms(10_000), deal: Deal::BySession },
             workers: 1,
             event_loop: EventLoop { backend: Backend::Epoll, batch_max: 1 },
             sessions_per_state: 256,

@@ -435,28 +435,30 @@ entries["function"] = function(session)
   return core.hosted or result ~= false -- sysbench looks at what custom commands return only
 end
 
+--- Calls a report hook. One that fails is told about, and the run goes on.
+local function report(session, name, stat)
+  local hook = session.sysbench.hooks[name]
+  if type(hook) ~= "function" then return end
+  local ok, failure = xpcall(hook, core.handler, stat)
+  if not ok then tell(name, failure_of(failure)) end
+end
+
 function entries.frame(session)
   call_if_defined(session, "init")
   core.flush(session)
-  yield(ask.READY)
+  report(session, yield(ask.READY))
   call_at_end(session, "done")
   return true
 end
 
 function entries.top_level() return true end
 
---- Calls report hooks as reports come due. One that fails is told about, and the run goes on.
+--- Calls report hooks as reports come due.
 function entries.reports(session)
   while true do
     local name, stat = yield(ask.READY)
     if not name then break end
-    local hook = session.sysbench.hooks[name]
-    if type(hook) == "function" then
-      local ok, failure = xpcall(hook, core.handler, stat)
-      if not ok then
-        tell(name, failure_of(failure))
-      end
-    end
+    report(session, name, stat)
   end
   return true
 end
@@ -487,8 +489,7 @@ function entries.declare(session)
 end
 
 local function live(session)
-  -- The hook of the last report belongs to what sysbench calls the main state, with the session number 0.
-  session.silent = core.silent or (core.entry == "reports" and session.tid == 0)
+  session.silent = core.silent
   guarded(nil, core.run, core.script, session.env)
   session.silent = nil
   if core.entry == "thread" then
@@ -497,7 +498,7 @@ local function live(session)
     if first then own.options, own.commands = first.options, first.commands end
     core.first_cmdline = first or own
   end
-  if core.options then
+  if core.options and core.entry ~= "declare" then
     local opt = {}
     for key, value in next, core.options do opt[key] = copy_of(value) end
     session.sysbench.opt = opt

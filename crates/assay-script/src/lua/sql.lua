@@ -695,9 +695,9 @@ Driver.__tostring = function() return "<sql_driver>" end
 
 function Driver:name() return core.driver end
 
---- Which of several servers a session has: its turn among sockets, or among the ports of all hosts.
-local function place_of(session, opt)
-  local function turn(list) return list[session.tid % #list + 1] end
+--- Where the target of this number is: its turn among sockets, or among the ports of all hosts.
+local function place_of(target, opt)
+  local function turn(list) return list[target % #list + 1] end
   if #(opt.mysql_socket or {}) > 0 then return nil, nil, turn(opt.mysql_socket) end
   local places = {}
   for _, host in ipairs(opt.mysql_host or {}) do
@@ -709,8 +709,8 @@ end
 
 --- What the driver of MySQL says of a connection that could not be made. The network's errors have no number of the
 --- server's; those of the C client stand for them.
-local function mysql_refused(session, opt, errno, message)
-  local host, port, socket = place_of(session, opt)
+local function mysql_refused(target, opt, errno, message)
+  local host, port, socket = place_of(target, opt)
   if socket then
     core.message("FATAL", ("unable to connect to MySQL server on socket '%s', aborting..."):format(socket))
   else
@@ -751,14 +751,16 @@ local function pgsql_refused(opt, state, message)
 end
 
 --- Where there is a host, a refused connection is told by the driver, and the script learns that there is none.
-local function connection_refused(session, errno, state, message)
+local function connection_refused(session, errno, state, message, target)
   local text = "connection creation failed"
+  -- A top level that connects has no options yet.
+  local opt = session.sysbench.opt or core.options or {}
   if not core.hosted then
     text = text .. ": " .. message
   elseif core.driver == "mysql" then
-    mysql_refused(session, session.sysbench.opt or {}, errno, message)
+    mysql_refused(target, opt, errno, message)
   elseif core.driver == "pgsql" then
-    pgsql_refused(session.sysbench.opt or {}, state, message)
+    pgsql_refused(opt, state, message)
   else
     core.message("FATAL", message)
   end
@@ -771,10 +773,10 @@ function Driver:connect()
   local number = session.connections or 0
   session.connections = number + 1
   local connection = setmetatable({ number = number, statements = 0, error = NONE, driver = self }, Connection)
-  local answer, errno, state, message = yield(CONNECT, number)
+  local answer, errno, state, message, _, target = yield(CONNECT, number)
   if answer ~= nil then
     connection.closed = true
-    connection_refused(session, errno, state, message)
+    connection_refused(session, errno, state, message, target)
   end
   return connection
 end

@@ -100,7 +100,7 @@ impl Driver {
         match request {
             Request::Connect(number) => {
                 let line = format!("connect {}", number.0);
-                (line, Some(self.refusal.take().map_or(Answer::Done, Answer::Error)))
+                (line, Some(self.refusal.take().map_or(Answer::Done, |error| Answer::Error(error, 0))))
             }
             Request::Disconnect(number) => (format!("disconnect {}", number.0), Some(Answer::Done)),
             Request::Reconnect(number) => (format!("reconnect {}", number.0), Some(Answer::Done)),

@@ -232,3 +232,57 @@ fn a_lost_connection_is_told_as_the_client_library_tells_it() {
     assert!(ours.stdout.contains("    ignored errors:                      0 "), "{}", ours.stdout);
     assert!(ours.stdout.contains("    reconnects:                          1 "), "{}", ours.stdout);
 }
+
+#[test]
+fn connections_are_dealt_to_servers_in_turn() {
+    let bench = Bench::new(&[(
+        "it.lua",
+        "function thread_init() local drv = sysbench.sql.driver() for i = 1, 5 do print(pcall(drv.connect, drv)) end end
+         function event() end",
+    )]);
+    for line in [
+        "it.lua run --events=1 --mysql-port=1,2 --mysql-host=127.0.0.1,127.0.0.2",
+        "it.lua run --events=1 --mysql-socket=/nowhere/a,/nowhere/b",
+    ] {
+        bench.same(line);
+    }
+}
+
+#[test]
+fn a_top_level_may_use_the_database_whatever_the_command() {
+    let bench = Bench::new(&[
+        (
+            "it.lua",
+            "print('before', sysbench.opt)
+             sysbench.cmdline.options = { rows = {'Rows', 3} }
+             con = sysbench.sql.driver():connect()
+             con:query('TOP LEVEL')
+             print('after', sysbench.cmdline.command)
+             sysbench.cmdline.commands = { go = { function() print('go', con:query('GO') == nil) end } }
+             function prepare() print('prepare', sysbench.opt.rows) con:query('PREPARE') end
+             function event() con:query('EVENT') end",
+        ),
+        (
+            "framed.lua",
+            "con = sysbench.sql.driver():connect() con:query('TOP LEVEL')
+                        function init() con:query('INIT') end function event() con:query('EVENT') end
+                        function done() con:query('DONE') print('done') end",
+        ),
+        ("fails.lua", "print('before') con = sysbench.sql.driver():connect() error('no') function event() end"),
+    ]);
+    for line in [
+        "it.lua prepare",
+        "it.lua prepare --rows=4",
+        "it.lua go",
+        "it.lua help",
+        "it.lua run --events=2",
+        "it.lua run --nosuch=1",
+        "it.lua nosuch",
+        "framed.lua run --events=2",
+        "fails.lua run",
+        "fails.lua prepare",
+    ] {
+        bench.same(&format!("{line} --mysql-dry-run"));
+    }
+    bench.same("it.lua run --mysql-host=127.0.0.1 --mysql-port=1");
+}

@@ -101,3 +101,19 @@ fn work_inside_lua_is_measured_too() {
     // os.clock() is the CPU time of the whole process, whose other threads work a little as well.
     assert!(line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() >= 2.5, "{text}");
 }
+
+#[test]
+fn the_hook_of_the_last_report_shares_its_globals_with_init_and_done() {
+    let bench = Bench::new(&[(
+        "it.lua",
+        "function init() left = 5 con = sysbench.sql.driver():connect() con:query('INIT') end
+         function thread_init() con = sysbench.sql.driver():connect() end
+         function event() con:query('EVENT') end
+         function sysbench.hooks.report_cumulative(stat)
+           print('report', left, sysbench.tid, stat.events, stat.other)
+           con:query('REPORT') left = 6
+         end
+         function done() print('done', left) end",
+    )]);
+    bench.same("it.lua run --events=3 --mysql-dry-run");
+}

@@ -4,7 +4,7 @@ use std::process;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use assay_engine::{End, Interval, Notice, Observer, Outcome, RunError, SessionTally, StageOutcome};
+use assay_engine::{End, Interval, Notice, Observer, Outcome, Outside, RunError, SessionTally, StageOutcome};
 use assay_script::{Answer, Entry, Report, Request, Slot, State};
 use assay_sysbench::report::{self, Style};
 use assay_sysbench::{Level, Settings, Share, Shutdown, Stat};
@@ -16,6 +16,7 @@ use super::voice::Voice;
 
 /// Exit code of a run that was given up: sessions not ready in time, or a forced shutdown.
 const GIVEN_UP: i32 = 2;
+const CUMULATIVE: &str = "report_cumulative";
 
 /// Watches a run and tells it.
 pub struct Life<'a> {
@@ -31,6 +32,8 @@ pub struct Life<'a> {
     checkpoints: Vec<Nanos>,
     lines: Option<Hooked>,
     blocks: Option<Hooked>,
+    /// The last one, for a hook in the environment of `init()`.
+    last: Option<Report>,
     failed: bool,
 }
 
@@ -51,8 +54,9 @@ enum Phase {
 
 impl<'a> Life<'a> {
     /// Of a run that has not begun.
-    pub fn new(parts: &'a Parts<'a>) -> Life<'a> {
-        Life {
+    /// `before`: what the top level did where sysbench has its main state.
+    pub fn new(parts: &'a Parts<'a>, before: &Outside) -> Life<'a> {
+        let mut life = Life {
             settings: parts.settings,
             voice: parts.voice,
             parts,
@@ -64,8 +68,12 @@ impl<'a> Life<'a> {
             checkpoints: parts.settings.checkpoints.iter().rev().map(|secs| Nanos::from_secs(*secs)).collect(),
             lines: None,
             blocks: None,
+            last: None,
             failed: false,
-        }
+        };
+        life.recent.add_outside(before);
+        life.checked.add_outside(before);
+        life
     }
 
     /// What is left to say, and the exit code.
@@ -112,7 +120,7 @@ impl<'a> Life<'a> {
             self.lines = Hooked::new(self.parts, "report_intermediate", self.settings.threads);
         }
         if !self.settings.checkpoints.is_empty() {
-            self.blocks = Hooked::new(self.parts, "report_cumulative", self.settings.threads);
+            self.blocks = Hooked::new(self.parts, CUMULATIVE, self.settings.threads);
         }
     }
 
@@ -150,7 +158,7 @@ impl<'a> Life<'a> {
     /// The cumulative report of what happened since the last checkpoint.
     fn cumulate(&mut self, now: Nanos, sessions: &[SessionTally], unfinished: Option<u64>) {
         let stat = self.checked.stat(now, self.settings.percentile);
-        if let Some(hooked) = self.blocks.as_mut().filter(|_| self.parts.program.hooks("report_cumulative")) {
+        if let Some(hooked) = self.blocks.as_mut().filter(|_| self.parts.program.hooks(CUMULATIVE)) {
             return hooked.call(cumulative_fields(&stat));
         }
         let shares: Vec<Share> = shares(sessions, &self.sessions_checked);
@@ -203,11 +211,14 @@ impl<'a> Life<'a> {
                 self.voice.say(Level::Info, "Done.\n");
                 // Their sessions end before the last report begins: a JSON array of lines is closed.
                 self.lines.take().into_iter().chain(self.blocks.take()).for_each(Hooked::end);
-                if self.parts.program.hooks("report_cumulative") {
-                    self.blocks = Hooked::new(self.parts, "report_cumulative", 0);
-                }
+                self.checked.add_outside(&outcome.before);
                 self.checked.add_outside(&outcome.outside);
-                self.cumulate(stage.measured, &stage.by_session, None);
+                if self.parts.program.hooks(CUMULATIVE) {
+                    let stat = self.checked.stat(stage.measured, self.settings.percentile);
+                    self.last = Some(Report { hook: CUMULATIVE, stat: cumulative_fields(&stat) });
+                } else {
+                    self.cumulate(stage.measured, &stage.by_session, None);
+                }
             }
         }
     }
@@ -240,6 +251,10 @@ impl Observer for Life<'_> {
             // Outages and slow scripts are not told by sysbench either; scripts print through the voice.
             Notice::Connecting { .. } | Notice::Loading { .. } | Notice::Log { .. } | Notice::Warning(_) => {}
         }
+    }
+
+    fn last_report(&mut self) -> Option<Report> {
+        self.last.take()
     }
 }
 
@@ -284,7 +299,7 @@ struct Hooked {
 }
 
 impl Hooked {
-    /// `number`: as the script sees it, 0 for the last report. `None` when the script cannot be loaded any more.
+    /// `number`: as the script sees it. `None` when the script cannot be loaded any more.
     fn new(parts: &Parts<'_>, hook: &'static str, number: u32) -> Option<Hooked> {
         let setup = parts.setup("run", Entry::Reports, parts.settings.threads);
         let mut state = State::new(parts.program, &setup).ok()?;

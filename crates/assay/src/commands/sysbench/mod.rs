@@ -20,7 +20,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, LazyLock};
 
-use assay_engine::End;
+use assay_engine::{End, Outside};
 use assay_script::{Entry, Library, OptionDeclaration, Program, TopLevel};
 use assay_sysbench::options::key_of;
 use assay_sysbench::{Arguments, Level, Options, Settings, UsageError, help, report, settings};
@@ -44,6 +44,8 @@ pub struct Front {
     voice: Arc<Voice>,
     /// As given, the program's name first.
     words: Vec<String>,
+    /// What the script's top level did to the database, when it was run to learn what it declares.
+    before: Outside,
 }
 
 /// Does what the words say, the program's name first.
@@ -107,7 +109,7 @@ impl Front {
         })?;
         voice.with(|log| log.text(Level::Notice, &report::banner(&assay_script::luajit_version())));
         arguments.options = options.clone();
-        Ok(Front { arguments, options, settings, voice, words })
+        Ok(Front { arguments, options, settings, voice, words, before: Outside::default() })
     }
 
     /// The core's settings.
@@ -157,6 +159,15 @@ impl Front {
             // Told by the script's own session.
             Err(_) => return FAILED,
         };
+        if !program.is_declared() {
+            self.voice.expect_again();
+            let command = self.arguments.command.as_deref().unwrap_or_default();
+            let (code, did) = self.run_entry(&program, command, Entry::Declare, 1, "main chunk");
+            if code != 0 {
+                return code;
+            }
+            self.before = did;
+        }
         if let Err(error) = self.take_options(program.declares_options().then(|| program.options())) {
             return refuse(&error.to_string());
         }
@@ -234,7 +245,9 @@ impl Front {
             Ok(plan) => plan,
             Err(error) => return self.fail(&error),
         };
-        let mut life = Life::new(&parts);
+        // An environment around the run counts what its own top level does.
+        let before = if plan.has_frame() { Outside::default() } else { self.before };
+        let mut life = Life::new(&parts, &before);
         let outcome = assay_engine::run(plan, signals::control(), &mut life);
         life.conclude(&outcome)
     }
@@ -244,28 +257,37 @@ impl Front {
         if sessions > 1 {
             self.voice.say(Level::Notice, "Initializing worker threads...\n");
         }
-        self.run_entry(program, command, Entry::Function(command.to_owned()), sessions, shown)
+        self.run_entry(program, command, Entry::Function(command.to_owned()), sessions, shown).0
     }
 
     fn run_top_level(&self, program: &Arc<Program>) -> u8 {
         let command = self.arguments.command.as_deref().unwrap_or_default();
-        self.run_entry(program, command, Entry::TopLevel, 1, "main chunk")
+        self.run_entry(program, command, Entry::TopLevel, 1, "main chunk").0
     }
 
-    fn run_entry(&self, program: &Arc<Program>, command: &str, entry: Entry, sessions: u32, shown: &str) -> u8 {
+    /// The exit code, and what was done to the database.
+    fn run_entry(
+        &self,
+        program: &Arc<Program>,
+        command: &str,
+        entry: Entry,
+        sessions: u32,
+        shown: &str,
+    ) -> (u8, Outside) {
         let plan = match self.parts(program).command(command, entry, sessions) {
             Ok(plan) => plan,
-            Err(error) => return self.fail(&error),
+            Err(error) => return (self.fail(&error), Outside::default()),
         };
         let outcome = assay_engine::run(plan, signals::control(), &mut Silent);
-        match &outcome.end {
+        let code = match &outcome.end {
             End::Complete => u8::from(!outcome.success),
             End::Interrupted => signals::exit() as u8,
             End::Failed(error) => {
                 say_untold(&self.voice, shown, error);
                 FAILED
             }
-        }
+        };
+        (code, outcome.outside)
     }
 
     fn parts<'a>(&'a self, program: &'a Arc<Program>) -> Parts<'a> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use assay_engine::{Arrival, Connects, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage};
+use assay_engine::{Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage};
 use assay_io::Backend;
 use assay_io::process::FilesLimit;
 use assay_script::{Distribution, DistributionKind, Entry, Program, Setup};
@@ -75,7 +75,12 @@ impl Parts<'_> {
                 rollback: driver != "mysql",
                 reconnect: FOREVER,
             },
-            connects: Connects { pending_max: CONNECTS_PENDING, rate: None, timeout: CONNECT_TIMEOUT },
+            connects: Connects {
+                pending_max: CONNECTS_PENDING,
+                rate: None,
+                timeout: CONNECT_TIMEOUT,
+                deal: Deal::ByConnection,
+            },
             workers: std::thread::available_parallelism().map_or(1, usize::from).min(sessions as usize),
             event_loop: EventLoop::of(Backend::best().0),
             sessions_per_state: SESSIONS_PER_STATE,

@@ -1,7 +1,7 @@
 //! Everything the front says: reports and messages of whatever thread, in order, at once, on stdout.
 
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use assay_script::{Host, Severity};
@@ -12,12 +12,20 @@ use assay_sysbench::{Level, Log};
 pub struct Voice {
     log: Mutex<Log>,
     database: AtomicBool,
+    /// Words of scripts up to now, and how many of those to come have been said already.
+    said: AtomicUsize,
+    again: AtomicUsize,
 }
 
 impl Voice {
     /// Says what `verbosity` allows.
     pub fn new(verbosity: i64) -> Voice {
-        Voice { log: Mutex::new(Log::new(verbosity)), database: AtomicBool::new(false) }
+        Voice {
+            log: Mutex::new(Log::new(verbosity)),
+            database: AtomicBool::new(false),
+            said: AtomicUsize::new(0),
+            again: AtomicUsize::new(0),
+        }
     }
 
     /// A message.
@@ -36,6 +44,17 @@ impl Voice {
         self.database.load(Ordering::Relaxed)
     }
 
+    /// What a script said up to now will be said again, and is not to be heard twice.
+    pub fn expect_again(&self) {
+        self.again.store(self.said.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Whether what a script says is new. Called by one thread at a time as long as anything is to be said again.
+    fn is_new(&self) -> bool {
+        self.said.fetch_add(1, Ordering::Relaxed);
+        self.again.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
+    }
+
     fn log(&self) -> MutexGuard<'_, Log> {
         // A thread that panicked has said what it said.
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
@@ -45,7 +64,9 @@ impl Voice {
 impl Host for Voice {
     fn print(&self, text: &[u8]) {
         let _order = self.log();
-        write(text);
+        if self.is_new() {
+            write(text);
+        }
     }
 
     fn message(&self, severity: Severity, text: &str) {
@@ -56,7 +77,9 @@ impl Host for Voice {
             Severity::Notice => Level::Notice,
             Severity::Debug => Level::Debug,
         };
-        self.say(level, text);
+        if self.is_new() {
+            self.say(level, text);
+        }
     }
 
     fn database(&self) {
