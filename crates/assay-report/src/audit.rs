@@ -4,7 +4,7 @@
 //! judged, and says so by its missing value.
 
 use assay_record as record;
-use assay_record::{Measure, Rate, Rule};
+use assay_record::{Measure, Rate, Record, Rule};
 use assay_stats::audit::{Bounds, Estimate, Verdict, mean, share};
 use serde::Serialize;
 
@@ -66,7 +66,7 @@ pub struct RateFindings {
     pub per_ns: u64,
     /// How many.
     pub rate: f64,
-    /// The most that is possible by the workload's rules.
+    /// The most that is possible by the workload's rules; none where terminals' times were scaled.
     pub nominal: Option<f64>,
     /// `rate` as a share of that.
     pub efficiency: Option<f64>,
@@ -128,19 +128,22 @@ pub(crate) fn ended(one: &record::TransactionTally) -> u64 {
     one.count.saturating_add(one.rolled_back)
 }
 
-/// The named throughputs of a record in a stage's tally.
-pub(crate) fn rates(rates: &[Rate], tally: &record::Tally, measured_ns: u64) -> Vec<RateFindings> {
+/// The named throughputs of a record in a stage's tally. What is possible by the rules is so for users who take the times
+/// that the rules give them: nothing is said of it when those were scaled.
+pub(crate) fn rates(record: &Record, tally: &record::Tally, measured_ns: u64) -> Vec<RateFindings> {
+    let is_scaled = record.manifest.terminals.is_some_and(|terminals| terminals.think_scale != 1.0);
     let rate = |rate: &Rate| {
         let counted = tally.transactions.iter().filter(|one| rate.of.as_ref().is_none_or(|of| *of == one.name));
         let count = sum(counted.map(|one| if rate.rolled_back { ended(one) } else { one.count }));
         let value = crate::findings::per_second(count, measured_ns) * rate.per_ns as f64 / 1e9;
+        let nominal = rate.nominal.filter(|nominal| !is_scaled && *nominal > 0.0);
         RateFindings {
             name: rate.name.clone(),
             per_ns: rate.per_ns,
             rate: value,
-            nominal: rate.nominal,
-            efficiency: rate.nominal.filter(|nominal| *nominal > 0.0).map(|nominal| value / nominal),
+            nominal,
+            efficiency: nominal.map(|nominal| value / nominal),
         }
     };
-    rates.iter().map(rate).collect()
+    record.rates.iter().map(rate).collect()
 }

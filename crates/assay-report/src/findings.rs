@@ -415,7 +415,7 @@ fn stage_findings(stage: &record::Stage, record: &Record, open: Option<f64>, cpu
         targets: stage.targets.iter().map(|tally| tally_findings(tally, stage.measured_ns)).collect(),
         session_transactions_min: stage.session_transactions_min,
         session_transactions_max: stage.session_transactions_max,
-        rates: audit::rates(&record.rates, &stage.total, stage.measured_ns),
+        rates: audit::rates(record, &stage.total, stage.measured_ns),
         audit: audit::rules(&record.rules, &stage.total),
         open: open.map(|rate_per_s| OpenFindings {
             rate_per_s,
