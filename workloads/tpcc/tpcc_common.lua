@@ -116,7 +116,8 @@ local dialects = {
   },
   pgsql = {
     begin = "BEGIN",
-    begin_reading = "BEGIN",
+    -- Order-Status reads without locks: of one state of the database (3.4.1) only when it has one snapshot.
+    begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ",
     now = "CURRENT_TIMESTAMP",
     timestamp = "TIMESTAMP(0)",
     lock = " FOR UPDATE",

@@ -41,15 +41,16 @@ fn on_databases(urls: &[String], options: &RunOptions, workload: &Workload, word
             check_before(url, options, workload, words)?;
         }
     }
-    let exit = match options.load.trials {
+    let ended = match options.load.trials {
         1 => single(urls, options, workload, words),
         _ if options.load.kill_check.is_some() => {
             Err(Trouble::usage("--kill-check and --trials exclude each other")
                 .hint("after a crash nothing is the same"))
         }
         _ => trials(urls, options, workload, words),
-    }?;
-    if options.load.check {
+    };
+    // An audit that failed is a result, which does not spare the tables their check.
+    if options.load.check && is_result(&ended) {
         for url in urls {
             let common = command_options(options, None);
             if !exec::on_database("check", &common, workload, url, words)?.success {
@@ -57,7 +58,7 @@ fn on_databases(urls: &[String], options: &RunOptions, workload: &Workload, word
             }
         }
     }
-    Ok(exit)
+    ended
 }
 
 /// Checks the tables of one database, made first where that is asked for and they are missing.
@@ -83,13 +84,17 @@ fn single(urls: &[String], options: &RunOptions, workload: &Workload, words: &[S
         let next = next(&finished.record, options, &path);
         terminal::say(&format!("record: {}\nnext:   {next}\n", path.display()));
     }
-    let exit = finished.ended?;
-    if options.load.kill_check.is_some() {
+    if options.load.kill_check.is_some() && is_result(&finished.ended) {
         finished.crashed?;
         let common = command_options(options, None);
         kill_check::verify(finished.acknowledged, &common, workload, &urls[0], words)?;
     }
-    Ok(exit)
+    finished.ended
+}
+
+/// Whether a run came to its end, whatever was found then.
+fn is_result(ended: &Result<Exit, Trouble>) -> bool {
+    ended.as_ref().err().is_none_or(|trouble| trouble.exit == Exit::Difference)
 }
 
 /// The same run several times, and what the trials say together. What was measured before an interrupt or a failure

@@ -43,6 +43,30 @@ fn the_audit_fails_for_a_workload_that_breaks_its_rules_and_for_no_other() {
 }
 
 #[test]
+fn a_run_with_check_has_the_verdict_of_its_audit_as_exit_code() {
+    let place = Place::sqlite();
+    for (at_most, with_check, code) in [(0.6, "--check", 0), (0.4, "--check", 1), (0.4, "", 0)] {
+        place.folder.write(
+            "coin.lua",
+            &format!(
+                r#"
+sysbench.cmdline.commands = {{ check = {{ function() return true end }} }}
+assay.audit{{ name = "heads", part = "heads", whole = "tosses", high = {at_most} }}
+function event()
+  assay.count("tosses")
+  if sysbench.rand.uniform(0, 1) == 1 then assay.count("heads") end
+end
+"#
+            ),
+        );
+        let line = format!("run ./coin.lua --db {} --transactions 4000 --seed 1 --no-record {with_check}", place.url);
+        let ran = place.folder.expect(&line, code);
+        assert_eq!(ran.stderr.contains("error: the audit of ./coin.lua failed: heads"), code == 1, "{}", ran.shown());
+        assert_eq!(ran.stdout.contains("FAILED"), at_most < 0.5, "{}", ran.shown());
+    }
+}
+
+#[test]
 fn the_check_notices_stock_counters_that_are_left_alone() {
     let place = Place::sqlite();
     place.expect("prepare", SMALL, 0);

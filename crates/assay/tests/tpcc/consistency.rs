@@ -115,8 +115,8 @@ fn each_condition_fails_when_its_data_is_broken_and_no_other_does() {
 fn a_run_with_check_is_not_begun_on_broken_tables_and_tells_what_it_broke() {
     let place = Place::sqlite();
     place.expect("prepare", SMALL, 0);
-    let run = "--transactions 20 --seed 1 --check --no-record";
-    let ran = place.expect("run", run, 0);
+    let run = "--transactions 20 --seed 1";
+    let ran = place.run_checked(run);
     assert_eq!(ran.stderr.matches("clause 3.3.2.12").count(), 2, "{}", ran.shown());
 
     place.folder.write(
@@ -126,7 +126,7 @@ require("tpcc")
 require("tpcc_common").statements.pay_warehouse[1] = "UPDATE {warehouse} SET w_ytd = w_ytd + 0 * ? WHERE w_id = ?"
 "#,
     );
-    let ran = place.folder.expect(&format!("run ./forgetful.lua --db {} {run}", place.url), 1);
+    let ran = place.folder.expect(&format!("run ./forgetful.lua --db {} --check --no-record {run}", place.url), 1);
     assert!(ran.stdout.contains("throughput"), "{}", ran.shown());
     assert!(
         ran.stderr.contains("error: the tables of ./forgetful.lua are not as they should be after the run"),
@@ -139,7 +139,7 @@ require("tpcc_common").statements.pay_warehouse[1] = "UPDATE {warehouse} SET w_y
         ran.shown()
     );
 
-    let ran = place.expect("run", run, 1);
+    let ran = place.expect("run", &format!("--check --no-record {run}"), 1);
     assert!(ran.stderr.contains("before the run, which was not begun"), "{}", ran.shown());
     assert_eq!(ran.stdout, "");
 }
@@ -152,8 +152,8 @@ fn deliveries_that_compete_for_few_orders_leave_the_tables_consistent() {
             if place.kind.is_none() && !isolation.is_empty() {
                 continue;
             }
-            let run = "--mix 4,1,0,3,0 --sessions 16 --transactions 500 --seed 1 --retries 1000 --check --no-record";
-            place.expect("run", &format!("{run} {isolation}"), 0);
+            let run = "--mix 4,1,0,3,0 --sessions 16 --transactions 500 --seed 1 --retries 1000";
+            place.run_checked(&format!("{run} {isolation}"));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! From the tables to their removal, on every database, with the options that change them.
 
+use serde_json::Value::Null;
 use testkit::Kind;
 
 use super::{Place, SMALL, places};
@@ -20,11 +21,7 @@ fn tpcc_lives_on_every_database() {
         place.expect("prepare", &format!("{SMALL} --tables 2"), 0);
         let again = place.expect("prepare", &format!("{SMALL} --tables 2"), 3);
         assert!(again.stderr.contains("the tables of TPC-C are here already, complete"), "{}", again.shown());
-        let ran = place.expect(
-            "run",
-            "--tables 2 --sessions 4 --transactions 1000 --seed 1 --check --format json --no-record",
-            0,
-        );
+        let ran = place.run_checked("--tables 2 --sessions 4 --transactions 1000 --seed 1 --format json");
         let total = &ran.findings()["stages"][0]["total"];
         let of = |what: &str| total[what].as_u64().unwrap();
         assert_eq!((of("transactions") + of("rolled_back"), of("failed")), (1000, 0), "{total}");
@@ -53,11 +50,7 @@ fn older_names_and_all_options_of_tables_work_together() {
         }
         let options = format!("--scale 2 {options}");
         place.expect("prepare", &format!("{options} --customers 60 --items 200 --sessions 3"), 0);
-        place.expect(
-            "run",
-            &format!("{options} --sessions 2 --transactions 200 --check --no-record --on-error continue"),
-            0,
-        );
+        place.run_checked(&format!("{options} --sessions 2 --transactions 200 --on-error continue"));
         if let Some(server) = place.server() {
             // A partition's keys are made from those of its table.
             let keys = match place.kind {
@@ -81,8 +74,7 @@ fn older_names_and_all_options_of_tables_work_together() {
 fn deliveries_can_be_queued() {
     let place = Place::sqlite();
     place.expect("prepare", SMALL, 0);
-    let ran =
-        place.expect("run", "--deferred-delivery --transactions 480 --seed 1 --check --format json --no-record", 0);
+    let ran = place.run_checked("--deferred-delivery --transactions 480 --seed 1 --format json");
     let total = &ran.findings()["stages"][0]["total"];
     let of = |name: &str| {
         let types = total["types"].as_array().unwrap();
@@ -123,9 +115,9 @@ fn terminals_share_connections_and_keep_their_own_decks() {
     for place in places() {
         place.expect("prepare", SMALL, 0);
         // 40 terminals of two warehouses, ten decks of 23 cards each on average.
-        let line = "--warehouses 2 --terminals 20/warehouse --connections 4 --think-scale 0 --transactions 2300 --seed 1 --check \
-                    --format json --no-record --deferred-delivery";
-        let findings = place.expect("run", line, 0).findings();
+        let line = "--warehouses 2 --terminals 20/warehouse --connections 4 --think-scale 0 --transactions 2300 --seed 1 \
+                    --format json --deferred-delivery";
+        let findings = place.run_checked(line).findings();
         let stage = &findings["stages"][0];
         let types = stage["total"]["types"].as_array().unwrap();
         let of = |name: &str| -> u64 {
@@ -142,7 +134,22 @@ fn terminals_share_connections_and_keep_their_own_decks() {
         // Each terminal queues at most one, and 40 of them hold a part of a deck each.
         assert!(of("delivery") - of("delivery_executed") <= 40, "{stage}");
         assert!(of("new_order").abs_diff(of("payment")) < 120 && of("delivery") >= 60, "{stage}");
+        let executed =
+            stage["audit"].as_array().unwrap().iter().find(|rule| rule["name"] == "p90 of delivery_executed");
+        assert_eq!(executed.unwrap()["verdict"], "passed", "{stage}");
+        // Of users who do not think, nothing can be said by the times that users take.
         let tpmc = &stage["rates"][0];
-        assert_eq!((&tpmc["name"], &tpmc["nominal"]), (&"tpmC".into(), &25.72.into()), "{tpmc}");
+        assert_eq!((&tpmc["name"], &tpmc["nominal"], &tpmc["efficiency"]), (&"tpmC".into(), &Null, &Null), "{tpmc}");
     }
+}
+
+#[test]
+fn terminals_that_think_as_they_should_have_an_efficiency() {
+    let place = Place::sqlite();
+    place.expect("prepare", SMALL, 0);
+    let line = "--terminals 20/warehouse --warehouses 2 --time 3s --format json --no-record";
+    let findings = place.expect("run", line, 0).findings();
+    let tpmc = &findings["stages"][0]["rates"][0];
+    assert_eq!(tpmc["nominal"], 25.72, "{tpmc}");
+    assert!(tpmc["efficiency"].is_number(), "{tpmc}");
 }
