@@ -155,6 +155,16 @@
       ctx.fillText(text, left, bbox.top + 4 * ratio);
       free = left + width + 6 * ratio;
     }
+    for (const mark of chart.marks.filter((mark) => mark.kind === "knee")) {
+      const at = place(mark.from);
+      ctx.fillStyle = style("--soft");
+      ctx.fillRect(at - ratio / 2, bbox.top, ratio, bbox.height);
+      if (at < free) continue;
+      const width = ctx.measureText(mark.text).width;
+      const beside = at + width + 6 * ratio < bbox.left + bbox.width;
+      ctx.fillText(mark.text, beside ? at + 5 * ratio : at - width - 5 * ratio, bbox.top + 4 * ratio);
+      free = at + width + 12 * ratio;
+    }
     ctx.fillStyle = style("--warn");
     const foot = bbox.top + bbox.height;
     for (const mark of chart.marks.filter((mark) => mark.kind === "errors")) {

@@ -74,6 +74,8 @@ pub struct Mark {
 pub enum MarkKind {
     /// A stage of a ladder.
     Stage,
+    /// The step of a ladder after which throughput stops growing: a place, no span.
+    Knee,
     /// Throughput below a tenth of the stage's median.
     Stall,
     /// Errors were met.
@@ -474,6 +476,13 @@ fn ladders(entries: &[Entry]) -> Vec<Chart> {
     };
     let throughput =
         ladders.iter().take(LINES_MAX).map(|entry| line(&entry.name, entry, &|stage| Some(stage.total.tps))).collect();
+    let knee = |entry: &&Entry| {
+        let sessions = f64::from(entry.findings.stages.iter().find(|stage| stage.knee)?.sessions);
+        let text = if ladders.len() > 1 { format!("knee, {}", entry.name) } else { "knee".into() };
+        Some(Mark { from: sessions, to: sessions, kind: MarkKind::Knee, text: clean(&text, NAME_WIDTH) })
+    };
+    let mut knees: Vec<Mark> = ladders.iter().take(LINES_MAX).filter_map(knee).collect();
+    knees.sort_by(|a, b| a.from.total_cmp(&b.from));
     let chart = |id: &str, title: &str, caption: &str, y: Axis, lines: Vec<Line>| {
         let all = lines.iter().flat_map(|line| &line.x);
         let wide = all.clone().fold(0.0, |a: f64, b| a.max(*b)) >= 8.0 * all.fold(f64::INFINITY, |a, b| a.min(*b));
@@ -484,7 +493,7 @@ fn ladders(entries: &[Entry]) -> Vec<Chart> {
             caption: caption.into(),
             x,
             y,
-            marks: Vec::new(),
+            marks: knees.clone(),
             body: Body::Lines { lines },
         }
     };
@@ -492,7 +501,7 @@ fn ladders(entries: &[Entry]) -> Vec<Chart> {
         chart(
             "ladder-throughput",
             "Throughput by sessions",
-            "Where it flattens, more sessions only wait longer.",
+            "Where it flattens, more sessions only wait longer: after the knee no step has 5% more.",
             axis("transactions per second", Scale::Linear),
             throughput,
         ),

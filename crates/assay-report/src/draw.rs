@@ -267,6 +267,14 @@ impl Drawing {
                 free = left + width_of(text, 11.0) + 6.0;
             }
         }
+        for mark in chart.marks.iter().filter(|mark| mark.kind == MarkKind::Knee) {
+            let at = x.of(mark.from);
+            self.line(vec![(at, TOP), (at, TOP + HEIGHT)], SOFT, 1.0);
+            if at >= free {
+                self.text((at, TOP - 4.0), &mark.text, 11.0, SOFT, Anchor::Middle);
+                free = at + width_of(&mark.text, 11.0) + 6.0;
+            }
+        }
         for mark in chart.marks.iter().filter(|mark| mark.kind == MarkKind::Errors) {
             let left = x.of(mark.from);
             self.rect((left, TOP + HEIGHT - 6.0), ((x.of(mark.to) - left).max(1.5), 6.0), WARN);

@@ -15,7 +15,7 @@ use crate::chart::{Body, Chart};
 use crate::comparison_text::comparison_text;
 use crate::findings::{ErrorFindings, Findings, LatencyFindings, StageFindings, TallyFindings};
 use crate::report::{Entry, Report};
-use crate::text::{micros, option_value, warning_words};
+use crate::text::{DOT, audited, latency_intervals, micros, option_value, over_time, rate, warning_words};
 use crate::words::{summary, title};
 
 const CSS: &str = include_str!("../page/page.css");
@@ -310,8 +310,17 @@ fn ladders(page: &mut Html, report: &Report) {
         page.raw("</h2>\n");
         let mut head = STAGE_HEAD;
         head[0] = "sessions";
-        let row = |stage: &StageFindings| Row { best: stage.best, ..stage_row(&count(stage.sessions.into()), stage) };
-        page.table("Bold: most transactions per second.", &head, entry.findings.stages.iter().map(row));
+        let row = |stage: &StageFindings| {
+            let mut row = stage_row(&count(stage.sessions.into()), stage).with_words_from(STAGE_HEAD.len());
+            row.cells.extend(stage.knee.then(|| "knee".to_owned()));
+            Row { best: stage.best, ..row }
+        };
+        let knee = match entry.findings.stages.iter().any(|stage| stage.knee) {
+            true => " Knee: no later step has 5% more.",
+            false => "",
+        };
+        let caption = format!("Bold: most transactions per second.{knee}");
+        page.table(&caption, &head, entry.findings.stages.iter().map(row));
     }
 }
 
@@ -386,6 +395,10 @@ fn transactions(page: &mut Html, stage: &StageFindings, named: bool) {
     };
     let head = ["ms", "count", "per s", "min", "mean", "p50", "p90", "p95", "p99", "p99.9", "slowest", "failed"];
     page.table(&caption, &head, rows);
+    let mut told = over_time(stage);
+    told.push(("at 95%", latency_intervals(stage)));
+    page.facts(&told.into_iter().map(|(name, facts)| (name, facts.join(DOT))).collect::<Vec<_>>());
+    promises(page, stage);
     statements(page, total);
     if let Some(open) = stage.open {
         page.element(
@@ -399,6 +412,18 @@ fn transactions(page: &mut Html, stage: &StageFindings, named: bool) {
                 count(open.backlog_max)
             ),
         );
+    }
+}
+
+/// The workload's own throughputs, and the audit of its rules.
+fn promises(page: &mut Html, stage: &StageFindings) {
+    if !stage.rates.is_empty() {
+        let rows = stage.rates.iter().map(|one| Row::of(rate(one)).with_words_from(2));
+        page.table("Throughput as the workload counts it", &["", "rate"], rows);
+    }
+    if !stage.audit.is_empty() {
+        let rows = stage.audit.iter().map(|rule| Row::of(audited(rule)).with_words_from(3));
+        page.table("Audit: the workload's own rules", &["rule", "observed", "allowed", ""], rows);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::throughput::SteadyFindings;
 use crate::warning::{Advice, Warning};
 
 /// Between facts in one line.
-const DOT: &str = " · ";
+pub(crate) const DOT: &str = " · ";
 const NAME_WIDTH: usize = 24;
 const RULE_WIDTH: usize = 36;
 const FACT_WIDTH: usize = 80;
@@ -165,9 +165,9 @@ fn details(stage: &StageFindings, findings: &Findings) -> String {
         text += &format!("with {} sessions, for {}:\n\n", count(stage.sessions.into()), seconds(stage.measured_ns));
     }
     text += &throughput(&stage.total);
-    let over_time = over_time(stage);
-    if !over_time.is_empty() {
-        text += &format!("\n{over_time}");
+    for (number, (name, facts)) in over_time(stage).into_iter().enumerate() {
+        text += if number == 0 { "\n" } else { "" };
+        text += &wrap(&format!("{name:11}"), facts, DOT);
     }
     if !stage.rates.is_empty() {
         text += &format!("\n{}", rates(&stage.rates));
@@ -179,7 +179,8 @@ fn details(stage: &StageFindings, findings: &Findings) -> String {
         text += &format!("\n{}", targets(stage, findings));
     }
     text += &format!("\n{}", latencies(&stage.total));
-    text += &format!("{}\n", latency_intervals(stage));
+    let known = latency_intervals(stage);
+    text += &if known.is_empty() { "\n".into() } else { wrap("at 95%     ", known, DOT) + "\n" };
     if let Some(open) = &stage.open {
         let facts = [
             format!("{} due ({} per s)", count(open.due), figure(open.due_per_s)),
@@ -236,12 +237,17 @@ fn throughput(total: &TallyFindings) -> String {
 fn rates(rates: &[RateFindings]) -> String {
     let mut table = Table::default();
     for one in rates {
-        let possible = |(share, nominal)| format!("{} of the {} possible", percent(share), figure(nominal));
-        let mut row = vec![clean(&one.name, NAME_WIDTH), figure(one.rate), per(one.per_ns)];
-        row.extend(one.efficiency.zip(one.nominal).map(possible));
-        table.row(row);
+        table.row(rate(one));
     }
     table.text()
+}
+
+/// Name, figure, time it is in, and what of the possible that is.
+pub(crate) fn rate(one: &RateFindings) -> Vec<String> {
+    let possible = |(share, nominal)| format!("{} of the {} possible", percent(share), figure(nominal));
+    let mut row = vec![clean(&one.name, NAME_WIDTH), figure(one.rate), per(one.per_ns)];
+    row.extend(one.efficiency.zip(one.nominal).map(possible));
+    row
 }
 
 fn per(ns: u64) -> String {
@@ -278,36 +284,41 @@ fn audit(rules: &[RuleFindings]) -> String {
     let mut table = Table::default();
     table.row(["audit", "observed", "allowed", ""]);
     for rule in rules {
-        let name = match rule.clause.as_str() {
-            "" => clean(&rule.name, RULE_WIDTH),
-            clause => format!("{} ({})", clean(&rule.name, RULE_WIDTH), clean(clause, 16)),
-        };
-        let value = |value: f64| match rule.unit {
-            Unit::Share => format!("{}%", figure(value * 100.0)),
-            Unit::Mean => figure(value),
-            Unit::Ns => format!("{} ms", figure(value / 1e6)),
-        };
-        let allowed = match (rule.low, rule.high) {
-            (Some(low), Some(high)) => format!("{} to {}", value(low), value(high)),
-            (Some(low), None) => format!("at least {}", value(low)),
-            (None, Some(high)) => format!("at most {}", value(high)),
-            (None, None) => "anything".to_owned(),
-        };
-        let verdict = match rule.verdict {
-            RuleVerdict::Passed => "passed",
-            RuleVerdict::Failed => "FAILED",
-            RuleVerdict::TooShort => "run too short to tell",
-        };
-        table.row([name, rule.observed.map_or(NONE.into(), value), allowed, verdict.to_owned()]);
+        table.row(audited(rule));
     }
     table.text()
 }
 
-/// Whether throughput was steady, and how even.
-fn over_time(stage: &StageFindings) -> String {
+/// Name, observed, allowed, verdict.
+pub(crate) fn audited(rule: &RuleFindings) -> [String; 4] {
+    let name = match rule.clause.as_str() {
+        "" => clean(&rule.name, RULE_WIDTH),
+        clause => format!("{} ({})", clean(&rule.name, RULE_WIDTH), clean(clause, 16)),
+    };
+    let value = |value: f64| match rule.unit {
+        Unit::Share => format!("{}%", figure(value * 100.0)),
+        Unit::Mean => figure(value),
+        Unit::Ns => format!("{} ms", figure(value / 1e6)),
+    };
+    let allowed = match (rule.low, rule.high) {
+        (Some(low), Some(high)) => format!("{} to {}", value(low), value(high)),
+        (Some(low), None) => format!("at least {}", value(low)),
+        (None, Some(high)) => format!("at most {}", value(high)),
+        (None, None) => "anything".to_owned(),
+    };
+    let verdict = match rule.verdict {
+        RuleVerdict::Passed => "passed",
+        RuleVerdict::Failed => "FAILED",
+        RuleVerdict::TooShort => "run too short to tell",
+    };
+    [name, rule.observed.map_or(NONE.into(), value), allowed, verdict.to_owned()]
+}
+
+/// Whether throughput was steady, and how even: what is told, and its facts.
+pub(crate) fn over_time(stage: &StageFindings) -> Vec<(&'static str, Vec<String>)> {
     let found = &stage.throughput;
     if stage.measured_ns == 0 {
-        return String::new();
+        return Vec::new();
     }
     let steady = match found.steady {
         SteadyFindings::Steady { start_ns, tps, tps_low, tps_high } => {
@@ -333,7 +344,6 @@ fn over_time(stage: &StageFindings) -> String {
             vec![format!("no: {count:.0} waves are too few to average over")]
         }
     };
-    let mut text = wrap("steady     ", steady, DOT);
     let mut facts = Vec::new();
     facts.extend(found.variation.map(|share| format!("by {} (coefficient of variation)", percent(share))));
     // With fewer than a hundred the lowest hundredth is the lowest one.
@@ -349,21 +359,18 @@ fn over_time(stage: &StageFindings) -> String {
     }
     let waves = found.waves.map(|waves| (seconds(waves.period_ns), percent(waves.strength)));
     facts.extend(waves.map(|(period, strength)| format!("waves of {period} ({strength} of the variance)")));
-    if !facts.is_empty() {
-        text += &wrap("varies     ", facts, DOT);
-    }
-    text
+    let told = [("steady", steady), ("varies", facts)];
+    told.into_iter().filter(|(_, facts)| !facts.is_empty()).collect()
 }
 
-/// How well the quantiles above are known.
-fn latency_intervals(stage: &StageFindings) -> String {
+/// How well the quantiles of response times are known, at 95 %.
+pub(crate) fn latency_intervals(stage: &StageFindings) -> Vec<String> {
     let found = &stage.response_intervals;
     let known = [("p50", found.p50_ns), ("p95", found.p95_ns), ("p99", found.p99_ns)];
     let shown = |(name, interval): (&str, Option<(u64, u64)>)| {
         interval.map(|(low, high)| format!("{name} [{}, {}] ms", ms(Some(low)), ms(Some(high))))
     };
-    let known: Vec<String> = known.into_iter().filter_map(shown).collect();
-    if known.is_empty() { String::new() } else { wrap("at 95%     ", known, DOT) }
+    known.into_iter().filter_map(shown).collect()
 }
 
 fn targets(stage: &StageFindings, findings: &Findings) -> String {
@@ -465,7 +472,9 @@ fn warning_text(warning: &Warning, findings: &Findings) -> String {
 pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String) {
     let stage = |number: &usize| match &findings.stages[..] {
         [_] => String::new(),
-        stages => format!(" with {} sessions", stages.get(*number).map_or(0, |stage| stage.sessions)),
+        stages => {
+            format!(" with {}", crate::chart::sessions(stages.get(*number).map_or(0, |stage| stage.sessions)))
+        }
     };
     match warning {
         Warning::EndedEarly { status: Status::Failed } => {

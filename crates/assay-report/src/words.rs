@@ -1,12 +1,14 @@
 //! A report in a few sentences, for those who read nothing else.
 
-use assay_record::Status;
+use assay_record::{Place, Status};
 
 use crate::cells::{clean, count, figure, ms, percent, seconds};
 use crate::chart::sessions;
+use crate::comparison::Side;
 use crate::findings::{Findings, StageFindings};
 use crate::report::{Entry, Report};
-use crate::text::load;
+use crate::summary::{StageSummary, summarise};
+use crate::text::{load, over_time};
 use crate::warning::Warning;
 
 const NAME_WIDTH: usize = 80;
@@ -32,12 +34,16 @@ pub(crate) fn title(report: &Report) -> String {
 pub fn summary(report: &Report) -> Vec<String> {
     match &report.entries[..] {
         [] => vec!["There is no record.".into()],
-        [entry] => vec![
+        [entry] => [
             what_ran(&entry.findings),
             outcome(&entry.findings),
+            steadiness(&entry.findings),
             troubles(&entry.findings),
             generator(&entry.findings),
-        ],
+        ]
+        .into_iter()
+        .filter(|sentence| !sentence.is_empty())
+        .collect(),
         entries => several(entries, report.settings),
     }
 }
@@ -80,7 +86,19 @@ fn outcome(findings: &Findings) -> String {
         true => format!("It was fastest with {}: {rate} transactions per second", sessions(stage.sessions)),
         false => format!("It did {rate} transactions per second"),
     };
-    begin + &times(stage) + "."
+    begin + &times(stage) + "." + &knee(findings)
+}
+
+fn knee(findings: &Findings) -> String {
+    let knee = findings.stages.iter().find(|stage| stage.knee);
+    knee.map(|stage| format!(" From {} on throughput hardly grew.", sessions(stage.sessions))).unwrap_or_default()
+}
+
+/// Of the stage that `outcome` tells about.
+fn steadiness(findings: &Findings) -> String {
+    let stage = findings.stages.iter().find(|stage| stage.best).or(findings.stages.last());
+    let told = stage.map(over_time).unwrap_or_default();
+    told.first().map(|(_, facts)| format!("Steady: {}.", facts.join(", "))).unwrap_or_default()
 }
 
 fn times(stage: &StageFindings) -> String {
@@ -118,6 +136,9 @@ fn generator(findings: &Findings) -> String {
         percent(generator.busiest_worker),
         ms(stage.total.lag.p99_ns)
     );
+    if findings.targets.iter().any(|target| target.place == Place::Embedded) {
+        return format!("The database ran inside the generator, so this is what both took: {figures}.");
+    }
     match findings.warnings.iter().any(|warning| is_ours(&warning)) {
         true => format!("The generator was in its own way, see the warnings: {figures}."),
         false => format!("The generator was not in the way: {figures}."),
@@ -140,23 +161,34 @@ fn several(entries: &[Entry], settings: usize) -> Vec<String> {
             break;
         }
         let trials: Vec<&Entry> = entries.iter().filter(|other| other.setting == entry.setting).collect();
-        let rate = |entry: &&Entry| entry.findings.stages.iter().map(|stage| stage.total.tps).fold(0.0, f64::max);
-        let (low, high) = trials
-            .iter()
-            .map(rate)
-            .fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), tps| (low.min(tps), high.max(tps)));
         sentences.push(match &trials[..] {
             [entry] => format!("{}: {}", entry.name, outcome(&entry.findings)),
             trials => {
                 let name = entry.name.rsplit_once(", trial ").map_or("All of them", |(name, _)| name);
-                format!(
-                    "{name}: {} to {} transactions per second in {} trials.",
-                    figure(low),
-                    figure(high),
-                    trials.len()
-                )
+                format!("{name}: {}.", over_trials(trials))
             }
         });
     }
     sentences
+}
+
+/// Throughput over the trials of one setting, with the number of sessions that had the most.
+fn over_trials(trials: &[&Entry]) -> String {
+    let records: Vec<String> = trials.iter().map(|entry| entry.file.clone()).collect();
+    let findings: Vec<Findings> = trials.iter().map(|entry| entry.findings.clone()).collect();
+    let summary = summarise(Side { name: "", records: &records, trials: &findings });
+    let tps = |stage: &StageSummary| Some((stage.sessions, stage.metric("tps")?.clone()));
+    let best = summary.stages.iter().filter_map(tps).max_by(|(_, a), (_, b)| a.median.total_cmp(&b.median));
+    let Some((sessions_many, tps)) = best else { return "nothing was measured".into() };
+    let known = match (tps.low, tps.high) {
+        (Some(low), Some(high)) => format!("[{}, {}] at 95%", figure(low), figure(high)),
+        _ => "too few for an interval".into(),
+    };
+    let with = if summary.stages.len() > 1 { format!(" with {}", sessions(sessions_many)) } else { String::new() };
+    format!(
+        "{} transactions per second{with}, the median of {} trials ({known}), which differ by {}",
+        figure(tps.median),
+        tps.values.len(),
+        percent(tps.spread)
+    )
 }

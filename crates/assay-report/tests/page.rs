@@ -28,6 +28,7 @@ fn a_page_says_in_words_what_ran_and_what_came_of_it() {
     insta::assert_snapshot!(summary(&told(vec![example()])).join("\n"), @r"
     shop.lua ran on 2 servers with 16, 64 sessions, one after the other (poisson 2,000 tx/s, 2 s each). The run was interrupted before its end.
     It was fastest with 64 sessions: 2,400 transactions per second, half of them within 3.18 ms and 99% within 8.52 ms.
+    Steady: not known, nor how sure the throughput is: 2 s cannot tell, 30 s can.
     12 transactions failed; 18 errors were met, most often deadlock 40P01.
     The generator was not in the way: it used 2.5% of the machine, its busiest worker was 6.0% busy, its lag p99 was 0.0892 ms.
     ");
@@ -35,9 +36,41 @@ fn a_page_says_in_words_what_ran_and_what_came_of_it() {
     other.manifest.session_sql.clear();
     insta::assert_snapshot!(summary(&told(vec![example(), other, example()])).join("\n"), @r"
     3 records of 2 settings.
-    SET application_name = 'shop': 2,400 to 2,400 transactions per second in 2 trials.
+    SET application_name = 'shop': 2,400 transactions per second with 64 sessions, the median of 2 trials (too few for an interval), which differ by 0%.
     no session SQL: It was fastest with 64 sessions: 2,400 transactions per second, half of them within 3.18 ms and 99% within 8.52 ms.
     ");
+}
+
+#[test]
+fn a_ladder_that_stops_growing_has_its_knee_in_words_table_and_chart() {
+    let mut record = example();
+    let last = record.stages[1].clone();
+    record.stages.push(Stage { sessions: 128, ..last });
+    record.rates =
+        vec![Rate { name: "orders".into(), of: None, rolled_back: false, per_ns: 60_000_000_000, nominal: None }];
+    let report = told(vec![record]);
+    assert!(summary(&report)[1].ends_with(" From 64 sessions on throughput hardly grew."), "{:?}", summary(&report));
+    let page = html(&report);
+    let markup = markup(&page);
+    assert_eq!(markup.matches("<td class=\"words\">knee</td>").count(), 1);
+    let ladder = report.charts.iter().find(|chart| chart.id == "ladder-throughput").unwrap();
+    assert!(matches!(&ladder.marks[..], [Mark { from: 64.0, to: 64.0, kind: MarkKind::Knee, .. }]));
+    for told in
+        ["<dt>steady</dt><dd>not known", "<dt>varies</dt><dd>by ", "<td>144,000</td><td class=\"words\">per min</td>"]
+    {
+        assert!(markup.contains(told), "{told}");
+    }
+    assert!(markup.contains("Audit: the workload&#39;s own rules"));
+}
+
+#[test]
+fn an_embedded_database_is_not_a_generator_in_the_way_or_out_of_it() {
+    let mut record = example();
+    record.environment.servers.iter_mut().for_each(|server| server.place = Place::Embedded);
+    record.stages.iter_mut().for_each(|stage| stage.generator.busiest_worker_ppm = 1_000_000);
+    let last = summary(&told(vec![record])).pop().unwrap();
+    assert!(last.starts_with("The database ran inside the generator, so this is what both took: it used "), "{last}");
+    assert!(last.contains("100% busy"), "{last}");
 }
 
 #[test]
