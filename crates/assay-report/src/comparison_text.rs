@@ -311,7 +311,12 @@ fn conclusion(found: &Comparison, stage: &StageComparison) -> String {
     let Some((metric, change)) = stage.metric(&found.headline).and_then(|metric| Some((metric, metric.change?))) else {
         return String::new();
     };
-    let (baseline, candidate) = (clean(&found.baseline.name, NAME_WIDTH), clean(&found.candidate.name, NAME_WIDTH));
+    let (mut baseline, mut candidate) =
+        (clean(&found.baseline.name, NAME_WIDTH), clean(&found.candidate.name, NAME_WIDTH));
+    if baseline == candidate {
+        // They differ where they are cut.
+        (baseline, candidate) = ("the baseline".into(), "the candidate".into());
+    }
     let name = metric_name(&metric.metric.name);
     let words = match change.verdict {
         Verdict::Better | Verdict::Worse => {

@@ -39,8 +39,8 @@ pub enum Verdict {
     NoDifference,
     /// There may be a difference larger than the margin, in either direction.
     CannotTell {
-        /// Trials per side with which a difference of the margin would be found four times of five, from the spread seen;
-        /// at least `TRIALS_MIN` and more than there were.
+        /// Trials per side with which a difference as large as the one seen, or as the margin if that is larger, would be
+        /// found four times of five, from the spread seen; at least `TRIALS_MIN` and more than there were.
         trials_needed: usize,
     },
 }
@@ -79,7 +79,9 @@ pub fn change(baseline: &[f64], candidate: &[f64], margin: f64) -> Option<Change
         Some((low, _)) if low > 1.0 => Verdict::More,
         Some((_, high)) if high < 1.0 => Verdict::Less,
         Some((low, high)) if low >= 1.0 / (1.0 + margin) && high <= 1.0 + margin => Verdict::NoDifference,
-        _ => Verdict::CannotTell { trials_needed: trials_needed(baseline, candidate, margin) },
+        _ => {
+            Verdict::CannotTell { trials_needed: trials_needed(baseline, candidate, margin.ln_1p().max(middle.abs())) }
+        }
     };
     Some(Change { ratio: middle.exp(), interval, superiority: (larger + equal / 2.0) / pairs as f64, verdict })
 }
@@ -126,8 +128,8 @@ fn pair_counts(n: usize, m: usize) -> Vec<f64> {
     counts.swap_remove(m)
 }
 
-/// Trials per side that would find a difference of `margin`, from the spread of the logarithms within the sides.
-fn trials_needed(baseline: &[f64], candidate: &[f64], margin: f64) -> usize {
+/// Trials per side that would find this logarithm of a ratio, from the spread of the logarithms within the sides.
+fn trials_needed(baseline: &[f64], candidate: &[f64], difference: f64) -> usize {
     let squares = |side: &[f64]| {
         let logs: Vec<f64> = side.iter().map(|value| value.ln()).collect();
         let centre = mean(&logs);
@@ -140,7 +142,7 @@ fn trials_needed(baseline: &[f64], candidate: &[f64], margin: f64) -> usize {
         return least;
     }
     let variance = (squares(baseline) + squares(candidate)) / freedom as f64;
-    let wanted = 2.0 * (SURE + FOUND).powi(2) * variance / margin.ln_1p().powi(2) * PI / 3.0 + 1.0;
+    let wanted = 2.0 * (SURE + FOUND).powi(2) * variance / difference.powi(2) * PI / 3.0 + 1.0;
     (wanted.ceil() as usize).clamp(least, TRIALS_MAX)
 }
 
@@ -193,6 +195,9 @@ mod tests {
         let noisy = [100.0 * 0.1f64.exp(), 100.0, 100.0 * (-0.1f64).exp()];
         let found = change(&noisy, &noisy, 0.03).unwrap();
         assert_eq!(found.verdict, Verdict::CannotTell { trials_needed: 190 });
+        // A difference that is plain to see takes no more than any difference.
+        let found = change(&noisy, &noisy.map(|value| 4.0 * value), 0.03).unwrap();
+        assert_eq!((found.interval, found.verdict), (None, Verdict::CannotTell { trials_needed: 4 }));
     }
 
     #[test]
