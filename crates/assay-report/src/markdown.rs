@@ -7,9 +7,9 @@ use crate::cells::{NONE, clean, count, figure, ms, percent};
 use crate::chart::sessions;
 use crate::comparison_text::comparison_text;
 use crate::findings::{Findings, StageFindings};
-use crate::page::command_line;
+use crate::page::{command_line, stage_cells};
 use crate::report::{Entry, Report};
-use crate::text::{micros, warning_words};
+use crate::text::warning_words;
 use crate::words::{summary, title};
 
 const TEXT_WIDTH: usize = 200;
@@ -76,18 +76,7 @@ fn stages<'a>(rows: impl Iterator<Item = (String, &'a StageFindings)>) -> String
     let mut text = String::from("| | tx/s | stmt/s | p50 ms | p95 ms | p99 ms | slowest ms | failed | CPU µs/stmt |\n");
     text += "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
     for (name, stage) in rows.take(ROWS_MAX) {
-        let (total, response) = (&stage.total, &stage.total.response);
-        let cells = [
-            escaped(&name, TEXT_WIDTH),
-            figure(total.tps),
-            figure(total.qps),
-            ms(response.p50_ns),
-            ms(response.p95_ns),
-            ms(response.p99_ns),
-            ms(response.max_ns),
-            count(total.failed),
-            stage.generator.and_then(|generator| generator.cpu_ns_per_statement).map_or(NONE.into(), micros),
-        ];
+        let cells = stage_cells(escaped(&name, TEXT_WIDTH), stage);
         text += &format!("| {} |\n", cells.join(" | "));
     }
     text

@@ -255,10 +255,11 @@ fn warnings(page: &mut Html, report: &Report) {
 const STAGE_HEAD: [&str; 9] =
     ["", "tx/s", "stmt/s", "p50 ms", "p95 ms", "p99 ms", "slowest ms", "failed", "CPU µs/stmt"];
 
-fn stage_row(name: &str, stage: &StageFindings) -> Row {
+/// The row of a stage under `STAGE_HEAD`.
+pub(crate) fn stage_cells(name: String, stage: &StageFindings) -> [String; 9] {
     let (total, response) = (&stage.total, &stage.total.response);
-    Row::of([
-        name.to_owned(),
+    [
+        name,
         figure(total.tps),
         figure(total.qps),
         ms(response.p50_ns),
@@ -267,7 +268,7 @@ fn stage_row(name: &str, stage: &StageFindings) -> Row {
         ms(response.max_ns),
         count(total.failed),
         stage.generator.and_then(|generator| generator.cpu_ns_per_statement).map_or(NONE.into(), micros),
-    ])
+    ]
 }
 
 /// A row for each record; a ladder is represented by its best stage.
@@ -280,7 +281,7 @@ fn overview(page: &mut Html, report: &Report) {
             (Some(stage), 2..) => format!("{} (best: {})", entry.name, crate::chart::sessions(stage.sessions)),
             _ => entry.name.clone(),
         };
-        stage.map_or_else(|| Row::of([name.clone(), NONE.into()]), |stage| stage_row(&name, stage))
+        stage.map_or_else(|| Row::of([name.clone(), NONE.into()]), |stage| Row::of(stage_cells(name.clone(), stage)))
     };
     let mut head = STAGE_HEAD;
     head[0] = "record";
@@ -311,7 +312,7 @@ fn ladders(page: &mut Html, report: &Report) {
         let mut head = STAGE_HEAD;
         head[0] = "sessions";
         let row = |stage: &StageFindings| {
-            let mut row = stage_row(&count(stage.sessions.into()), stage).with_words_from(STAGE_HEAD.len());
+            let mut row = Row::of(stage_cells(count(stage.sessions.into()), stage)).with_words_from(STAGE_HEAD.len());
             row.cells.extend(stage.knee.then(|| "knee".to_owned()));
             Row { best: stage.best, ..row }
         };
