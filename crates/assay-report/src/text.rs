@@ -325,7 +325,7 @@ pub(crate) fn over_time(stage: &StageFindings) -> Vec<(&'static str, Vec<String>
             let from = if start_ns == 0 { "from the start".into() } else { format!("from {} on", seconds(start_ns)) };
             let known = match (tps_low, tps_high) {
                 (Some(low), Some(high)) => format!(" [{}, {}] at 95%", figure(low), figure(high)),
-                _ => "; seconds depend on each other too much for an interval".into(),
+                _ => "; too short for an interval, its seconds depend on each other too much".into(),
             };
             vec![from, format!("{} tx/s{known}", figure(tps))]
         }

@@ -4,12 +4,11 @@
 //! values above the quantile is a rate like any other: its spread over the seconds, with their dependence, gives an
 //! interval for the share, which the distribution turns into one for the quantile.
 //!
-//! Source: Woodruff 1952, "Confidence intervals for medians and other position measures", with the spread of `mean.rs`
+//! Source: Woodruff 1952, "Confidence intervals for medians and other position measures", with the spread of `spread.rs`
 //! and the linearised ratio of Cochran 1977, 6.4 for seconds of unequal counts.
 
-use crate::mean::{mean, power_at_zero};
-use crate::student::student;
-use crate::{Distribution, LEVEL};
+use crate::Distribution;
+use crate::mean::{mean, mean_interval};
 
 /// What one second says of a quantile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,12 +27,8 @@ pub fn quantile_interval(all: &Distribution, ppm: u32, seconds: &[Second]) -> Op
     let found = seconds.iter().map(|second| second.at_most as f64).sum::<f64>() / counts.iter().sum::<f64>();
     // Of each second: how many values too many, or too few, it has below the quantile.
     let surplus: Vec<f64> = seconds.iter().map(|one| one.at_most as f64 - found * one.count as f64).collect();
-    if surplus.len() < crate::LENGTH_MIN || !found.is_finite() {
-        return None;
-    }
-    let power = power_at_zero(&surplus, 0.0).ok()?;
-    let error = (power.power / seconds.len() as f64).sqrt() / mean(&counts);
-    let half = student(LEVEL, power.freedom) * error;
+    let estimate = mean_interval(&surplus).ok().filter(|_| found.is_finite())?;
+    let half = (estimate.high - estimate.low) / 2.0 / mean(&counts);
     let share = f64::from(ppm) / 1e6;
     let [low, high] = [share - half, share + half].map(|share| (share.max(0.0) * 1e6).round() as u32);
     if high >= 1_000_000 {

@@ -5,12 +5,10 @@
 //! steady unless it has a trend, or waves too long to average over.
 //!
 //! Sources: White 1997 and White, Cobb & Spratt 2000 (MSER-5); Franklin & White 2008 (a cut in the second half means no
-//! steady part); the test of the slope is least squares with the spread of `mean.rs`.
+//! steady part); the test of the slope is least squares with the spread of `spread.rs`.
 
-use std::f64::consts::PI;
-
-use crate::mean::{mean, power_at_zero};
-use crate::student::student;
+use crate::mean::mean;
+use crate::spread::Spread;
 use crate::waves::{Line, Waves, waves};
 
 /// What was found.
@@ -92,9 +90,9 @@ fn beginning(series: &[f64]) -> usize {
     }
     // Where the rest is too short or too dependent to know its own mean, nothing can be said to differ from it.
     let centre = mean(rest);
-    let Ok(power) = power_at_zero(rest, centre) else { return 0 };
-    let error = (power.power / before.len() as f64).sqrt();
-    let differs = (mean(before) - centre).abs() > student(DIFFERENT_LEVEL, power.freedom) * error;
+    let Ok(spread) = Spread::of(rest, centre, 1) else { return 0 };
+    let reach = spread.reach(DIFFERENT_LEVEL, |process| process.error_of_mean(before.len()));
+    let differs = (mean(before) - centre).abs() > reach;
     if differs { before.len() } else { 0 }
 }
 
@@ -116,13 +114,10 @@ fn trend(series: &[f64]) -> Option<f64> {
         return None;
     }
     let rest = line.rest(series);
-    let power = power_at_zero(&rest, 0.0).ok()?;
-    // Taking out the line took most of the lowest frequency with it: its share of the power is put back.
-    let lowest: f64 = rest.iter().enumerate().map(|(t, x)| x * (PI / length * (t as f64 + 0.5)).cos()).sum();
-    let others = power.freedom as f64 - 1.0;
-    let power_of_others = (power.power * power.freedom as f64 - lowest * lowest * 2.0 / length).max(0.0) / others;
-    let error = (12.0 * power_of_others / length.powi(3)).sqrt();
-    (line.slope.abs() > student(TREND_LEVEL, power.freedom - 1) * error).then_some(change)
+    // Taking out the line took most of the lowest cosine with it, whose power is that of the slope's error.
+    let spread = Spread::of(&rest, 0.0, 2).ok()?;
+    let reach = spread.reach(TREND_LEVEL, |process| 12.0 * process.power(1, series.len()) / length.powi(3));
+    (line.slope.abs() > reach).then_some(change)
 }
 
 #[cfg(test)]

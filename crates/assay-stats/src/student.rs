@@ -9,13 +9,18 @@ pub(crate) fn student(level: f64, freedom: usize) -> f64 {
     // In the angle whose tangent is t/√freedom, which is bounded.
     for _ in 0..60 {
         let middle = (low + high) / 2.0;
-        if within(middle, freedom) < level { low = middle } else { high = middle }
+        if within_angle(middle, freedom) < level { low = middle } else { high = middle }
     }
     low.tan() * (freedom as f64).sqrt()
 }
 
-/// P(|T| <= t) for `angle` = atan(t/√freedom). Source: Abramowitz & Stegun 1964, 26.7.3 and 26.7.4.
-fn within(angle: f64, freedom: usize) -> f64 {
+/// The probability that |T| with `freedom` degrees of freedom does not exceed `t`.
+pub(crate) fn within(t: f64, freedom: usize) -> f64 {
+    within_angle((t / (freedom as f64).sqrt()).atan(), freedom)
+}
+
+/// For `angle` = atan(t/√freedom). Source: Abramowitz & Stegun 1964, 26.7.3 and 26.7.4.
+fn within_angle(angle: f64, freedom: usize) -> f64 {
     let (sin, cos) = angle.sin_cos();
     let odd = !freedom.is_multiple_of(2);
     let mut term = if odd { cos } else { 1.0 };

@@ -1,0 +1,210 @@
+//! How far means of a series stray from the truth, when its neighbours resemble each other.
+//!
+//! A series is taken for a first order autoregression, alone or under independent noise. Its correlation and its noise are
+//! not estimated: a grid of both is weighed by how well each explains the series, so that an interval holds what is not
+//! known of them too. That is what makes intervals of short series hold: any single estimate of a strong correlation
+//! from a minute of seconds is too low, and an interval built on it too narrow. Weighed are the cosines of the series, of
+//! which the processes here say how large each is on average; the mean has no part in them. Long series are judged by
+//! their lowest frequencies, on which means depend.
+//!
+//! Sources: Berger & Yang 1994, "Noninformative priors and Bayesian testing for the AR(1) model" (the reference prior
+//! 1/√(1−φ²), here without its negative end); Whittle 1953 (likelihood from frequencies); Ahmed, Natarajan & Rao 1974
+//! (cosines of an autoregression are nearly independent); Müller & Watson 2016, "Measuring uncertainty about
+//! long-run predictions" (weighing shapes of the lowest frequencies). The weights are set by the experiments in
+//! `tests/coverage.rs`.
+
+use std::f64::consts::PI;
+use std::sync::LazyLock;
+
+use crate::student::{student, within};
+
+/// Why nothing is known of how far a series strays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Too few values: they do not show how they depend on each other.
+    TooShort,
+    /// Neighbours resemble each other so much that the series holds hardly any independent values.
+    TooDependent,
+}
+
+/// What makes a series of variance 1: an autoregression of this correlation, and independent noise.
+#[derive(Clone, Copy)]
+pub(crate) struct Process {
+    /// Of neighbours in the autoregression. -1 < correlation < 1
+    correlation: f64,
+    /// Share of the variance that is noise. 0 <= noise < 1
+    noise: f64,
+}
+
+impl Process {
+    /// The mean square of the cosine `j` >= 1 of a series of `length`.
+    pub(crate) fn power(self, j: usize, length: usize) -> f64 {
+        let phi = self.correlation;
+        let cos = (PI * j as f64 / length as f64).cos();
+        (1.0 - self.noise) * (1.0 - phi * phi) / (1.0 - 2.0 * phi * cos + phi * phi) + self.noise
+    }
+
+    /// The mean square error of the mean of `length` values.
+    pub(crate) fn error_of_mean(self, length: usize) -> f64 {
+        let (phi, n) = (self.correlation, length as f64);
+        let smooth = (1.0 + phi) / (1.0 - phi) - 2.0 * phi * (1.0 - phi.powf(n)) / (n * (1.0 - phi).powi(2));
+        ((1.0 - self.noise) * smooth + self.noise) / n
+    }
+}
+
+/// What is known of the process behind a series.
+pub(crate) struct Spread {
+    /// Probability, process, and the variance of the series under it.
+    known: Vec<(f64, Process, f64)>,
+    /// Of every such variance: the number of cosines.
+    freedom: usize,
+}
+
+/// Shorter parts of a series are not even compared with the rest.
+const LENGTH_MIN: usize = 10;
+/// More cosines hardly change an interval, and cost time.
+const COSINES_MAX: usize = 240;
+/// Processes less probable than this do not matter even for the surest statements.
+const PROBABILITY_MIN: f64 = 1e-6;
+/// A series worth fewer independent values than this, more probably than not, says nothing of its mean.
+const WORTH_MIN: f64 = 3.0;
+
+/// Correlations are weighed in steps of equal prior weight between these.
+const CORRELATIONS: (f64, f64) = (-0.8, 0.985);
+const STEPS: usize = 32;
+/// Shares of noise over weaker correlations look like none.
+const NOISY_FROM: f64 = 0.3;
+const NOISES: [f64; 2] = [0.5, 0.8];
+/// Prior weight of a process without noise.
+const PURE: f64 = 0.88;
+
+/// With the logarithms of their prior weights.
+static PROCESSES: LazyLock<Vec<(f64, Process)>> = LazyLock::new(|| {
+    let (low, high) = (CORRELATIONS.0.asin(), CORRELATIONS.1.asin());
+    let correlation = |step: usize| (low + (high - low) * step as f64 / STEPS as f64).sin();
+    let of = |correlation: f64| {
+        let noises = if correlation < NOISY_FROM { &NOISES[..0] } else { &NOISES[..] };
+        let pure: f64 = if noises.is_empty() { 1.0 } else { PURE };
+        let noisy = ((1.0 - PURE) / NOISES.len() as f64).ln();
+        let with = move |noise: &f64| (noisy, Process { correlation, noise: *noise });
+        [(pure.ln(), Process { correlation, noise: 0.0 })].into_iter().chain(noises.iter().map(with))
+    };
+    (0..=STEPS).map(correlation).flat_map(of).collect()
+});
+
+impl Spread {
+    /// Of `series` around `centre`, by its cosines from `first` >= 1 on. Cost: O(240 n).
+    pub(crate) fn of(series: &[f64], centre: f64, first: usize) -> Result<Spread, Missing> {
+        let length = series.len();
+        if length < LENGTH_MIN {
+            return Err(Missing::TooShort);
+        }
+        let last = (length - 1).min(COSINES_MAX);
+        let squares = squares_of_cosines(series, centre, first, last);
+        let freedom = squares.len();
+        if squares.iter().sum::<f64>() <= 0.0 {
+            return Ok(Spread { known: vec![(1.0, PROCESSES[0].1, 0.0)], freedom });
+        }
+        let mut known: Vec<(f64, Process, f64)> = PROCESSES
+            .iter()
+            .map(|&(prior, process)| {
+                let powers = (first..=last).map(|j| process.power(j, length));
+                let (mut sum, mut logs, mut product) = (0.0, 0.0, 1.0f64);
+                for (number, (square, power)) in squares.iter().zip(powers).enumerate() {
+                    sum += square / power;
+                    product *= power;
+                    // Logarithms are slow, and eight powers fit into a product.
+                    if number % 8 == 7 {
+                        logs += product.ln();
+                        product = 1.0;
+                    }
+                }
+                logs += product.ln();
+                (prior - logs / 2.0 - freedom as f64 / 2.0 * sum.ln(), process, sum / freedom as f64)
+            })
+            .collect();
+        let best = known.iter().map(|one| one.0).fold(f64::NEG_INFINITY, f64::max);
+        known.iter_mut().for_each(|one| one.0 = (one.0 - best).exp());
+        let all: f64 = known.iter().map(|one| one.0).sum();
+        known.iter_mut().for_each(|one| one.0 /= all);
+        let worthless = known.iter().filter(|(_, process, _)| process.error_of_mean(length) * WORTH_MIN > 1.0);
+        if worthless.map(|one| one.0).sum::<f64>() > 0.5 {
+            return Err(Missing::TooDependent);
+        }
+        known.retain(|one| one.0 > PROBABILITY_MIN);
+        Ok(Spread { known, freedom })
+    }
+
+    /// What an error does not exceed at `level`, in either direction. `mean_square`: of the error, under a process of
+    /// variance 1.
+    pub(crate) fn reach(&self, level: f64, mean_square: impl Fn(Process) -> f64) -> f64 {
+        let errors =
+            self.known.iter().map(|(weight, process, variance)| (*weight, (mean_square(*process) * variance).sqrt()));
+        let errors: Vec<(f64, f64)> = errors.collect();
+        let largest = errors.iter().map(|error| error.1).fold(0.0, f64::max);
+        if largest <= 0.0 {
+            return 0.0;
+        }
+        let exceeded = |reach: f64| {
+            let beyond = |(weight, error): &(f64, f64)| weight * (1.0 - within(reach / error, self.freedom));
+            errors.iter().map(beyond).sum::<f64>()
+        };
+        let (mut low, mut high) = (0.0, largest * student(level, self.freedom));
+        for _ in 0..24 {
+            let middle = (low + high) / 2.0;
+            if exceeded(middle) > 1.0 - level { low = middle } else { high = middle }
+        }
+        high
+    }
+}
+
+/// The squares of the cosines `first` to `last` of a series, scaled so that those of independent values have their variance as
+/// mean: the discrete cosine transform of the second kind.
+fn squares_of_cosines(series: &[f64], centre: f64, first: usize, last: usize) -> Vec<f64> {
+    let length = series.len() as f64;
+    let mut sums = vec![0.0; last + 1 - first];
+    for (t, value) in series.iter().enumerate() {
+        // Chebyshev's recurrence, from the angle of this value.
+        let angle = PI * (t as f64 + 0.5) / length;
+        let (twice, value) = (2.0 * angle.cos(), value - centre);
+        let (mut before, mut cos) = ((angle * (first as f64 - 1.0)).cos(), (angle * first as f64).cos());
+        for sum in &mut sums {
+            *sum += value * cos;
+            (before, cos) = (cos, twice * cos - before);
+        }
+    }
+    sums.into_iter().map(|sum| sum * sum * 2.0 / length).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_of_a_mean_is_the_one_worked_out_by_hand() {
+        // Three values that correlate at 0.5: (3 + 2 (0.5 + 0.5 + 0.25)) / 9.
+        let process = Process { correlation: 0.5, noise: 0.0 };
+        assert!((process.error_of_mean(3) - 5.5 / 9.0).abs() < 1e-12, "{}", process.error_of_mean(3));
+        let noisy = Process { noise: 0.5, ..process };
+        assert!((noisy.error_of_mean(3) - (5.5 / 9.0 + 3.0 / 9.0) / 2.0).abs() < 1e-12);
+        assert_eq!(Process { correlation: 0.0, noise: 0.0 }.error_of_mean(25), 0.04);
+    }
+
+    #[test]
+    fn cosines_keep_the_sum_of_squares_and_find_a_cosine() {
+        let series: Vec<f64> = (0..50).map(|t| f64::from(t * t % 7)).collect();
+        let centre = series.iter().sum::<f64>() / 50.0;
+        let squares: f64 = series.iter().map(|x| (x - centre).powi(2)).sum();
+        let cosines: f64 = squares_of_cosines(&series, centre, 1, 49).iter().sum();
+        assert!((squares - cosines).abs() < 1e-9, "{squares} {cosines}");
+        let wave: Vec<f64> = (0..50).map(|t| (PI * 3.0 * (f64::from(t) + 0.5) / 50.0).cos()).collect();
+        let found = squares_of_cosines(&wave, 0.0, 2, 5);
+        assert!((found[1] - 25.0).abs() < 1e-9 && found[0].abs() + found[2].abs() + found[3].abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn a_series_without_any_spread_is_known_well() {
+        let spread = Spread::of(&[7.0; 40], 7.0, 1).unwrap();
+        assert_eq!(spread.reach(0.95, |process| process.error_of_mean(40)), 0.0);
+    }
+}
