@@ -384,6 +384,8 @@ pub struct Interval {
     pub response: SparseLatencies,
     /// CPU time of this process spent in it.
     pub cpu: Nanos,
+    /// How long its workers were ready to run in it and waited for a CPU, all together; `None`: the kernel does not tell.
+    pub cpu_wait: Option<Nanos>,
 }
 
 /// What the generator did to itself during a stage.
@@ -401,7 +403,11 @@ pub struct Generator {
     pub turns: u64,
     /// Events taken.
     pub events: u64,
-    /// Share of the measured time the busiest worker was not asleep, 0 … 1.
+    /// How long the workers were ready to run and waited for a CPU, all together; `None`: the kernel does not tell.
+    pub cpu_wait: Option<Nanos>,
+    /// Share of the measured time that the worker waited which waited longest, 0 … 1.
+    pub longest_wait: Option<f64>,
+    /// Share of the measured time the busiest worker was not asleep, 0 … 1: on a CPU, or waiting for one.
     pub busiest_worker: f64,
     /// Worker threads.
     pub workers: u32,

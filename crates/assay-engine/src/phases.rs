@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
 use assay_io::Waker;
-use assay_io::process::Usage;
+use assay_io::process::{Turns, Usage};
 use assay_script::{Declaration, Entry};
 use assay_wire::{Nanos, Origin};
 
@@ -28,7 +28,7 @@ pub(crate) struct Coordinator<'a> {
     shared: Arc<Shared>,
     control: &'a Control,
     observer: &'a mut dyn Observer,
-    usage: &'a mut dyn FnMut() -> Usage,
+    consumption: &'a mut dyn FnMut() -> Consumption,
     workers: Vec<WorkerHandle>,
     outcome: Outcome,
     course: Course,
@@ -40,6 +40,15 @@ pub(crate) struct Coordinator<'a> {
     told: Nanos,
     told_loaded: u64,
     outages: Vec<bool>,
+}
+
+/// What the program has taken of the machine since it began.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Consumption {
+    /// Of the whole process.
+    pub(crate) process: Usage,
+    /// Of each worker; empty where the kernel does not tell.
+    pub(crate) workers: Vec<Turns>,
 }
 
 /// A worker as the coordinator sees it.
@@ -66,9 +75,9 @@ enum Course {
 /// A stage under way.
 struct Measuring {
     measured_from: Nanos,
-    /// Usage at the start of the measured part, once that has come; and at the last interval told.
-    usage_from: Option<Usage>,
-    usage_told: Usage,
+    /// At the start of the measured part, once that has come; and at the last interval told.
+    consumed_from: Option<Consumption>,
+    consumed_told: Consumption,
     /// By interval, not told yet; the first is number `told`.
     slots: Vec<Slot>,
     told: usize,
@@ -96,7 +105,7 @@ impl<'a> Coordinator<'a> {
         shared: Arc<Shared>,
         control: &'a Control,
         observer: &'a mut dyn Observer,
-        usage: &'a mut dyn FnMut() -> Usage,
+        consumption: &'a mut dyn FnMut() -> Consumption,
         workers: Vec<(Sender<Command>, Waker)>,
         now: Nanos,
     ) -> Coordinator<'a> {
@@ -105,7 +114,7 @@ impl<'a> Coordinator<'a> {
             shared,
             control,
             observer,
-            usage,
+            consumption,
             workers: workers
                 .into_iter()
                 .map(|(commands, waker)| WorkerHandle {
@@ -159,15 +168,23 @@ impl<'a> Coordinator<'a> {
             }
         }
         if let Course::Running(measuring) = &mut self.course
-            && measuring.usage_from.is_none()
+            && measuring.consumed_from.is_none()
             && now >= measuring.measured_from
         {
-            let usage = (self.usage)();
-            measuring.usage_from = Some(usage);
-            measuring.usage_told = usage;
+            let consumed = (self.consumption)();
+            measuring.consumed_told = consumed.clone();
+            measuring.consumed_from = Some(consumed);
         }
         self.tell_progress(now);
         !matches!(self.course, Course::Over)
+    }
+
+    /// When `step` wants to be called whatever happens; `MAX` when never.
+    pub(crate) fn deadline(&self) -> Nanos {
+        match &self.course {
+            Course::Running(measuring) if measuring.consumed_from.is_none() => measuring.measured_from,
+            _ => Nanos::MAX,
+        }
     }
 
     /// Whether a worker whose thread has ended has not said that it finished.
@@ -198,8 +215,8 @@ impl<'a> Coordinator<'a> {
         let measured_from = at + self.plan.warmup;
         self.course = Course::Running(Measuring {
             measured_from,
-            usage_from: None,
-            usage_told: Usage::default(),
+            consumed_from: None,
+            consumed_told: Consumption::default(),
             slots: Vec::new(),
             told: 0,
         });
@@ -367,9 +384,10 @@ impl<'a> Coordinator<'a> {
         let slot = measuring.slots.remove(0);
         let start = Nanos(self.plan.interval.0 * measuring.told as u64);
         measuring.told += 1;
-        let usage = (self.usage)();
-        let cpu = usage.cpu() - measuring.usage_told.cpu();
-        measuring.usage_told = usage;
+        let consumed = (self.consumption)();
+        let cpu = consumed.process.cpu() - measuring.consumed_told.process.cpu();
+        let cpu_wait = waited(&turns_between(&measuring.consumed_told, &consumed));
+        measuring.consumed_told = consumed;
 
         let stage = self.outcome.stages.last_mut().expect("a stage is running");
         let mut tallies = slot.tallies;
@@ -408,6 +426,7 @@ impl<'a> Coordinator<'a> {
             sessions: slot.sessions,
             response: SparseLatencies::from(&response),
             cpu,
+            cpu_wait,
         });
         for tally in &mut tallies {
             tally.clear();
@@ -425,8 +444,8 @@ impl<'a> Coordinator<'a> {
         let summaries: Vec<StageSummary> = self.workers.iter().filter_map(|worker| worker.done).collect();
         let end = summaries.iter().map(|summary| summary.end).max().unwrap_or(Nanos::ZERO);
         let measured = end - measuring.measured_from;
-        let usage = (self.usage)();
-        let usage_from = measuring.usage_from.unwrap_or(usage);
+        let consumed = (self.consumption)();
+        let consumed_from = measuring.consumed_from.take().unwrap_or_else(|| consumed.clone());
         let measured_from = measuring.measured_from;
 
         // The last interval ends where the stage does. One that would be shorter than half an interval would show
@@ -468,17 +487,28 @@ impl<'a> Coordinator<'a> {
             served().map(|summary| summary.most).max().unwrap_or(0),
         );
         let span = (now - measured_from).as_secs_f64();
-        let busy = |summary: &StageSummary| 1.0 - summary.asleep.as_secs_f64() / span;
+        let turns = turns_between(&consumed_from, &consumed);
+        let largest_share = |times: &mut dyn Iterator<Item = Nanos>| {
+            times.map(|time| time.as_secs_f64() / span).fold(0.0, f64::max).clamp(0.0, 1.0)
+        };
+        // What the kernel does within a call that may sleep, it does awake: only the scheduler can tell the two apart.
+        let busiest_worker = match turns.is_empty() {
+            false => largest_share(&mut turns.iter().map(|turns| turns.ran + turns.waited)),
+            true => largest_share(&mut served().map(|summary| now - measured_from - summary.asleep)),
+        };
+        let used = consumed.process - consumed_from.process;
         stage.generator = Generator {
-            cpu_user: usage.user - usage_from.user,
-            cpu_system: usage.system - usage_from.system,
-            switches_involuntary: usage.switches_involuntary - usage_from.switches_involuntary,
-            switches_voluntary: usage.switches_voluntary - usage_from.switches_voluntary,
+            cpu_user: used.user,
+            cpu_system: used.system,
+            switches_involuntary: used.switches_involuntary,
+            switches_voluntary: used.switches_voluntary,
             turns: summaries.iter().map(|summary| summary.turns).sum(),
             events: summaries.iter().map(|summary| summary.events).sum(),
-            busiest_worker: served().map(busy).fold(0.0, f64::max).clamp(0.0, 1.0),
+            cpu_wait: waited(&turns),
+            longest_wait: (!turns.is_empty()).then(|| largest_share(&mut turns.iter().map(|turns| turns.waited))),
+            busiest_worker,
             workers: self.workers.len() as u32,
-            memory_max: usage.resident_bytes_max,
+            memory_max: used.resident_bytes_max,
         };
         self.observer.notice(Notice::StageEnds { stage: self.stage, so_far: &self.outcome });
         self.stage += 1;
@@ -520,6 +550,16 @@ impl<'a> Coordinator<'a> {
             self.observer.notice(Notice::Loading { rows, expected, elapsed: self.outcome.elapsed });
         }
     }
+}
+
+/// Of each worker; empty where the kernel does not tell.
+fn turns_between(earlier: &Consumption, later: &Consumption) -> Vec<Turns> {
+    earlier.workers.iter().zip(&later.workers).map(|(earlier, later)| *later - *earlier).collect()
+}
+
+/// All workers together.
+fn waited(turns: &[Turns]) -> Option<Nanos> {
+    (!turns.is_empty()).then(|| turns.iter().fold(Nanos::ZERO, |sum, turns| sum + turns.waited))
 }
 
 impl Slot {

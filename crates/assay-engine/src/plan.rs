@@ -54,10 +54,12 @@ impl Plan {
 }
 
 /// The kernel's side of a worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventLoop {
     /// Its form.
     pub backend: Backend,
+    /// Why it is not the form that costs less, where that was wanted.
+    pub fallback: Option<String>,
     /// Replies handled between two calls of the kernel: more cost less CPU, and let the first of them wait for the last.
     /// At least 1; usually `Backend::batch_default`.
     pub batch_max: usize,
@@ -66,7 +68,7 @@ pub struct EventLoop {
 impl EventLoop {
     /// In this form, with its usual batches.
     pub fn of(backend: Backend) -> EventLoop {
-        EventLoop { backend, batch_max: backend.batch_default() }
+        EventLoop { backend, fallback: None, batch_max: backend.batch_default() }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use assay_io::process::Usage;
+use assay_io::process::{Scheduler, Usage};
 use assay_io::{Clock, Io, Kernel, Waker};
 use assay_script::{Entry, Report};
 use assay_wire::Nanos;
@@ -14,7 +14,7 @@ use crate::control::Control;
 use crate::messages::{Command, Message};
 use crate::observer::{Notice, Observer, Warning};
 use crate::outcome::{End, Outcome, Outside, RunError};
-use crate::phases::Coordinator;
+use crate::phases::{Consumption, Coordinator};
 use crate::plan::{Plan, Stage};
 use crate::shared::Shared;
 use crate::worker::Worker;
@@ -51,12 +51,14 @@ fn run_workers(plan: Arc<Plan>, clock: Clock, control: &Control, observer: &mut 
     let (outbox, messages) = mpsc::channel();
     let mut workers = Vec::new();
     let mut threads = Vec::new();
+    let mut schedulers = Vec::new();
     let mut broken = None;
     for number in 0..plan.workers {
         match WorkerThread::start(number, plan.clone(), shared.clone(), outbox.clone(), clock) {
             Ok(worker) => {
                 workers.push((worker.commands, worker.waker));
                 threads.push(worker.thread);
+                schedulers.push(worker.scheduler);
             }
             Err(error) => {
                 broken = Some(error);
@@ -67,13 +69,18 @@ fn run_workers(plan: Arc<Plan>, clock: Clock, control: &Control, observer: &mut 
     let watchdog = Watchdog::start(shared.clone(), outbox.clone(), plan.hold_max);
     drop(outbox);
 
-    let mut usage = Usage::of_process;
-    let mut coordinator = Coordinator::new(plan, shared, control, observer, &mut usage, workers, clock.now());
+    let schedulers: Option<Vec<Scheduler>> = schedulers.into_iter().collect();
+    let mut consumption = || {
+        let turns = schedulers.iter().flatten().map(Scheduler::turns).collect::<Option<Vec<_>>>();
+        Consumption { process: Usage::of_process(), workers: turns.unwrap_or_default() }
+    };
+    let mut coordinator = Coordinator::new(plan, shared, control, observer, &mut consumption, workers, clock.now());
     if let Some(error) = broken {
         coordinator.step(clock.now(), Some(Message::Failed(Box::new(error))));
     } else {
         loop {
-            let message = match messages.recv_timeout(LOOK_AROUND) {
+            let pause = LOOK_AROUND.min(Duration::from_nanos((coordinator.deadline() - clock.now()).0));
+            let message = match messages.recv_timeout(pause) {
                 Ok(message) => Some(message),
                 Err(RecvTimeoutError::Timeout) => {
                     // A thread says all it has to say before it ends: one that ended unheard has panicked.
@@ -109,6 +116,8 @@ struct WorkerThread {
     commands: mpsc::Sender<Command>,
     waker: Waker,
     thread: JoinHandle<()>,
+    /// `None`: the kernel keeps no account of threads.
+    scheduler: Option<Scheduler>,
 }
 
 impl WorkerThread {
@@ -130,13 +139,13 @@ impl WorkerThread {
                     return;
                 }
             };
-            let _ = tell_waker.send(Ok(io.waker()));
+            let _ = tell_waker.send(Ok((io.waker(), Scheduler::of_thread())));
             Worker::new(number, plan, shared, inbox, outbox, io).run();
         };
         let trouble = |error| RunError::Environment(format!("worker {number} cannot start: {error}"));
         let thread = thread::Builder::new().name(format!("worker {number}")).spawn(body).map_err(trouble)?;
-        let waker = wakers.recv().expect("sent, or the thread panicked").map_err(trouble)?;
-        Ok(WorkerThread { commands, waker, thread })
+        let (waker, scheduler) = wakers.recv().expect("sent, or the thread panicked").map_err(trouble)?;
+        Ok(WorkerThread { commands, waker, thread, scheduler })
     }
 }
 
@@ -231,9 +240,10 @@ pub fn run_inline<I: Io>(mut plan: Plan, io: I, control: &Control, observer: &mu
     let (commands, inbox) = mpsc::channel::<Command>();
     let waker = io.waker();
     let mut worker = Worker::new(0, plan.clone(), shared.clone(), inbox, outbox, io);
-    let mut usage = Usage::default;
+    let mut consumption = Consumption::default;
     let now = worker.now();
-    let mut coordinator = Coordinator::new(plan, shared, control, observer, &mut usage, vec![(commands, waker)], now);
+    let mut coordinator =
+        Coordinator::new(plan, shared, control, observer, &mut consumption, vec![(commands, waker)], now);
     loop {
         let working = worker.work();
         let mut going = coordinator.step(worker.now(), None);

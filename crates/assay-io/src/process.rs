@@ -3,9 +3,10 @@
 //! Read between statements of a run, not within: every call is at least one system call. Nothing here is needed for
 //! a run to work, so what the kernel does not tell is `None` or empty.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::ops::Sub;
+use std::os::unix::fs::FileExt;
 
 use assay_wire::Nanos;
 
@@ -68,6 +69,49 @@ impl Sub for Usage {
             resident_bytes_max: self.resident_bytes_max,
         }
     }
+}
+
+/// What the scheduler has counted for one thread since that began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// On a CPU. Of a thread that runs it may be a timer tick old.
+    pub ran: Nanos,
+    /// Ready to run, while others had the CPUs: before its turns and between them.
+    pub waited: Nanos,
+}
+
+impl Sub for Turns {
+    type Output = Turns;
+    fn sub(self, earlier: Turns) -> Turns {
+        Turns { ran: self.ran - earlier.ran, waited: self.waited - earlier.waited }
+    }
+}
+
+/// The scheduler's account of one thread, which any thread can read while that one lives. Holds a file open.
+#[derive(Debug)]
+pub struct Scheduler(File);
+
+impl Scheduler {
+    /// The calling thread's; `None` where the kernel keeps none (no `CONFIG_SCHED_INFO`, no /proc).
+    pub fn of_thread() -> Option<Scheduler> {
+        let scheduler = Scheduler(File::open("/proc/thread-self/schedstat").ok()?);
+        scheduler.turns().map(|_| scheduler)
+    }
+
+    /// Until now; `None` once the thread has ended.
+    pub fn turns(&self) -> Option<Turns> {
+        let mut text = [0; 64];
+        let length = self.0.read_at(&mut text, 0).ok()?;
+        turns_of(std::str::from_utf8(&text[..length]).ok()?)
+    }
+}
+
+/// `454104845 730936852 144`: nanoseconds on a CPU, nanoseconds waited for one, turns. A kernel that counts nothing
+/// answers zeroes, though no thread that lives has had no turn.
+fn turns_of(schedstat: &str) -> Option<Turns> {
+    let mut fields = schedstat.split_whitespace().map_while(|field| field.parse().ok());
+    let (ran, waited, turns) = (fields.next()?, fields.next()?, fields.next()?);
+    (turns > 0).then_some(Turns { ran: Nanos(ran), waited: Nanos(waited) })
 }
 
 /// How many files and sockets this process may have open at once.
@@ -191,6 +235,45 @@ mod tests {
         assert!(thread.cpu() < Nanos::from_millis(20), "{thread:?}");
         assert!(thread.switches_voluntary >= 1, "it waited for the other thread: {thread:?}");
         assert!(process.resident_bytes_max > 1 << 20, "{process:?}");
+    }
+
+    #[test]
+    fn the_scheduler_tells_of_another_thread_that_it_ran_and_not_that_it_slept() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let scheduler = Scheduler::of_thread();
+            burn(Nanos::from_millis(40));
+            tell.send(scheduler).unwrap();
+            let _ = stopped.recv();
+        });
+        let Some(scheduler) = told.recv().unwrap() else {
+            assert!(fs::metadata("/proc/self/schedstat").is_err(), "the kernel would tell");
+            drop(stop);
+            return thread.join().unwrap();
+        };
+        let turns = || scheduler.turns().unwrap();
+        // It goes to sleep a moment after it sent.
+        let mut before = turns();
+        while turns() != before {
+            before = turns();
+        }
+        assert!(before.ran >= Nanos::from_millis(30), "{before:?}");
+        burn(Nanos::from_millis(10));
+        assert!((turns() - before).ran < Nanos::from_millis(10), "{:?}", turns());
+        drop(stop);
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_scheduler_that_counts_nothing_says_nothing() {
+        let turns = Turns { ran: Nanos(454), waited: Nanos(730) };
+        assert_eq!(turns_of("454 730 144\n"), Some(turns));
+        assert_eq!(turns_of("0 0 0\n"), None);
+        assert_eq!(turns_of("0 0 1\n"), Some(Turns::default()));
+        assert_eq!(turns_of("454"), None);
+        assert_eq!(turns_of(""), None);
+        assert_eq!(turns - Turns { ran: Nanos(455), waited: Nanos(700) }, Turns { ran: Nanos(0), waited: Nanos(30) });
     }
 
     #[test]

@@ -153,6 +153,9 @@ pub struct Interval {
     pub sessions: u32,
     /// CPU time of this process spent in it.
     pub cpu_ns: u64,
+    /// How long its workers were ready to run and waited for a CPU, all together; `None`: not known.
+    #[serde(default)]
+    pub cpu_wait_ns: Option<u64>,
     /// Response times of all types together.
     pub response: Latencies,
 }
@@ -172,6 +175,12 @@ pub struct Generator {
     pub turns: u64,
     /// Events taken in them.
     pub events: u64,
+    /// How long the workers were ready to run and waited for a CPU, all together; `None`: not known.
+    #[serde(default)]
+    pub cpu_wait_ns: Option<u64>,
+    /// Share of the measured time that the worker waited which waited longest, in millionths. <= 1,000,000
+    #[serde(default)]
+    pub longest_wait_ppm: Option<u32>,
     /// Share of the measured time the busiest worker was not asleep, in millionths. <= 1,000,000
     pub busiest_worker_ppm: u32,
     /// Worker threads.

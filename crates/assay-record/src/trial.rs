@@ -101,6 +101,9 @@ pub struct Manifest {
     pub policy: Policy,
     /// Worker threads.
     pub workers: u32,
+    /// How they talked to the kernel; `None` where there were no sockets, or not known.
+    #[serde(default)]
+    pub event_loop: Option<EventLoop>,
     /// Protocol-level prepared statements were used.
     #[serde(default)]
     pub prepared: bool,
@@ -206,6 +209,18 @@ pub enum OnError {
     Stop,
     /// Failed its transaction.
     Continue,
+}
+
+/// How the workers talked to the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventLoop {
+    /// `epoll` or `io_uring`.
+    pub backend: String,
+    /// Why it was not io_uring, where that was wanted.
+    #[serde(default)]
+    pub fallback: Option<String>,
+    /// Replies handled between two calls of the kernel, at most.
+    pub batch_max: u64,
 }
 
 /// How often something has to happen in the transactions of a workload, or how long it may take.

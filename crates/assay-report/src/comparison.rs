@@ -150,11 +150,7 @@ impl StageComparison {
 
 pub(crate) fn side_findings(side: Side<'_>) -> SideFindings {
     let first = side.trials.first();
-    let limits = |one: &&Findings| {
-        let limit =
-            |warning: &Warning| matches!(warning, Warning::GeneratorBusy { .. } | Warning::GeneratorLate { .. });
-        one.warnings.iter().any(limit)
-    };
+    let limits = |one: &&Findings| one.warnings.iter().any(Warning::is_of_generator);
     let ended = side.trials.iter().enumerate().map(|(at, one)| (at + 1, one.status));
     let failed = side.trials.iter().flat_map(|one| &one.stages).map(|stage| stage.total.failed);
     SideFindings {

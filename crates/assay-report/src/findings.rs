@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use assay_record as record;
-use assay_record::{ByClass, Limit, Load, OptionValue, Place, Policy, Record, Status, Terminals, Time};
+use assay_record::{ByClass, EventLoop, Limit, Load, OptionValue, Place, Policy, Record, Status, Terminals, Time};
 use assay_stats::Distribution;
 use serde::Serialize;
 
@@ -54,6 +54,8 @@ pub struct Findings {
     pub policy: Policy,
     /// Worker threads.
     pub workers: u32,
+    /// How they talked to the kernel; `None` where there were no sockets, or not known.
+    pub event_loop: Option<EventLoop>,
     /// The generator's machine.
     pub host: Host,
     /// CPUs of the generator's machine.
@@ -118,6 +120,8 @@ pub struct StageFindings {
     pub targets: Vec<TallyFindings>,
     /// Fewest transactions finished by one session.
     pub session_transactions_min: u64,
+    /// Transactions finished per session.
+    pub session_transactions_mean: f64,
     /// Most transactions finished by one session.
     pub session_transactions_max: u64,
     /// The workload's own throughputs, in the order declared.
@@ -300,8 +304,10 @@ pub struct GeneratorFindings {
     pub cpu_share_of_machine: f64,
     /// Share of the workers' own CPUs (one per worker) that we used, 0 … 1.
     pub cpu_share_of_workers: f64,
-    /// Share of the measured time the busiest worker was not asleep, 0 … 1.
+    /// Share of the measured time the busiest worker was not asleep, 0 … 1: on a CPU, or waiting for one.
     pub busiest_worker: f64,
+    /// Share of the measured time that the worker waited for a CPU which waited longest, 0 … 1; `None`: not known.
+    pub waited_for_cpu: Option<f64>,
     /// Worker threads.
     pub workers: u32,
     /// Context switches, of both kinds, per statement.
@@ -348,6 +354,7 @@ pub fn findings(record: &Record) -> Findings {
         prepared: record.manifest.prepared,
         policy: record.manifest.policy.clone(),
         workers: record.manifest.workers,
+        event_loop: record.manifest.event_loop.clone(),
         host: Host {
             name: record.environment.host.clone(),
             kernel: record.environment.kernel.clone(),
@@ -393,6 +400,7 @@ const QUANTILES_WITH_INTERVAL: [u32; 3] = [500_000, 950_000, 990_000];
 
 fn stage_findings(stage: &record::Stage, record: &Record, open: Option<f64>, cpus: u32) -> StageFindings {
     let total = tally_findings(&stage.total, stage.measured_ns);
+    let ended = sum(stage.total.transactions.iter().map(audit::ended));
     let steps = Steps::of(&stage.intervals);
     // Each histogram is decoded once, and not kept: those of an hour would fill the memory.
     let response = all(stage.total.transactions.iter().map(|transaction| &transaction.response));
@@ -414,6 +422,7 @@ fn stage_findings(stage: &record::Stage, record: &Record, open: Option<f64>, cpu
         knee: false,
         targets: stage.targets.iter().map(|tally| tally_findings(tally, stage.measured_ns)).collect(),
         session_transactions_min: stage.session_transactions_min,
+        session_transactions_mean: ratio(ended as f64, f64::from(stage.sessions)).unwrap_or(0.0),
         session_transactions_max: stage.session_transactions_max,
         rates: audit::rates(record, &stage.total, stage.measured_ns),
         audit: audit::rules(&record.rules, &stage.total),
@@ -510,6 +519,7 @@ fn generator_findings(stage: &record::Stage, total: &TallyFindings, cpus: u32) -
         cpu_share_of_machine: share_of(cpus),
         cpu_share_of_workers: share_of(generator.workers),
         busiest_worker: f64::from(generator.busiest_worker_ppm) / 1e6,
+        waited_for_cpu: generator.longest_wait_ppm.map(|ppm| f64::from(ppm) / 1e6),
         workers: generator.workers,
         switches_per_statement: ratio(switches as f64, statements as f64),
         events_per_turn: ratio(generator.events as f64, generator.turns as f64),

@@ -477,6 +477,7 @@ fn self_check(page: &mut Html, findings: &Findings) {
             generator.cpu_ns_per_statement.map_or(NONE.into(), micros),
             percent(generator.cpu_share_of_machine),
             percent(generator.busiest_worker),
+            generator.waited_for_cpu.map_or(NONE.into(), percent),
             ms(stage.total.lag.p99_ns),
             ms(stage.total.lag.max_ns),
             generator.switches_per_statement.map_or(NONE.into(), figure),
@@ -489,6 +490,7 @@ fn self_check(page: &mut Html, findings: &Findings) {
         "CPU µs/stmt",
         "of the machine",
         "busiest worker",
+        "waited for a CPU",
         "lag p99 ms",
         "lag max ms",
         "switches/stmt",
@@ -511,6 +513,10 @@ fn setup(page: &mut Html, entry: &Entry) {
     };
     let options: Vec<String> =
         findings.options.iter().take(ROWS_MAX).map(|(name, value)| format!("{name}={}", option_value(value))).collect();
+    let event_loop = findings.event_loop.as_ref().map(|event_loop| match &event_loop.fallback {
+        Some(why) => format!("{}; io_uring not used: {why}", event_loop.backend),
+        None => event_loop.backend.clone(),
+    });
     page.facts(&[
         ("record", entry.file.clone()),
         ("started", findings.started.to_string()),
@@ -518,6 +524,7 @@ fn setup(page: &mut Html, entry: &Entry) {
         ("options", options.join(", ")),
         ("session SQL", findings.session_sql.join("; ")),
         ("generator", format!("{}, {}, {}, {} CPUs{gib}", host.name, host.kernel, host.cpu_model, findings.cpus)),
+        ("event loop", event_loop.unwrap_or_default()),
     ]);
     for target in findings.targets.iter().take(ROWS_MAX) {
         let place = match target.place {

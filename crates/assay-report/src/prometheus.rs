@@ -83,6 +83,8 @@ const SESSIONS: Definition = ("assay_sessions", "gauge", "Sessions taking transa
 const BACKLOG: Definition = ("assay_backlog", "gauge", "Transactions due and waiting for a session.");
 const CPU: Definition = ("assay_generator_cpu_seconds_total", "counter", "CPU time of the generator.");
 const BUSY: Definition = ("assay_generator_busiest_worker_ratio", "gauge", "How busy the busiest worker was, 0 to 1.");
+const WAITED: Definition =
+    ("assay_generator_cpu_wait_ratio", "gauge", "How much of the time a worker waited for a CPU, at most, 0 to 1.");
 const MEMORY: Definition = ("assay_generator_memory_max_bytes", "gauge", "Largest resident set of the generator.");
 const STAGE: Definition = ("assay_stage", "gauge", "Stage under way, counted from 0.");
 const HISTOGRAM: Definition = ("assay_response_seconds", "histogram", "Response times since the start of the run.");
@@ -127,6 +129,9 @@ fn of_findings(all: &mut Exposition, record: &str, findings: &Findings) {
         if let Some(generator) = stage.generator {
             all.sample(CPU, &of_stage, generator.cpu_ns as f64 / 1e9);
             all.sample(BUSY, &of_stage, generator.busiest_worker);
+            if let Some(waited) = generator.waited_for_cpu {
+                all.sample(WAITED, &of_stage, waited);
+            }
             all.sample(MEMORY, &of_stage, generator.memory_max_bytes as f64);
         }
     }

@@ -74,6 +74,8 @@ pub(crate) fn settings(run: &Findings) -> Settings {
     put(Kind::Generator, "CPUs", run.cpus.to_string());
     put(Kind::Generator, "memory", format!("{} MiB", run.host.memory_bytes >> 20));
     put(Kind::Generator, "workers", run.workers.to_string());
+    put(Kind::Generator, "event loop", run.event_loop.as_ref().map_or("not known".into(), |of| of.backend.clone()));
+    put(Kind::Generator, "batch", run.event_loop.as_ref().map_or("not known".into(), |of| of.batch_max.to_string()));
     put(Kind::Generator, "tool", run.tool.clone());
     // Without --db every run has a temporary database of its own.
     let named = run.command.iter().any(|word| word == "--db" || word.starts_with("--db="));

@@ -209,7 +209,8 @@ fn details(stage: &StageFindings, findings: &Findings) -> String {
     text += &wrap("trouble    ", outcome, DOT);
     if let Some(figures) = &stage.generator {
         let (least, most) = (count(stage.session_transactions_min), count(stage.session_transactions_max));
-        text += &wrap("fairness   ", [format!("{least} to {most} transactions per session")], DOT);
+        let mean = figure(stage.session_transactions_mean);
+        text += &wrap("fairness   ", [format!("{least} to {most} transactions per session, {mean} on average")], DOT);
         text += &generator(figures, &stage.total.lag, findings);
     }
     if !stage.audit.is_empty() {
@@ -439,9 +440,17 @@ fn generator(generator: &GeneratorFindings, lag: &LatencyFindings, findings: &Fi
         let database = if embedded { ", database included" } else { "" };
         facts.insert(0, format!("{} µs CPU per statement{database}", micros(cpu)));
     }
+    if let Some(waited) = generator.waited_for_cpu {
+        facts.insert(facts.len() - 2, format!("waited {} for a CPU", percent(waited)));
+    }
     facts.extend(generator.switches_per_statement.map(|n| format!("{} context switches per statement", figure(n))));
     facts.extend(generator.events_per_turn.map(|n| format!("{} events per turn", figure(n))));
-    wrap("generator  ", facts, DOT)
+    facts.extend(findings.event_loop.as_ref().map(|event_loop| format!("over {}", event_loop.backend)));
+    let mut text = wrap("generator  ", facts, DOT);
+    if let Some(why) = findings.event_loop.as_ref().and_then(|event_loop| event_loop.fallback.as_ref()) {
+        text += &wrap("io_uring   ", format!("not used: {}", clean(why, 2 * MESSAGE_WIDTH)).split(' '), " ");
+    }
+    text
 }
 
 pub(crate) fn micros(ns: f64) -> String {
@@ -526,6 +535,14 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
                 "the generator was the bottleneck{}: its busiest worker was {} busy",
                 stage(number),
                 percent(*busiest_worker)
+            ),
+            advice(what),
+        ),
+        Warning::GeneratorStarved { stage: number, waited_for_cpu, advice: what } => (
+            format!(
+                "the generator was starved{}: a worker waited {} of the time for a CPU, and answers waited with it",
+                stage(number),
+                percent(*waited_for_cpu)
             ),
             advice(what),
         ),

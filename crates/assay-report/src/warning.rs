@@ -67,6 +67,15 @@ pub enum Warning {
         /// What to do.
         advice: Advice,
     },
+    /// A worker of the generator waited for a CPU for much of the time: what it waited is in the response times.
+    GeneratorStarved {
+        /// Which.
+        stage: usize,
+        /// Share of the time that the worker waited which waited longest, 0 … 1.
+        waited_for_cpu: f64,
+        /// What to do.
+        advice: Advice,
+    },
     /// The generator was late by an amount that shows in the response times.
     GeneratorLate {
         /// Which.
@@ -85,6 +94,14 @@ pub enum Warning {
         /// How many.
         count: u64,
     },
+}
+
+impl Warning {
+    /// The generator itself may be what was measured.
+    pub fn is_of_generator(&self) -> bool {
+        use Warning::{GeneratorBusy, GeneratorLate, GeneratorStarved};
+        matches!(self, GeneratorBusy { .. } | GeneratorStarved { .. } | GeneratorLate { .. })
+    }
 }
 
 /// What to do about a generator in its own way.
@@ -110,6 +127,9 @@ pub enum Advice {
 const TRANSACTIONS_NEEDED: u64 = 1000;
 /// A worker this busy has queues: at 90 % a random arrival waits nine times its own service time (M/M/1).
 const BUSY: f64 = 0.9;
+/// Answers wait as long as their worker does: a worker that waited this share of the time makes response times longer by up to
+/// a quarter.
+const STARVED: f64 = 0.2;
 /// Lag matters from this share of the median response time.
 const LATE: f64 = 0.2;
 /// Lag below this is what waking up costs on any machine.
@@ -182,6 +202,17 @@ fn generator(stage: usize, findings: &StageFindings, all: &Findings) -> Option<W
         return None;
     }
     let generator = findings.generator?;
+    if let Some(waited_for_cpu) = generator.waited_for_cpu.filter(|waited| *waited >= STARVED) {
+        // More workers would wait for the same CPUs.
+        let advice = if is(Place::Local) {
+            Advice::SeparateFromServer
+        } else if generator.cpu_share_of_machine >= COMPUTING {
+            Advice::LargerMachine
+        } else {
+            Advice::QuietMachine
+        };
+        return Some(Warning::GeneratorStarved { stage, waited_for_cpu, advice });
+    }
     let computing = generator.cpu_share_of_workers >= COMPUTING;
     // A worker without a session does nothing.
     let useful = all.cpus.min(findings.sessions);

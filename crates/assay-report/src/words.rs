@@ -127,7 +127,6 @@ fn troubles(findings: &Findings) -> String {
 }
 
 fn generator(findings: &Findings) -> String {
-    let is_ours = |warning: &&Warning| matches!(warning, Warning::GeneratorBusy { .. } | Warning::GeneratorLate { .. });
     let Some(stage) = findings.stages.last() else { return String::new() };
     let Some(generator) = stage.generator else { return "What the generator itself took is not known.".into() };
     let figures = format!(
@@ -139,7 +138,7 @@ fn generator(findings: &Findings) -> String {
     if findings.targets.iter().any(|target| target.place == Place::Embedded) {
         return format!("The database ran inside the generator, so this is what both took: {figures}.");
     }
-    match findings.warnings.iter().any(|warning| is_ours(&warning)) {
+    match findings.warnings.iter().any(Warning::is_of_generator) {
         true => format!("The generator was in its own way, see the warnings: {figures}."),
         false => format!("The generator was not in the way: {figures}."),
     }

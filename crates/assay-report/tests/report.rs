@@ -26,6 +26,7 @@ fn plain() -> Record {
     };
     let stage = &mut record.stages[0];
     stage.targets.clear();
+    (stage.session_transactions_min, stage.session_transactions_max) = (120, 130);
     stage.intervals.iter_mut().for_each(|interval| {
         interval.transactions.truncate(1);
         interval.backlog = 0;
@@ -87,9 +88,11 @@ fn a_plain_run_is_reported_in_full() {
     our lag       2,402  0.00200  0.0460  0.0460  0.0812  0.0856  0.0892  0.0900  0.0900
 
     trouble    0 failed · 0 errors · 4 retries · 0 reconnects · 0 unfinished
-    fairness   145 to 155 transactions per session
+    fairness   120 to 130 transactions per session, 125 on average
     generator  13.9 µs CPU per statement · 1.2% of 4 CPUs · busiest of 2 workers 3.0% busy
-               lag p99 0.0892 ms · 24 MiB · 0.504 context switches per statement · 2.00 events per turn
+               waited 0.4% for a CPU · lag p99 0.0892 ms · 24 MiB · 0.504 context switches per statement
+               2.00 events per turn · over epoll
+    io_uring   not used: a security policy (seccomp, as in many containers, or an LSM) forbids it
     "#);
 }
 
@@ -140,9 +143,11 @@ fn a_ladder_is_a_table_of_stages_and_the_details_of_the_last() {
 
     open loop  4,812 due (2,406 per s) · 1 dropped · 1 not begun at the end · backlog at most 1
     trouble    8 failed · 12 errors · 16 retries · 0 reconnects · 0 unfinished
-    fairness   70 to 80 transactions per session
+    fairness   70 to 80 transactions per session, 75.0 on average
     generator  13.9 µs CPU per statement · 2.5% of 4 CPUs · busiest of 2 workers 6.0% busy
-               lag p99 0.0892 ms · 24 MiB · 0.504 context switches per statement · 2.00 events per turn
+               waited 0.8% for a CPU · lag p99 0.0892 ms · 24 MiB · 0.504 context switches per statement
+               2.00 events per turn · over epoll
+    io_uring   not used: a security policy (seccomp, as in many containers, or an LSM) forbids it
 
     audit                   observed           allowed
     gifts (3.2)                25.0%    20.0% to 30.0%  passed
@@ -352,6 +357,32 @@ fn a_busy_worker_is_a_warning_whose_advice_knows_the_machine() {
 }
 
 #[test]
+fn a_worker_that_waited_for_a_cpu_is_a_warning_whose_advice_knows_the_machine() {
+    let starved = |ppm, place, cpu_s: u64| {
+        let warnings = warnings(|record| {
+            record.environment.cpus = 2;
+            record.environment.servers[0].place = place;
+            let generator = &mut record.stages[0].generator;
+            // A worker that waits is busy too, but that is not what is in its way.
+            (generator.longest_wait_ppm, generator.busiest_worker_ppm) = (ppm, 950_000);
+            (generator.cpu_user_ns, generator.cpu_system_ns) = (cpu_s * 1_000_000_000, 0);
+        });
+        match warnings[..] {
+            [Warning::GeneratorStarved { advice, waited_for_cpu: 0.2, stage: 0 }] => Some(advice),
+            [] | [Warning::GeneratorBusy { .. }] => None,
+            _ => panic!("{warnings:?}"),
+        }
+    };
+    // The stage lasts 2 s: 4 s of CPU is all there is.
+    assert_eq!(starved(Some(200_000), Place::Remote, 3), Some(Advice::LargerMachine));
+    assert_eq!(starved(Some(200_000), Place::Remote, 1), Some(Advice::QuietMachine));
+    assert_eq!(starved(Some(200_000), Place::Local, 1), Some(Advice::SeparateFromServer));
+    assert_eq!(starved(Some(200_000), Place::Embedded, 1), None);
+    assert_eq!(starved(Some(199_999), Place::Local, 1), None);
+    assert_eq!(starved(None, Place::Local, 1), None);
+}
+
+#[test]
 fn lag_is_a_warning_only_where_it_shows_in_the_response_times() {
     let late = |lag_ns, response_ns| {
         warnings(|record| {
@@ -453,6 +484,7 @@ fn every_warning_is_put_in_words() {
         Warning::OverRange { stage: 0, count: 5 },
         Warning::GeneratorBusy { stage: 0, busiest_worker: 0.973, advice: add },
         Warning::GeneratorBusy { stage: 0, busiest_worker: 0.973, advice: Advice::LargerMachine },
+        Warning::GeneratorStarved { stage: 0, waited_for_cpu: 0.324, advice: Advice::QuietMachine },
         Warning::GeneratorLate {
             stage: 1,
             lag_ns: 812_000,
@@ -489,6 +521,10 @@ fn every_warning_is_put_in_words() {
 
     warning: the generator was the bottleneck with 16 sessions: its busiest worker was 97% busy
       hint: run the generator on a machine with more CPUs
+
+    warning: the generator was starved with 16 sessions: a worker waited 32% of the time for a CPU, and
+             answers waited with it
+      hint: something else held the workers up: look for other load on this machine
 
     warning: the generator itself was late with 64 sessions: lag p99 is 0.812 ms, the median response
              1.90 ms
@@ -582,6 +618,8 @@ fn impossible_figures_do_no_harm() {
             turns: 0,
             events: u64::MAX,
             busiest_worker_ppm: u32::MAX,
+            cpu_wait_ns: Some(u64::MAX),
+            longest_wait_ppm: Some(u32::MAX),
             workers: u32::MAX,
             memory_max_bytes: u64::MAX,
         };
@@ -614,7 +652,10 @@ fn the_record_kept_in_the_tree_gives_the_same_report() {
     let mut same = example();
     // What 0.1.0 did not know yet.
     (same.rules, same.rates) = (Vec::new(), Vec::new());
-    same.stages.iter_mut().for_each(|stage| stage.total.wait = Latencies::default());
+    same.manifest.event_loop = None;
+    for stage in &mut same.stages {
+        (stage.total.wait, stage.generator.longest_wait_ppm) = (Latencies::default(), None);
+    }
     assert_eq!(text(&findings(&record)), text(&findings(&same)));
 }
 
@@ -632,7 +673,7 @@ fn every_field_of_records_and_findings_is_documented() {
     let document = include_str!("../../../docs/record.md");
     let words: Vec<&str> = document.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
     // Named together with its sibling `…_min`; a figure of one warning.
-    let elsewhere = ["session_transactions_max", "share", "stage"];
+    let elsewhere = ["session_transactions_mean", "session_transactions_max", "share", "stage"];
     let missing: Vec<_> =
         keys.iter().filter(|key| !words.contains(&key.as_str()) && !elsewhere.contains(&key.as_str())).collect();
     assert!(missing.is_empty(), "not in docs/record.md: {missing:?}");

@@ -53,6 +53,11 @@ pub fn frame(plan: &Plan, workload: &Workload, options: &RunOptions, words: &[St
                 reconnect_ns: plan.policy.reconnect.0,
             },
             workers: u32::try_from(plan.workers).unwrap_or(u32::MAX),
+            event_loop: plan.targets.iter().any(|target| !target.addresses.is_empty()).then(|| record::EventLoop {
+                backend: plan.event_loop.backend.to_string(),
+                fallback: plan.event_loop.fallback.clone(),
+                batch_max: plan.event_loop.batch_max as u64,
+            }),
             prepared: options.target.prepared,
             session_sql: record::without_secrets(&options.target.session_sql),
             targets: plan.targets.iter().map(|target| target.database.display()).collect(),
@@ -112,6 +117,7 @@ pub fn interval(interval: &assay_engine::Interval) -> record::Interval {
         backlog: interval.backlog,
         sessions: interval.sessions,
         cpu_ns: interval.cpu.0,
+        cpu_wait_ns: interval.cpu_wait.map(|wait| wait.0),
         response: latencies(&interval.response.expand()),
     }
 }
@@ -202,12 +208,19 @@ fn stage_of(stage: &StageOutcome, names: &Outcome, start: Time, intervals: Vec<r
             switches_voluntary: generator.switches_voluntary,
             turns: generator.turns,
             events: generator.events,
-            busiest_worker_ppm: (generator.busiest_worker.clamp(0.0, 1.0) * 1e6) as u32,
+            cpu_wait_ns: generator.cpu_wait.map(|wait| wait.0),
+            longest_wait_ppm: generator.longest_wait.map(ppm),
+            busiest_worker_ppm: ppm(generator.busiest_worker),
             workers: generator.workers,
             memory_max_bytes: generator.memory_max,
         },
         intervals,
     }
+}
+
+/// A share of one, in millionths.
+fn ppm(share: f64) -> u32 {
+    (share.clamp(0.0, 1.0) * 1e6) as u32
 }
 
 /// `None` for a declaration of another kind.

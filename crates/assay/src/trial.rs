@@ -363,10 +363,10 @@ fn event_loop(generator: &GeneratorOptions, quiet: bool) -> Result<EventLoop, Tr
             _ => IoChoice::Auto,
         },
     };
-    let backend = match choice {
-        IoChoice::Epoll => Backend::Epoll,
+    let (backend, fallback) = match choice {
+        IoChoice::Epoll => (Backend::Epoll, None),
         IoChoice::Auto | IoChoice::Uring => match Backend::best() {
-            (backend, None) => backend,
+            (backend, None) => (backend, None),
             (_, Some(why)) if choice == IoChoice::Uring => {
                 return Err(Trouble::environment(format!("io_uring cannot be used: {why}"))
                     .hint("allow it, or choose `--io epoll`, which is always there and costs more CPU per statement"));
@@ -375,13 +375,13 @@ fn event_loop(generator: &GeneratorOptions, quiet: bool) -> Result<EventLoop, Tr
                 if !quiet {
                     terminal::say(&format!("{backend} instead of io_uring: {why}\n"));
                 }
-                backend
+                (backend, Some(why))
             }
         },
     };
     let batch_max =
         generator.batch.map_or(backend.batch_default(), |batch| usize::try_from(batch).unwrap_or(usize::MAX));
-    Ok(EventLoop { backend, batch_max: batch_max.min(BATCH_MAX) })
+    Ok(EventLoop { backend, fallback, batch_max: batch_max.min(BATCH_MAX) })
 }
 
 fn distribution(options: &GeneratorOptions) -> Result<Distribution, Trouble> {

@@ -234,13 +234,14 @@ impl<I: Io> Worker<I> {
             return false;
         }
         let at = self.io.received_at();
-        self.stage.turns += 1;
-        if self.is_measuring(at) {
+        let measuring = self.is_measuring(at);
+        if measuring {
+            self.stage.turns += 1;
             self.stage.asleep += at - before.max(self.stage.measured_from);
         }
         self.cut(at);
         while let Some(event) = self.io.next_event() {
-            self.stage.events += 1;
+            self.stage.events += u64::from(measuring);
             self.handle(event, at);
         }
         true

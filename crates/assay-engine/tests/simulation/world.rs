@@ -253,7 +253,7 @@ impl World {
             },
             connects: Connects { pending_max: 64, rate: None, timeout: ms(10_000), deal: Deal::BySession },
             workers: 1,
-            event_loop: EventLoop { backend: Backend::Epoll, batch_max: 1 },
+            event_loop: EventLoop { batch_max: 1, ..EventLoop::of(Backend::Epoll) },
             sessions_per_state: 256,
             grace: ms(10_000),
             hold_max: ms(10_000),

@@ -57,6 +57,11 @@ fn manifest() -> Manifest {
             reconnect_ns: 60_000_000_000,
         },
         workers: 2,
+        event_loop: Some(EventLoop {
+            backend: "epoll".into(),
+            fallback: Some("a security policy (seccomp, as in many containers, or an LSM) forbids it".into()),
+            batch_max: 64,
+        }),
         prepared: true,
         session_sql: vec!["SET application_name = 'shop'".into()],
         targets: vec!["postgres://app@db1:5432/shop".into(), "postgres://app@db2:5432/shop".into()],
@@ -115,6 +120,8 @@ fn stage(sessions: u32, started_ms: u64, factor: u64) -> Stage {
             switches_voluntary: 3600 * factor,
             turns: 3600 * factor,
             events: 7200 * factor,
+            cpu_wait_ns: Some(10_000_000 * factor),
+            longest_wait_ppm: Some(4_000 * factor as u32),
             busiest_worker_ppm: 30_000 * factor as u32,
             workers: 2,
             memory_max_bytes: 24 << 20,
@@ -136,6 +143,7 @@ fn interval(number: u64, sessions: u32, factor: u64) -> Interval {
         backlog: number,
         sessions,
         cpu_ns: 50_000_000 * factor,
+        cpu_wait_ns: Some(5_000_000 * factor),
         response: spread(1200 * factor, 1_000_000, 5_000_000),
     }
 }

@@ -33,9 +33,10 @@ fn the_default_run_prepares_an_embedded_database_and_reports() {
     our lag # # # # # # # # #
 
     trouble # failed · # errors · # retries · # reconnects · # unfinished
-    fairness # to # transactions per session
+    fairness # to # transactions per session, # on average
     generator # µs CPU per statement, database included · #% of # CPUs · its worker #% busy
-    lag p99 # ms · # MiB · # context switches per statement · # events per turn
+    waited #% for a CPU · lag p99 # ms · # MiB · # context switches per statement
+    # events per turn
     --- stderr
     no --db: an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
     prepared oltp_read_write in # s: # rows, # rows/s
@@ -98,9 +99,10 @@ fn a_ladder_reports_each_stage() {
     our lag # # # # # # # # #
 
     trouble # failed · # errors · # retries · # reconnects · # unfinished
-    fairness # to # transactions per session
+    fairness # to # transactions per session, # on average
     generator # µs CPU per statement, database included · #% of # CPUs · its worker #% busy
-    lag p99 # ms · # MiB · # context switches per statement · # events per turn
+    waited #% for a CPU · lag p99 # ms · # MiB · # context switches per statement
+    # events per turn
     --- stderr
     no --db: an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
     prepared ./one_table.lua in # s

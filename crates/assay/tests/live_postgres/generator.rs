@@ -1,7 +1,8 @@
-//! What a run says of the generator itself.
+//! What a run says of the generator itself: right, and a warning when the generator is what was measured.
 
-use std::process::Command;
+use std::process::{Child, Command};
 
+use serde_json::Value;
 use testkit::Settings;
 
 use crate::common::{Folder, ONE_TABLE};
@@ -27,7 +28,7 @@ fn what_the_generator_says_it_used_is_what_the_kernel_counted() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     let (json, times) = text.rsplit_once("}\n").unwrap();
-    let findings: serde_json::Value = serde_json::from_str(&format!("{json}}}")).unwrap();
+    let findings: Value = serde_json::from_str(&format!("{json}}}")).unwrap();
     // `0m0.120s 0m0.240s` of the shell, then of its children.
     let seconds = |word: &str| {
         let (minutes, seconds) = word.trim_end_matches('s').split_once('m').unwrap();
@@ -41,4 +42,72 @@ fn what_the_generator_says_it_used_is_what_the_kernel_counted() {
     let statements = findings["stages"][0]["total"]["statements"].as_u64().unwrap() as f64;
     let each = generator["cpu_ns_per_statement"].as_f64().unwrap();
     assert!((each * statements / 1e9 / told - 1.0).abs() < 1e-6, "{generator}");
+}
+
+/// A process that wants all of one CPU.
+struct Busy(Child);
+
+impl Busy {
+    fn on(cpu: usize) -> Busy {
+        Busy(Command::new("taskset").args(["-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"]).spawn().unwrap())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// One that this process may run on.
+fn a_cpu() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    list.trim().split([',', '-']).next().unwrap().parse().unwrap()
+}
+
+/// Findings of the command, given one CPU only.
+fn on_one_cpu(folder: &Folder, line: &str) -> Value {
+    let plain = folder.command(line);
+    let mut pinned = Command::new("taskset");
+    pinned.args(["-c", &a_cpu().to_string()]).arg(plain.get_program()).args(plain.get_args());
+    pinned.current_dir(folder.path()).env_clear();
+    for (name, value) in plain.get_envs() {
+        pinned.env(name, value.unwrap());
+    }
+    let output = pinned.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_generator_that_is_starved_of_cpu_says_so_and_one_that_is_not_does_not() {
+    let Some(kind) = versions().next() else { return };
+    let (folder, server) = (Folder::new(), kind.start(&Settings::default()).unwrap());
+    folder.write("one_table.lua", ONE_TABLE);
+    let common = format!("./one_table.lua --db {}", server.url("app"));
+    folder.expect(&format!("prepare {common}"), 0);
+    let told = |findings: &Value| {
+        let warnings = findings["warnings"].as_array().unwrap();
+        warnings.iter().any(|warning| warning["kind"] == "generator_starved")
+    };
+    let waited = |findings: &Value| findings["stages"][0]["generator"]["waited_for_cpu"].as_f64();
+    let closed = format!("run {common} --sessions 8 --time 1s --format json --no-record");
+    let open = format!("{closed} --rate 200");
+
+    // A machine with other load may starve it too: then that is told.
+    let findings = on_one_cpu(&folder, &open);
+    let Some(share) = waited(&findings) else {
+        assert!(!std::path::Path::new("/proc/self/schedstat").exists(), "the kernel would tell");
+        return;
+    };
+    assert_eq!(told(&findings), share >= 0.2, "{findings}");
+
+    let _busy: Vec<Busy> = (0..6).map(|_| Busy::on(a_cpu())).collect();
+    for line in [closed, open] {
+        let findings = on_one_cpu(&folder, &line);
+        assert!(told(&findings), "{line}: {}", findings["stages"][0]["generator"]);
+        assert!(findings["stages"][0]["generator"]["busiest_worker"].as_f64() >= waited(&findings));
+    }
 }
