@@ -23,6 +23,11 @@ pub enum Request<'a> {
     Reconnect(ConnectionNumber),
     /// Run an operation. Answer: `Reply`.
     Operation(ConnectionNumber, Operation<'a>),
+    /// Run an execution together with the next one of the connection, where that can be; its answer is not waited for.
+    /// Answer: `Done` at once, or `Reply` where it was run alone.
+    Defer(ConnectionNumber, Operation<'a>),
+    /// Send what was deferred. Answer: `Done` when there was nothing, or `Reply`.
+    Flush(ConnectionNumber),
     /// Roll back, as the driver's own doing: it counts as no statement. Answer: `Reply`.
     Rollback(ConnectionNumber),
     /// `thread_init` is through: the session can take transactions. Answer: `Done`, when the run begins.

@@ -386,7 +386,7 @@ impl State {
                         Request::Reconnect(ConnectionNumber(connection))
                     }
                 }
-                Asked::Query | Asked::Prepare | Asked::Execute | Asked::Close | Asked::Load => {
+                Asked::Query | Asked::Prepare | Asked::Execute | Asked::Defer | Asked::Close | Asked::Load => {
                     let connection = number(2) as u32;
                     session.asked = connection;
                     let live = (*session.native).live(connection);
@@ -397,15 +397,21 @@ impl State {
                     }
                     let native = session.native;
                     let operation = self.operation(thread, native, asked);
-                    Request::Operation(ConnectionNumber(connection), operation)
+                    match asked {
+                        Asked::Defer => Request::Defer(ConnectionNumber(connection), operation),
+                        _ => Request::Operation(ConnectionNumber(connection), operation),
+                    }
                 }
-                Asked::Rollback => {
+                Asked::Rollback | Asked::Flush => {
                     let connection = number(2) as u32;
                     session.asked = connection;
                     if let Some(rows) = (*session.native).live(connection).begin() {
                         pool.put(rows);
                     }
-                    Request::Rollback(ConnectionNumber(connection))
+                    match asked {
+                        Asked::Flush => Request::Flush(ConnectionNumber(connection)),
+                        _ => Request::Rollback(ConnectionNumber(connection)),
+                    }
                 }
                 Asked::Ready => Request::Ready,
                 Asked::Next => {
@@ -459,7 +465,7 @@ impl State {
             match asked {
                 Asked::Query => Operation::Query { sql: text_at(thread, 3) },
                 Asked::Prepare => Operation::Prepare { statement: statement(), sql: text_at(thread, 4) },
-                Asked::Execute => {
+                Asked::Execute | Asked::Defer => {
                     let kinds = text_at(thread, 4);
                     self.parameters.clear();
                     for (i, kind) in kinds.iter().enumerate() {
@@ -657,6 +663,8 @@ enum Asked {
     Declared,
     Declare,
     Rollback,
+    Defer,
+    Flush,
     /// The script yielded something of its own.
     Stray,
     /// Lua gave up on the coroutine.
@@ -667,9 +675,9 @@ impl Asked {
     #[inline]
     fn from_number(number: f64) -> Asked {
         use Asked::*;
-        const ORDER: [Asked; 23] = [
+        const ORDER: [Asked; 25] = [
             Connect, Disconnect, Reconnect, Query, Prepare, Execute, Close, Load, Ready, Next, Type, Failed, Stop,
-            Sleep, Claim, Barrier, Expect, Log, Finished, Died, Declared, Declare, Rollback,
+            Sleep, Claim, Barrier, Expect, Log, Finished, Died, Declared, Declare, Rollback, Defer, Flush,
         ];
         ORDER.get((number as usize).wrapping_sub(1)).copied().unwrap_or(Stray)
     }

@@ -5,6 +5,7 @@
 //! prepared statements survives with it. Embedded databases answer inline.
 
 use crate::database::{ServerFacts, TlsFacts};
+use crate::deferral::Executed;
 use crate::error::StatementError;
 use crate::operation::{Operation, Reply};
 use crate::rows::RowsPool;
@@ -70,6 +71,30 @@ pub trait Connection {
 
     /// Starts an operation. Only while none is in flight.
     fn execute(&mut self, operation: &Operation<'_>, exchange: &mut Exchange<'_>) -> Progress;
+
+    /// Has an execution wait, to be sent in front of the next execution, or by `flush`, and answered with that: by
+    /// the first refusal of any of them, after which none is executed. Any other operation forgets what waits. False: this one
+    /// cannot wait here, or not now, and is to be executed. Only while no operation is in flight.
+    ///
+    /// What waits, does so inside a transaction only, and changes rows or begins it; and the sum of it has a bound.
+    fn defer(&mut self, operation: &Operation<'_>) -> bool {
+        let _ = operation;
+        false
+    }
+
+    /// Sends what waits, if anything does; answered as an operation.
+    fn flush(&mut self, exchange: &mut Exchange<'_>) -> Progress {
+        let _ = exchange;
+        Progress::Reply(Reply::default())
+    }
+
+    /// Statements that had waited and were executed since this was last asked.
+    fn take_executed(&mut self) -> Executed {
+        Executed::default()
+    }
+
+    /// What waits will not be sent.
+    fn forget_deferred(&mut self) {}
 
     /// Writes the protocol's goodbye. The engine sends it and closes the socket.
     fn close(&mut self, exchange: &mut Exchange<'_>);

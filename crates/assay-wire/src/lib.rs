@@ -8,6 +8,7 @@
 
 pub mod connection;
 pub mod database;
+mod deferral;
 pub mod dry;
 pub mod error;
 pub mod mysql;
@@ -22,6 +23,7 @@ pub use connection::{Connection, Exchange, Progress};
 pub use database::{
     ConnectOptions, Database, Driver, Endpoint, ServerFacts, Surroundings, TargetError, TlsFacts, TlsMode, TlsSettings,
 };
+pub use deferral::Executed;
 pub use error::{Class, Code, Origin, Retry, StatementError};
 pub use operation::{Operation, Reply, StatementId, Value};
 pub use rows::{Cell, Rows, RowsPool};

@@ -32,6 +32,8 @@ pub(super) struct Link {
     was_open: bool,
     /// Within the present recovery.
     pub(super) rolled_back: bool,
+    /// Statements wait to be sent with the next, or were sent with the one in flight.
+    pub(super) deferred: bool,
     /// Serial of the timer that counts; older ones are void.
     pub(super) timer: u64,
 }
@@ -101,6 +103,7 @@ impl<I: Io> Worker<I> {
             broken: None,
             was_open: false,
             rolled_back: false,
+            deferred: false,
             timer: 0,
         };
         let index = match self.free_links.pop() {
@@ -301,7 +304,7 @@ impl<I: Io> Worker<I> {
     /// The socket is gone.
     fn lose(&mut self, link: usize, error: Box<StatementError>, at: Nanos) {
         let another_way = self.links[link].machine.on_closed();
-        self.links[link].timer = 0;
+        (self.links[link].timer, self.links[link].deferred) = (0, false);
         match self.links[link].doing {
             LinkDoing::Connecting if another_way => self.open_socket(link, at),
             LinkDoing::Connecting => self.on_connect_failed(link, error, at),
@@ -409,7 +412,7 @@ impl<I: Io> Worker<I> {
         self.links[link].machine.on_closed();
         self.links[link].doing = LinkDoing::Broken;
         self.links[link].broken = Some(Box::new(why));
-        self.links[link].timer = 0;
+        (self.links[link].timer, self.links[link].deferred) = (0, false);
     }
 
     /// Why a link cannot take an operation.

@@ -170,9 +170,10 @@ impl<I: Io> Worker<I> {
             self.sessions[session].doing = Doing::Waiting;
             let request = self.states[state].state.resume(slot, answer, &mut self.pool);
             answer = match request {
-                request @ (Request::Operation(..) | Request::Rollback(_)) => {
+                request @ (Request::Operation(..) | Request::Defer(..) | Request::Rollback(_)) => {
+                    let may_wait = matches!(request, Request::Defer(..));
                     let (connection, operation, statement) = match request {
-                        Request::Operation(connection, operation) => {
+                        Request::Operation(connection, operation) | Request::Defer(connection, operation) => {
                             let statement = !matches!(operation, Operation::Prepare { .. } | Operation::Close { .. });
                             (connection, operation, statement)
                         }
@@ -184,17 +185,35 @@ impl<I: Io> Worker<I> {
                         let error = self.take_broken(link);
                         return self.queue_reply(session, Reply::failed(error));
                     };
-                    let load = matches!(operation, Operation::Load { .. });
-                    let now = self.io.now();
                     let this = &mut self.links[link];
-                    this.sent = now;
-                    this.doing = LinkDoing::Operation { load, statement };
-                    let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
-                    let progress = this.machine.execute(&operation, &mut exchange);
-                    return self.follow_inline(link, progress);
+                    if may_wait && this.machine.defer(&operation) {
+                        this.deferred = true;
+                        Answer::Done
+                    } else {
+                        let load = matches!(operation, Operation::Load { .. });
+                        let now = self.io.now();
+                        this.sent = now;
+                        this.doing = LinkDoing::Operation { load, statement };
+                        let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
+                        let progress = this.machine.execute(&operation, &mut exchange);
+                        return self.follow_inline(link, progress);
+                    }
+                }
+                Request::Flush(connection) => {
+                    let link = self.sessions[session].links.get(connection.0 as usize).copied().flatten();
+                    match link.filter(|link| self.links[*link].deferred) {
+                        None => Answer::Done,
+                        Some(link) => return self.flush(link),
+                    }
                 }
                 Request::Next => {
                     let at = self.done_at(session, at);
+                    if self.has_deferred(session) {
+                        let message = "the transaction ended while statements that it had deferred were not sent: \
+                                       execute one behind them, such as COMMIT";
+                        let failure = Failure { message: message.to_owned(), ..Failure::default() };
+                        return self.on_failed(session, failure, at);
+                    }
                     if self.sessions[session].in_transaction {
                         self.complete(session, at);
                     }
@@ -275,6 +294,37 @@ impl<I: Io> Worker<I> {
         self.runnable.push_back((session, answer, at));
     }
 
+    /// Sends what waits on a link.
+    fn flush(&mut self, link: usize) {
+        let now = self.io.now();
+        let this = &mut self.links[link];
+        this.sent = now;
+        this.doing = LinkDoing::Operation { load: false, statement: false };
+        let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
+        let progress = this.machine.flush(&mut exchange);
+        self.follow_inline(link, progress);
+    }
+
+    fn has_deferred(&self, session: usize) -> bool {
+        self.sessions[session].links.iter().flatten().any(|link| self.links[*link].deferred)
+    }
+
+    /// Counts the deferred statements that were answered together with the one that was `sent`.
+    fn count_deferred(&mut self, link: usize, sent: Nanos, at: Nanos) {
+        let session = self.links[link].session;
+        let executed = self.links[link].machine.take_executed();
+        for (class, count) in [(1, executed.writes), (2, executed.others)] {
+            if !self.sessions[session].in_transaction {
+                let before = self.plan.warmup > Nanos::ZERO && at < self.stage.measured_from;
+                self.outside.statements[class] += if before { 0 } else { count.into() };
+            } else if self.counts(session, at) {
+                let tally = &mut self.tallies[self.sessions[session].target].statements[class];
+                tally.count += u64::from(count);
+                (0..count).for_each(|_| tally.service.record(at - sent));
+            }
+        }
+    }
+
     /// A reply that came without waiting.
     fn queue_reply(&mut self, session: usize, reply: Reply) {
         let at = self.io.now();
@@ -303,6 +353,9 @@ impl<I: Io> Worker<I> {
         let (session, sent, load) = (self.links[link].session, self.links[link].sent, self.links[link].is_loading());
         let executing = self.links[link].is_executing();
         self.links[link].doing = LinkDoing::Idle;
+        if std::mem::take(&mut self.links[link].deferred) {
+            self.count_deferred(link, sent, at);
+        }
         if reply.error.is_none() {
             if load {
                 self.shared.loaded.fetch_add(reply.affected, std::sync::atomic::Ordering::Relaxed);
@@ -533,7 +586,11 @@ impl<I: Io> Worker<I> {
             }
         };
         for link in self.sessions[session].links.iter().flatten() {
-            self.links[*link].rolled_back = false;
+            let link = &mut self.links[*link];
+            link.rolled_back = false;
+            if std::mem::take(&mut link.deferred) {
+                link.machine.forget_deferred();
+            }
         }
         self.sessions[session].recovery =
             Some(Recovery { answer: RecoveryAnswer::Decide(decision), pause, paused: false, started: at, attempts: 0 });

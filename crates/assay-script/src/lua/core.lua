@@ -14,7 +14,8 @@ struct assay_shared { uint32_t session; uint32_t length; const char *text; };
 core.ask = {
   CONNECT = 1, DISCONNECT = 2, RECONNECT = 3, QUERY = 4, PREPARE = 5, EXECUTE = 6, CLOSE = 7, LOAD = 8,
   READY = 9, NEXT = 10, TYPE = 11, FAILED = 12, STOP = 13, SLEEP = 14, CLAIM = 15, BARRIER = 16, EXPECT = 17,
-  LOG = 18, FINISHED = 19, DIED = 20, DECLARED = 21, DECLARE = 22, ROLLBACK = 23,
+  LOG = 18, FINISHED = 19, DIED = 20, DECLARED = 21, DECLARE = 22, ROLLBACK = 23, DEFER = 24,
+  FLUSH = 25,
 }
 local ask = core.ask
 

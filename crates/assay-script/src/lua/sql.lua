@@ -9,6 +9,7 @@ local ask, shared, current, raise = core.ask, core.shared, core.current, core.ra
 local yield = coroutine.yield
 local CONNECT, DISCONNECT, RECONNECT = ask.CONNECT, ask.DISCONNECT, ask.RECONNECT
 local QUERY, PREPARE, EXECUTE, CLOSE, LOAD = ask.QUERY, ask.PREPARE, ask.EXECUTE, ask.CLOSE, ask.LOAD
+local DEFER, FLUSH = ask.DEFER, ask.FLUSH
 
 local ROWS = 1 -- the answer's first value; anything else that is not nil is FAILED
 
@@ -212,9 +213,17 @@ local function text_of(value, what, line, name)
   raise("the " .. what .. " is not a string but a " .. kind .. " value")
 end
 
+--- Statements that were deferred travel with an execution; what is not one comes after them.
+local function flush(connection)
+  if not connection.deferring then return end
+  connection.deferring = false
+  finish(connection, "<deferred statements>", yield(FLUSH, connection.number))
+end
+
 --- Runs a statement's text. A result object when it returned rows, else nil.
 function Connection:query(text)
   if self.closed then closed() end
+  flush(self)
   if type(text) ~= "string" then text = text_of(text, "statement", 269, "query") end
   return finish(self, text, yield(QUERY, self.number, text))
 end
@@ -271,6 +280,7 @@ local bulk_gap = core.hosted and "" or " " -- between prefix and first row
 local function bulk_flush(self, caller)
   local bulk = self.bulk
   if bulk.rows == 0 then return end
+  flush(self)
   local text = bulk.text:get()
   bulk.rows = 0
   local answer, errno, state, message = yield(QUERY, self.number, text)
@@ -369,6 +379,7 @@ end
 --- values; without, with the parameters bound to it.
 function Connection:prepare(text, kinds)
   if self.closed then closed() end
+  flush(self)
   text = text_of(text, "statement")
   local wanted = placeholders(text)
   if kinds ~= nil then
@@ -482,18 +493,19 @@ end
 
 local scratch = {}
 
-local function execute(self)
+--- `how`: EXECUTE or DEFER.
+local function execute(self, how)
   local connection, id, kinds = self.connection.number, self.id, self.kinds
   local count = #kinds
   if count == 1 then
-    return yield(EXECUTE, connection, id, kinds, self[1].value)
+    return yield(how, connection, id, kinds, self[1].value)
   elseif count == 2 then
-    return yield(EXECUTE, connection, id, kinds, self[1].value, self[2].value)
+    return yield(how, connection, id, kinds, self[1].value, self[2].value)
   elseif count == 0 then
-    return yield(EXECUTE, connection, id, kinds)
+    return yield(how, connection, id, kinds)
   end
   for i = 1, count do scratch[i] = self[i].value end
-  return yield(EXECUTE, connection, id, kinds, unpack(scratch, 1, count))
+  return yield(how, connection, id, kinds, unpack(scratch, 1, count))
 end
 
 --- Runs the statement. A result object when it returned rows, else nil.
@@ -501,7 +513,17 @@ function Statement:execute()
   local connection = self.connection
   if connection.closed then closed() end
   if self.closed then raise("attempt to use an already closed statement") end
-  return finish(connection, self, execute(self))
+  return finish(connection, self, execute(self, EXECUTE))
+end
+
+--- Runs the statement together with the next one of the connection, where that can be. Returns nothing; its error is raised
+--- by that one.
+function Statement:defer()
+  local connection = self.connection
+  if connection.closed then closed() end
+  if self.closed then raise("attempt to use an already closed statement") end
+  finish(connection, self, execute(self, DEFER))
+  connection.deferring = true
 end
 
 --- A value as it stands in the text of a statement.
@@ -544,9 +566,12 @@ function Substituted:execute(...)
   local connection = self.connection
   if connection.closed then closed() end
   if self.closed then raise("attempt to use an already closed statement") end
+  flush(connection)
   local text = substituted(self, ...)
   return finish(connection, text, yield(QUERY, connection.number, text))
 end
+
+Substituted.defer = Substituted.execute
 
 function Substituted:close()
   self.closed = true
@@ -561,6 +586,17 @@ function ValueStatement:execute(...)
     raise(("the statement takes %d values, but %d are given"):format(#kinds, select("#", ...)))
   end
   return finish(connection, self, yield(EXECUTE, connection.number, self.id, kinds, ...))
+end
+
+function ValueStatement:defer(...)
+  local connection, kinds = self.connection, self.kinds
+  if connection.closed then closed() end
+  if self.closed then raise("attempt to use an already closed statement") end
+  if select("#", ...) ~= #kinds then
+    raise(("the statement takes %d values, but %d are given"):format(#kinds, select("#", ...)))
+  end
+  finish(connection, self, yield(DEFER, connection.number, self.id, kinds, ...))
+  connection.deferring = true
 end
 
 function ValueStatement:bind_param()
@@ -583,7 +619,10 @@ function Statement:next_result() return self.connection:next_result() end
 function Statement:close()
   if not self.closed then
     self.closed = true
-    if not self.connection.closed then yield(CLOSE, self.connection.number, self.id) end
+    if not self.connection.closed then
+      flush(self.connection)
+      yield(CLOSE, self.connection.number, self.id)
+    end
   end
   return 0
 end
@@ -639,6 +678,7 @@ end
 function Loader:flush()
   if self.broken then raise("an earlier error has left this loader with half a row") end
   if rows_size(self.rows) == 0 then return end
+  flush(self.connection)
   local answer, errno, state, message, ignorable =
     yield(LOAD, self.connection.number, self.table, self.columns, self.id)
   rows_clear(self.rows, self.width)
@@ -772,7 +812,7 @@ function Driver:connect()
   local session = current()
   local number = session.connections or 0
   session.connections = number + 1
-  local connection = setmetatable({ number = number, statements = 0, error = NONE, driver = self }, Connection)
+  local connection = setmetatable({ number = number, statements = 0, error = NONE, driver = self, deferring = false }, Connection)
   local answer, errno, state, message, _, target = yield(CONNECT, number)
   if answer ~= nil then
     connection.closed = true

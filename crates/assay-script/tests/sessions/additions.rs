@@ -37,6 +37,44 @@ fn a_transaction_type_is_named_once_per_event() {
 }
 
 #[test]
+fn deferred_statements_are_sent_before_what_is_no_execution() {
+    check(
+        r#"
+        function event()
+          local con = sysbench.sql.driver():connect()
+          local add = con:prepare("UPDATE t SET a = a + ?", "i")
+          local drop = con:prepare("DELETE FROM t WHERE a = ?")
+          local a = drop:bind_create(sysbench.sql.type.INT)
+          drop:bind_param(a)
+          a:set(7)
+          add:defer(1)
+          drop:defer()
+          add:execute(2)
+          print(pcall(add.defer, add))
+          drop:defer()
+          con:query("COMMIT")
+          con:query("SELECT 1")
+        end"#,
+        Driver::default(),
+        "ready
+         next
+         connect 0
+         prepare 0.0: UPDATE t SET a = a + ?
+         prepare 0.1: DELETE FROM t WHERE a = ?
+         defer 0.0: [Int(1)]
+         defer 0.1: [Int(7)]
+         execute 0.0: [Int(2)]
+         log false\ttest.lua:12: the statement takes 1 values, but 0 are given
+         defer 0.1: [Int(7)]
+         flush 0
+         query 0: COMMIT
+         query 0: SELECT 1
+         next
+         finished true",
+    );
+}
+
+#[test]
 fn sessions_of_a_run_share_counters_and_meet_at_barriers() {
     check(
         r#"

@@ -126,6 +126,11 @@ impl Driver {
                 };
                 (line, Some(Answer::Reply(reply, verdict)))
             }
+            Request::Defer(number, operation) => {
+                let Operation::Execute { statement, parameters } = operation else { panic!("{operation:?}") };
+                (format!("defer {}.{}: {parameters:?}", number.0, statement.0), Some(Answer::Done))
+            }
+            Request::Flush(number) => (format!("flush {}", number.0), Some(Answer::Done)),
             Request::Rollback(number) => {
                 (format!("rollback {}", number.0), Some(Answer::Reply(Reply::default(), Verdict::Fatal)))
             }

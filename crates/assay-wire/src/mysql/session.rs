@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::connection::{Connection, Exchange, Progress};
 use crate::database::{Endpoint, ServerFacts, TlsFacts, TlsMode};
+use crate::deferral::{Deferral, Effect, Executed};
 use crate::error::{Class, StatementError};
 use crate::operation::{Operation, Reply, StatementId, Value};
 use crate::placeholders::{Dialect, Template, wrong_count};
@@ -29,6 +30,9 @@ const COM_STMT_CLOSE: u8 = 0x19;
 const IN_TRANSACTION: u16 = 1;
 const MORE_RESULTS: u16 = 8;
 const NO_BACKSLASH_ESCAPES: u16 = 512;
+
+/// Between statements of one text. A comment at the end of one stops at the line's.
+const SEPARATOR: &[u8] = b"\n;";
 
 /// Bytes of an execution's payload kept from one to the next.
 const PENDING_KEEP_MAX: usize = 4096;
@@ -76,6 +80,7 @@ enum Job {
         again: bool,
     },
     Load(Box<Load>),
+    Flush,
 }
 
 /// What is known of loading a table by file.
@@ -113,6 +118,7 @@ pub(super) struct Session {
     cipher: Option<Box<str>>,
     /// Ordered by id.
     statements: Vec<Statement>,
+    deferral: Deferral,
     infile: Infile,
     bulk: Bulk,
     /// The server's last word, which arrived together with the answer before it.
@@ -143,6 +149,7 @@ impl Session {
             version: Box::default(),
             cipher: None,
             statements: Vec::new(),
+            deferral: Deferral::default(),
             infile: Infile::Untried,
             bulk: Bulk::Unavailable,
             farewell: None,
@@ -374,9 +381,13 @@ impl Session {
     }
 
     fn on_error(&mut self, payload: &[u8], exchange: &mut Exchange<'_>) -> Result<Progress, Refusal> {
-        let error = read_error(payload);
+        let mut error = read_error(payload);
         if error.class == Class::Protocol {
             return Err(error);
+        }
+        if self.deferral.unanswered > 0 {
+            self.deferral.blame(&mut error);
+            self.deferral.unanswered = 0;
         }
         if error.code.number == errno::DEADLOCK {
             self.status &= !IN_TRANSACTION;
@@ -405,7 +416,14 @@ impl Session {
 
     /// A result is complete: others follow, or the job goes on, or it is done.
     fn end_of_result(&mut self, exchange: &mut Exchange<'_>) -> Result<Progress, Refusal> {
-        if self.status & MORE_RESULTS != 0 {
+        let more = self.status & MORE_RESULTS != 0;
+        if self.deferral.unanswered > 0 {
+            self.deferral.answered(std::mem::take(&mut self.reply.affected));
+            if !more && (self.deferral.unanswered > 0 || !matches!(self.job, Job::Flush)) {
+                return Err(violation("answered fewer statements than it was sent"));
+            }
+        }
+        if more {
             self.phase = Phase::Result;
             return Ok(Progress::Pending);
         }
@@ -428,7 +446,7 @@ impl Session {
                 self.reply.error = None;
                 Ok(self.prepare_again(at, exchange))
             }
-            Job::Query | Job::Prepare(_) | Job::Execute { .. } => Ok(self.answer()),
+            Job::Query | Job::Prepare(_) | Job::Execute { .. } | Job::Flush => Ok(self.answer()),
             Job::Load(load) => Ok(self.on_load_step(load, exchange)),
         }
     }
@@ -455,11 +473,12 @@ impl Session {
         self.close_statement(id, exchange);
         if !self.target.options.prepared {
             let template = Template::new(sql, self.dialect());
-            self.keep(Statement { id, form: Form::Text(template) });
+            // Nothing is deferred: who does without prepared statements may have a proxy that takes one statement at a time.
+            self.keep(Statement { id, effect: Effect::Other, form: Form::Text(template) });
             return Progress::Reply(Reply::default());
         }
-        let form = Form::Binary { sql: sql.into(), server: None, types: Box::default() };
-        self.job = Job::Prepare(Statement { id, form });
+        let form = Form::Binary { sql: sql.into(), server: None, types: Box::default(), text: None };
+        self.job = Job::Prepare(Statement { id, effect: Effect::of(sql), form });
         self.send_prepare(sql, exchange)
     }
 
@@ -472,7 +491,7 @@ impl Session {
 
     /// Prepares the statement in place `at` for the execution in `pending`.
     fn prepare_again(&mut self, at: usize, exchange: &mut Exchange<'_>) -> Progress {
-        let Statement { id, form: Form::Binary { sql, server, .. } } = &mut self.statements[at] else {
+        let Statement { id, form: Form::Binary { sql, server, .. }, .. } = &mut self.statements[at] else {
             unreachable!("only statements of the binary protocol are executed by it")
         };
         *server = None;
@@ -499,11 +518,11 @@ impl Session {
                 return Err(error);
             }
             match std::mem::replace(&mut self.job, Job::None) {
-                Job::Prepare(Statement { id, form: Form::Binary { sql, .. } })
+                Job::Prepare(Statement { id, effect, form: Form::Binary { sql, .. } })
                     if error.code.number == errno::NOT_PREPARABLE =>
                 {
                     let template = Template::new(&sql, self.dialect());
-                    self.keep(Statement { id, form: Form::Text(template) });
+                    self.keep(Statement { id, effect, form: Form::Text(template) });
                 }
                 Job::Load(mut load) => {
                     // INSERTs get further, or fail with what is really wrong.
@@ -523,7 +542,10 @@ impl Session {
         let (number, columns, parameters) =
             read().ok_or_else(|| violation("answered a Prepare with something that makes no sense"))?;
         match &mut self.job {
-            Job::Prepare(Statement { form: Form::Binary { server, types, .. }, .. }) => {
+            Job::Prepare(Statement { effect, form: Form::Binary { server, types, .. }, .. }) => {
+                if columns > 0 {
+                    *effect = Effect::Other;
+                }
                 *server = Some(number);
                 *types = vec![UNSENT; parameters.into()].into();
             }
@@ -586,17 +608,22 @@ impl Session {
             return refuse(Class::Other, format!("there is no prepared statement {}", id.0));
         };
         let dialect = self.dialect();
-        match &mut self.statements[at].form {
-            Form::Text(template) => {
+        let statement = &mut self.statements[at];
+        match &mut statement.form {
+            // Together with others: in one text, of which the server executes nothing behind an error. Commands sent
+            // without waiting it would go on executing, and behind a deadlock in no transaction at all.
+            form if self.deferral.waiting > 0 || matches!(form, Form::Text(_)) => {
                 let start = exchange.out.len();
                 let mut written = Ok(());
                 self.inbound.sequence = 0;
                 write_packet(exchange.out, &mut self.inbound.sequence, |out| {
                     out.push(COM_QUERY);
-                    written = template.write_substituted(parameters, dialect, out);
+                    self.deferral.send(out);
+                    written = statement.text(dialect).write_substituted(parameters, dialect, out);
                 });
                 if let Err(error) = written {
                     exchange.out.truncate(start);
+                    self.deferral.forget();
                     return Progress::Reply(Reply::failed(error));
                 }
                 self.binary = false;
@@ -604,6 +631,7 @@ impl Session {
                 self.phase = Phase::Result;
                 Progress::Pending
             }
+            Form::Text(_) => unreachable!("sent above"),
             Form::Binary { server, types, .. } => {
                 if parameters.len() != types.len() {
                     return Progress::Reply(Reply::failed(wrong_count(types.len(), parameters.len())));
@@ -848,6 +876,7 @@ impl Connection for Session {
         self.infile = Infile::Untried;
         self.bulk = Bulk::Unavailable;
         self.farewell = None;
+        self.deferral.forget();
         self.reply = Reply::default();
         self.pending = Vec::new();
         for statement in &mut self.statements {
@@ -871,6 +900,9 @@ impl Connection for Session {
             let error = StatementError::network("the connection is not open");
             return self.fail(Box::new(error), exchange);
         }
+        if !matches!(operation, Operation::Execute { .. }) {
+            self.deferral.forget();
+        }
         match *operation {
             Operation::Query { sql } | Operation::Prepare { sql, .. } if sql.len() >= PACKET_MAX => too_large(),
             Operation::Query { sql } => {
@@ -885,6 +917,49 @@ impl Connection for Session {
             }
             Operation::Load { table, columns, rows } => self.load(table, columns, rows, exchange),
         }
+    }
+
+    fn defer(&mut self, operation: &Operation<'_>) -> bool {
+        let Operation::Execute { statement, parameters } = *operation else { return false };
+        let Ok(at) = self.find(statement) else { return false };
+        let (dialect, in_transaction) = (self.dialect(), self.in_transaction());
+        let (statement, deferral) = (&mut self.statements[at], &mut self.deferral);
+        if !matches!(self.phase, Phase::Idle) || !deferral.takes(statement.effect, in_transaction) {
+            return false;
+        }
+        let start = deferral.held.len();
+        if statement.text(dialect).write_substituted(parameters, dialect, &mut deferral.held).is_err() {
+            deferral.held.truncate(start);
+            return false;
+        }
+        deferral.held.extend_from_slice(SEPARATOR);
+        deferral.waiting += 1;
+        true
+    }
+
+    fn flush(&mut self, exchange: &mut Exchange<'_>) -> Progress {
+        if self.deferral.waiting == 0 || !matches!(self.phase, Phase::Idle) {
+            return Progress::Reply(Reply::default());
+        }
+        let text = self.deferral.held.len() - SEPARATOR.len();
+        self.deferral.held.truncate(text);
+        self.job = Job::Flush;
+        self.binary = false;
+        self.inbound.sequence = 0;
+        write_packet(exchange.out, &mut self.inbound.sequence, |out| {
+            out.push(COM_QUERY);
+            self.deferral.send(out);
+        });
+        self.phase = Phase::Result;
+        Progress::Pending
+    }
+
+    fn take_executed(&mut self) -> Executed {
+        std::mem::take(&mut self.deferral.executed)
+    }
+
+    fn forget_deferred(&mut self) {
+        self.deferral.forget();
     }
 
     fn close(&mut self, exchange: &mut Exchange<'_>) {

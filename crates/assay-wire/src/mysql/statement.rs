@@ -3,8 +3,9 @@
 //! A statement outlives its socket: the server's id is forgotten, the text stays. Parameter types are sent again
 //! only when they changed, as the server remembers them. Source: MySQL internals, "COM_STMT_EXECUTE".
 
+use crate::deferral::Effect;
 use crate::operation::{StatementId, Value};
-use crate::placeholders::Template;
+use crate::placeholders::{Dialect, Template};
 
 use super::packet::write_lenenc;
 use super::result::{DOUBLE, LONGLONG, NULL, VAR_STRING};
@@ -14,6 +15,8 @@ use super::result::{DOUBLE, LONGLONG, NULL, VAR_STRING};
 pub(super) struct Statement {
     /// The caller's name for it.
     pub(super) id: StatementId,
+    /// Whether it may be deferred.
+    pub(super) effect: Effect,
     /// Where it is prepared.
     pub(super) form: Form,
 }
@@ -29,9 +32,21 @@ pub(super) enum Form {
         server: Option<u32>,
         /// The type last sent of each parameter; `UNSENT` at first.
         types: Box<[u8]>,
+        /// The text, for an execution that is sent together with others; made when it is first needed.
+        text: Option<Box<Template>>,
     },
     /// Here: its parameters are substituted into the text.
     Text(Template),
+}
+
+impl Statement {
+    /// For an execution as text.
+    pub(super) fn text(&mut self, dialect: Dialect) -> &Template {
+        match &mut self.form {
+            Form::Binary { sql, text, .. } => text.get_or_insert_with(|| Box::new(Template::new(sql, dialect))),
+            Form::Text(template) => template,
+        }
+    }
 }
 
 /// No column type.

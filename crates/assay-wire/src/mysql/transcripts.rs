@@ -19,13 +19,17 @@ enum Do<'a> {
     Server(Vec<u8>),
     /// The engine asks for this.
     Run(Operation<'a>),
+    /// The engine asks for this to wait.
+    Defer(Operation<'a>),
+    /// The engine asks for what waits to be sent.
+    Flush,
     /// The TLS handshake succeeds.
     Secure,
     /// The socket closes, and another is connected.
     Reconnect,
 }
 
-use Do::{Reconnect, Run, Secure, Server};
+use Do::{Defer, Flush, Reconnect, Run, Secure, Server};
 
 /// How what the server sends is cut.
 #[derive(Clone, Copy)]
@@ -61,6 +65,14 @@ fn play(url: &str, prepared: bool, steps: &[Do<'_>], cut: Cut) -> String {
             }
             Run(operation) => {
                 let progress = session.execute(operation, &mut exchange);
+                note(&mut log, exchange.out, progress, exchange.pool);
+            }
+            Defer(operation) => {
+                let waits = session.defer(operation);
+                writeln!(log, "waits {waits}").unwrap();
+            }
+            Flush => {
+                let progress = session.flush(&mut exchange);
                 note(&mut log, exchange.out, progress, exchange.pool);
             }
             Secure => {
@@ -545,6 +557,101 @@ affected 0
 affected 0 error client: there is no prepared statement 3 (no code) other Never
 transaction false
 ",
+    );
+}
+
+/// BEGIN, an UPDATE and a SELECT are prepared; then come the steps. `expected` is the log from then on.
+fn check_deferred(steps: Vec<Do<'_>>, expected: &str) {
+    let int = column(8, 0);
+    let mut all = vec![
+        Run(Operation::Prepare { statement: StatementId(0), sql: b"BEGIN" }),
+        packets(1, &[b"\xff\x0f\x05#HY000This command is not supported"]),
+        Run(Operation::Prepare { statement: StatementId(1), sql: b"UPDATE t SET a = ? -- all" }),
+        packets(1, &[&[0, 8, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0], &int]),
+        Run(Operation::Prepare { statement: StatementId(2), sql: b"SELECT a FROM t" }),
+        packets(1, &[&[0, 9, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0], &int]),
+    ];
+    all.extend(steps);
+    let prepared = r"> 0 \x16BEGIN
+affected 0
+> 0 \x16UPDATE t SET a = ? -- all
+affected 0
+> 0 \x16SELECT a FROM t
+affected 0
+";
+    check_session(DEPRECATE_EOF, true, all, &format!("{prepared}{expected}"));
+}
+
+/// OK for a statement that changed so many rows, with others behind it.
+fn ok_more(affected: u8) -> Vec<u8> {
+    vec![0, affected, 0, 11, 0, 0, 0]
+}
+
+#[test]
+fn deferred_statements_are_one_text_with_the_next() {
+    let begin = || Defer(Operation::Execute { statement: StatementId(0), parameters: &[] });
+    let update = || Defer(Operation::Execute { statement: StatementId(1), parameters: &[Value::Text(b"it's")] });
+    let select = Operation::Execute { statement: StatementId(2), parameters: &[] };
+    check_deferred(
+        vec![
+            update(),
+            begin(),
+            update(),
+            Defer(select),
+            Run(select),
+            packets(1, &[&ok_more(0), &ok_more(3), &[1], &column(8, 0), b"\x017", &[0xFE, 0, 0, 3, 0, 0, 0]]),
+            update(),
+            update(),
+            Flush,
+            packets(1, &[&ok_more(1), OK_IN_TRANSACTION]),
+            Flush,
+            // Forgotten when something else comes.
+            update(),
+            Run(Operation::Query { sql: b"ROLLBACK" }),
+            packets(1, &[OK]),
+            Run(select),
+            packets(1, &[&[1], &column(8, 0), &[0, 0, 7, 0, 0, 0, 0, 0, 0, 0], END]),
+        ],
+        r#"waits false
+waits true
+waits true
+waits false
+> 0 \x03BEGIN\n;UPDATE t SET a = \'it\'\'s\' -- all\n;SELECT a FROM t
+affected 0 set ("7")
+waits true
+waits true
+> 0 \x03UPDATE t SET a = \'it\'\'s\' -- all\n;UPDATE t SET a = \'it\'\'s\' -- all
+affected 0
+affected 0
+waits true
+> 0 \x03ROLLBACK
+affected 0
+> 0 \x17\t\x00\x00\x00\x00\x01\x00\x00\x00
+affected 0 set (7)
+transaction false
+"#,
+    );
+}
+
+#[test]
+fn a_refused_deferred_statement_is_the_answer_of_the_one_waited_for() {
+    let begin = || Defer(Operation::Execute { statement: StatementId(0), parameters: &[] });
+    let update = || Defer(Operation::Execute { statement: StatementId(1), parameters: &[Value::Int(5)] });
+    let select = || Run(Operation::Execute { statement: StatementId(2), parameters: &[] });
+    let sent = r"waits true
+waits true
+> 0 \x03BEGIN\n;UPDATE t SET a = 5 -- all\n;SELECT a FROM t
+";
+    check_deferred(
+        vec![begin(), update(), select(), packets(1, &[&ok_more(0), b"\xff\xbd\x04#40001Deadlock found"])],
+        &format!("{sent}affected 0 error server: Deadlock found (1213) deadlock AfterBackoff\ntransaction false\n"),
+    );
+    check_deferred(
+        vec![begin(), update(), select(), packets(1, &[&ok_more(0), OK_IN_TRANSACTION])],
+        &format!(
+            "{sent}failed: client: the server broke the MySQL protocol: it answered fewer statements than it was sent (no \
+             code) protocol\ntransaction true\n"
+        ),
     );
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::connection::{Connection, Exchange, Progress};
 use crate::database::{ServerFacts, TlsFacts, TlsMode};
+use crate::deferral::{Deferral, Effect, Executed};
 use crate::error::{Class, Retry, StatementError};
 use crate::operation::{Operation, Reply, StatementId, Value};
 use crate::placeholders::{self, Dialect, Template};
@@ -41,6 +42,7 @@ pub(super) struct Frontend {
     /// Ascending by id.
     statements: Vec<Statement>,
     flight: Flight,
+    deferral: Deferral,
     /// The server said goodbye while nothing was in flight, or behind a reply.
     goodbye: Option<Box<StatementError>>,
 }
@@ -62,6 +64,7 @@ enum Phase {
 struct Statement {
     id: u32,
     template: Template,
+    effect: Effect,
     form: Form,
 }
 
@@ -103,6 +106,7 @@ enum Kind {
     Execute(StatementId),
     Close,
     Load,
+    Flush,
 }
 
 /// A tail's buffer that grew beyond this is given back.
@@ -175,6 +179,7 @@ impl Connection for Frontend {
         self.login = Login::default();
         self.tls = None;
         self.flight = Flight::default();
+        self.deferral.forget();
         self.goodbye = None;
         for statement in &mut self.statements {
             if let Form::Server { prepared, .. } = &mut statement.form {
@@ -194,6 +199,9 @@ impl Connection for Frontend {
             return Progress::Failed(self.goodbye.take().unwrap_or_else(gone));
         }
         let start = exchange.out.len();
+        if !matches!(operation, Operation::Execute { .. }) {
+            self.deferral.forget();
+        }
         let sent = match *operation {
             Operation::Query { sql } => self.query(Kind::Query, sql, exchange.out),
             Operation::Prepare { statement, sql } => self.prepare(statement, sql, exchange.out),
@@ -210,6 +218,7 @@ impl Connection for Frontend {
             // The limit is one message's; that a batch of rows is many is not worth a distinction.
             Ok(Sent::Messages) => {
                 exchange.out.truncate(start);
+                self.deferral.forget();
                 let message = "the statement or batch is larger than PostgreSQL's limit of 1 GiB";
                 Progress::Reply(Reply::failed(StatementError::client(Class::Limit, message)))
             }
@@ -218,6 +227,43 @@ impl Connection for Frontend {
                 Progress::Reply(Reply::failed(error))
             }
         }
+    }
+
+    fn defer(&mut self, operation: &Operation<'_>) -> bool {
+        let Operation::Execute { statement: id, parameters } = *operation else { return false };
+        let Ok(at) = self.find(id) else { return false };
+        let Statement { effect, form, .. } = &self.statements[at];
+        // One that returns rows, or has to be prepared anew, is answered in more than one way.
+        let Form::Server { prepared: true, parameters: count, columns: None } = *form else { return false };
+        if self.phase != Phase::Ready
+            || parameters.len() != usize::from(count)
+            || !self.deferral.takes(*effect, self.transaction)
+        {
+            return false;
+        }
+        let name = self.name(id.0);
+        message::write_bind_and_execute(&name, parameters, &mut self.deferral.held);
+        self.deferral.waiting += 1;
+        true
+    }
+
+    fn flush(&mut self, exchange: &mut Exchange<'_>) -> Progress {
+        if self.deferral.waiting == 0 {
+            return Progress::Reply(Reply::default());
+        }
+        self.deferral.send(exchange.out);
+        message::write_sync(exchange.out);
+        self.flight = Flight { kind: Kind::Flush, extended: true, ..Flight::default() };
+        self.phase = Phase::Busy;
+        Progress::Pending
+    }
+
+    fn take_executed(&mut self) -> Executed {
+        std::mem::take(&mut self.deferral.executed)
+    }
+
+    fn forget_deferred(&mut self) {
+        self.deferral.forget();
     }
 
     fn close(&mut self, exchange: &mut Exchange<'_>) {
@@ -252,6 +298,7 @@ impl Frontend {
             key: [b'0'; 16],
             statements: Vec::new(),
             flight: Flight::default(),
+            deferral: Deferral::default(),
             goodbye: None,
         }
     }
@@ -392,7 +439,7 @@ impl Frontend {
             true => Form::Server { prepared: false, parameters: 0, columns: None },
             false => Form::Text,
         };
-        let statement = Statement { id: id.0, template, form };
+        let statement = Statement { id: id.0, template, effect: Effect::of(sql), form };
         if on_server {
             self.write_preparation(&statement, out);
             message::write_sync(out);
@@ -418,6 +465,12 @@ impl Frontend {
         let statement = &self.statements[at];
         let mut flight = Flight { kind: Kind::Execute(id), ..Flight::default() };
         match statement.form {
+            Form::Text if self.deferral.waiting > 0 => {
+                let message = "a text that the server cannot prepare was to be sent with deferred statements";
+                let mut error = StatementError::client(Class::Other, message);
+                error.hint = Some("run it with `con:query()`, which sends those first".into());
+                return Err(error);
+            }
             Form::Text => {
                 let mut done = Ok(());
                 message::write(b'Q', out, |out| {
@@ -430,8 +483,10 @@ impl Frontend {
                 if parameters.len() != usize::from(count) {
                     return Err(placeholders::wrong_count(count.into(), parameters.len()));
                 }
+                // No Sync behind them: should one fail, the server skips the rest, this one included.
+                self.deferral.send(out);
                 if !prepared {
-                    self.write_preparation(statement, out);
+                    self.write_preparation(&self.statements[at], out);
                     flight.describing = true;
                 }
                 message::write_bind_and_execute(&self.name(id.0), parameters, out);
@@ -710,13 +765,17 @@ impl Frontend {
         match tag {
             b'C' => {
                 let affected = message::affected(fields.text()?);
+                if self.deferral.unanswered > 0 {
+                    self.deferral.answered(affected);
+                    return Ok(None);
+                }
                 // Behind an error only a refused COPY … TO STDOUT completes, and that changed nothing.
                 if self.flight.error.is_none() {
                     self.flight.affected = self.flight.affected.saturating_add(affected);
                 }
             }
             // BindComplete: now it is known whether rows will come, even if none do.
-            b'2' => {
+            b'2' if self.deferral.unanswered == 0 => {
                 if let Some(Form::Server { columns: Some(columns), .. }) = self.form() {
                     let columns = *columns;
                     self.begin_set(columns, exchange.pool);
@@ -744,6 +803,9 @@ impl Frontend {
             }
             b'Z' => {
                 self.transaction = fields.byte()? != b'I';
+                if self.deferral.unanswered > 0 && self.flight.error.is_none() {
+                    return Err(broken("fewer statements were answered than were sent").into());
+                }
                 return Ok(Some(self.land(exchange)));
             }
             b'E' => self.on_refusal(Refusal::read(body)?)?,
@@ -763,8 +825,9 @@ impl Frontend {
                 self.refuse_copy("replication");
                 message::write(b'c', exchange.out, |_| {});
             }
-            // CopyInResponse, CopyData, CopyDone, ParseComplete, CloseComplete, EmptyQueryResponse
-            b'G' | b'd' | b'c' | b'1' | b'3' | b'I' => {}
+            // CopyInResponse, CopyData, CopyDone, ParseComplete, a deferred statement's BindComplete, CloseComplete,
+            // EmptyQueryResponse
+            b'G' | b'd' | b'c' | b'1' | b'2' | b'3' | b'I' => {}
             _ => return Err(broken(format!("a message of type {} came in a result", shown(tag))).into()),
         }
         Ok(None)
@@ -792,6 +855,20 @@ impl Frontend {
             error.retry = Retry::Reconnect;
             return Err(Box::new(error));
         }
+        if self.deferral.unanswered > 0 {
+            let forgotten = error.code.state == "26000";
+            for statement in self.statements.iter_mut().filter(|_| forgotten) {
+                if let Form::Server { prepared, .. } = &mut statement.form {
+                    *prepared = false;
+                }
+            }
+            if forgotten {
+                error.retry = Retry::Now;
+            }
+            self.deferral.blame(&mut error);
+            self.flight.error.get_or_insert_with(|| Box::new(error));
+            return Ok(());
+        }
         match (self.flight.kind, error.code.state.as_str()) {
             // Several statements in one text, or a parameter whose type only a value can tell.
             (Kind::Prepare(_), "42601") => self.flight.unpreparable = routine == b"exec_parse_message",
@@ -814,6 +891,7 @@ impl Frontend {
     /// ReadyForQuery: the operation is over.
     fn land(&mut self, exchange: &mut Exchange<'_>) -> Progress {
         self.phase = Phase::Ready;
+        self.deferral.unanswered = 0;
         let Flight { kind, unpreparable, mut rows, affected, mut error, .. } = std::mem::take(&mut self.flight);
         match kind {
             Kind::Setup(index) => {

@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::connection::{Connection, Exchange, Progress};
 use crate::database::{ConnectOptions, Endpoint, Surroundings, TlsFacts, TlsMode};
+use crate::deferral::Executed;
 use crate::operation::{Operation, StatementId, Value};
 use crate::postgres::frontend::Frontend;
 use crate::postgres::{fuzz_postgres, target};
@@ -120,6 +121,9 @@ enum Ask<'a> {
     Connect,
     Secured,
     Closed,
+    /// This execution can wait, or cannot.
+    Defer(Operation<'a>),
+    Flush,
     /// Nothing: the server goes on by itself.
     Listen,
     Do(Operation<'a>),
@@ -180,6 +184,11 @@ fn play(mut frontend: Frontend, turns: &[(Ask<'_>, Vec<u8>)], cut: impl Fn(usize
                 false => Progress::Pending,
             },
             Ask::Do(operation) => frontend.execute(operation, &mut exchange),
+            Ask::Defer(operation) => match frontend.defer(operation) {
+                true => Progress::Pending,
+                false => Progress::Ready,
+            },
+            Ask::Flush => frontend.flush(&mut exchange),
         };
         note(&mut out, progress);
         for piece in answer.chunk_by(|_, _| {
@@ -536,6 +545,108 @@ fn a_prepared_statement_is_described_once() {
         "no rows, 0 affected, client: there is no prepared statement 42 (no code)",
     ];
     check_operations(&prepared_on(), &turns, &expected);
+}
+
+const UPDATE: StatementId = StatementId(1);
+const DEFER_BEGIN: Ask<'_> = Ask::Defer(Operation::Execute { statement: StatementId(0), parameters: &[] });
+const DEFER_UPDATE: Ask<'_> = Ask::Defer(Operation::Execute { statement: UPDATE, parameters: &[Value::Int(5)] });
+const DEFER_SELECT: Ask<'_> = Ask::Defer(Operation::Execute { statement: ID, parameters: &[Value::Int(5)] });
+
+/// Prepares BEGIN, an UPDATE and a SELECT; then come `turns`. `expected` leaves the preparations out.
+fn check_deferred(turns: &[(Ask<'_>, Vec<u8>)], expected: &[&str]) {
+    let begin = Ask::Do(Operation::Prepare { statement: StatementId(0), sql: b"BEGIN" });
+    let update = Ask::Do(Operation::Prepare { statement: UPDATE, sql: b"UPDATE t SET a = ?" });
+    let preparations = [
+        (Ask::Connect, greeting()),
+        (begin, [prepared(0, &[]), ready(b'I')].concat()),
+        (update, [prepared(1, &[]), ready(b'I')].concat()),
+        (PREPARE, [prepared(1, &["a"]), ready(b'I')].concat()),
+    ];
+    let turns = [&preparations, turns].concat();
+    let lines = |cut: &dyn Fn(usize) -> bool| play(frontend(URL, &prepared_on()), &turns, cut)[8..].to_vec();
+    assert_eq!(lines(&|_| false), expected);
+    for at in 0..turns.iter().map(|(_, answer)| answer.len() + 1).sum() {
+        assert_eq!(lines(&|total| total == at), expected, "cut at {at}");
+    }
+}
+
+const BOUND_BEGIN: &str =
+    r"B\x00\x00\x00+\x00assay_00000009abcdef01_00000000\x00\x00\x00\x00\x00\x00\x00E\x00\x00\x00\t\x00\x00\x00\x00\x00";
+const BOUND_UPDATE: &str = r"B\x00\x00\x000\x00assay_00000009abcdef01_00000001\x00\x00\x00\x00\x01\x00\x00\x00\x015\x00\x00E\x00\x00\x00\t\x00\x00\x00\x00\x00";
+
+fn done(tag: &str) -> Vec<u8> {
+    [message(b'2', b""), complete(tag)].concat()
+}
+
+#[test]
+fn deferred_statements_travel_in_front_of_the_next_and_are_answered_with_it() {
+    let rows = [message(b'2', b""), row(&[Some("x")]), complete("SELECT 1"), ready(b'T')].concat();
+    check_deferred(
+        &[
+            // Outside of a transaction nothing waits but what begins one.
+            (DEFER_UPDATE, Vec::new()),
+            (DEFER_BEGIN, Vec::new()),
+            (DEFER_UPDATE, Vec::new()),
+            (DEFER_SELECT, Vec::new()),
+            (EXECUTE, [done("BEGIN"), done("UPDATE 3"), rows].concat()),
+            (DEFER_UPDATE, Vec::new()),
+            (Ask::Flush, [done("UPDATE 1"), ready(b'T')].concat()),
+            (Ask::Flush, Vec::new()),
+            // What was not sent when something else comes is forgotten.
+            (DEFER_UPDATE, Vec::new()),
+            (SELECT, [complete("ROLLBACK"), ready(b'I')].concat()),
+        ],
+        &[
+            "Ready",
+            "Ready",
+            &sent(&[BOUND_BEGIN, BOUND_UPDATE, SENT_EXECUTE, SYNC]),
+            "[x], 0 affected",
+            &sent(&[BOUND_UPDATE, SYNC]),
+            "no rows, 0 affected",
+            "no rows, 0 affected",
+            SENT_SELECT,
+            "no rows, 0 affected",
+        ],
+    );
+}
+
+#[test]
+fn a_refused_deferred_statement_is_the_answer_of_the_one_waited_for() {
+    let refused = refusal("ERROR", "40P01", "deadlock", "x");
+    let all = sent(&[BOUND_BEGIN, BOUND_UPDATE, SENT_EXECUTE, SYNC]);
+    let asked = [(DEFER_BEGIN, Vec::new()), (DEFER_UPDATE, Vec::new())];
+    let answer = [done("BEGIN"), refused, ready(b'E')].concat();
+    check_deferred(
+        &[&asked[..], &[(EXECUTE, answer)]].concat(),
+        &[&all, "no rows, 0 affected, server: deadlock (40P01)"],
+    );
+    // One that is not answered at all is not taken for executed.
+    check_deferred(
+        &[&asked[..], &[(EXECUTE, [done("BEGIN"), ready(b'T')].concat())]].concat(),
+        &[&all, "failed, client: fewer statements were answered than were sent (no code), Never"],
+    );
+}
+
+#[test]
+fn executed_deferred_statements_are_counted_by_what_they_did() {
+    let mut frontend = frontend(URL, &prepared_on());
+    let (mut out, mut pool) = (Vec::new(), RowsPool::default());
+    let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
+    frontend.on_connected(&mut exchange);
+    frontend.on_bytes(&greeting(), &mut exchange);
+    for (number, sql, parameters) in [(0, &b"BEGIN"[..], 0), (1, b"UPDATE t SET a = ?", 1)] {
+        frontend.execute(&Operation::Prepare { statement: StatementId(number), sql }, &mut exchange);
+        frontend.on_bytes(&[prepared(parameters, &[]), ready(b'I')].concat(), &mut exchange);
+    }
+    let update = Operation::Execute { statement: UPDATE, parameters: &[Value::Int(5)] };
+    assert!(frontend.defer(&Operation::Execute { statement: StatementId(0), parameters: &[] }));
+    assert!(frontend.defer(&update) && frontend.defer(&update) && frontend.defer(&update));
+    frontend.flush(&mut exchange);
+    let refused = refusal("ERROR", "23505", "duplicate", "x");
+    let answer = [done("BEGIN"), done("UPDATE 2"), done("UPDATE 0"), refused, ready(b'E')].concat();
+    frontend.on_bytes(&answer, &mut exchange);
+    assert_eq!(frontend.take_executed(), Executed { writes: 1, others: 2 });
+    assert_eq!(frontend.take_executed(), Executed::default());
 }
 
 #[test]
