@@ -134,12 +134,14 @@ end
 local settings, con
 local read_mix, deferred_delivery, execute_queued
 local begin, begin_reading, commit, rollback
+local defer -- executes a statement whose answer nothing waits for: at once or, with --batch-statements, with the next one
 local sets -- per table set: its statements, and the constant for last names
 local warehouses, customers, items, names
 local user, home -- whose transaction runs, and the warehouse of its terminal
 local c_for_customers, c_for_items
 local is_scaled_down
 local has_vanishing_rows -- see the dialects
+local level_of_reading, is_isolated -- what Order-Status reads at, and whether that is what 3.4.1 asks for
 
 local function fail(...) error(string.format(...), 0) end
 
@@ -162,6 +164,18 @@ local function read_states()
   if settings.warehouses > 0 then warehouses = settings.warehouses end
   names = tpcc.last_names(customers)
   is_scaled_down = customers < 3000 or items < 100000
+end
+
+--- What isolation there really is. The transactions that write lock what they depend on; Order-Status reads without locks,
+--- and sees one state of the database (level 3 of clause 3.4.1) only where a transaction has one snapshot.
+local function read_levels(dialect, begin_text, begin_reading_text)
+  local level = tpcc.level(con, dialect, begin_text)
+  if settings.isolation and level ~= settings.isolation then
+    fail("--isolation: the server was told %s, and gives %s", settings.isolation, level)
+  end
+  level_of_reading = begin_reading_text == begin_text and level or tpcc.level(con, dialect, begin_reading_text)
+  is_isolated = level ~= "READ UNCOMMITTED"
+    and (level_of_reading == "REPEATABLE READ" or level_of_reading == "SERIALIZABLE")
 end
 
 -- The rules of clause 9.2.2.5 and others that say how often something happens. Half of the draws of an even generator
@@ -189,6 +203,7 @@ local function declare_audit()
   rule("2.1.6", "odd customers by NURand", { part = "odd_customers", whole = "customers", low = 0.73, high = 0.77 })
   rule("2.1.6", "odd last names by NURand", { part = "odd_names", whole = "names", low = 0.73, high = 0.77 })
   rule("2.1.6", "odd items by NURand", { part = "odd_items", whole = "items", low = 0.74, high = 0.76 })
+  rule("3.4.1", "order-status at " .. level_of_reading:lower(), { part = "isolated", whole = "order_status", low = 0.99 })
   rule("2.7.4.2", "districts with nothing to deliver", { part = "skipped", whole = "districts_to_deliver", high = 0.01 })
   if is_scaled_down then
     rule("4.3.3", "new-orders on full-size tables", { part = "full_size", whole = "new_order", low = 1 })
@@ -219,9 +234,11 @@ function thread_init()
   for set = 1, settings.sets do
     for name, statement in pairs(prepare_set(con, dialect, set)) do sets[set][name] = statement end
   end
-  begin = con:prepare(dialect.begin)
-  begin_reading = con:prepare(settings.isolation and dialect.begin or dialect.begin_reading)
-  commit, rollback = con:prepare("COMMIT"), con:prepare("ROLLBACK")
+  local begin_reading_text = settings.isolation and dialect.begin or dialect.begin_reading
+  begin, begin_reading = con:prepare(dialect.begin, ""), con:prepare(begin_reading_text, "")
+  read_levels(dialect, dialect.begin, begin_reading_text)
+  commit, rollback = con:prepare("COMMIT", ""), con:prepare("ROLLBACK", "")
+  defer = settings.batch_statements and commit.defer or commit.execute
   c_for_customers, c_for_items = tpcc.constant_of_run(1023, 1024), tpcc.constant_of_run(8191, 8192)
   read_mix()
   if settings.deferred_delivery then -- only then, or the report would have a line for it
@@ -354,13 +371,13 @@ local function cents(amount) return floor(amount * 100 + 0.5) end
 local function new_order()
   local set, w, d, c, lines = sets[input.set], home, input.d, input.c, input.lines
   local item, supply, quantity, number = input.item, input.supply, input.quantity, input.number
-  begin:execute()
+  defer(begin)
   local discount, _, _, w_tax = set.order_customer:row(w, d, c)
   local o, d_tax = set.order_district:row(w, d)
   o = tonumber(o)
-  set.next_order:execute(o + 1, w, d)
-  set.insert_order:execute(o, d, w, c, lines, input.remote == 0 and 1 or 0)
-  set.insert_new_order:execute(o, d, w)
+  defer(set.next_order, o + 1, w, d)
+  defer(set.insert_order, o, d, w, c, lines, input.remote == 0 and 1 or 0)
+  defer(set.insert_new_order, o, d, w)
   local select_item, select_stock, update_stock, insert_line = set.item, set.stock[d], set.update_stock, set.insert_line
   local sum = 0
   for n = 1, lines do
@@ -374,13 +391,13 @@ local function new_order()
     local left, s_data, dist_info = select_stock:row(from, i)
     left = left - amount
     if left < 10 then left = left + 91 end
-    update_stock:execute(left, amount, from == w and 0 or 1, from, i)
+    defer(update_stock, left, amount, from == w and 0 or 1, from, i)
     -- 2.4.2.2: what the terminal shows of the line, brand or generic
     local brand = i_data:find("ORIGINAL", 1, true) and s_data:find("ORIGINAL", 1, true) and "B" or "G"
     input.brand = brand
     local cost = amount * cents(price)
     sum = sum + cost
-    insert_line:execute(o, d, w, number[n], i, from, amount, cost / 100, dist_info)
+    defer(insert_line, o, d, w, number[n], i, from, amount, cost / 100, dist_info)
   end
   input.total = sum / 100 * (1 - discount) * (1 + w_tax + d_tax)
   commit:execute()
@@ -401,21 +418,21 @@ end
 local function payment()
   local set, w, d, amount = sets[input.set], home, input.d, input.amount
   local c_w, c_d, c = input.c_w, input.c_d, input.c
-  begin:execute()
-  set.pay_warehouse:execute(amount, w)
+  defer(begin)
+  defer(set.pay_warehouse, amount, w)
   local w_name = set.warehouse:row(w)
-  set.pay_district:execute(amount, w, d)
+  defer(set.pay_district, amount, w, d)
   local d_name = set.district:row(w, d)
   if not c then c = customer_of_name(set, c_w, c_d, input.name) end
   local credit = set.paying_customer:row(c_w, c_d, c)
   if credit == "BC" then
     local data = set.customer_data:row(c_w, c_d, c)
     data = ("%d %d %d %d %d %.2f|%s"):format(c, c_d, c_w, d, w, amount, data):sub(1, 500)
-    set.pay_bad_customer:execute(amount, amount, data, c_w, c_d, c)
+    defer(set.pay_bad_customer, amount, amount, data, c_w, c_d, c)
   else
-    set.pay_customer:execute(amount, amount, c_w, c_d, c)
+    defer(set.pay_customer, amount, amount, c_w, c_d, c)
   end
-  set.insert_history:execute(c, c_d, c_w, d, w, amount, w_name .. "    " .. d_name)
+  defer(set.insert_history, c, c_d, c_w, d, w, amount, w_name .. "    " .. d_name)
   commit:execute()
   if c_w ~= w then count("remote_payments") end
   if input.name then count("payments_by_name") end
@@ -425,7 +442,7 @@ end
 --- 2.6.2
 local function order_status()
   local set, w, d, c = sets[input.set], input.c_w, input.c_d, input.c
-  begin_reading:execute()
+  defer(begin_reading)
   if not c then c = customer_of_name(set, w, d, input.name) end
   input.balance = set.customer_status:row(w, d, c)
   local o = set.last_order:row(w, d, c)
@@ -433,6 +450,7 @@ local function order_status()
   for _ = 1, lines.nrows do lines:fetch_row() end
   commit:execute()
   if input.name then count("status_by_name") end
+  if is_isolated then count("isolated") end
   count_customer()
 end
 
@@ -445,19 +463,19 @@ local function deliver(set, w, d, carrier)
     o = set.oldest_new_order:row(w, d)
   end
   o = tonumber(o)
-  set.delete_new_order:execute(w, d, o)
+  defer(set.delete_new_order, w, d, o)
   local c = tonumber((set.customer_of_order:row(w, d, o))) or fail("new order %d of warehouse %d, district %d is no order", o, w, d)
-  set.set_carrier:execute(carrier, w, d, o)
-  set.deliver_lines:execute(w, d, o)
+  defer(set.set_carrier, carrier, w, d, o)
+  defer(set.deliver_lines, w, d, o)
   local amount = tonumber((set.amount_of_order:row(w, d, o)))
-  set.deliver_to_customer:execute(amount, w, d, c)
+  defer(set.deliver_to_customer, amount, w, d, c)
   return true
 end
 
 --- 2.7.4: the oldest order of each district, all in one transaction (2.7.4.2 allows that).
 local function deliver_all(set, w, carrier)
   local skipped = 0
-  begin:execute()
+  defer(begin)
   for d = 1, DISTRICTS do
     if not deliver(set, w, d, carrier) then skipped = skipped + 1 end
   end
@@ -483,7 +501,7 @@ end
 --- 2.8.2
 local function stock_level()
   local set, w, d = sets[input.set], home, user.district
-  begin_reading:execute()
+  defer(begin_reading)
   local next_order = tonumber((set.district_level:row(w, d)))
   input.low = set.low_stock:row(w, d, next_order - 20, next_order, w, input.threshold)
   commit:execute()

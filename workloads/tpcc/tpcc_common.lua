@@ -21,6 +21,9 @@ tpcc.options = {
   items = { "Items, 100 to 100000. Fewer than 100000 is for trying things out, and not TPC-C", 100000 },
   mix = { "New-Order, Payment, Order-Status, Delivery and Stock-Level transactions in a deck (5.2.4.2)", "10,10,1,1,1" },
   isolation = { "read-committed, repeatable-read or serializable; without it, as the server is set up", "" },
+  batch_statements = {
+    "Send statements whose answers nothing waits for together with the next one, on PostgreSQL, MySQL and MariaDB", false,
+  },
   deferred_delivery = { "Queue deliveries and execute them afterwards (2.7), instead of at once", false },
   scale = { "The same as warehouses (older name)", 0 },
   use_fk = { "The same as foreign-keys (older name): 0 or 1", "" },
@@ -77,6 +80,7 @@ function tpcc.settings()
     customers = within("customers", 20, 3000),
     items = within("items", 100, 100000),
     deferred_delivery = opt.deferred_delivery,
+    batch_statements = opt.batch_statements,
   }
   if settings.customers % 20 ~= 0 then refuse("--customers %d: expected a multiple of 20", settings.customers) end
   if settings.items % 100 ~= 0 then refuse("--items %d: expected a multiple of 100", settings.items) end
@@ -107,6 +111,7 @@ local dialects = {
     lock = " FOR UPDATE",
     analyze = "ANALYZE TABLE %s",
     isolation = "SET SESSION TRANSACTION ISOLATION LEVEL %s",
+    level = "SHOW VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')", -- the older name on MariaDB
     money = "%s",
     tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN (%s)",
     index = "SELECT COUNT(*) FROM information_schema.statistics WHERE table_schema = DATABASE()"
@@ -124,6 +129,7 @@ local dialects = {
     -- Hint bits and the visibility map too, or autovacuum makes them during a run.
     analyze = "VACUUM ANALYZE %s",
     isolation = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL %s",
+    level = "SHOW transaction_isolation",
     money = "%s",
     tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
       .. " AND table_name IN (%s)",
@@ -170,6 +176,15 @@ function tpcc.connect(settings)
   if settings.isolation and dialect.isolation then connection:query(dialect.isolation:format(settings.isolation)) end
   if kind == "sqlite" and settings.foreign_keys then connection:query("PRAGMA foreign_keys = ON") end
   return connection, dialect
+end
+
+--- The isolation level that a transaction has which this statement begins, by the server's own account.
+function tpcc.level(connection, dialect, begin)
+  if not dialect.level then return "SERIALIZABLE" end -- SQLite has no other
+  connection:query(begin)
+  local row = connection:query(dialect.level):fetch_row()
+  connection:query("COMMIT")
+  return (row[#row]:upper():gsub("-", " "))
 end
 
 -- Tables -------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 //! test has a database of its own; SQLite's is a file in the test's folder.
 
 mod audit;
+mod batching;
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "shared with the other whole-command tests: each uses what it needs")]
 mod common;
