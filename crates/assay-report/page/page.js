@@ -162,7 +162,8 @@
       if (at < free) continue;
       const width = ctx.measureText(mark.text).width;
       const beside = at + width + 6 * ratio < bbox.left + bbox.width;
-      ctx.fillText(mark.text, beside ? at + 5 * ratio : at - width - 5 * ratio, bbox.top + 4 * ratio);
+      // At the foot: the line has its top where the knee is.
+      ctx.fillText(mark.text, beside ? at + 5 * ratio : at - width - 5 * ratio, bbox.top + bbox.height - 18 * ratio);
       free = at + width + 12 * ratio;
     }
     ctx.fillStyle = style("--warn");
@@ -519,13 +520,20 @@
     });
     figureElement.querySelector(".plot").tabIndex = 0;
   }
-  // Charts are drawn when they come near the screen: ten records have forty of them.
+  // Charts near the screen are drawn first, the others one by one after them, so that who prints or saves the page has them all.
+  // Those in a record that is closed wait until it is opened: ten records have forty of them.
   const watcher = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       if (entry.isIntersecting && !drawn.has(entry.target)) draw(entry.target);
     }
   }, { rootMargin: "600px" });
   figures.forEach((figureElement) => watcher.observe(figureElement));
+  const drawNext = (number) => {
+    if (number === figures.length) return;
+    if (!drawn.has(figures[number]) && figures[number].checkVisibility()) draw(figures[number]);
+    setTimeout(drawNext, 0, number + 1);
+  };
+  setTimeout(drawNext, 0, 0);
   const widths = new WeakMap();
   const sizes = new ResizeObserver((entries) => {
     for (const { target } of entries) {

@@ -72,6 +72,41 @@ pub struct RateFindings {
     pub efficiency: Option<f64>,
 }
 
+/// What a workload counted itself, in one stage, in transactions that finished well.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CounterFindings {
+    /// Its name.
+    pub name: String,
+    /// All that was counted.
+    pub sum: u64,
+    /// The same per second.
+    pub per_s: f64,
+    /// Transactions that counted anything.
+    pub transactions: u64,
+    /// What such a transaction counted.
+    pub mean: Option<f64>,
+    /// A rule of the audit looks at it, so that reports show it there.
+    pub audited: bool,
+}
+
+/// The counters of a stage's tally.
+pub(crate) fn counters(rules: &[Rule], tally: &record::Tally, measured_ns: u64) -> Vec<CounterFindings> {
+    let looks_at = |rule: &Rule, name: &str| match &rule.measure {
+        Measure::Share { part, whole } => part == name || whole == name,
+        Measure::Mean { of } => of == name,
+        Measure::Mix { .. } | Measure::RolledBack { .. } | Measure::Percentile { .. } => false,
+    };
+    let counter = |one: &record::CounterTally| CounterFindings {
+        name: one.name.clone(),
+        sum: one.sum,
+        per_s: crate::findings::per_second(one.sum, measured_ns),
+        transactions: one.transactions,
+        mean: (one.transactions > 0).then(|| one.sum as f64 / one.transactions as f64),
+        audited: rules.iter().any(|rule| looks_at(rule, &one.name)),
+    };
+    tally.counters.iter().map(counter).collect()
+}
+
 /// The rules of a record in a stage's tally.
 pub(crate) fn rules(rules: &[Rule], tally: &record::Tally) -> Vec<RuleFindings> {
     rules.iter().map(|rule| judge(rule, tally)).collect()

@@ -34,14 +34,20 @@ pub(crate) fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// `1,998 ±12`, `5.50 ±0.25`: digits stop where the interval starts, at the second digit of its half.
-pub(crate) fn with_half(value: f64, half: f64) -> String {
+/// `1,998 ±12`, `5.50 ±0.25`: digits stop where the interval starts, at the second digit of its half. Where the value lies far
+/// from the middle, or the half says little, the ends stand for themselves: `1.4 [1.2, 3.1]`.
+pub(crate) fn with_interval(value: f64, low: f64, high: f64) -> String {
+    let (below, above) = (value - low, high - value);
+    let half = below.max(above);
     if half <= 0.0 || half.is_nan() {
         return format!("{} ±0", figure(value));
     }
     let decimals = (1.0 - half.log10().floor()).clamp(0.0, 6.0) as usize;
     let shown = |value: f64| if decimals == 0 { count(value.round() as u64) } else { format!("{value:.decimals$}") };
-    format!("{} ±{}", shown(value), shown(half))
+    match half > value / 2.0 {
+        true => format!("{} [{}, {}]", shown(value), shown(low.max(0.0)), shown(high)),
+        false => format!("{} ±{}", shown(value), shown(half)),
+    }
 }
 
 /// At most seven characters: `99,999`, `1.23M`, `18.4E`.
@@ -225,9 +231,11 @@ mod tests {
     fn digits_stop_where_the_interval_starts() {
         let shown = [(1998.3, 12.4), (1000.0, 9.69), (5.4999, 0.25), (0.012345, 0.0019), (5.0, 0.0), (3e6, 123456.0)];
         assert_eq!(
-            shown.map(|(value, half)| with_half(value, half)),
+            shown.map(|(value, half)| with_interval(value, value - half / 2.0, value + half)),
             ["1,998 ±12", "1000.0 ±9.7", "5.50 ±0.25", "0.0123 ±0.0019", "5.00 ±0", "3,000,000 ±123,456"]
         );
+        assert_eq!(with_interval(1.38, 1.2, 3.07), "1.4 [1.2, 3.1]");
+        assert_eq!(with_interval(3.0, -0.5, 9.0), "3.0 [0.0, 9.0]");
         assert_eq!([0.156, -0.004, 0.0, -0.00001, 1.5].map(change), ["+15.6%", "−0.4%", "±0.0%", "±0.0%", "+150%"]);
     }
 

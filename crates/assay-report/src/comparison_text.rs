@@ -5,7 +5,7 @@
 
 use assay_record::Status;
 
-use crate::cells::{NONE, Table, change, clean, count, figure, percent, with_half, wrap_to};
+use crate::cells::{NONE, Table, change, clean, count, figure, percent, with_interval, wrap_to};
 use crate::comparison::{ChangeFindings, Comparison, MetricComparison, SideFindings, StageComparison, Verdict};
 use crate::condition::{ConditionFindings, Judgement, Outcome};
 use crate::metric::{MetricUnit, TrialsFindings};
@@ -14,6 +14,8 @@ use crate::summary::{StageSummary, Summary};
 
 const WIDTH: usize = 80;
 const NAME_WIDTH: usize = 24;
+/// Of a side in a sentence.
+const SIDE_WIDTH: usize = 44;
 const VALUE_WIDTH: usize = 60;
 /// More records than this are counted, not listed.
 const RECORDS_SHOWN: usize = 2;
@@ -143,6 +145,11 @@ fn trials_text(stage: &StageSummary) -> String {
 }
 
 fn side_text(label: &str, side: &SideFindings) -> String {
+    wrap_to(WIDTH, &format!("{label}  "), side_facts(side), " · ")
+}
+
+/// Name, workload, number of trials, servers and records of a side.
+pub(crate) fn side_facts(side: &SideFindings) -> Vec<String> {
     let trials = match side.records.len() {
         1 => "1 trial".to_owned(),
         many => format!("{many} trials"),
@@ -157,20 +164,24 @@ fn side_text(label: &str, side: &SideFindings) -> String {
     facts.extend(side.servers.iter().map(|server| clean(server, NAME_WIDTH * 2)));
     facts.extend(records);
     facts.dedup();
-    wrap_to(WIDTH, &format!("{label}  "), facts.into_iter().filter(|fact| !fact.is_empty()), " · ")
+    facts.retain(|fact| !fact.is_empty());
+    facts
+}
+
+/// What the sides do not share, the most disturbing first, each kind under what it means.
+pub(crate) fn differences_by_kind(differences: &[Difference]) -> Vec<(&'static str, Vec<&Difference>)> {
+    let kinds = [
+        (&[Kind::Work][..], "warning: the sides did different work; no difference below is the server's alone:"),
+        (&[Kind::Generator], "warning: the load came from different places; a difference below may be theirs:"),
+        (&[Kind::Server, Kind::Session], "the sides differ in:"),
+    ];
+    let of = |(kinds, head): (&[Kind], _)| (head, differences.iter().filter(|one| kinds.contains(&one.kind)).collect());
+    kinds.into_iter().map(of).filter(|(_, of): &(_, Vec<_>)| !of.is_empty()).collect()
 }
 
 fn differences_text(differences: &[Difference]) -> String {
     let mut text = String::new();
-    for (kinds, head) in [
-        (&[Kind::Work][..], "warning: the sides did different work; no difference below is the server's alone:"),
-        (&[Kind::Generator], "warning: the load came from different places; a difference below may be theirs:"),
-        (&[Kind::Server, Kind::Session], "the sides differ in:"),
-    ] {
-        let of: Vec<&Difference> = differences.iter().filter(|one| kinds.contains(&one.kind)).collect();
-        if of.is_empty() {
-            continue;
-        }
+    for (head, of) in differences_by_kind(differences) {
         text += &format!("\n{}", wrap_to(WIDTH, "", head.split(' '), " "));
         text += &of.into_iter().map(|one| difference_text("  ", one)).collect::<String>();
     }
@@ -178,24 +189,33 @@ fn differences_text(differences: &[Difference]) -> String {
 }
 
 fn difference_text(indent: &str, one: &Difference) -> String {
+    let label = format!("{indent}{}: ", clean(&one.what, VALUE_WIDTH));
+    wrap_to(WIDTH, &label, difference_words(one).split(' '), " ")
+}
+
+/// `on → off`.
+pub(crate) fn difference_words(one: &Difference) -> String {
     let values = |values: &[String]| match values {
         [] => "none".to_owned(),
         values => clean(&values.iter().map(|value| named(value)).collect::<Vec<_>>().join(" or "), VALUE_WIDTH),
     };
-    let label = format!("{indent}{}: ", clean(&one.what, VALUE_WIDTH));
-    let change = format!("{} → {}", values(&one.baseline), values(&one.candidate));
-    wrap_to(WIDTH, &label, change.split(' '), " ")
+    format!("{} → {}", values(&one.baseline), values(&one.candidate))
 }
 
 fn named(value: &str) -> &str {
     if value.is_empty() { "none" } else { value }
 }
 
-/// What makes a side doubtful.
 fn doubts(side: &SideFindings) -> String {
+    let told = |words: String| format!("\n{}", wrap_to(WIDTH, "warning: ", words.split(' '), " "));
+    doubts_of(side).into_iter().map(told).collect()
+}
+
+/// What makes a side doubtful.
+pub(crate) fn doubts_of(side: &SideFindings) -> Vec<String> {
     let name = clean(&side.name, NAME_WIDTH);
-    let mut text = String::new();
-    let mut warn = |words: String| text += &format!("\n{}", wrap_to(WIDTH, "warning: ", words.split(' '), " "));
+    let mut doubts = Vec::new();
+    let mut warn = |words: String| doubts.push(words);
     for mixed in &side.mixed {
         let values: Vec<String> = mixed.values.iter().map(|value| clean(named(value), NAME_WIDTH)).collect();
         warn(format!(
@@ -222,7 +242,7 @@ fn doubts(side: &SideFindings) -> String {
     if side.failed > 0 {
         warn(format!("{} transactions of {name} failed; they are in no figure", count(side.failed)));
     }
-    text
+    doubts
 }
 
 fn sessions(number: u32) -> String {
@@ -231,7 +251,14 @@ fn sessions(number: u32) -> String {
 
 fn stage_text(found: &Comparison, stage: &StageComparison) -> String {
     let mut table = Table::default();
-    table.row([sessions(stage.sessions), "baseline".into(), "candidate".into(), "change".into()]);
+    stage_rows(stage).into_iter().for_each(|row| table.row(row));
+    let conclusion = conclusion(found, stage).map(|words| wrap_to(WIDTH, "", words.split(' '), " "));
+    format!("{}\n{}", table.text(), conclusion.unwrap_or_default())
+}
+
+/// The head, and a row per metric: its name, both sides, the change with its interval and, where there is one, the verdict.
+pub(crate) fn stage_rows(stage: &StageComparison) -> Vec<Vec<String>> {
+    let mut rows = vec![vec![sessions(stage.sessions), "baseline".into(), "candidate".into(), "change".into()]];
     let of_all = ["tps", "p50", "p95", "p99", "cpu_per_transaction"];
     let types: Vec<&MetricComparison> = stage.metrics.iter().filter(|one| one.metric.name.ends_with(".p99")).collect();
     // The only type has the figures of all.
@@ -244,9 +271,9 @@ fn stage_text(found: &Comparison, stage: &StageComparison) -> String {
         } else {
             row.push(NONE.into());
         }
-        table.row(row);
+        rows.push(row);
     }
-    format!("{}\n{}", table.text(), conclusion(found, stage))
+    rows
 }
 
 fn metric_name(name: &str) -> String {
@@ -257,7 +284,7 @@ fn metric_name(name: &str) -> String {
     }
 }
 
-/// The median, and how far the further end of its interval is away.
+/// The median and its interval.
 fn middle(trials: &TrialsFindings, metric: Option<&MetricComparison>) -> String {
     let scale = match metric.map(|metric| (metric.metric.unit, metric.metric.name.as_str())) {
         Some((MetricUnit::Ns, "cpu_per_transaction")) => 1e3,
@@ -265,10 +292,7 @@ fn middle(trials: &TrialsFindings, metric: Option<&MetricComparison>) -> String 
         _ => 1.0,
     };
     match trials.low.zip(trials.high) {
-        Some((low, high)) => {
-            let half = (high - trials.median).max(trials.median - low);
-            with_half(trials.median / scale, half / scale)
-        }
+        Some((low, high)) => with_interval(trials.median / scale, low / scale, high / scale),
         None => figure(trials.median / scale),
     }
 }
@@ -306,19 +330,18 @@ fn verdict(metric: &str, verdict: Verdict) -> &'static str {
     }
 }
 
-/// What follows, in a sentence.
-fn conclusion(found: &Comparison, stage: &StageComparison) -> String {
-    let Some((metric, change)) = stage.metric(&found.headline).and_then(|metric| Some((metric, metric.change?))) else {
-        return String::new();
-    };
+/// What follows, in a sentence; nothing where a side did not measure what counts.
+pub(crate) fn conclusion(found: &Comparison, stage: &StageComparison) -> Option<String> {
+    let metric = stage.metric(&found.headline)?;
+    let change = metric.change?;
     let (mut baseline, mut candidate) =
-        (clean(&found.baseline.name, NAME_WIDTH), clean(&found.candidate.name, NAME_WIDTH));
+        (clean(&found.baseline.name, SIDE_WIDTH), clean(&found.candidate.name, SIDE_WIDTH));
     if baseline == candidate {
         // They differ where they are cut.
         (baseline, candidate) = ("the baseline".into(), "the candidate".into());
     }
     let name = metric_name(&metric.metric.name);
-    let words = match change.verdict {
+    Some(match change.verdict {
         Verdict::Better | Verdict::Worse => {
             let word = verdict(&metric.metric.name, change.verdict);
             let larger = (change.superiority * change.pairs as f64).round();
@@ -345,8 +368,7 @@ fn conclusion(found: &Comparison, stage: &StageComparison) -> String {
                  side ({trials_needed} in all); {why}"
             )
         }
-    };
-    wrap_to(WIDTH, "", words.split(' '), " ")
+    })
 }
 
 fn condition_text(found: &ConditionFindings) -> String {

@@ -10,7 +10,7 @@ use assay_record::{ByClass, EventLoop, Limit, Load, OptionValue, Place, Policy, 
 use assay_stats::Distribution;
 use serde::Serialize;
 
-use crate::audit::{self, RateFindings, RuleFindings};
+use crate::audit::{self, CounterFindings, RateFindings, RuleFindings};
 use crate::interval::{IntervalFindings, interval_with_counts};
 use crate::throughput::{Steps, ThroughputFindings, throughput_findings};
 use crate::warning::{self, Warning};
@@ -128,6 +128,8 @@ pub struct StageFindings {
     pub rates: Vec<RateFindings>,
     /// The rules of the audit, in the order declared.
     pub audit: Vec<RuleFindings>,
+    /// What the workload counted itself.
+    pub counters: Vec<CounterFindings>,
     /// Open loop only.
     pub open: Option<OpenFindings>,
     /// Terminals only.
@@ -426,6 +428,7 @@ fn stage_findings(stage: &record::Stage, record: &Record, open: Option<f64>, cpu
         session_transactions_max: stage.session_transactions_max,
         rates: audit::rates(record, &stage.total, stage.measured_ns),
         audit: audit::rules(&record.rules, &stage.total),
+        counters: audit::counters(&record.rules, &stage.total, stage.measured_ns),
         open: open.map(|rate_per_s| OpenFindings {
             rate_per_s,
             due: stage.total.due,

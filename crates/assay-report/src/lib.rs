@@ -29,7 +29,7 @@ mod throughput;
 mod warning;
 mod words;
 
-pub use audit::{RateFindings, RuleFindings, RuleVerdict, Unit};
+pub use audit::{CounterFindings, RateFindings, RuleFindings, RuleVerdict, Unit};
 pub use chart::{Axis, Body, Boxed, Chart, Line, Mark, MarkKind, Scale};
 pub use comparison::{
     ChangeFindings, Comparison, MetricComparison, Side, SideFindings, StageComparison, Verdict, compare,

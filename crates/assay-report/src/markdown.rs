@@ -9,7 +9,7 @@ use crate::comparison_text::comparison_text;
 use crate::findings::{Findings, StageFindings};
 use crate::page::{command_line, stage_cells};
 use crate::report::{Entry, Report};
-use crate::text::warning_words;
+use crate::text::warnings_by_hint;
 use crate::words::{summary, title};
 
 const TEXT_WIDTH: usize = 200;
@@ -22,13 +22,11 @@ pub fn markdown(report: &Report) -> String {
     for sentence in summary(report) {
         text += &format!("\n{}\n", escaped(&sentence, 1000));
     }
-    for entry in &report.entries {
-        for warning in entry.findings.warnings.iter().take(ROWS_MAX) {
-            let (cause, hint) = warning_words(warning, &entry.findings);
-            let hint = if hint.is_empty() { hint } else { format!(" What to do: {hint}.") };
-            let name = if report.entries.len() > 1 { format!("{}: ", entry.name) } else { String::new() };
-            text += &format!("\n> **Warning:** {}\n", escaped(&format!("{name}{cause}.{hint}"), 1000));
-        }
+    let several = report.entries.len() > 1;
+    let runs = report.entries.iter().map(|entry| (if several { entry.name.as_str() } else { "" }, &entry.findings));
+    for (causes, hint) in warnings_by_hint(runs).into_iter().take(ROWS_MAX) {
+        let hint = if hint.is_empty() { hint } else { format!(" What to do: {hint}.") };
+        text += &format!("\n> **Warning:** {}\n", escaped(&format!("{}.{hint}", causes.join("; ")), 1000));
     }
     if let [_, _, ..] = &report.entries[..] {
         text += "\n## Records side by side\n\n";

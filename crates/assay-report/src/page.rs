@@ -12,11 +12,13 @@ use assay_record::Place;
 
 use crate::cells::{NONE, clean, count, figure, ms, percent, seconds};
 use crate::chart::{Body, Chart};
-use crate::comparison_text::comparison_text;
+use crate::comparison_text::{conclusion, difference_words, differences_by_kind, doubts_of, side_facts, stage_rows};
 use crate::findings::{ErrorFindings, Findings, LatencyFindings, StageFindings, TallyFindings};
 use crate::report::{Entry, Report};
-use crate::text::{DOT, audited, latency_intervals, micros, option_value, over_time, rate, warning_words};
-use crate::words::{summary, title};
+use crate::text::{
+    COUNTERS_HEAD, DOT, audited, counted, latency_intervals, micros, option_value, over_time, rate, warnings_by_hint,
+};
+use crate::words::{capitalised, summary, title};
 
 const CSS: &str = include_str!("../page/page.css");
 const SCRIPT: &str = include_str!("../page/page.js");
@@ -34,7 +36,6 @@ const TEXT_WIDTH: usize = 400;
 const COMMAND_WIDTH: usize = 4000;
 /// Rows shown of any table made from a record; a made-up record could have millions.
 const ROWS_MAX: usize = 200;
-const COMPARISON_LINES_MAX: usize = 400;
 
 /// The page.
 pub fn html(report: &Report) -> String {
@@ -118,11 +119,16 @@ impl Html {
 
     /// A table: the first cell of a row is its head; a last cell beyond `head` is words.
     fn table(&mut self, caption: &str, head: &[&str], rows: impl IntoIterator<Item = Row>) {
-        self.raw("<div class=\"wide\"><table>\n");
-        if !caption.is_empty() {
-            self.element("caption", caption);
+        // Beside the table and not in it: a wide table scrolls, and would take its caption along.
+        if caption.is_empty() {
+            self.raw("<div class=\"wide\"><table>");
+        } else {
+            self.raw("<p class=\"caption\">")
+                .text(caption, TEXT_WIDTH)
+                .raw("</p><div class=\"wide\"><table aria-label=\"");
+            self.text(caption, TEXT_WIDTH).raw("\">");
         }
-        self.raw("<thead><tr>");
+        self.raw("\n<thead><tr>");
         for name in head {
             self.raw("<th scope=\"col\">").text(name, TEXT_WIDTH).raw("</th>");
         }
@@ -200,18 +206,20 @@ fn head(page: &mut Html, report: &Report, title: &str) {
 fn tiles(page: &mut Html, findings: &Findings) {
     let Some(stage) = findings.stages.iter().find(|stage| stage.best).or(findings.stages.last()) else { return };
     let (total, response) = (&stage.total, &stage.total.response);
+    if findings.stages.len() > 1 {
+        let step = if stage.best { "The fastest step" } else { "The last step" };
+        page.raw("<p class=\"caption\">")
+            .text(&format!("{step}, {}:", crate::chart::sessions(stage.sessions)), 80)
+            .raw("</p>");
+    }
     page.raw("<dl class=\"figures\">");
-    let failed = match findings.stages.len() {
-        1 => "failed".into(),
-        _ => format!("failed with {}", crate::chart::sessions(stage.sessions)),
-    };
     for (name, value, unit) in [
         ("throughput", figure(total.tps), "tx/s"),
         ("statements", figure(total.qps), "per s"),
         ("median", ms(response.p50_ns), "ms"),
         ("p99", ms(response.p99_ns), "ms"),
         ("slowest", ms(response.max_ns), "ms"),
-        (failed.as_str(), count(total.failed), "transactions"),
+        ("failed", count(total.failed), "transactions"),
     ] {
         page.raw("<div>")
             .element("dt", name)
@@ -225,19 +233,9 @@ fn tiles(page: &mut Html, findings: &Findings) {
 }
 
 fn warnings(page: &mut Html, report: &Report) {
-    let all =
-        report.entries.iter().flat_map(|entry| entry.findings.warnings.iter().map(move |warning| (entry, warning)));
-    // Ten trials often have the same trouble: what to do about it is said once.
-    let mut causes: Vec<(String, Vec<String>)> = Vec::new();
-    for (entry, warning) in all.take(ROWS_MAX) {
-        let (cause, hint) = warning_words(warning, &entry.findings);
-        let cause = if report.entries.len() > 1 { format!("{}: {cause}", entry.name) } else { cause };
-        match causes.iter_mut().find(|(known, _)| *known == hint && report.entries.len() > 1) {
-            Some((_, causes)) => causes.push(cause),
-            None => causes.push((hint, vec![cause])),
-        }
-    }
-    for (hint, causes) in causes {
+    let several = report.entries.len() > 1;
+    let runs = report.entries.iter().map(|entry| (if several { entry.name.as_str() } else { "" }, &entry.findings));
+    for (causes, hint) in warnings_by_hint(runs).into_iter().take(ROWS_MAX) {
         page.raw("<div class=\"warning\"><b>Warning:</b> ");
         for cause in causes {
             page.text(&cause, TEXT_WIDTH).raw(".<br>");
@@ -288,17 +286,37 @@ fn overview(page: &mut Html, report: &Report) {
     page.table("", &head, report.entries.iter().map(row));
 }
 
-/// As `assay compare` says it: one way of putting intervals and verdicts, wherever they are read.
+/// Every setting beside the first: what makes a comparison doubtful, then its figures with intervals and verdicts, in the words of
+/// `assay compare`.
 fn comparisons(page: &mut Html, report: &Report) {
     for comparison in &report.comparisons {
-        page.raw("<h2>")
-            .text(&format!("Compared: {}", comparison.candidate.name), 120)
-            .raw("</h2>\n<pre class=\"figures-as-text\">");
-        for line in comparison_text(comparison).lines().take(COMPARISON_LINES_MAX) {
-            let indent = line.len() - line.trim_start().len();
-            page.raw(&" ".repeat(indent)).text(line, TEXT_WIDTH).raw("\n");
+        page.raw("<h2>").text(&format!("Compared: {}", comparison.candidate.name), 120).raw("</h2>\n");
+        let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
+        page.facts(&[("baseline", side_facts(baseline).join(DOT)), ("candidate", side_facts(candidate).join(DOT))]);
+        for (head, differences) in differences_by_kind(&comparison.differences) {
+            let head = head.trim_start_matches("warning: ");
+            page.raw(if head.starts_with("the sides differ") { "<div>" } else { "<div class=\"warning\">" });
+            page.element("p", &capitalised(head)).raw("<ul>");
+            for one in differences.into_iter().take(ROWS_MAX) {
+                page.element("li", &format!("{}: {}", clean(&one.what, 80), difference_words(one)));
+            }
+            page.raw("</ul></div>\n");
         }
-        page.raw("</pre>\n");
+        for doubt in doubts_of(baseline).into_iter().chain(doubts_of(candidate)).take(ROWS_MAX) {
+            page.raw("<div class=\"warning\"><b>Warning:</b> ").text(&doubt, TEXT_WIDTH).raw(".</div>\n");
+        }
+        if comparison.stages.is_empty() {
+            page.element("p", "The two sides have no number of sessions in common: nothing can be compared.");
+        }
+        for stage in comparison.stages.iter().take(ROWS_MAX) {
+            let mut rows = stage_rows(stage).into_iter();
+            let head: Vec<String> = rows.next().unwrap_or_default();
+            let head: Vec<&str> = head.iter().map(String::as_str).chain(["at 95%"]).collect();
+            page.table("", &head, rows.map(|row| Row::of(row).with_words_from(4)));
+            if let Some(words) = conclusion(comparison, stage) {
+                page.raw("<p><b>").text(&capitalised(&words), TEXT_WIDTH).raw(".</b></p>\n");
+            }
+        }
     }
 }
 
@@ -313,13 +331,14 @@ fn ladders(page: &mut Html, report: &Report) {
         head[0] = "sessions";
         let row = |stage: &StageFindings| {
             let mut row = Row::of(stage_cells(count(stage.sessions.into()), stage)).with_words_from(STAGE_HEAD.len());
-            row.cells.extend(stage.knee.then(|| "knee".to_owned()));
+            row.cells.push(if stage.knee { "knee".into() } else { String::new() });
             Row { best: stage.best, ..row }
         };
         let knee = match entry.findings.stages.iter().any(|stage| stage.knee) {
             true => " Knee: no later step has 5% more.",
             false => "",
         };
+        let head = head.into_iter().chain([""]).collect::<Vec<_>>();
         let caption = format!("Bold: most transactions per second.{knee}");
         page.table(&caption, &head, entry.findings.stages.iter().map(row));
     }
@@ -422,6 +441,10 @@ fn promises(page: &mut Html, stage: &StageFindings) {
         let rows = stage.rates.iter().map(|one| Row::of(rate(one)).with_words_from(2));
         page.table("Throughput as the workload counts it", &["", "rate"], rows);
     }
+    let rows: Vec<Row> = stage.counters.iter().filter(|one| !one.audited).map(|one| Row::of(counted(one))).collect();
+    if !rows.is_empty() {
+        page.table("What the workload counted", &COUNTERS_HEAD, rows);
+    }
     if !stage.audit.is_empty() {
         let rows = stage.audit.iter().map(|rule| Row::of(audited(rule)).with_words_from(3));
         page.table("Audit: the workload's own rules", &["rule", "observed", "allowed", ""], rows);
@@ -481,7 +504,7 @@ fn self_check(page: &mut Html, findings: &Findings) {
             ms(stage.total.lag.p99_ns),
             ms(stage.total.lag.max_ns),
             generator.switches_per_statement.map_or(NONE.into(), figure),
-            generator.events_per_turn.map_or(NONE.into(), figure),
+            generator.events_per_turn.filter(|_| !embedded).map_or(NONE.into(), figure),
             count(generator.memory_max_bytes >> 20),
         ])
     });

@@ -1,10 +1,12 @@
-//! What a run was of: everything that must be the same before two results may be compared, and what differs.
+//! What a run was of: everything that must be the same before two results may be compared, what differs, and what to call
+//! settings by their differences.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use assay_record::{Arrival, Load, OnError, OptionValue};
 use serde::Serialize;
 
+use crate::cells::clean;
 use crate::findings::Findings;
 
 /// Something that two sides do not share.
@@ -90,7 +92,7 @@ pub(crate) fn settings(run: &Findings) -> Settings {
             put(Kind::Server, &format!("{of}{name}"), value.clone());
         }
     }
-    put(Kind::Session, "session SQL", run.session_sql.join("; "));
+    put(Kind::Session, SESSION_SQL, run.session_sql.join("; "));
     put(Kind::Session, "prepared statements", if run.prepared { "on" } else { "off" }.into());
     all
 }
@@ -113,7 +115,7 @@ pub fn differences(baseline: &[Findings], candidate: &[Findings]) -> Vec<Differe
 /// The trials of one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// What to call it: what it does not share with the others, when that is short.
+    /// What to call it: what it does not share with the others.
     pub name: String,
     /// Where its records are.
     pub records: Vec<String>,
@@ -126,6 +128,17 @@ const NAME_LENGTH_MAX: usize = 24;
 
 /// Puts together the trials of each setting, in the order of the first of each.
 pub fn groups(trials: Vec<(String, Findings)>) -> Vec<Group> {
+    let mut groups = named_groups(trials, NAME_LENGTH_MAX);
+    for (number, group) in groups.iter_mut().enumerate() {
+        if group.name.chars().count() > NAME_LENGTH_MAX || group.name.ends_with('…') {
+            group.name = format!("setting {}", number + 1);
+        }
+    }
+    groups
+}
+
+/// The same with names cut to `width`; those that are alike once they are cut begin with a number.
+pub(crate) fn named_groups(trials: Vec<(String, Findings)>, width: usize) -> Vec<Group> {
     let mut groups: Vec<(Settings, Group)> = Vec::new();
     for (record, trial) in trials {
         let settings = settings(&trial);
@@ -140,25 +153,52 @@ pub fn groups(trials: Vec<(String, Findings)>) -> Vec<Group> {
         }
     }
     let all: Vec<Settings> = groups.iter().map(|(settings, _)| settings.clone()).collect();
-    let name = |number: usize, of: &Settings, group: &Group| {
-        let names = all.iter().flat_map(BTreeMap::keys).collect::<BTreeSet<_>>();
-        let differing: Vec<String> = names
-            .into_iter()
-            .filter(|name| all.iter().any(|other| other.get(*name) != of.get(*name)))
-            .map(|name| (name.1.trim_start_matches("option ").trim_start_matches("server "), of.get(name)))
-            .map(|(what, value)| format!("{what}={}", value.map_or("none", String::as_str)))
-            .collect();
-        match differing.join(" ") {
-            name if name.is_empty() => group.trials.first().map_or(name, |first| first.workload.clone()),
-            name if name.chars().count() <= NAME_LENGTH_MAX => name,
-            _ => format!("setting {}", number + 1),
-        }
+    let names: Vec<String> = all.iter().map(|settings| clean(&name(settings, &all), width)).collect();
+    let mut groups: Vec<Group> = groups.into_iter().map(|(_, group)| group).collect();
+    for (number, group) in groups.iter_mut().enumerate() {
+        let own = &names[number];
+        group.name = match names.iter().filter(|name| *name == own).count() {
+            _ if names.len() == 1 => clean(&group.trials[0].workload, width),
+            1 => own.clone(),
+            _ => format!("setting {}: {own}", number + 1),
+        };
+    }
+    groups
+}
+
+/// What of `settings` not all of `all` share.
+fn name(settings: &Settings, all: &[Settings]) -> String {
+    let differs = |key: &&(Kind, String)| all.iter().any(|other| other.get(*key) != settings.get(*key));
+    let keys: BTreeSet<_> = all.iter().flat_map(BTreeMap::keys).filter(differs).collect();
+    // A setting of the server that session SQL names is told once.
+    let sql: Vec<&String> = keys
+        .iter()
+        .filter(|(_, what)| what == SESSION_SQL)
+        .flat_map(|key| all.iter().filter_map(|other| other.get(*key)))
+        .collect();
+    let is_told = |(kind, what): &(Kind, String)| {
+        *kind == Kind::Server && what.rsplit(' ').next().is_some_and(|what| sql.iter().any(|sql| sql.contains(what)))
     };
-    let named = |(number, (settings, group)): (usize, (Settings, Group))| Group {
-        name: name(number, &settings, &group),
-        ..group
-    };
-    groups.into_iter().enumerate().map(named).collect()
+    let words = keys.iter().filter(|key| !is_told(key)).map(|key| words(&key.1, settings.get(*key)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+const SESSION_SQL: &str = "session SQL";
+
+/// A setting in a name: values that speak for themselves do without a word before them.
+fn words(what: &str, value: Option<&String>) -> String {
+    let value = value.map_or("", String::as_str);
+    match (what, value) {
+        ("sessions", "1") => "1 session".into(),
+        ("sessions", value) => format!("{value} sessions"),
+        (what, "" | "none") => format!("no {}", what.trim_start_matches("option ").trim_start_matches("server ")),
+        ("workload" | "load" | SESSION_SQL, value) => value.into(),
+        (what, value) if what.starts_with("server") && what.ends_with(" version") => value.into(),
+        (what, value) => match what.split_once(' ') {
+            Some(("option" | "server", name)) => format!("{name}={value}"),
+            _ => format!("{what} {value}"),
+        },
+    }
 }
 
 /// What the trials of one side do not share.

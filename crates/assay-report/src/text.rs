@@ -6,7 +6,7 @@
 use assay_record::{Arrival, Load, OptionValue, Place, Status, Terminals};
 use serde::Serialize;
 
-use crate::audit::{RateFindings, RuleFindings, RuleVerdict, Unit};
+use crate::audit::{CounterFindings, RateFindings, RuleFindings, RuleVerdict, Unit};
 use crate::cells::{NONE, Table, clean, count, figure, ms, percent, seconds, wrap};
 use crate::findings::{
     ErrorFindings, Findings, GeneratorFindings, LatencyFindings, StageFindings, TallyFindings, TypeFindings,
@@ -21,6 +21,10 @@ const RULE_WIDTH: usize = 36;
 const FACT_WIDTH: usize = 80;
 const MESSAGE_WIDTH: usize = 52;
 const FAILURE_LINES_MAX: usize = 40;
+/// Of one run; a made-up record could have millions of stages.
+const WARNINGS_MAX: usize = 200;
+/// With the same advice.
+const CAUSES_MAX: usize = 12;
 
 /// The final report.
 pub fn text(findings: &Findings) -> String {
@@ -34,9 +38,14 @@ pub fn text(findings: &Findings) -> String {
     if !findings.errors.is_empty() {
         text += &format!("\n{}", errors(&findings.errors));
     }
-    for warning in &findings.warnings {
+    for (causes, hint) in warnings_by_hint([("", findings)]) {
         text.push('\n');
-        text += &warning_text(warning, findings);
+        for cause in causes {
+            text += &wrap("warning: ", cause.split(' '), " ");
+        }
+        if !hint.is_empty() {
+            text += &wrap("  hint: ", hint.split(' '), " ");
+        }
     }
     text
 }
@@ -172,6 +181,9 @@ fn details(stage: &StageFindings, findings: &Findings) -> String {
     if !stage.rates.is_empty() {
         text += &format!("\n{}", rates(&stage.rates));
     }
+    if stage.counters.iter().any(|one| !one.audited) {
+        text += &format!("\n{}", counters(&stage.counters));
+    }
     if stage.total.types.iter().filter(|one| has_ended(one)).count() > 1 || stage.total.rolled_back > 0 {
         text += &format!("\n{}", types(&stage.total));
     }
@@ -241,6 +253,23 @@ fn rates(rates: &[RateFindings]) -> String {
         table.row(rate(one));
     }
     table.text()
+}
+
+fn counters(counters: &[CounterFindings]) -> String {
+    let mut table = Table::default();
+    table.row(COUNTERS_HEAD);
+    for one in counters.iter().filter(|one| !one.audited) {
+        table.row(counted(one));
+    }
+    table.text()
+}
+
+pub(crate) const COUNTERS_HEAD: [&str; 4] = ["counted", "total", "per s", "mean"];
+
+/// Name, sum, rate, and the mean of a transaction that counted anything.
+pub(crate) fn counted(one: &CounterFindings) -> [String; 4] {
+    let mean = one.mean.map_or(NONE.into(), figure);
+    [clean(&one.name, RULE_WIDTH), count(one.sum), figure(one.per_s), mean]
 }
 
 /// Name, figure, time it is in, and what of the possible that is.
@@ -332,7 +361,7 @@ pub(crate) fn over_time(stage: &StageFindings) -> Vec<(&'static str, Vec<String>
         }
         SteadyFindings::TooShort { needed_ns } => {
             let (measured, needed) = (seconds(stage.measured_ns), seconds(needed_ns));
-            vec![format!("not known, nor how sure the throughput is: {measured} cannot tell, {needed} can")]
+            vec![format!("not known, nor how sure the throughput is: {measured} are too short, {needed} are enough")]
         }
         SteadyFindings::Late { start_ns } => {
             vec![format!("no: throughput changed about {} after the start, in the second half", seconds(start_ns))]
@@ -444,7 +473,9 @@ fn generator(generator: &GeneratorFindings, lag: &LatencyFindings, findings: &Fi
         facts.insert(facts.len() - 2, format!("waited {} for a CPU", percent(waited)));
     }
     facts.extend(generator.switches_per_statement.map(|n| format!("{} context switches per statement", figure(n))));
-    facts.extend(generator.events_per_turn.map(|n| format!("{} events per turn", figure(n))));
+    // An embedded database answers without an event.
+    let events = generator.events_per_turn.filter(|_| !embedded);
+    facts.extend(events.map(|n| format!("{} events per turn", figure(n))));
     facts.extend(findings.event_loop.as_ref().map(|event_loop| format!("over {}", event_loop.backend)));
     let mut text = wrap("generator  ", facts, DOT);
     if let Some(why) = findings.event_loop.as_ref().and_then(|event_loop| event_loop.fallback.as_ref()) {
@@ -468,13 +499,24 @@ fn errors(errors: &[ErrorFindings]) -> String {
     table.text()
 }
 
-fn warning_text(warning: &Warning, findings: &Findings) -> String {
-    let (cause, hint) = warning_words(warning, findings);
-    let mut text = wrap("warning: ", cause.split(' '), " ");
-    if !hint.is_empty() {
-        text += &wrap("  hint: ", hint.split(' '), " ");
+/// The warnings of all runs (what to call each, which may be nothing, and its findings): what is wrong, and what to do about it, which
+/// may be nothing. The steps of a ladder, and trials, often have the same trouble: what to do is said once.
+pub(crate) fn warnings_by_hint<'a>(
+    runs: impl IntoIterator<Item = (&'a str, &'a Findings)>,
+) -> Vec<(Vec<String>, String)> {
+    let mut told: Vec<(Vec<String>, String)> = Vec::new();
+    for (name, findings) in runs {
+        for warning in findings.warnings.iter().take(WARNINGS_MAX) {
+            let (cause, hint) = warning_words(warning, findings);
+            let cause = if name.is_empty() { cause } else { format!("{name}: {cause}") };
+            match told.iter_mut().find(|(_, known)| *known == hint && !hint.is_empty()) {
+                Some((causes, _)) if causes.len() < CAUSES_MAX => causes.push(cause),
+                Some((causes, _)) => causes[CAUSES_MAX - 1] = "and more of the same".into(),
+                None => told.push((vec![cause], hint)),
+            }
+        }
     }
-    text
+    told
 }
 
 /// What is wrong, and what to do about it, which may be empty.

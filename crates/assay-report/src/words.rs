@@ -4,7 +4,8 @@ use assay_record::{Place, Status};
 
 use crate::cells::{clean, count, figure, ms, percent, seconds};
 use crate::chart::sessions;
-use crate::comparison::Side;
+use crate::comparison::{Comparison, Side};
+use crate::comparison_text::conclusion;
 use crate::findings::{Findings, StageFindings};
 use crate::report::{Entry, Report};
 use crate::summary::{StageSummary, summarise};
@@ -23,7 +24,10 @@ pub(crate) fn title(report: &Report) -> String {
         Some([target]) if !target.product.is_empty() => format!(" on {} {}", target.product, target.version),
         _ => String::new(),
     };
-    let same = report.entries.iter().all(|entry| entry.findings.targets == report.entries[0].findings.targets);
+    let product = |entry: &Entry| -> Vec<(String, String)> {
+        entry.findings.targets.iter().map(|target| (target.product.clone(), target.version.clone())).collect()
+    };
+    let same = report.entries.iter().all(|entry| product(entry) == product(&report.entries[0]));
     match &workloads[..] {
         [workload] if same => clean(&format!("{workload}{server}"), 120),
         workloads => clean(&workloads.join(", "), 120),
@@ -44,8 +48,30 @@ pub fn summary(report: &Report) -> Vec<String> {
         .into_iter()
         .filter(|sentence| !sentence.is_empty())
         .collect(),
-        entries => several(entries, report.settings),
+        entries => several(entries, report.settings).into_iter().chain(verdicts(&report.comparisons)).collect(),
     }
+}
+
+/// What follows from every comparison; once when it follows with every number of sessions.
+fn verdicts(comparisons: &[Comparison]) -> Vec<String> {
+    let of = |comparison: &Comparison| {
+        let stages = comparison.stages.iter();
+        let told: Vec<(u32, String)> =
+            stages.filter_map(|stage| Some((stage.sessions, conclusion(comparison, stage)?))).collect();
+        match &told[..] {
+            [(_, first), others @ ..] if others.iter().all(|(_, other)| other == first) => {
+                vec![capitalised(first) + "."]
+            }
+            told => told.iter().map(|(number, words)| format!("With {}: {words}.", sessions(*number))).collect(),
+        }
+    };
+    comparisons.iter().flat_map(of).take(SETTINGS_MAX).collect()
+}
+
+/// As the beginning of a sentence.
+pub(crate) fn capitalised(words: &str) -> String {
+    let mut chars = words.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().collect::<String>() + chars.as_str())
 }
 
 fn what_ran(findings: &Findings) -> String {

@@ -25,7 +25,7 @@ fn the_default_run_prepares_an_embedded_database_and_reports() {
     write # #
     other # #
 
-    steady not known, nor how sure the throughput is: # s cannot tell, # s can
+    steady not known, nor how sure the throughput is: # s are too short, # s are enough
 
     response ms count min mean p50 p90 p95 p99 p99.9 max
     oltp_read_write # # # # # # # # #
@@ -36,7 +36,6 @@ fn the_default_run_prepares_an_embedded_database_and_reports() {
     fairness # to # transactions per session, # on average
     generator # µs CPU per statement, database included · #% of # CPUs · its worker #% busy
     waited #% for a CPU · lag p99 # ms · # MiB · # context switches per statement
-    # events per turn
     --- stderr
     no --db: an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
     prepared oltp_read_write in # s: # rows, # rows/s
@@ -91,7 +90,7 @@ fn a_ladder_reports_each_stage() {
     write # #
     other # #
 
-    steady not known, nor how sure the throughput is: # s cannot tell, # s can
+    steady not known, nor how sure the throughput is: # s are too short, # s are enough
 
     response ms count min mean p50 p90 p95 p99 p99.9 max
     one_table # # # # # # # # #
@@ -102,7 +101,6 @@ fn a_ladder_reports_each_stage() {
     fairness # to # transactions per session, # on average
     generator # µs CPU per statement, database included · #% of # CPUs · its worker #% busy
     waited #% for a CPU · lag p99 # ms · # MiB · # context switches per statement
-    # events per turn
     --- stderr
     no --db: an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
     prepared ./one_table.lua in # s
