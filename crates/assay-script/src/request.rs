@@ -24,7 +24,7 @@ pub enum Request<'a> {
     /// Run an operation. Answer: `Reply`.
     Operation(ConnectionNumber, Operation<'a>),
     /// Run an execution together with the next one of the connection, where that can be; its answer is not waited for.
-    /// Answer: `Done` at once, or `Reply` where it was run alone.
+    /// Answer: `Proceed(true)` at once, or `Reply` where it was run alone.
     Defer(ConnectionNumber, Operation<'a>),
     /// Send what was deferred. Answer: `Done` when there was nothing, or `Reply`.
     Flush(ConnectionNumber),

@@ -188,7 +188,7 @@ impl<I: Io> Worker<I> {
                     let this = &mut self.links[link];
                     if may_wait && this.machine.defer(&operation) {
                         this.deferred = true;
-                        Answer::Done
+                        Answer::Proceed(true)
                     } else {
                         let load = matches!(operation, Operation::Load { .. });
                         let now = self.io.now();

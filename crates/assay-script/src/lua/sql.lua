@@ -215,7 +215,6 @@ end
 
 --- Statements that were deferred travel with an execution; what is not one comes after them.
 local function flush(connection)
-  if not connection.deferring then return end
   connection.deferring = false
   finish(connection, "<deferred statements>", yield(FLUSH, connection.number))
 end
@@ -223,7 +222,7 @@ end
 --- Runs a statement's text. A result object when it returned rows, else nil.
 function Connection:query(text)
   if self.closed then closed() end
-  flush(self)
+  if self.deferring then flush(self) end
   if type(text) ~= "string" then text = text_of(text, "statement", 269, "query") end
   return finish(self, text, yield(QUERY, self.number, text))
 end
@@ -280,7 +279,7 @@ local bulk_gap = core.hosted and "" or " " -- between prefix and first row
 local function bulk_flush(self, caller)
   local bulk = self.bulk
   if bulk.rows == 0 then return end
-  flush(self)
+  if self.deferring then flush(self) end
   local text = bulk.text:get()
   bulk.rows = 0
   local answer, errno, state, message = yield(QUERY, self.number, text)
@@ -379,7 +378,7 @@ end
 --- values; without, with the parameters bound to it.
 function Connection:prepare(text, kinds)
   if self.closed then closed() end
-  flush(self)
+  if self.deferring then flush(self) end
   text = text_of(text, "statement")
   local wanted = placeholders(text)
   if kinds ~= nil then
@@ -516,14 +515,23 @@ function Statement:execute()
   return finish(connection, self, execute(self, EXECUTE))
 end
 
---- Runs the statement together with the next one of the connection, where that can be. Returns nothing; its error is raised
---- by that one.
+--- The engine's answer to DEFER is true, or that to a statement run at once.
+local function deferred(connection, statement, answer, ...)
+  if answer == true then
+    connection.deferring = true
+    return true
+  end
+  finish(connection, statement, answer, ...)
+  return false
+end
+
+--- Runs the statement together with the next one of the connection, which then raises its error. True when it waits for that
+--- one, false when it was run at once.
 function Statement:defer()
   local connection = self.connection
   if connection.closed then closed() end
   if self.closed then raise("attempt to use an already closed statement") end
-  finish(connection, self, execute(self, DEFER))
-  connection.deferring = true
+  return deferred(connection, self, execute(self, DEFER))
 end
 
 --- A value as it stands in the text of a statement.
@@ -566,12 +574,15 @@ function Substituted:execute(...)
   local connection = self.connection
   if connection.closed then closed() end
   if self.closed then raise("attempt to use an already closed statement") end
-  flush(connection)
+  if connection.deferring then flush(connection) end
   local text = substituted(self, ...)
   return finish(connection, text, yield(QUERY, connection.number, text))
 end
 
-Substituted.defer = Substituted.execute
+function Substituted:defer(...)
+  self:execute(...)
+  return false
+end
 
 function Substituted:close()
   self.closed = true
@@ -595,8 +606,7 @@ function ValueStatement:defer(...)
   if select("#", ...) ~= #kinds then
     raise(("the statement takes %d values, but %d are given"):format(#kinds, select("#", ...)))
   end
-  finish(connection, self, yield(DEFER, connection.number, self.id, kinds, ...))
-  connection.deferring = true
+  return deferred(connection, self, yield(DEFER, connection.number, self.id, kinds, ...))
 end
 
 function ValueStatement:bind_param()
@@ -620,7 +630,7 @@ function Statement:close()
   if not self.closed then
     self.closed = true
     if not self.connection.closed then
-      flush(self.connection)
+      if self.connection.deferring then flush(self.connection) end
       yield(CLOSE, self.connection.number, self.id)
     end
   end
@@ -678,7 +688,7 @@ end
 function Loader:flush()
   if self.broken then raise("an earlier error has left this loader with half a row") end
   if rows_size(self.rows) == 0 then return end
-  flush(self.connection)
+  if self.connection.deferring then flush(self.connection) end
   local answer, errno, state, message, ignorable =
     yield(LOAD, self.connection.number, self.table, self.columns, self.id)
   rows_clear(self.rows, self.width)

@@ -47,7 +47,7 @@ fn deferred_statements_are_sent_before_what_is_no_execution() {
           local a = drop:bind_create(sysbench.sql.type.INT)
           drop:bind_param(a)
           a:set(7)
-          add:defer(1)
+          assert(add:defer(1) == true)
           drop:defer()
           add:execute(2)
           print(pcall(add.defer, add))

@@ -128,7 +128,7 @@ impl Driver {
             }
             Request::Defer(number, operation) => {
                 let Operation::Execute { statement, parameters } = operation else { panic!("{operation:?}") };
-                (format!("defer {}.{}: {parameters:?}", number.0, statement.0), Some(Answer::Done))
+                (format!("defer {}.{}: {parameters:?}", number.0, statement.0), Some(Answer::Proceed(true)))
             }
             Request::Flush(number) => (format!("flush {}", number.0), Some(Answer::Done)),
             Request::Rollback(number) => {

@@ -34,7 +34,7 @@ pub fn fuzz_mysql(data: &[u8]) {
     let parameters = [Value::Int(1), Value::Text(b"a")];
     let operations = [
         Operation::Query { sql: b"SELECT 1" },
-        Operation::Prepare { statement, sql: b"SELECT ?, ?" },
+        Operation::Prepare { statement, sql: b"UPDATE t SET a = ?, b = ?" },
         Operation::Execute { statement, parameters: &parameters },
         Operation::Load { table: b"t", columns: b"a", rows: &rows },
         Operation::Execute { statement, parameters: &parameters },
@@ -56,7 +56,9 @@ pub fn fuzz_mysql(data: &[u8]) {
                     {
                         exchange.pool.put(rows);
                     }
-                    progress = session.execute(next.next().expect("a cycle has no end"), &mut exchange);
+                    let operation = next.next().expect("a cycle has no end");
+                    session.defer(operation);
+                    progress = session.execute(operation, &mut exchange);
                 }
                 Progress::Failed(_) => {
                     session.on_closed();

@@ -14,6 +14,9 @@ const GREETING: &[u8] = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\x01\0\0\0\x02Z\0\
 const PREPARED: &[u8] =
     b"3\0\0\0\x041\0\0\0\x04t\0\0\0\x0a\0\x01\0\0\0\x17T\0\0\0\x1a\0\x01a\0\0\0\0\0\0\0\0\0\0\x17\0\x04\0\0\0\0\0\0Z\0\0\0\x05I";
 
+/// The same without columns, in an open transaction: one that can be deferred.
+const UPDATE_PREPARED: &[u8] = b"3\0\0\0\x041\0\0\0\x04t\0\0\0\x0a\0\x01\0\0\0\x17n\0\0\0\x04Z\0\0\0\x05T";
+
 struct Nowhere;
 
 impl Surroundings for Nowhere {
@@ -66,6 +69,8 @@ pub fn fuzz_postgres(data: &[u8]) {
         let after_prepare: Vec<_> = [operations[2]].into_iter().chain(operations[skipped..].iter().copied()).collect();
         run("disable", size, &[GREETING, PREPARED, data], &after_prepare);
     }
+    let update = Operation::Prepare { statement: id, sql: b"UPDATE t SET a = ?" };
+    run("disable", size, &[GREETING, UPDATE_PREPARED, data], &[update, operations[1], operations[1], operations[0]]);
 }
 
 fn run(mode: &str, size: usize, parts: &[&[u8]], operations: &[Operation<'_>]) {
@@ -86,7 +91,10 @@ fn run(mode: &str, size: usize, parts: &[&[u8]], operations: &[Operation<'_>]) {
                     Progress::Pending | Progress::Wait(_) => break,
                     Progress::StartTls => frontend.on_secured(&tls, &mut exchange),
                     Progress::Ready | Progress::Reply(_) => match operations.next() {
-                        Some(operation) => frontend.execute(operation, &mut exchange),
+                        Some(operation) => {
+                            frontend.defer(operation);
+                            frontend.execute(operation, &mut exchange)
+                        }
                         None => break,
                     },
                     Progress::Reconnect | Progress::Failed(_) => {
