@@ -89,6 +89,11 @@ impl Rows {
         self.bytes.len() + self.cells.len() * 4
     }
 
+    /// All text is ASCII. Quick: text lies together.
+    pub fn is_ascii(&self) -> bool {
+        self.bytes.is_ascii()
+    }
+
     /// Bytes of memory held, used or spare.
     pub fn capacity(&self) -> usize {
         self.bytes.capacity() + self.cells.capacity() * size_of::<Slot>() + self.sets.capacity() * size_of::<Set>()

@@ -35,6 +35,8 @@ const SEND_TYPES: u16 = 128;
 /// Size at which an INSERT is ended and another begun, and a file's packet likewise; below every server's default
 /// max_allowed_packet.
 const PACKET_BYTES: usize = 1 << 20;
+/// Size at which a bulk is ended: a loader's batch goes as one. MariaDB's default max_allowed_packet is 16 MiB.
+const BULK_BYTES: usize = 4 << 20;
 /// Smaller batches are not worth the further round trips of anything but an INSERT.
 const LARGE_BYTES_MIN: usize = 64 << 10;
 /// The file we allow the server to ask for.
@@ -103,8 +105,16 @@ impl Load {
     /// `own`: no transaction is open.
     pub(super) fn new(table: &[u8], columns: &[u8], rows: &Rows, own: bool) -> Load {
         let target = Table { name: table.into(), columns: columns.into() };
-        let ascii = cells(rows).all(|cell| !matches!(cell, Cell::Text(text) if !text.is_ascii()));
-        Load { target, rows: rows.clone(), ascii, next: 0, own, latin1: false, step: Step::Probe, error: None }
+        Load {
+            target,
+            rows: rows.clone(),
+            ascii: rows.is_ascii(),
+            next: 0,
+            own,
+            latin1: false,
+            step: Step::Probe,
+            error: None,
+        }
     }
 
     /// How many rows there are.
@@ -127,7 +137,7 @@ impl Load {
         self.next = 0;
     }
 
-    /// Appends the payload of an execution of the prepared statement with rows from `self.next` on, about `PACKET_BYTES`.
+    /// Appends the payload of an execution of the prepared statement with rows from `self.next` on, about `BULK_BYTES`.
     /// Source: MariaDB knowledge base, "COM_STMT_BULK_EXECUTE".
     pub(super) fn write_bulk(&mut self, statement: u32, out: &mut Vec<u8>) {
         let start = out.len();
@@ -138,7 +148,7 @@ impl Load {
         for column in 0..columns {
             out.extend_from_slice(&[kind(&self.rows, column).unwrap_or(VAR_STRING), 0]);
         }
-        while self.unfinished() && out.len() - start < PACKET_BYTES {
+        while self.unfinished() && out.len() - start < BULK_BYTES {
             for column in 0..columns {
                 // The first byte says whether a value follows.
                 match self.rows.cell(0, self.next, column).unwrap_or(Cell::Null) {
@@ -261,9 +271,9 @@ impl Load {
     }
 }
 
-/// A batch that parameters may carry: large, all its text UTF-8, and the values of each column of one type.
+/// A batch for a file that parameters may carry as well: the values of each column are of one type.
 pub(super) fn suits_bulk(rows: &Rows) -> bool {
-    suits_file(rows) && (0..rows.columns(0)).all(|column| kind(rows, column).is_some())
+    (0..rows.columns(0)).all(|column| kind(rows, column).is_some())
 }
 
 /// The type of a column's values as parameters, VAR_STRING when there are none; `None` when there are several.
@@ -280,8 +290,8 @@ fn kind(rows: &Rows, column: usize) -> Option<u8> {
 
 /// A batch that a file may carry: large, and all its text UTF-8.
 pub(super) fn suits_file(rows: &Rows) -> bool {
-    rows.size() >= LARGE_BYTES_MIN
-        && !cells(rows).any(|cell| matches!(cell, Cell::Text(text) if std::str::from_utf8(text).is_err()))
+    let not_utf8 = |cell| matches!(cell, Cell::Text(text) if std::str::from_utf8(text).is_err());
+    rows.size() >= LARGE_BYTES_MIN && (rows.is_ascii() || !cells(rows).any(not_utf8))
 }
 
 /// A number in the batch that MySQL has no literal for.

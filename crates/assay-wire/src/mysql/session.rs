@@ -685,8 +685,9 @@ impl Session {
         if let Some(number) = load::unwritable(rows) {
             return refuse(Class::Other, format!("there is no literal for the number {number}"));
         }
-        let infile = self.capabilities & LOCAL_FILES != 0 && load::suits_file(rows);
-        let bulk = !matches!(self.bulk, Bulk::Unavailable) && load::suits_bulk(rows);
+        let large = load::suits_file(rows);
+        let infile = large && self.capabilities & LOCAL_FILES != 0;
+        let bulk = large && !matches!(self.bulk, Bulk::Unavailable) && load::suits_bulk(rows);
         let same = |known: &Table| *known.name == *table && *known.columns == *columns;
         let step = match (&self.bulk, &self.infile) {
             (Bulk::Known(known, statement), _) if bulk && same(known) => {
