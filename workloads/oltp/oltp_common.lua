@@ -116,6 +116,10 @@ function get_c_value() return sysbench.rand.string(C_FORMAT) end
 
 function get_pad_value() return sysbench.rand.string(PAD_FORMAT) end
 
+-- The same texts for a loader, unless a script has its own.
+local C_CELL, PAD_CELL = assay.random_cell(C_FORMAT), assay.random_cell(PAD_FORMAT)
+local own_c_value, own_pad_value = get_c_value, get_pad_value
+
 local function create_empty_table(driver, connection, n)
   local kind, id, key, ending = driver:name(), "INTEGER NOT NULL", ",\n  PRIMARY KEY (id)", ""
   if kind == "mysql" then
@@ -135,7 +139,9 @@ CREATE TABLE %s(
 end
 
 local function append_row(loader, id, size)
-  loader:row(id, sysbench.rand.default(1, size), get_c_value(), get_pad_value())
+  local c = get_c_value == own_c_value and C_CELL or get_c_value()
+  local pad = get_pad_value == own_pad_value and PAD_CELL or get_pad_value()
+  loader:row(id, sysbench.rand.default(1, size), c, pad)
 end
 
 local function row_loader(connection, n) return connection:loader(table_name(n), "id,k,c,pad") end

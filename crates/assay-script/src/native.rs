@@ -274,6 +274,7 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("rows_int64", rows_int64 as *const c_void),
     ("rows_text", rows_text as *const c_void),
     ("rows_random_text", rows_random_text as *const c_void),
+    ("rows_filled_text", rows_filled_text as *const c_void),
     ("rows_size", rows_size as *const c_void),
     ("rows_clear", rows_clear as *const c_void),
 ];
@@ -612,6 +613,16 @@ unsafe extern "C" fn rows_random_text(shared: *mut Shared, rows: *mut Rows, low:
     shared.scratch.resize(high as usize, 0);
     let length = native.rng.alphanumeric(low.min(high), high, &mut shared.scratch);
     c_int::from(rows.push_text(&shared.scratch[..length]).is_ok())
+}
+
+/// A random text in a format, that never becomes a Lua string. 1, or 0 when the batch cannot hold it.
+unsafe extern "C" fn rows_filled_text(shared: *mut Shared, rows: *mut Rows, format: *const u8, length: usize) -> c_int {
+    // SAFETY: see `parts`; `rows` as above: a batch is boxed, so it overlaps with neither; the format is a Lua string.
+    let ((shared, native), rows, format) =
+        unsafe { (parts(shared), &mut *rows, slice::from_raw_parts(format, length)) };
+    shared.scratch.resize(length, 0);
+    native.rng.fill(format, &mut shared.scratch);
+    c_int::from(rows.push_text(&shared.scratch).is_ok())
 }
 
 unsafe extern "C" fn rows_size(rows: *const Rows) -> u32 {

@@ -74,6 +74,16 @@ impl DistributionKind {
     }
 }
 
+/// The digits of 0 … 999.
+static THREE_DIGITS: [[u8; 3]; 1000] = {
+    let (mut all, mut n) = ([[b'0'; 3]; 1000], 0);
+    while n < 1000 {
+        all[n] = [b'0' + (n / 100) as u8, b'0' + (n / 10 % 10) as u8, b'0' + (n % 10) as u8];
+        n += 1;
+    }
+    all
+};
+
 /// xoshiro256++ (Blackman & Vigna 2019), seeded through SplitMix64.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng([u64; 4]);
@@ -181,24 +191,32 @@ impl Rng {
     /// Copies `format` to `target`, every `#` a digit, every `@` a letter. Lengths are equal.
     pub(crate) fn fill(&mut self, format: &[u8], target: &mut [u8]) {
         // One draw serves several characters: multiplying a 64-bit fraction by 10 brings its next digit above the
-        // point. After 9 characters at least 2²¹ values are left, so the bias stays below 10⁻⁵.
-        let (mut fraction, mut left) = (0u64, 0u32);
-        for (from, to) in format.iter().zip(target) {
-            let (base, first) = match *from {
-                b'#' => (10, b'0'),
-                b'@' => (26, b'a'),
+        // point, by 1000 its next three. After 9 characters at least 2²¹ values are left, so the bias stays below 10⁻⁵.
+        let (mut fraction, mut left, mut at) = (0u64, 0u32, 0);
+        while let Some(from) = format.get(at) {
+            if left == 0 && matches!(from, b'#' | b'@') {
+                (fraction, left) = (self.next(), 9);
+            }
+            let (base, first, characters) = match from {
+                b'#' if left >= 3 && format[at..].starts_with(b"###") => (1000, 0, 3),
+                b'#' => (10, b'0', 1),
+                b'@' => (26, b'a', 1),
                 other => {
-                    *to = other;
+                    target[at] = *other;
+                    at += 1;
                     continue;
                 }
             };
-            if left == 0 {
-                (fraction, left) = (self.next(), 9);
-            }
-            left -= 1;
             let product = u128::from(fraction) * base;
-            *to = first + (product >> 64) as u8;
+            let whole = (product >> 64) as usize;
+            if characters == 3 {
+                target[at..at + 3].copy_from_slice(&THREE_DIGITS[whole]);
+            } else {
+                target[at] = first + whole as u8;
+            }
             fraction = product as u64;
+            left -= characters as u32;
+            at += characters;
         }
     }
 
@@ -402,6 +420,19 @@ mod tests {
             });
         }
         assert!((b'0'..=b'9').chain(b'a'..=b'z').all(|c| target.contains(&c)));
+    }
+
+    #[test]
+    fn digits_drawn_by_three_are_those_drawn_one_by_one() {
+        let by_three = b"###########-##".repeat(20);
+        let mut target = vec![0; by_three.len()];
+        Rng::new(3, 1).fill(&by_three, &mut target);
+        target.retain(|c| *c != b'-');
+        // A dash after every digit leaves no three together.
+        let mut apart = vec![0; 2 * target.len()];
+        Rng::new(3, 1).fill(&b"#-".repeat(target.len()), &mut apart);
+        apart.retain(|c| *c != b'-');
+        assert_eq!(String::from_utf8(target), String::from_utf8(apart));
     }
 
     #[test]

@@ -646,6 +646,7 @@ local rows_number = core.bind("rows_number", "void (*)(void *, double)")
 local rows_int64 = core.bind("rows_int64", "void (*)(void *, int64_t)")
 local rows_text = core.bind("rows_text", "int (*)(void *, const char *, size_t)")
 local rows_random_text = core.bind("rows_random_text", "int (*)(void *, void *, uint32_t, uint32_t)")
+local rows_filled_text = core.bind("rows_filled_text", "int (*)(void *, void *, const char *, size_t)")
 local rows_size = core.bind("rows_size", "uint32_t (*)(void *)")
 local rows_clear = core.bind("rows_clear", "void (*)(void *, uint32_t)")
 
@@ -655,13 +656,14 @@ local Loader = {}
 Loader.__index = Loader
 Loader.__tostring = function() return "<assay_loader>" end
 
--- A random text of letters and digits that a loader makes where it is needed: a load makes millions of them, and Lua would
--- spend more time on strings than on everything else.
+-- A random text that a loader makes where it is needed: a load makes millions of them, and Lua would spend more time on
+-- strings than on everything else. Letters and digits, `low` to `high` of them, or what `rand.string` makes of `format`.
 local RandomCell = {}
 RandomCell.__index = RandomCell
 RandomCell.__tostring = function() return "<assay_random_cell>" end
 
 function core.random_cell(low, high)
+  if type(low) == "string" then return setmetatable({ format = low }, RandomCell) end
   if not (low <= high and low >= 0 and high <= 65535) then raise("random_cell needs 0 <= low <= high <= 65535") end
   return setmetatable({ low = low, high = high }, RandomCell)
 end
@@ -677,7 +679,12 @@ local function put(loader, value)
   elseif kind == "boolean" then
     return rows_number(loader.rows, value and 1 or 0)
   elseif kind == "table" and getmetatable(value) == RandomCell then
-    if rows_random_text(shared, loader.rows, value.low, value.high) ~= 0 then return end
+    local format = value.format
+    if format then
+      if rows_filled_text(shared, loader.rows, format, #format) ~= 0 then return end
+    elseif rows_random_text(shared, loader.rows, value.low, value.high) ~= 0 then
+      return
+    end
   elseif kind == "cdata" and (ffi.istype("int64_t", value) or ffi.istype("uint64_t", value)) then
     return rows_int64(loader.rows, value)
   end

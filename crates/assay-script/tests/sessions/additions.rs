@@ -170,9 +170,9 @@ fn a_random_cell_is_another_text_in_every_row() {
     let program = program(
         r#"
         function top()
-          local text = assay.random_cell(3, 5)
+          local text, formatted = assay.random_cell(3, 5), assay.random_cell([[#####-@@@@@]])
           local load = sysbench.sql.driver():connect():loader("t", "a,b")
-          for i = 1, 100 do load:row(text, text) end
+          for i = 1, 100 do load:row(text, formatted) end
           load:done()
         end"#,
     );
@@ -194,9 +194,17 @@ fn a_random_cell_is_another_text_in_every_row() {
             other => panic!("{other:?}"),
         }
     }
-    assert!(texts.iter().flatten().all(u8::is_ascii_alphanumeric));
-    let lengths: std::collections::BTreeSet<usize> = texts.iter().map(Vec::len).collect();
+    let (formatted, free): (Vec<_>, Vec<_>) = texts.iter().partition(|text| text.contains(&b'-'));
+    assert!(free.iter().copied().flatten().all(u8::is_ascii_alphanumeric));
+    let lengths: std::collections::BTreeSet<usize> = free.iter().map(|text| text.len()).collect();
     assert_eq!(lengths.into_iter().collect::<Vec<_>>(), [3, 4, 5]);
+    assert_eq!(formatted.len(), 100);
+    for text in formatted {
+        let (digits, letters) = (&text[..5], &text[6..]);
+        assert!(
+            digits.iter().all(u8::is_ascii_digit) && letters.iter().all(u8::is_ascii_lowercase) && text.len() == 11
+        );
+    }
     texts.sort();
     texts.dedup();
     assert!(texts.len() > 190, "{} of 200 texts differ", texts.len());
