@@ -8,7 +8,10 @@ use hdrhistogram::Histogram;
 /// Many values of the same unit.
 #[derive(Clone, Debug, Default)]
 pub struct Distribution {
-    histogram: Option<Histogram<u64>>,
+    /// The largest value of every bucket that is not empty, ascending, and how many values are in it: walking through a histogram
+    /// visits tens of thousands of empty ones.
+    buckets: Vec<(u64, u64)>,
+    in_range: u64,
     over: u64,
     /// min <= max
     min: u64,
@@ -20,12 +23,15 @@ impl Distribution {
     /// `over` values lie above the range of `histogram` and are not in it; `min`, `max` and `sum` are those of all
     /// values. An order of `min` and `max` that cannot be is mended.
     pub fn new(histogram: Option<Histogram<u64>>, over: u64, (min, max): (u64, u64), sum: u128) -> Distribution {
-        Distribution { histogram, over, min: min.min(max), max: min.max(max), sum }
+        let recorded = histogram.iter().flat_map(|histogram| histogram.iter_recorded());
+        let buckets = recorded.map(|step| (step.value_iterated_to(), step.count_at_value())).collect();
+        let in_range = histogram.as_ref().map_or(0, Histogram::len);
+        Distribution { buckets, in_range, over, min: min.min(max), max: min.max(max), sum }
     }
 
     /// Number of values.
     pub fn count(&self) -> u64 {
-        self.in_range().saturating_add(self.over)
+        self.in_range.saturating_add(self.over)
     }
 
     /// Values above the histogram's range.
@@ -51,17 +57,17 @@ impl Distribution {
     /// For every entry of `ppm` (shares in millionths, ascending): the smallest value that this share of all values does
     /// not exceed. Within 0.1 % above the true value, never outside `min ..= max`; values above the range count as the
     /// maximum. `None` when fewer than one value can be expected above it: such a quantile is the maximum by
-    /// another name. Cost: one pass over the histogram.
+    /// another name. Cost: one pass over the buckets.
     pub fn quantiles<const N: usize>(&self, ppm: [u32; N]) -> [Option<u64>; N] {
         assert!(ppm.is_sorted() && ppm.iter().all(|&share| share < MILLION), "shares ascend and are below one");
         let count = self.count();
         let mut values = [None; N];
         let mut wanted = ppm.into_iter().zip(&mut values).filter(|&(share, _)| is_supported(count, share)).peekable();
         let mut seen = 0u64;
-        for step in self.histogram.iter().flat_map(|histogram| histogram.iter_recorded()) {
-            seen = seen.saturating_add(step.count_at_value());
+        for (bucket, number) in &self.buckets {
+            seen = seen.saturating_add(*number);
             while let Some((_, value)) = wanted.next_if(|&(share, _)| rank(count, share) <= seen) {
-                *value = Some(step.value_iterated_to().clamp(self.min, self.max));
+                *value = Some((*bucket).clamp(self.min, self.max));
             }
         }
         wanted.for_each(|(_, value)| *value = Some(self.max));
@@ -69,15 +75,15 @@ impl Distribution {
     }
 
     /// How many values lie at or below each of `bounds` (ascending) and above the one before it; last, how many lie
-    /// above all of them. The sum is `count`. Cost: one pass over the histogram.
+    /// above all of them. The sum is `count`. Cost: one pass over the buckets.
     pub fn counts(&self, bounds: &[u64]) -> Vec<u64> {
         assert!(bounds.is_sorted(), "bounds ascend");
         let mut counts = vec![0u64; bounds.len() + 1];
         let mut at = 0;
-        for step in self.histogram.iter().flat_map(|histogram| histogram.iter_recorded()) {
-            let value = step.value_iterated_to().clamp(self.min, self.max);
+        for (bucket, number) in &self.buckets {
+            let value = (*bucket).clamp(self.min, self.max);
             at += bounds[at..].iter().take_while(|bound| **bound < value).count();
-            counts[at] = counts[at].saturating_add(step.count_at_value());
+            counts[at] = counts[at].saturating_add(*number);
         }
         let over = bounds.iter().take_while(|bound| **bound < self.max).count();
         counts[over] = counts[over].saturating_add(self.over);
@@ -97,19 +103,18 @@ impl Distribution {
         self.max = self.max.max(other.max);
         self.sum = self.sum.saturating_add(other.sum);
         self.over = self.over.saturating_add(other.over);
-        match (&mut self.histogram, &other.histogram) {
-            (Some(ours), Some(theirs)) => {
-                // Histograms of other bounds come only from files we did not write.
-                ours.auto(true);
-                ours.add(theirs).expect("a histogram of 64 bits grows to hold any value");
+        self.in_range = self.in_range.saturating_add(other.in_range);
+        let mut merged = Vec::with_capacity(self.buckets.len().max(other.buckets.len()));
+        let mut theirs = other.buckets.iter().copied().peekable();
+        for (bucket, number) in self.buckets.drain(..) {
+            while let Some(one) = theirs.next_if(|one| one.0 < bucket) {
+                merged.push(one);
             }
-            (ours @ None, theirs) => ours.clone_from(theirs),
-            (Some(_), None) => (),
+            let same = theirs.next_if(|one| one.0 == bucket).map_or(0, |one| one.1);
+            merged.push((bucket, number.saturating_add(same)));
         }
-    }
-
-    fn in_range(&self) -> u64 {
-        self.histogram.as_ref().map_or(0, Histogram::len)
+        merged.extend(theirs);
+        self.buckets = merged;
     }
 }
 
