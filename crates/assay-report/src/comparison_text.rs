@@ -280,7 +280,10 @@ fn metric_name(name: &str) -> String {
     match name {
         "tps" => "tx/s".into(),
         "cpu_per_transaction" => "our CPU µs/tx".into(),
-        name => format!("{} ms", clean(&name.replace('.', " "), 16)),
+        name => match name.rsplit_once('.') {
+            Some((of, metric)) => format!("{} {metric} ms", clean(of, 13)),
+            None => format!("{name} ms"),
+        },
     }
 }
 

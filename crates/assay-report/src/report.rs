@@ -54,23 +54,23 @@ const SETTING_WIDTH: usize = 44;
 /// What `records` (file and findings) say together.
 pub fn report(records: Vec<(String, Findings)>) -> Report {
     let groups = named_groups(records, SETTING_WIDTH);
+    let (comparisons, settings) = (comparisons(&groups), groups.len());
     let mut entries = Vec::new();
-    for (setting, group) in groups.iter().enumerate() {
-        for (number, (file, findings)) in group.records.iter().zip(&group.trials).enumerate() {
-            let trial = (group.trials.len() > 1).then(|| format!("trial {}", number + 1));
-            let name = (groups.len() > 1 || trial.is_none()).then(|| group.name.clone());
+    for (setting, group) in groups.into_iter().enumerate() {
+        let several = group.trials.len() > 1;
+        for (number, (file, findings)) in group.records.into_iter().zip(group.trials).enumerate() {
+            let trial = several.then(|| format!("trial {}", number + 1));
+            let name = (settings > 1 || !several).then(|| group.name.clone());
             let name = name.into_iter().chain(trial).collect::<Vec<_>>().join(", ");
-            let (file, findings) = (file.clone(), findings.clone());
             entries.push(Entry { file, name, setting, findings, charts: Vec::new() });
         }
     }
-    let comparisons = comparisons(&groups);
     let charts: Vec<Vec<Chart>> =
         entries.iter().enumerate().map(|(number, entry)| chart::of_entry(entry, number)).collect();
     for (entry, charts) in entries.iter_mut().zip(charts) {
         entry.charts = charts;
     }
-    Report { charts: chart::of_all(&entries), settings: groups.len(), comparisons, entries }
+    Report { charts: chart::of_all(&entries), settings, comparisons, entries }
 }
 
 /// Every setting compared with the first, by its trials.

@@ -76,7 +76,9 @@ fn an_embedded_database_is_not_a_generator_in_the_way_or_out_of_it() {
 
 #[test]
 fn nothing_in_a_record_becomes_markup() {
-    let page = html(&told(vec![hostile(), hostile()]));
+    let mut other = hostile();
+    other.manifest.session_sql.push("</dd><script>other".into());
+    let page = html(&told(vec![hostile(), hostile(), other]));
     let markup = markup(&page);
     for forbidden in ["<script", "<img", "<!--", "\u{202e}", "\x1b", "\0"] {
         assert!(!markup.contains(forbidden), "{forbidden:?} in {markup}");
@@ -116,6 +118,27 @@ fn a_made_up_record_of_thousands_of_parts_makes_a_page_that_opens() {
     let page = html(&told(vec![record]));
     assert!(page.len() < 4 << 20, "{} bytes", page.len());
     assert!(page.contains("more rows"));
+}
+
+#[test]
+fn an_hour_of_ten_records_makes_a_page_of_a_few_megabytes_with_every_second() {
+    let mut record = example();
+    record.stages.truncate(1);
+    let stage = &mut record.stages[0];
+    let interval = stage.intervals[0].clone();
+    stage.measured_ns = 3_600_000_000_000;
+    stage.intervals = (0..3600)
+        .map(|second| Interval {
+            start_ns: second * 1_000_000_000,
+            transactions: vec![1000 + second * 7919 % 997, 200],
+            ..interval.clone()
+        })
+        .collect();
+    let report = told(vec![record; 10]);
+    let page = html(&report);
+    assert!(page.len() < 16 << 20, "{} bytes", page.len());
+    let Body::Lines { lines } = &report.entries[9].charts[0].body else { panic!("throughput is a line") };
+    assert_eq!(lines[0].y.len(), 3600);
 }
 
 #[test]
@@ -233,6 +256,15 @@ fn no_output_passes_on_what_a_hostile_record_wants_to_do() {
         let unescaped = line.replace("\\\\", "").replace("\\\"", "");
         assert!(unescaped.matches('"').count() % 2 == 0, "{line}");
     }
+    // Comparisons: as text for terminals, and as CSV.
+    let mut other = hostile();
+    other.manifest.session_sql.push("\x1b]0;other\x07".into());
+    let both = told(vec![hostile(), other]);
+    commands(&comparison_text(&both.comparisons[0]));
+    commands(&grid_text(&both.comparisons));
+    let text = comparison_csv(&both.comparisons);
+    commands(&text);
+    assert!(!text.contains(",=cmd") && !text.contains("\n=cmd"), "{text}");
     // Pictures: XML without elements of theirs.
     for chart in report.all_charts() {
         let text = svg(chart);

@@ -20,6 +20,7 @@ pub(crate) fn hostile() -> Record {
     (manifest.session_sql, manifest.distribution) = (vec![attack()], Some(attack()));
     manifest.options =
         [(attack(), OptionValue::Text(attack())), ("l".into(), OptionValue::List(vec![attack()]))].into();
+    manifest.event_loop = Some(EventLoop { backend: attack(), fallback: Some(attack()), batch_max: 1 });
     let environment = &mut record.environment;
     (environment.host, environment.kernel, environment.cpu_model) = (attack(), attack(), attack());
     for server in &mut environment.servers {
@@ -27,9 +28,15 @@ pub(crate) fn hostile() -> Record {
         server.settings = [(attack(), attack())].into();
     }
     record.types = vec![attack(), attack()];
+    for rule in &mut record.rules {
+        (rule.name, rule.clause) = (attack(), attack());
+    }
+    record.rates =
+        vec![Rate { name: attack(), of: None, rolled_back: false, per_ns: 60_000_000_000, nominal: Some(1.0) }];
     for stage in &mut record.stages {
         for tally in [&mut stage.total].into_iter().chain(&mut stage.targets) {
             tally.transactions.iter_mut().for_each(|one| one.name = attack());
+            tally.counters.iter_mut().for_each(|one| one.name = attack());
             for error in &mut tally.errors {
                 (error.origin, error.class, error.state, error.message) = (attack(), attack(), attack(), attack());
             }
