@@ -82,6 +82,13 @@ pub enum Notice<'a> {
 /// Something the user should know and may want to act on. Typed, so that advice can take into account what was tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
+    /// A connect took so long that packets must have been lost: the server's queue of connects was full.
+    SlowConnects {
+        /// Index into `Plan::targets`.
+        target: usize,
+        /// How long it took.
+        took: Nanos,
+    },
     /// A script has held a worker, and with it that worker's sessions, for more than a second.
     Held {
         /// `file:line` and function, when Lua could tell.

@@ -40,6 +40,7 @@ pub(crate) struct Coordinator<'a> {
     told: Nanos,
     told_loaded: u64,
     outages: Vec<bool>,
+    slow_connects: Vec<bool>,
 }
 
 /// What the program has taken of the machine since it began.
@@ -135,6 +136,7 @@ impl<'a> Coordinator<'a> {
             told: now,
             told_loaded: 0,
             outages: vec![false; targets],
+            slow_connects: vec![false; targets],
             plan,
         };
         coordinator.prepare();
@@ -299,6 +301,7 @@ impl<'a> Coordinator<'a> {
                 let news = match &warning {
                     Warning::Outage { target, .. } => !std::mem::replace(&mut self.outages[*target], true),
                     Warning::Recovered { target } => std::mem::take(&mut self.outages[*target]),
+                    Warning::SlowConnects { target, .. } => !std::mem::replace(&mut self.slow_connects[*target], true),
                     Warning::Held { .. } | Warning::Finishing { .. } => true,
                 };
                 if news {

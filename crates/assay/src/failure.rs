@@ -56,6 +56,16 @@ fn connect(target: usize, connected: u32, wanted: u32, error: &StatementError, p
             "check user and password in `--db`, or the environment and files they come from".to_owned()
         }
         (_, Class::Missing) => "name a database that exists in `--db`, or create it on the server".to_owned(),
+        // It hangs, or hangs up.
+        (Origin::Network, _) if connected > 0 => format!(
+            "the server serves {connected} sessions and may have something used up for more, which its log tells: open files \
+             (LimitNOFILE=, `ulimit -n`; open_files_limit), threads (thread_pool_max_threads, `ulimit -u`), or its queue of \
+             connects (back_log, net.core.somaxconn), which `--connect-pending` (now {}) and `--connect-rate` spare",
+            plan.connects.pending_max
+        ),
+        (Origin::Network, Class::Timeout) => {
+            "check host and port in `--db`, that no firewall is between, and that the server does not hang".to_owned()
+        }
         (Origin::Network, _) => "check host and port in `--db`, and that the server is running".to_owned(),
         _ => "check `--db`".to_owned(),
     });

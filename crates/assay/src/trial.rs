@@ -3,12 +3,14 @@
 //! Everything that can be wrong before the first connect is found here: URLs, files of certificates, names that do
 //! not resolve, commands a workload does not have.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clap::ValueEnum;
 
 use assay_engine::{Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target};
-use assay_io::process::FilesLimit;
+use assay_io::process::{self, FilesLimit};
 use assay_io::{Address, Backend, ConnectError, Tls};
 use assay_script::{Distribution, DistributionKind, Entry, OptionValue, Setup};
 use assay_wire::{ConnectOptions, Nanos, TlsMode};
@@ -33,8 +35,10 @@ const IO_VARIABLE: &str = "ASSAY_IO";
 /// More replies than one call of the kernel ever brings.
 const BATCH_MAX: usize = 4096;
 
-/// Standard streams, event loops, records, scripts.
-const FILES_OF_OUR_OWN: u64 = 64;
+/// Standard streams, records, scripts.
+const FILES_OF_OUR_OWN: u64 = 56;
+/// Event loop, its waker, the scheduler's account.
+const FILES_PER_WORKER: u64 = 4;
 
 /// The plan of `assay run`. `urls`: at least one.
 pub fn plan_of_run(
@@ -214,7 +218,9 @@ impl Parts<'_> {
         words: &[String],
     ) -> Result<Plan, Trouble> {
         let targets = targets(urls, target)?;
-        files_suffice(&targets, self.sessions)?;
+        let workers = workers(generator);
+        ports_suffice(&targets, self.sessions)?;
+        files_suffice(&targets, self.sessions, workers)?;
         let driver = targets[0].database.driver();
         if let Some(other) = targets.iter().find(|target| target.database.driver() != driver) {
             return Err(Trouble::usage(format!(
@@ -263,7 +269,7 @@ impl Parts<'_> {
                 timeout: CONNECT_TIMEOUT,
                 deal: Deal::BySession,
             },
-            workers: workers(generator),
+            workers,
             event_loop,
             sessions_per_state: SESSIONS_PER_STATE,
             grace: Nanos::from_secs(10),
@@ -335,9 +341,9 @@ fn target(url: &str, connect: &ConnectOptions) -> Result<Target, Trouble> {
 
 /// Every session is an open file, or three with SQLite (database, log, shared memory); better said now than after
 /// a thousand connects.
-fn files_suffice(targets: &[Target], sessions: u32) -> Result<(), Trouble> {
+fn files_suffice(targets: &[Target], sessions: u32, workers: usize) -> Result<(), Trouble> {
     let each = if targets.iter().any(|target| target.addresses.is_empty()) { 3 } else { 1 };
-    let needed = each * u64::from(sessions) + FILES_OF_OUR_OWN;
+    let needed = each * u64::from(sessions) + FILES_PER_WORKER * workers as u64 + FILES_OF_OUR_OWN;
     // A limit that cannot be read is not known to be in the way.
     match FilesLimit::raise() {
         Ok(limit) if limit.soft < needed => Err(Trouble::environment(format!(
@@ -346,6 +352,30 @@ fn files_suffice(targets: &[Target], sessions: u32) -> Result<(), Trouble> {
         ))
         .hint("raise the hard limit (`ulimit -Hn`, LimitNOFILE= of a service, limits.conf), or lower `--sessions`")),
         _ => Ok(()),
+    }
+}
+
+/// A connection to one address and port takes a local port of its own.
+fn ports_suffice(targets: &[Target], sessions: u32) -> Result<(), Trouble> {
+    let Some((first, last)) = process::local_ports() else { return Ok(()) };
+    let ports = u64::from(last.saturating_sub(first)) + 1;
+    // The other addresses of a name are tried only where the first one fails.
+    let mut needed: BTreeMap<SocketAddr, u64> = BTreeMap::new();
+    for target in targets {
+        if let Some(Address::Tcp(address)) = target.addresses.first() {
+            *needed.entry(*address).or_default() += u64::from(sessions) / targets.len() as u64;
+        }
+    }
+    match needed.into_iter().find(|(_, needed)| *needed > ports) {
+        None => Ok(()),
+        Some((address, needed)) => Err(Trouble::environment(format!(
+            "{needed} connections to {address} need as many local ports, and this machine has {ports} \
+             (net.ipv4.ip_local_port_range is {first} {last})"
+        ))
+        .hint(
+            "widen it (`sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`), let the server listen on more addresses \
+             or ports and give `--db` for each, or use a unix socket",
+        )),
     }
 }
 

@@ -104,6 +104,14 @@ impl<'a> Watch<'a> {
                     held.as_secs_f64()
                 )
             }
+            Warning::SlowConnects { target, took } => format!(
+                "a connect to {} took {:.1} s: its queue of connects overflows, or packets are lost\n  \
+                 raise its listen backlog (back_log; listen_backlog of PgBouncer) and net.core.somaxconn on its machine, \
+                 or connect more slowly: `--connect-pending` (now {}), `--connect-rate`",
+                url(*target),
+                took.as_secs_f64(),
+                self.plan.connects.pending_max
+            ),
             Warning::Outage { target, message } => format!(
                 "{} is away: {message}\n  trying again for up to {}; see `--reconnect-time`",
                 url(*target),

@@ -13,6 +13,9 @@ use crate::outcome::RunError;
 use crate::plan::Deal;
 use crate::retry;
 
+/// Such a connect was not taken by the server's kernel at once, but asked for again: Linux waits a second before it does.
+const SLOW_CONNECT: Nanos = Nanos::from_secs(1);
+
 /// One connection of a session.
 pub(super) struct Link {
     pub(super) machine: Box<dyn Connection>,
@@ -24,8 +27,10 @@ pub(super) struct Link {
     address: usize,
     /// It counts in `Worker::connecting`.
     pending: bool,
-    /// When the operation in flight was sent.
+    /// When the operation in flight was sent, or the connect under way was begun.
     pub(super) sent: Nanos,
+    /// The connect under way got as far as the server's kernel: the login is next.
+    established: bool,
     /// Why it broke, for the next operation to tell.
     broken: Option<Box<StatementError>>,
     /// Was open before: connecting again is a reconnect.
@@ -100,6 +105,7 @@ impl<I: Io> Worker<I> {
             address: 0,
             pending: false,
             sent: Nanos::ZERO,
+            established: false,
             broken: None,
             was_open: false,
             rolled_back: false,
@@ -154,6 +160,7 @@ impl<I: Io> Worker<I> {
         if this.doing != LinkDoing::Connecting {
             return;
         }
+        (this.sent, this.established) = (now, false);
         let target = &self.plan.targets[this.target];
         if target.addresses.is_empty() {
             let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
@@ -204,6 +211,12 @@ impl<I: Io> Worker<I> {
 
     pub(super) fn on_connected(&mut self, socket: SocketId, at: Nanos) {
         let Some(link) = self.link_of(socket) else { return };
+        let this = &mut self.links[link];
+        this.established = true;
+        let (target, took) = (this.target, at - this.sent);
+        if took >= SLOW_CONNECT && !std::mem::replace(&mut self.slow_connects[target], true) {
+            self.send(Message::Warning(Warning::SlowConnects { target, took }));
+        }
         let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now: at };
         let progress = self.links[link].machine.on_connected(&mut exchange);
         self.follow(link, progress, at, false);
@@ -381,7 +394,8 @@ impl<I: Io> Worker<I> {
             LinkDoing::Connecting => {
                 self.close_socket(link);
                 let seconds = self.connect_timeout(link).as_secs_f64();
-                let mut error = StatementError::network(format!("no answer to the login within {seconds} s"));
+                let what = if self.links[link].established { "login" } else { "connect" };
+                let mut error = StatementError::network(format!("no answer to the {what} within {seconds} s"));
                 error.class = assay_wire::Class::Timeout;
                 self.lose(link, Box::new(error), now);
             }

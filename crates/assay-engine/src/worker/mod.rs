@@ -68,6 +68,8 @@ pub(crate) struct Worker<I: Io> {
     random: Random,
     /// An outage of this target was reported and is not over.
     outages: Vec<bool>,
+    /// A slow connect to this target was reported.
+    slow_connects: Vec<bool>,
     facts_told: Vec<bool>,
     ready_told: u32,
 }
@@ -194,6 +196,7 @@ impl<I: Io> Worker<I> {
             out: Vec::new(),
             pool: RowsPool::default(),
             outages: vec![false; targets],
+            slow_connects: vec![false; targets],
             facts_told: vec![false; targets],
             ready_told: 0,
             plan,

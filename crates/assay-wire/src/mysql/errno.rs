@@ -111,7 +111,11 @@ fn hint(number: u32) -> Option<&'static str> {
              `SET GLOBAL max_prepared_stmt_count = N`, lower `--sessions`, or pass `--prepared off`"
         }
         1153 => "the statement is larger than the server's max_allowed_packet: raise it, or send less at once",
-        1041 | 1135 | 1037 | 1038 => "the server lacks memory or threads: lower `--sessions`, or raise its limits",
+        1135 => {
+            "the server can start no more threads: let it share them (MariaDB: `thread_handling = pool-of-threads`), raise its \
+             limits (`ulimit -u`, TasksMax= of its service, vm.max_map_count), or lower `--sessions`"
+        }
+        1041 | 1037 | 1038 => "the server lacks memory or threads: lower `--sessions`, or raise its limits",
         1114 => "a disk, a tablespace or an in-memory table (tmp_table_size, max_heap_table_size) is full",
         1206 => "raise the server's innodb_buffer_pool_size, or change fewer rows in a transaction",
         1205 => "another transaction held the lock for innodb_lock_wait_timeout (default 50 s)",
@@ -128,7 +132,8 @@ pub(super) fn advice(error: &StatementError, sessions: usize) -> Option<String> 
     match error.code.number {
         TOO_MANY_CONNECTIONS => Some(format!(
             "the server's max_connections (default 151) is too small for {sessions} sessions: `SET GLOBAL \
-             max_connections = {}` (and under [mysqld] in my.cnf), or lower `--sessions`",
+             max_connections = {}` (and under [mysqld] in my.cnf, where a start lowers it to what open_files_limit has room \
+             for), or lower `--sessions`",
             sessions + sessions / 20 + 10
         )),
         _ => error.hint.clone(),

@@ -15,7 +15,7 @@ use crate::operation::{Operation, Reply, StatementId, Value};
 use crate::placeholders::{self, Dialect, Template};
 use crate::postgres::login::{ChannelBinding, Login};
 use crate::postgres::message::{self, Body, Broken, LENGTH_MAX, broken, shown};
-use crate::postgres::refusal::Refusal;
+use crate::postgres::refusal::{self, Refusal};
 use crate::postgres::target::Target;
 use crate::rows::{Cell, Rows, RowsPool};
 
@@ -632,6 +632,9 @@ impl Frontend {
                     Ok(_) => {
                         self.tail.extend_from_slice(bytes);
                         break;
+                    }
+                    Err(broken) if self.phase == Phase::Login => {
+                        Err(refusal::before_any_process(bytes).unwrap_or_else(|| broken.into()))
                     }
                     Err(broken) => Err(broken.into()),
                 }

@@ -57,6 +57,28 @@ impl Refusal {
     }
 }
 
+/// What a server says that could start no process for us: `E` and its words, without a length or a code.
+// report_fork_failure_to_client in src/backend/postmaster/postmaster.c
+pub(super) fn before_any_process(bytes: &[u8]) -> Option<Box<StatementError>> {
+    let text = bytes.strip_prefix(b"E")?.split(|byte| *byte == 0).next()?;
+    let message = std::str::from_utf8(text).ok()?.trim();
+    let reads_like_text = !message.is_empty() && !message.contains(char::is_control);
+    reads_like_text.then(|| {
+        Box::new(StatementError {
+            origin: Origin::Server,
+            class: Class::Limit,
+            code: Code::default(),
+            retry: Retry::Reconnect,
+            message: message.to_owned(),
+            hint: Some(
+                "the server can start no more processes: raise its limits (`ulimit -u`, TasksMax= of its service, memory), \
+                 or use fewer sessions"
+                    .into(),
+            ),
+        })
+    })
+}
+
 /// What an SQLSTATE means. Codes that are not named fall to their class, the first two characters.
 fn classify(state: &str, message: &str) -> (Class, Retry) {
     use Class::*;

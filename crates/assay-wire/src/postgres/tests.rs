@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use crate::connection::{Connection, Exchange, Progress};
 use crate::database::{ConnectOptions, Endpoint, Surroundings, TlsFacts, TlsMode};
 use crate::deferral::Executed;
+use crate::error::{Class, Origin};
 use crate::operation::{Operation, StatementId, Value};
 use crate::postgres::frontend::Frontend;
 use crate::postgres::{fuzz_postgres, target};
@@ -1130,6 +1131,22 @@ fn targets_we_cannot_honour_are_refused() {
         assert_eq!(error.message, message);
         assert!(error.hint.is_some());
     }
+}
+
+#[test]
+fn a_server_that_can_start_no_process_is_understood() {
+    let error = |sent: &[u8]| {
+        let mut frontend = frontend(URL, &prepared_on());
+        let (mut out, mut pool) = (Vec::new(), RowsPool::default());
+        frontend.on_connected(&mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
+        let Progress::Failed(error) = feed(&mut frontend, &mut out, sent, sent.len()) else { panic!("refused") };
+        error
+    };
+    let refused = error(b"Ecould not fork new process for connection: Resource temporarily unavailable\n\0");
+    assert_eq!(refused.message, "could not fork new process for connection: Resource temporarily unavailable");
+    assert_eq!((refused.origin, refused.class), (Origin::Server, Class::Limit));
+    assert!(refused.hint.unwrap().contains("ulimit -u"));
+    assert_eq!(error(b"E\x01\x02\x03\x04\x05").class, Class::Protocol);
 }
 
 #[test]

@@ -205,6 +205,29 @@ fn a_runtime_error_shows_place_function_and_traceback() {
 }
 
 #[test]
+fn limits_of_this_machine_are_told_before_the_first_connect() {
+    // No range of ports is as wide as this.
+    let said = told("run ./one_table.lua --db mysql://127.0.0.1:1/app --sessions 70000 --no-record");
+    let said = |what: &str| said.contains(what);
+    assert!(said("exit 5") && said("error: 70000 connections to 127.0.0.1:1 need as many local ports"));
+    assert!(said("net.ipv4.ip_local_port_range=\"1024 65535\""));
+
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let plain =
+        folder.command("run ./one_table.lua --db mysql://127.0.0.1:1/app --sessions 200 --workers 2 --no-record");
+    let mut limited = std::process::Command::new("prlimit");
+    limited.arg("--nofile=100:150").arg(plain.get_program()).args(plain.get_args()).current_dir(folder.path());
+    let output = limited.output().unwrap();
+    assert_eq!(output.status.code(), Some(5));
+    assert_snapshot!(String::from_utf8_lossy(&output.stderr), @r"
+    error: 200 sessions need 264 open files, and this process may have 150 (ulimit -n)
+
+    hint: raise the hard limit (`ulimit -Hn`, LimitNOFILE= of a service, limits.conf), or lower `--sessions`
+    ");
+}
+
+#[test]
 fn a_sqlite_file_in_a_missing_folder_says_so() {
     assert_snapshot!(told("run ./one_table.lua --db sqlite:absent/a.db --no-record"), @r"
     exit 4

@@ -1,5 +1,8 @@
 //! Errors in the middle of a run: retried, ignored, counted, or the end with the server's words and what to do.
 
+use std::os::unix::fs::MetadataExt;
+use std::process::Command;
+
 use testkit::{Kind, Server, Settings};
 
 use crate::common::{Folder, Ran};
@@ -137,6 +140,44 @@ fn other_errors_end_the_run_unless_they_are_to_be_ignored() {
     });
 }
 
+/// Lets a process have so many open files only. It takes the process's own user.
+fn limit_files(pid: &str, files: usize) {
+    let owner = |pid: &str| std::fs::metadata(format!("/proc/{pid}")).map(|of| (of.uid(), of.gid())).unwrap();
+    let (uid, gid) = owner(pid);
+    let limit = ["prlimit".to_owned(), format!("--pid={pid}"), format!("--nofile={files}:{files}")];
+    let mut command = Command::new("setpriv");
+    if owner("self") != (uid, gid) {
+        command.args([format!("--reuid={uid}"), format!("--regid={gid}"), "--clear-groups".to_owned()]);
+    }
+    assert!(command.args(limit).status().unwrap().success());
+}
+
+/// A server out of descriptors says nothing to whoever connects, or hangs up.
+#[test]
+fn a_server_that_takes_connections_and_serves_them_no_more_is_told_with_its_limits() {
+    on_each(|kind| {
+        let server = kind.start(&Settings::default()).unwrap();
+        let pid = server.pid().unwrap().to_string();
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count() + 12;
+        limit_files(&pid, open);
+        let folder = Folder::new();
+        folder
+            .write("it.lua", "function event() end\nfunction thread_init() con = sysbench.sql.driver():connect() end");
+        let url = format!("{}?connect_timeout=5", server.url("app"));
+        let ran = folder.run(&format!("run ./it.lua --no-record --transactions 1 --sessions 40 --db {url}"));
+        assert_eq!(ran.code, Some(4), "{}", ran.shown());
+        let said = ran.shown();
+        for part in [
+            "of 40 sessions",
+            "may have something used up for more, which its log tells: open files",
+            "open_files_limit",
+            "`--connect-pending` (now 64)",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    });
+}
+
 #[test]
 fn a_full_table_of_connections_or_statements_is_named_with_what_raises_it() {
     on_each(|kind| {
@@ -161,7 +202,7 @@ fn a_full_table_of_connections_or_statements_is_named_with_what_raises_it() {
         error: mysql://app@127.0.0.1:[PORT]/[DATABASE] refused the connection
           Too many connections (1040)
 
-        hint: the server's max_connections (default 151) is too small for 30 sessions: `SET GLOBAL max_connections = 41` (and under [mysqld] in my.cnf), or lower `--sessions`
+        hint: the server's max_connections (default 151) is too small for 30 sessions: `SET GLOBAL max_connections = 41` (and under [mysqld] in my.cnf, where a start lowers it to what open_files_limit has room for), or lower `--sessions`
         ");
         let prepare = "function event() end\nfunction thread_init() con = sysbench.sql.driver():connect()\n\
             for i = 1, 21 do con:prepare('SELECT ' .. i) end end";
