@@ -16,6 +16,7 @@ use testkit::{Kind, Server, Settings};
 use crate::install;
 use crate::steps::{cargo, root, run as run_command};
 
+mod connections;
 mod load;
 mod measure;
 mod queries;
@@ -36,6 +37,8 @@ pub(crate) struct Options {
 enum What {
     /// Fill tables instead of querying them
     Load(load::Options),
+    /// Hold as many connections as several servers can
+    Connections(connections::Options),
 }
 
 /// Measures, prints a table in Markdown, and writes it to `--out` too.
@@ -45,6 +48,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let (report, out) = match &options.what {
         None => (queries::run(&options.queries)?, &options.queries.out),
         Some(What::Load(options)) => (load::run(options)?, &options.out),
+        Some(What::Connections(options)) => (connections::run(options)?, &options.out),
     };
     print!("{report}");
     if options.what.is_none() && options.queries.document {

@@ -42,7 +42,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 15] = [
         &["testkit"],
     ),
     ("testkit", &[], &[]),
-    ("xtask", &["testkit"], &["assay-wire"]),
+    ("xtask", &["assay-record", "testkit"], &["assay-wire"]),
 ];
 
 /// Crates from outside with few friends: who may use them.

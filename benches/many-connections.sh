@@ -1,0 +1,5 @@
+#!/bin/sh
+# 100,000 sessions: five MariaDB servers, an assay for each, and one result. Options and limits: docs/many-connections.md.
+set -e
+cd "$(dirname "$0")/.."
+exec cargo xtask bench connections "$@"
