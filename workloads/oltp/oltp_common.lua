@@ -11,32 +11,39 @@ if assay.as_sysbench and sysbench.cmdline.command == nil then
   error("Command is required. Supported commands: prepare, prewarm, run, cleanup, help")
 end
 
-sysbench.cmdline.options = {
-  tables = { "Number of tables", 1 },
-  table_size = { "Number of rows per table", 10000 },
-  range_size = { "Number of rows of a range SELECT", 100 },
-  point_selects = { "Point SELECTs per transaction", 10 },
-  range_selects = { "Execute range SELECTs at all", true },
-  simple_ranges = { "Range SELECTs per transaction", 1 },
-  sum_ranges = { "Range SELECTs with SUM() per transaction", 1 },
-  order_ranges = { "Range SELECTs with ORDER BY per transaction", 1 },
-  distinct_ranges = { "Range SELECTs with DISTINCT per transaction", 1 },
-  index_updates = { "UPDATEs of the indexed column per transaction", 1 },
-  non_index_updates = { "UPDATEs of a column without index per transaction", 1 },
-  delete_inserts = { "Pairs of DELETE and INSERT of the same id per transaction", 1 },
-  skip_trx = { "Leave out BEGIN and COMMIT: each statement is a transaction", false },
-  auto_inc = { "Let the database number new rows; otherwise the workload does", true },
-  secondary = { "Index id with a secondary index instead of the primary key", false },
-  create_secondary = { "Create an index on column k", true },
-  create_table_options = { "Text to append to CREATE TABLE", "" },
-  mysql_storage_engine = { "Storage engine on MySQL and MariaDB", "innodb" },
-  pgsql_variant = { "Kind of PostgreSQL; `redshift`: without index on k and delete_inserts" },
-  reconnect = { "Connect anew after so many transactions; 0: never", 0 },
-  replace = { "Let prepare drop tables that exist already", false },
-}
+-- Tables that are the same in all sessions and that nobody changes are made once: there may be thousands of sessions.
+local options = assay.constant("options of oltp_common", function()
+  return {
+    tables = { "Number of tables", 1 },
+    table_size = { "Number of rows per table", 10000 },
+    range_size = { "Number of rows of a range SELECT", 100 },
+    point_selects = { "Point SELECTs per transaction", 10 },
+    range_selects = { "Execute range SELECTs at all", true },
+    simple_ranges = { "Range SELECTs per transaction", 1 },
+    sum_ranges = { "Range SELECTs with SUM() per transaction", 1 },
+    order_ranges = { "Range SELECTs with ORDER BY per transaction", 1 },
+    distinct_ranges = { "Range SELECTs with DISTINCT per transaction", 1 },
+    index_updates = { "UPDATEs of the indexed column per transaction", 1 },
+    non_index_updates = { "UPDATEs of a column without index per transaction", 1 },
+    delete_inserts = { "Pairs of DELETE and INSERT of the same id per transaction", 1 },
+    skip_trx = { "Leave out BEGIN and COMMIT: each statement is a transaction", false },
+    auto_inc = { "Let the database number new rows; otherwise the workload does", true },
+    secondary = { "Index id with a secondary index instead of the primary key", false },
+    create_secondary = { "Create an index on column k", true },
+    create_table_options = { "Text to append to CREATE TABLE", "" },
+    mysql_storage_engine = { "Storage engine on MySQL and MariaDB", "innodb" },
+    pgsql_variant = { "Kind of PostgreSQL; `redshift`: without index on k and delete_inserts" },
+    reconnect = { "Connect anew after so many transactions; 0: never", 0 },
+    replace = { "Let prepare drop tables that exist already", false },
+  }
+end)
+sysbench.cmdline.options = options
 
-local defaults = {}
-for name, option in pairs(sysbench.cmdline.options) do defaults[name] = option[2] end
+local defaults = assay.constant("defaults of oltp_common", function()
+  local values = {}
+  for name, option in pairs(options) do values[name] = option[2] end
+  return values
+end)
 
 --- A number or text option. A script that replaced the table of options need not have declared it.
 local function opt(name)
@@ -66,36 +73,38 @@ local function groups_regex(groups) return "'^([0-9]{11}-){" .. groups - 1 .. "}
 local function groups_glob(groups) return "'" .. (("[0-9]"):rep(11) .. "-"):rep(groups):sub(1, -2) .. "'" end
 
 -- `tables`, `index`: which of the named ones exist. `has_groups`: whether a column has the form above.
-local dialects = {
-  mysql = {
-    begin = "BEGIN",
-    analyze = "ANALYZE TABLE %s",
-    tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN (%s)",
-    index = "SELECT COUNT(*) FROM information_schema.statistics WHERE table_schema = DATABASE()"
-      .. " AND table_name = '%s' AND index_name = '%s'",
-    has_groups = function(column, groups) return column .. " REGEXP " .. groups_regex(groups) end,
-  },
-  pgsql = {
-    begin = "BEGIN",
-    analyze = "ANALYZE %s",
-    tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
-      .. " AND table_name IN (%s)",
-    index = "SELECT COUNT(*) FROM pg_indexes WHERE schemaname = current_schema()"
-      .. " AND tablename = '%s' AND indexname = '%s'",
-    has_groups = function(column, groups) return column .. "::text ~ " .. groups_regex(groups) end,
-  },
-  sqlite = {
-    -- A plain BEGIN takes the write lock at the first write. When that comes after a read, and another session has
-    -- written in between, SQLite can only refuse: the transaction would start over, again and again under load.
-    begin = "BEGIN IMMEDIATE",
-    analyze = "ANALYZE %s",
-    tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN (%s)",
-    index = "SELECT COUNT(*) FROM sqlite_master WHERE type = 'index' AND tbl_name = '%s' AND name = '%s'",
-    has_groups = function(column, groups) return column .. " GLOB " .. groups_glob(groups) end,
-    -- One session at a time can write, so one session does what changes the schema or loads it.
-    one_writer = true,
-  },
-}
+local dialects = assay.constant("dialects of oltp_common", function()
+  return {
+    mysql = {
+      begin = "BEGIN",
+      analyze = "ANALYZE TABLE %s",
+      tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN (%s)",
+      index = "SELECT COUNT(*) FROM information_schema.statistics WHERE table_schema = DATABASE()"
+        .. " AND table_name = '%s' AND index_name = '%s'",
+      has_groups = function(column, groups) return column .. " REGEXP " .. groups_regex(groups) end,
+    },
+    pgsql = {
+      begin = "BEGIN",
+      analyze = "ANALYZE %s",
+      tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+        .. " AND table_name IN (%s)",
+      index = "SELECT COUNT(*) FROM pg_indexes WHERE schemaname = current_schema()"
+        .. " AND tablename = '%s' AND indexname = '%s'",
+      has_groups = function(column, groups) return column .. "::text ~ " .. groups_regex(groups) end,
+    },
+    sqlite = {
+      -- A plain BEGIN takes the write lock at the first write. When that comes after a read, and another session has
+      -- written in between, SQLite can only refuse: the transaction would start over, again and again under load.
+      begin = "BEGIN IMMEDIATE",
+      analyze = "ANALYZE %s",
+      tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN (%s)",
+      index = "SELECT COUNT(*) FROM sqlite_master WHERE type = 'index' AND tbl_name = '%s' AND name = '%s'",
+      has_groups = function(column, groups) return column .. " GLOB " .. groups_glob(groups) end,
+      -- One session at a time can write, so one session does what changes the schema or loads it.
+      one_writer = true,
+    },
+  }
+end)
 
 local function dialect_of(driver)
   return dialects[driver:name()] or error("the OLTP workloads do not know the SQL of " .. driver:name(), 0)
@@ -365,19 +374,21 @@ end
 -- Statements ---------------------------------------------------------------------------------------------------------
 
 -- Kind of statement → its text, with %d for the number of the table, and the types of its parameters.
-local INT = { sysbench.sql.type.INT }
-local C, PAD = { sysbench.sql.type.CHAR, 120 }, { sysbench.sql.type.CHAR, 60 }
-local statements = {
-  point_selects = { "SELECT c FROM sbtest%d WHERE id=?", INT },
-  simple_ranges = { "SELECT c FROM sbtest%d WHERE id BETWEEN ? AND ?", INT, INT },
-  sum_ranges = { "SELECT SUM(k) FROM sbtest%d WHERE id BETWEEN ? AND ?", INT, INT },
-  order_ranges = { "SELECT c FROM sbtest%d WHERE id BETWEEN ? AND ? ORDER BY c", INT, INT },
-  distinct_ranges = { "SELECT DISTINCT c FROM sbtest%d WHERE id BETWEEN ? AND ? ORDER BY c", INT, INT },
-  index_updates = { "UPDATE sbtest%d SET k=k+1 WHERE id=?", INT },
-  non_index_updates = { "UPDATE sbtest%d SET c=? WHERE id=?", C, INT },
-  deletes = { "DELETE FROM sbtest%d WHERE id=?", INT },
-  inserts = { "INSERT INTO sbtest%d (id, k, c, pad) VALUES (?, ?, ?, ?)", INT, INT, C, PAD },
-}
+local statements = assay.constant("statements of oltp_common", function()
+  local INT = { sysbench.sql.type.INT }
+  local C, PAD = { sysbench.sql.type.CHAR, 120 }, { sysbench.sql.type.CHAR, 60 }
+  return {
+    point_selects = { "SELECT c FROM sbtest%d WHERE id=?", INT },
+    simple_ranges = { "SELECT c FROM sbtest%d WHERE id BETWEEN ? AND ?", INT, INT },
+    sum_ranges = { "SELECT SUM(k) FROM sbtest%d WHERE id BETWEEN ? AND ?", INT, INT },
+    order_ranges = { "SELECT c FROM sbtest%d WHERE id BETWEEN ? AND ? ORDER BY c", INT, INT },
+    distinct_ranges = { "SELECT DISTINCT c FROM sbtest%d WHERE id BETWEEN ? AND ? ORDER BY c", INT, INT },
+    index_updates = { "UPDATE sbtest%d SET k=k+1 WHERE id=?", INT },
+    non_index_updates = { "UPDATE sbtest%d SET c=? WHERE id=?", C, INT },
+    deletes = { "DELETE FROM sbtest%d WHERE id=?", INT },
+    inserts = { "INSERT INTO sbtest%d (id, k, c, pad) VALUES (?, ?, ?, ?)", INT, INT, C, PAD },
+  }
+end)
 
 --- Prepares the statements of kind `key`, one per table, as `stmt[n][key]`; their parameters are `param[n][key][i]`.
 function prepare_for_each_table(key)
@@ -388,7 +399,8 @@ function prepare_for_each_table(key)
       parameters[i - 1] = statement:bind_create(definition[i][1], definition[i][2])
     end
     statement:bind_param(unpack(parameters))
-    stmt[n][key], param[n][key] = statement, parameters
+    -- A statement is a list of its parameters too.
+    stmt[n][key], param[n][key] = statement, statement
   end
 end
 
@@ -464,16 +476,16 @@ local function pick_table() return sysbench.rand.uniform(1, opt("tables")) end
 
 local function pick_id() return sysbench.rand.default(1, opt("table_size")) end
 
-function begin() stmt.begin:execute() end
+function begin() stmt.begin:perform() end
 
-function commit() stmt.commit:execute() end
+function commit() stmt.commit:perform() end
 
 function execute_point_selects()
   local n = pick_table()
   local statement, id = stmt[n].point_selects, param[n].point_selects[1]
   for _ = 1, opt("point_selects") do
     id:set(pick_id())
-    statement:execute()
+    statement:perform()
   end
 end
 
@@ -485,7 +497,7 @@ local function execute_ranges(key)
     local id = pick_id()
     first:set(id)
     last:set(id + length - 1)
-    statement:execute()
+    statement:perform()
   end
 end
 
@@ -502,7 +514,7 @@ function execute_index_updates()
   local statement, id = stmt[n].index_updates, param[n].index_updates[1]
   for _ = 1, opt("index_updates") do
     id:set(pick_id())
-    statement:execute()
+    statement:perform()
   end
 end
 
@@ -512,7 +524,7 @@ function execute_non_index_updates()
   for _ = 1, opt("non_index_updates") do
     c:set_rand_str(C_FORMAT)
     id:set(pick_id())
-    statement:execute()
+    statement:perform()
   end
 end
 
@@ -523,11 +535,11 @@ function execute_delete_inserts()
   for _ = 1, opt("delete_inserts") do
     local id = pick_id()
     gone[1]:set(id)
-    delete:execute()
+    delete:perform()
     new[1]:set(id)
     new[2]:set(pick_id())
     new[3]:set_rand_str(C_FORMAT)
     new[4]:set_rand_str(PAD_FORMAT)
-    insert:execute()
+    insert:perform()
   end
 end

@@ -19,6 +19,7 @@ use crate::steps::{cargo, root, run as run_command};
 mod connections;
 mod load;
 mod measure;
+mod memory;
 mod queries;
 mod tools;
 
@@ -39,16 +40,22 @@ enum What {
     Load(load::Options),
     /// Hold as many connections as several servers can
     Connections(connections::Options),
+    /// Memory per session of many sessions
+    Memory(memory::Options),
 }
 
 /// Measures, prints a table in Markdown, and writes it to `--out` too.
 pub(crate) fn run(options: &Options) -> Result<()> {
     install::run_all()?;
     run_command(&mut cargo(&["build", "--release", "-p", "assay"]))?;
+    if options.queries.floor {
+        run_command(&mut cargo(&["build", "--release", "-p", "assay-io", "--example", "floor"]))?;
+    }
     let (report, out) = match &options.what {
         None => (queries::run(&options.queries)?, &options.queries.out),
         Some(What::Load(options)) => (load::run(options)?, &options.out),
         Some(What::Connections(options)) => (connections::run(options)?, &options.out),
+        Some(What::Memory(options)) => (memory::run(options)?, &None),
     };
     print!("{report}");
     if options.what.is_none() && options.queries.document {
@@ -80,10 +87,10 @@ fn replaced(text: &str, report: &str) -> Option<String> {
     Some(format!("{before}{FROM}#{report}{TO}{after}"))
 }
 
-/// Where the build above left the binary.
-fn assay() -> PathBuf {
+/// Where the build above left a program.
+fn built(program: &str) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    root().join(target).join("release/assay")
+    root().join(target).join("release").join(program)
 }
 
 /// A server that has room for the data and for every session, and does not write checkpoints meanwhile.
@@ -111,7 +118,7 @@ fn heading(title: &str, servers: &[Kind]) -> Result<String> {
     let load = load.split(' ').next().unwrap_or_default();
     let mut versions: Vec<String> =
         servers.iter().map(|kind| Ok(format!("{} {}", kind.name(), kind.version()?))).collect::<Result<_>>()?;
-    for tool in tools::Tool::ALL {
+    for tool in tools::Tool::PEERS {
         versions.push(tool.version()?);
     }
     let date = Command::new("date").args(["-u", "+%F"]).output()?.stdout;

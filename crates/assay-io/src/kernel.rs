@@ -17,9 +17,16 @@ pub enum Backend {
     Uring,
 }
 
+/// Fewer sessions than this per worker are better off with epoll: docs/performance.md has the measurements.
+const FEW_SESSIONS: usize = 16;
+
 impl Backend {
-    /// io_uring where it can be had, else epoll and why.
-    pub fn best() -> (Backend, Option<String>) {
+    /// io_uring where it pays and can be had, else epoll; why, when it would pay and cannot be had. It pays from some sessions
+    /// per worker on: what it saves is system calls that many statements can share.
+    pub fn best(sessions: usize, workers: usize) -> (Backend, Option<String>) {
+        if sessions < FEW_SESSIONS.saturating_mul(workers) {
+            return (Backend::Epoll, None);
+        }
         match Uring::new(Clock::start(), 1) {
             Ok(_) => (Backend::Uring, None),
             Err(error) => (Backend::Epoll, Some(uring::explain(&error))),

@@ -38,7 +38,7 @@ fn a_kernel_that_refuses_io_uring_leaves_epoll_and_a_reason() {
     ] {
         let told = std::thread::spawn(move || {
             forbid(errno);
-            let (backend, why) = Backend::best();
+            let (backend, why) = Backend::best(usize::MAX, 1);
             assert_eq!(backend, Backend::Epoll);
             assert!(Kernel::new(backend, Clock::start(), 1).is_ok());
             assert!(Kernel::new(Backend::Uring, Clock::start(), 1).is_err());

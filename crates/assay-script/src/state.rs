@@ -112,7 +112,7 @@ const PRELUDE: [(&CStr, &str); 7] = [
 ];
 
 /// A new collection starts when memory has grown to this many percent of what the last one left.
-const GC_PAUSE: c_int = 200;
+const GC_PAUSE: c_int = 150;
 /// Collector speed relative to allocation, percent.
 const GC_STEP: c_int = 300;
 

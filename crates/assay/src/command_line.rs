@@ -398,7 +398,7 @@ pub struct ErrorOptions {
 /// How sockets are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum IoChoice {
-    /// io_uring where it can be had, else epoll.
+    /// io_uring where it pays and can be had, else epoll.
     Auto,
     /// epoll.
     Epoll,
@@ -416,7 +416,8 @@ pub struct GeneratorOptions {
     /// Threads driving the sessions [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub workers: Option<u64>,
-    /// How sockets are served: `auto` is io_uring where the kernel allows it [default: auto, or ASSAY_IO]
+    /// How sockets are served: `auto` is io_uring where the kernel allows it and each worker has 16
+    /// sessions or more [default: auto, or ASSAY_IO]
     #[arg(long, value_name = "auto|epoll|uring", hide_possible_values = true, value_enum)]
     pub io: Option<IoChoice>,
     /// Replies handled between two calls of the kernel: more cost less CPU and more median latency

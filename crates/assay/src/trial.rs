@@ -232,7 +232,7 @@ impl Parts<'_> {
         // An embedded database has no sockets.
         let event_loop = match targets.iter().all(|target| target.addresses.is_empty()) {
             true => EventLoop::of(Backend::Epoll),
-            false => event_loop(generator, self.quiet)?,
+            false => event_loop(generator, self.sessions as usize, self.quiet)?,
         };
         let seed = generator.seed.unwrap_or_else(random_seed);
         let setup = Setup {
@@ -384,7 +384,7 @@ fn workers(generator: &GeneratorOptions) -> usize {
     generator.workers.map_or(cpus, |workers| usize::try_from(workers).unwrap_or(usize::MAX))
 }
 
-fn event_loop(generator: &GeneratorOptions, quiet: bool) -> Result<EventLoop, Trouble> {
+fn event_loop(generator: &GeneratorOptions, sessions: usize, quiet: bool) -> Result<EventLoop, Trouble> {
     let choice = match generator.io {
         Some(choice) => choice,
         None => match std::env::var(IO_VARIABLE) {
@@ -393,21 +393,23 @@ fn event_loop(generator: &GeneratorOptions, quiet: bool) -> Result<EventLoop, Tr
             _ => IoChoice::Auto,
         },
     };
-    let (backend, fallback) = match choice {
+    let best = match choice {
         IoChoice::Epoll => (Backend::Epoll, None),
-        IoChoice::Auto | IoChoice::Uring => match Backend::best() {
-            (backend, None) => (backend, None),
-            (_, Some(why)) if choice == IoChoice::Uring => {
-                return Err(Trouble::environment(format!("io_uring cannot be used: {why}"))
-                    .hint("allow it, or choose `--io epoll`, which is always there and costs more CPU per statement"));
+        IoChoice::Auto => Backend::best(sessions, workers(generator)),
+        IoChoice::Uring => Backend::best(usize::MAX, 1),
+    };
+    let (backend, fallback) = match best {
+        (backend, None) => (backend, None),
+        (_, Some(why)) if choice == IoChoice::Uring => {
+            return Err(Trouble::environment(format!("io_uring cannot be used: {why}"))
+                .hint("allow it, or choose `--io epoll`, which is always there and costs more CPU per statement"));
+        }
+        (backend, Some(why)) => {
+            if !quiet {
+                terminal::say(&format!("{backend} instead of io_uring: {why}\n"));
             }
-            (backend, Some(why)) => {
-                if !quiet {
-                    terminal::say(&format!("{backend} instead of io_uring: {why}\n"));
-                }
-                (backend, Some(why))
-            }
-        },
+            (backend, Some(why))
+        }
     };
     let batch_max =
         generator.batch.map_or(backend.batch_default(), |batch| usize::try_from(batch).unwrap_or(usize::MAX));

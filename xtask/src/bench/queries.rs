@@ -17,7 +17,7 @@ pub(super) struct Options {
     #[arg(long, value_delimiter = ',', default_value = "postgres,mariadb", value_parser = kind)]
     servers: Vec<Kind>,
     /// Workloads that assay and sysbench both have
-    #[arg(long, value_delimiter = ',', default_value = "oltp_point_select,oltp_read_write")]
+    #[arg(long, value_delimiter = ',', default_value = "oltp_point_select")]
     workloads: Vec<String>,
     /// Numbers of sessions
     #[arg(long, value_delimiter = ',', default_value = "1,16,64,256,1024,4000", value_parser = clap::value_parser!(u32).range(1..=5000))]
@@ -28,6 +28,9 @@ pub(super) struct Options {
     /// Length of a run
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
+    /// Add two programs that do only what a load generator cannot do without, to see how far from it we are
+    #[arg(long)]
+    pub(super) floor: bool,
     /// Rows of the table
     #[arg(long, default_value_t = 100_000)]
     table_size: u64,
@@ -81,7 +84,7 @@ pub(super) fn run(options: &Options) -> Result<String> {
                     let (workload, sessions, seconds, table_size) =
                         (&**workload, *sessions, options.seconds, options.table_size);
                     let trial = Trial { workload, sessions, seconds, table_size };
-                    let shown = cell(&server, &trial, options.repeats, folder.path());
+                    let shown = cell(&server, &trial, options, folder.path());
                     let start = format!("| {} | {workload} | {sessions} |", kind.name());
                     report += &rows(&start, &shown, |tool| target(*kind, tool, &trial), &mut lost);
                 }
@@ -128,10 +131,12 @@ fn target(kind: Kind, tool: Tool, trial: &Trial<'_>) -> Option<Target> {
 }
 
 /// Runs every tool that has the workload in turn, `repeats` times. What failed is said and left out.
-fn cell(server: &testkit::Server, trial: &Trial<'_>, repeats: u32, folder: &std::path::Path) -> Vec<Shown> {
-    let tools: Vec<Tool> = Tool::ALL.into_iter().filter(|tool| tool.takes(server.kind(), trial.workload)).collect();
+fn cell(server: &testkit::Server, trial: &Trial<'_>, options: &Options, folder: &std::path::Path) -> Vec<Shown> {
+    let floors = Tool::FLOORS.into_iter().filter(|_| options.floor);
+    let tools = Tool::PEERS.into_iter().chain(floors).filter(|tool| tool.takes(server.kind(), trial.workload));
+    let tools: Vec<Tool> = tools.collect();
     let mut values: Vec<[Vec<f64>; 4]> = vec![Default::default(); tools.len()];
-    for repeat in 0..repeats as usize {
+    for repeat in 0..options.repeats as usize {
         for turn in 0..tools.len() {
             let i = (repeat + turn) % tools.len();
             let what = format!("{} {} {} sessions", server.kind().name(), trial.workload, trial.sessions);

@@ -7,14 +7,18 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use testkit::{Kind, Server};
 
-use super::assay;
+use super::built;
 
-/// A load generator.
+/// A load generator, or a program that does what one cannot do without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tool {
     Assay,
     Sysbench,
     Pgbench,
+    /// The example `floor` of assay-io: event loop, protocol and a histogram, without script and engine.
+    Protocol,
+    /// The same with bytes that were made before.
+    Bare,
 }
 
 /// One thing to run.
@@ -37,14 +41,18 @@ pub(super) struct Done {
 }
 
 impl Tool {
-    /// In the order of tables; assay first.
-    pub(super) const ALL: [Tool; 3] = [Tool::Assay, Tool::Sysbench, Tool::Pgbench];
+    /// The load generators, in the order of tables; assay first.
+    pub(super) const PEERS: [Tool; 3] = [Tool::Assay, Tool::Sysbench, Tool::Pgbench];
+    /// What assay cannot cost less than.
+    pub(super) const FLOORS: [Tool; 2] = [Tool::Protocol, Tool::Bare];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Tool::Assay => "assay",
             Tool::Sysbench => "sysbench",
             Tool::Pgbench => "pgbench",
+            Tool::Protocol => "(no script)",
+            Tool::Bare => "(bare loop)",
         }
     }
 
@@ -56,15 +64,20 @@ impl Tool {
 
     fn program(self) -> std::path::PathBuf {
         match self {
-            Tool::Assay => assay(),
+            Tool::Assay => built("assay"),
+            Tool::Protocol | Tool::Bare => built("examples/floor"),
             Tool::Sysbench => "sysbench".into(),
             Tool::Pgbench => Kind::Postgres.program("pgbench"),
         }
     }
 
-    /// Whether it has this workload: pgbench is compared where one statement is the whole transaction.
+    /// Whether it has this workload: pgbench and the floors are compared where one statement is the whole transaction.
     pub(super) fn takes(self, kind: Kind, workload: &str) -> bool {
-        self != Tool::Pgbench || (is_postgres(kind) && workload == "oltp_point_select")
+        match self {
+            Tool::Assay | Tool::Sysbench => true,
+            Tool::Pgbench => is_postgres(kind) && workload == "oltp_point_select",
+            Tool::Protocol | Tool::Bare => workload == "oltp_point_select",
+        }
     }
 
     /// The command that runs a trial on tables that are prepared; `folder` is for a script, where one is needed.
@@ -111,6 +124,11 @@ impl Tool {
                 ]);
                 command.args(["-j", &sessions.min(2).to_string(), "app"]);
             }
+            Tool::Protocol | Tool::Bare => {
+                let mode = if self == Tool::Bare { "bare" } else { "protocol" };
+                command.args([mode, "auto", &server.url("app")]);
+                command.args([u64::from(sessions), seconds.into(), table_size].map(|number| number.to_string()));
+            }
         }
         Ok(command)
     }
@@ -129,7 +147,7 @@ impl Tool {
     /// Reads its report.
     pub(super) fn read(self, output: &str) -> Result<Done> {
         match self {
-            Tool::Assay => read_assay(output),
+            Tool::Assay | Tool::Protocol | Tool::Bare => read_assay(output),
             Tool::Sysbench => read_sysbench(output),
             Tool::Pgbench => read_pgbench(output),
         }
@@ -203,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_report_that_says_nothing_is_an_error() {
-        for tool in Tool::ALL {
+        for tool in Tool::PEERS.into_iter().chain(Tool::FLOORS) {
             assert!(tool.read("{}").is_err(), "{tool:?}");
             assert!(tool.read("").is_err(), "{tool:?}");
         }

@@ -421,7 +421,7 @@ impl<I: Io> Worker<I> {
             && let Some(session) = self.stage.idle.pop_front()
         {
             let due = self.stage.backlog.pop_front().expect("checked above");
-            if let Some(answer) = self.begin_transaction(session, due) {
+            if let Some(answer) = self.begin_transaction(session, due, self.io.now()) {
                 self.advance(session, answer, now);
             }
         }

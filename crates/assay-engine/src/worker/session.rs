@@ -405,16 +405,17 @@ impl<I: Io> Worker<I> {
         {
             return None;
         }
+        let now = self.io.now();
         if self.plan.load == Load::Closed {
-            if self.io.now() >= self.stage.end {
+            if now >= self.stage.end {
                 self.end_stage(self.stage.end);
                 return None;
             }
-            return self.begin_transaction(session, Due { at, terminal: None });
+            return self.begin_transaction(session, Due { at, terminal: None }, now);
         }
         self.arrive(at);
         match self.stage.backlog.pop_front() {
-            Some(due) => self.begin_transaction(session, due),
+            Some(due) => self.begin_transaction(session, due, now),
             None => {
                 self.stage.idle.push_back(session);
                 None
@@ -422,9 +423,8 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Begins a transaction that was due at `due`; `None` when the transaction limit is reached.
-    pub(super) fn begin_transaction(&mut self, session: usize, due: Due) -> Option<Answer> {
-        let now = self.io.now();
+    /// Begins a transaction that was due at `due`; `None` when the transaction limit is reached. `now`: freshly read.
+    pub(super) fn begin_transaction(&mut self, session: usize, due: Due, now: Nanos) -> Option<Answer> {
         if now >= self.stage.measured_from && !self.shared.begin(self.plan.limit.transactions) {
             self.stage.exhausted = self.stage.ended.is_none();
             self.end_stage(now);
@@ -669,7 +669,8 @@ impl<I: Io> Worker<I> {
     /// Acts on what a machine said to an operation just given to it: replies go through the queue, since the
     /// session that asked is not to be resumed within its own request.
     fn follow_inline(&mut self, link: usize, progress: Progress) {
-        let at = self.io.now();
+        // Mostly there is nothing to act on, and then no instant is needed either.
+        let at = if matches!(progress, Progress::Pending) { Nanos::ZERO } else { self.io.now() };
         self.follow(link, progress, at, true);
     }
 

@@ -300,6 +300,7 @@ function base.pairs(object)
   for key, value in next, under do all[key] = value end
   if under == base then
     for key in next, core.on_demand do all[key] = base[key] end
+    for key in next, current().later or {} do all[key] = object[key] end
   end
   for key, value in next, object do all[key] = value end
   return next, all, nil
@@ -339,6 +340,8 @@ function base.setmetatable(object, meta)
     setmetatable(object, type(meta) == "table" and metatable_over_base(meta) or env_meta)
     return object
   end
+  local ours = type(object) == "table" and getmetatable(object)
+  if type(ours) == "table" and rawget(ours, "make_own") then ours.make_own(object) end
   return setmetatable(object, meta)
 end
 
@@ -374,9 +377,11 @@ core.on_demand = { package = package_of }
 
 setmetatable(base, {
   __index = function(_, key)
+    local session = current()
+    if not session then return nil end
     local make = core.on_demand[key]
-    local session = make and current()
-    if session then return make(session) end
+    if make then return make(session) end
+    return core.load_later(session, key)
   end,
 })
 
@@ -440,6 +445,20 @@ function base.require(name)
   if value ~= nil then loaded[name] = value end
   if loaded[name] == LOADING then loaded[name] = true end
   return loaded[name]
+end
+
+core.later = {} -- global's name → the module that defines it (`assay.later`)
+
+--- Loads the module that defines global `name`, if one does, and leaves alone what the script has defined by now.
+function core.load_later(session, name)
+  local module, env, defined = session.later and session.later[name], session.env, {}
+  if not module or package_of(session).loaded[module] then return nil end
+  for known, where in next, session.later do
+    if where == module then defined[known] = rawget(env, known) end
+  end
+  base.require(module)
+  for known, value in next, defined do rawset(env, known, value) end
+  return rawget(env, name)
 end
 
 function base.module(name, ...)

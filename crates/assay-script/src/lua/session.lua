@@ -127,6 +127,25 @@ end
 --- Tells the user; values are joined by tabs as by `print`.
 assay.log = base.print
 
+local constants = {} -- by name
+
+--- What `make` returned when a session of this state first asked under this name: for tables that nobody changes.
+function assay.constant(name, make)
+  local value = constants[name]
+  if value == nil then
+    value = make()
+    constants[name] = value
+  end
+  return value
+end
+
+--- These globals are defined by `module`: it is loaded when a session first looks at one of them that the script has not
+--- defined itself.
+function assay.later(module, names)
+  current().later = core.later
+  for _, name in ipairs(names) do core.later[name] = module end
+end
+
 --- Pauses the session.
 assay.sleep = core.sleep
 
@@ -410,6 +429,21 @@ local function copy_of(value)
   return copy
 end
 
+--- `sysbench.opt` of a session: what all have in common, until it writes to it. Then it gets a copy: many sessions share a
+--- state, and few write.
+local options_meta = {
+  __index = core.options, under = core.options,
+  make_own = function(opt)
+    setmetatable(opt, nil)
+    for key, value in next, core.options do opt[key] = copy_of(value) end
+  end,
+}
+
+function options_meta.__newindex(opt, key, value)
+  options_meta.make_own(opt)
+  opt[key] = value
+end
+
 local entries = {}
 
 function entries.thread(session)
@@ -428,7 +462,7 @@ entries["function"] = function(session)
   local name = core.entry_name
   local entry = command_entry(name)
   if entry then return guarded("sysbench.cmdline.call_command", entry[1]) ~= false end
-  local body = rawget(session.env, name)
+  local body = rawget(session.env, name) or core.load_later(session, name)
   if body == nil and name == "help" then body = cmdline.print_test_options end
   if type(body) ~= "function" then error("the script defines no function " .. name .. "()", 0) end
   local result = guarded(name, body)
@@ -479,6 +513,7 @@ function entries.declare(session)
     -- An `init` that is no function is an error of the run, which has to call it to find out.
     if type(name) == "string" and (type(value) == "function" or name == "init") then globals[#globals + 1] = name end
   end
+  for name in next, session.later or {} do globals[#globals + 1] = name end
   local hooks = {}
   for name, value in next, session.sysbench.hooks do
     if type(name) == "string" and type(value) == "function" then hooks[#hooks + 1] = name end
@@ -499,9 +534,7 @@ local function live(session)
     core.first_cmdline = first or own
   end
   if core.options and core.entry ~= "declare" then
-    local opt = {}
-    for key, value in next, core.options do opt[key] = copy_of(value) end
-    session.sysbench.opt = opt
+    session.sysbench.opt = setmetatable({}, options_meta)
     if session.sysbench.cmdline.options == nil then core.export_options(session) end
   end
   return entries[core.entry](session)

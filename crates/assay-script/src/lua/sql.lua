@@ -191,6 +191,13 @@ local function finish(connection, statement, answer, a, b, c, d)
   return statement_failed(connection, statement, a, b, c, d)
 end
 
+--- The same for a statement whose result nobody wants.
+local function finish_unread(connection, statement, answer, a, b, c, d)
+  if connection.error ~= NONE then connection.error = NONE end
+  if answer ~= nil and answer ~= ROWS then return statement_failed(connection, statement, a, b, c, d) end
+  connection.sets = 0
+end
+
 local function closed()
   core.message("ALERT", "attempt to use an already closed connection")
   -- sysbench blames the caller of whoever called `query`.
@@ -451,9 +458,9 @@ local function parameter_class(kind, max_len)
     letter = travel[1], type = kind, max_len = max_len,
     __tostring = function() return "<sql_param>" end,
     --- Sets the value of the next executions; nil is NULL.
-    set = function(self, value) self.value = convert(value) end,
+    set = function(self, value) self[1] = convert(value) end,
     --- Sets a random string made as by `sysbench.rand.string`.
-    set_rand_str = function(self, format) self.value = convert(core.rand.string(format)) end,
+    set_rand_str = function(self, format) self[1] = convert(core.rand.string(format)) end,
   }
   class.__index = class
   parameter_classes[key] = class
@@ -461,7 +468,7 @@ local function parameter_class(kind, max_len)
 end
 
 function Statement:bind_create(kind, max_len)
-  return setmetatable({ value = nil }, parameter_class(kind, max_len))
+  return setmetatable({ nil }, parameter_class(kind, max_len)) -- its value, in an array of one
 end
 
 --- Binds parameters, one per placeholder, in order. 0 when that worked.
@@ -497,13 +504,13 @@ local function execute(self, how)
   local connection, id, kinds = self.connection.number, self.id, self.kinds
   local count = #kinds
   if count == 1 then
-    return yield(how, connection, id, kinds, self[1].value)
+    return yield(how, connection, id, kinds, self[1][1])
   elseif count == 2 then
-    return yield(how, connection, id, kinds, self[1].value, self[2].value)
+    return yield(how, connection, id, kinds, self[1][1], self[2][1])
   elseif count == 0 then
     return yield(how, connection, id, kinds)
   end
-  for i = 1, count do scratch[i] = self[i].value end
+  for i = 1, count do scratch[i] = self[i][1] end
   return yield(how, connection, id, kinds, unpack(scratch, 1, count))
 end
 
@@ -534,6 +541,14 @@ function Statement:defer()
   return deferred(connection, self, execute(self, DEFER))
 end
 
+--- Runs the statement and returns nothing: what it returns stays unread, and takes no result object.
+function Statement:perform()
+  local connection = self.connection
+  if connection.closed then closed() end
+  if self.closed then raise("attempt to use an already closed statement") end
+  return finish_unread(connection, self, execute(self, EXECUTE))
+end
+
 --- A value as it stands in the text of a statement.
 local function literal(value)
   if value == nil then return "NULL" end
@@ -549,7 +564,7 @@ end
 local function substituted(statement, ...)
   local values = { ... }
   if select("#", ...) == 0 then
-    for i = 1, #statement.kinds do values[i] = statement[i].value end
+    for i = 1, #statement.kinds do values[i] = statement[i][1] end
   end
   if #statement.kinds == 0 then return statement.text end
   local parts, start, i, quote = {}, 1, 0, nil
@@ -584,6 +599,8 @@ function Substituted:defer(...)
   return false
 end
 
+function Substituted:perform(...) self:execute(...) end
+
 function Substituted:close()
   self.closed = true
   return 0
@@ -608,6 +625,8 @@ function ValueStatement:defer(...)
   end
   return deferred(connection, self, yield(DEFER, connection.number, self.id, kinds, ...))
 end
+
+function ValueStatement:perform(...) self:execute(...) end
 
 function ValueStatement:bind_param()
   raise("this statement was prepared to be executed with values, not parameters")

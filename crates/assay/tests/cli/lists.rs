@@ -132,7 +132,7 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
                                    random, always shown]
           --workers <N>            Threads driving the sessions [default: one per CPU]
           --io <auto|epoll|uring>  How sockets are served: `auto` is io_uring where the kernel allows it
-                                   [default: auto, or ASSAY_IO]
+                                   and each worker has 16 sessions or more [default: auto, or ASSAY_IO]
           --batch <N>              Replies handled between two calls of the kernel: more cost less CPU
                                    and more median latency [default: 32 with io_uring, 64 with epoll]
           --rand-type <NAME>       Distribution of the rows that statements touch [default: uniform]

@@ -86,7 +86,7 @@ impl Folder {
 /// As ASSAY_IO says, so that every test can be run over either: `ASSAY_IO=epoll cargo test -p assay`. Else the better one
 /// that this machine has, so that no test hears of the other.
 fn event_loop() -> String {
-    std::env::var("ASSAY_IO").unwrap_or_else(|_| match assay_io::Backend::best() {
+    std::env::var("ASSAY_IO").unwrap_or_else(|_| match assay_io::Backend::best(usize::MAX, 1) {
         (assay_io::Backend::Uring, _) => "uring".to_owned(),
         (assay_io::Backend::Epoll, _) => "epoll".to_owned(),
     })

@@ -57,6 +57,7 @@ impl Parts<'_> {
         // What cannot be raised is told by the first connect that fails.
         let _ = FilesLimit::raise();
         let driver = options.text("db_driver").to_owned();
+        let workers = std::thread::available_parallelism().map_or(1, usize::from).min(sessions as usize);
         Ok(Plan {
             program: Arc::clone(self.program),
             setup: self.setup(command, entry, sessions),
@@ -81,8 +82,8 @@ impl Parts<'_> {
                 timeout: CONNECT_TIMEOUT,
                 deal: Deal::ByConnection,
             },
-            workers: std::thread::available_parallelism().map_or(1, usize::from).min(sessions as usize),
-            event_loop: EventLoop::of(Backend::best().0),
+            workers,
+            event_loop: EventLoop::of(Backend::best(sessions as usize, workers).0),
             sessions_per_state: SESSIONS_PER_STATE,
             grace: FOREVER,
             hold_max: FOREVER,
