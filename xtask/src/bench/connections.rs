@@ -17,7 +17,7 @@ use nix::sys::resource::{Resource, getrlimit};
 use testkit::{Kind, Server, Settings};
 
 use super::measure::number;
-use super::{assay, heading};
+use super::{built, heading};
 
 #[derive(Args)]
 pub(super) struct Options {
@@ -136,7 +136,7 @@ fn start(sessions: u32) -> Result<Server> {
 const WORKLOAD: [&str; 3] = ["oltp_point_select", "--table-size", "10k"];
 
 fn prepare(server: &Server) -> Result<()> {
-    let mut command = Command::new(assay());
+    let mut command = Command::new(built("assay"));
     let output = command.arg("prepare").args(WORKLOAD).args(["--db", &server.url("app")]).output()?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(())
@@ -152,7 +152,7 @@ struct Running {
 impl Running {
     fn start(number: usize, server: &Server, sessions: u32, options: &Options, folder: &Path) -> Result<Running> {
         let [record, errors] = ["record.json.zst", "stderr"].map(|name| folder.join(format!("{}-{name}", number + 1)));
-        let mut command = Command::new(assay());
+        let mut command = Command::new(built("assay"));
         command.arg("run").args(WORKLOAD).args(["--db", &server.url("app"), "--sessions", &sessions.to_string()]);
         command.args(["--time", &format!("{}s", options.seconds), "--seed", &(number + 1).to_string()]);
         command.args(["--connect-pending", &options.pending.to_string(), "--record"]).arg(&record);
