@@ -189,6 +189,7 @@ fn head(page: &mut Html, report: &Report, title: &str) {
         [entry] => {
             page.text(&format!("{} · {} · {}", entry.findings.started, entry.findings.tool, entry.file), TEXT_WIDTH)
         }
+        entries if report.settings == 1 => page.text(&format!("{} records of one setting", entries.len()), TEXT_WIDTH),
         entries => page.text(&format!("{} records, {} settings", entries.len(), report.settings), TEXT_WIDTH),
     };
     page.raw("</p>\n");
