@@ -221,7 +221,7 @@ fn mariadb_refusals_are_explained() {
     error: mysql://jane@127.0.0.1:[PORT]/[DATABASE] refused the connection
       Too many connections (1040)
 
-    hint: the server's max_connections (default 151) is too small for 50 sessions: `SET GLOBAL max_connections = 62` (and under [mysqld] in my.cnf), or lower `--sessions`
+    hint: the server's max_connections (default 151) is too small for 50 sessions: `SET GLOBAL max_connections = 62` (and under [mysqld] in my.cnf, where a start lowers it to what open_files_limit has room for), or lower `--sessions`
     ");
     assert_snapshot!(told("jane:right", &database, ""), @r"
     exit 4
