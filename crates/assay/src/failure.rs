@@ -59,8 +59,9 @@ fn connect(target: usize, connected: u32, wanted: u32, error: &StatementError, p
         // It hangs, or hangs up.
         (Origin::Network, _) if connected > 0 => format!(
             "the server serves {connected} sessions and may have something used up for more, which its log tells: open files \
-             (LimitNOFILE=, `ulimit -n`; open_files_limit), threads (thread_pool_max_threads, `ulimit -u`), or its queue of \
-             connects (back_log, net.core.somaxconn), which `--connect-pending` (now {}) and `--connect-rate` spare",
+             (LimitNOFILE=, `ulimit -n`; open_files_limit), threads (thread_pool_max_threads, `ulimit -u`), its patience with \
+             logins (connect_timeout), or its queue of connects (back_log, net.core.somaxconn), which `--connect-pending` \
+             (now {}) and `--connect-rate` spare",
             plan.connects.pending_max
         ),
         (Origin::Network, Class::Timeout) => {
