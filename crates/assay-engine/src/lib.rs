@@ -25,4 +25,4 @@ pub use outcome::{
     SparseLatencies, StageOutcome, StatementTally, Tally, TransactionTally,
 };
 pub use plan::{Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target};
-pub use run::{run, run_inline};
+pub use run::{Reporter, run, run_inline};

@@ -16,8 +16,10 @@ pub(crate) enum Command {
     Begin(Nanos),
     /// Begin no more transactions; say `StageDone` once those in flight are done, or the grace period is over.
     End,
-    /// Let every session leave its loop and clean up, then say `Finished`. The report is for the frame's session.
-    Finish(Option<Report>),
+    /// Let every session leave its loop and clean up, then say `Finished`.
+    Finish,
+    /// Let the session that makes reports make this one, then say `Ready`.
+    Report(Report),
     /// Drop everything now, then say `Finished`.
     Abort,
     /// Cleared tallies to be used again.
@@ -35,7 +37,7 @@ pub(crate) enum Message {
     /// All of them.
     Ready {
         worker: usize,
-        /// What the frame's `init` did.
+        /// What the frame's session did, such as `init`.
         before: Outside,
     },
     /// The next interval, in order.

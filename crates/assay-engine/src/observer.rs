@@ -4,7 +4,7 @@ use assay_script::Report;
 use assay_wire::Nanos;
 
 use crate::outcome::Interval;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Outside};
 
 /// Watches a run. Called on the coordinating thread, never on the measured path.
 pub trait Observer {
@@ -14,6 +14,11 @@ pub trait Observer {
     /// The last report, after `Notice::Ends`, for a hook of the script that runs in the environment of `init` and `done`.
     fn last_report(&mut self) -> Option<Report> {
         None
+    }
+
+    /// Whether the run was given up: `done` is not run then.
+    fn has_given_up(&self) -> bool {
+        false
     }
 }
 
@@ -28,7 +33,10 @@ pub enum Notice<'a> {
         wanted: u32,
     },
     /// The script's `init` is through, if it has one: sessions begin to get ready.
-    Begins,
+    Begins {
+        /// What `init` did.
+        before: Outside,
+    },
     /// Everything is measured and every session has ended; the script's `done` comes next.
     Ends {
         /// Everything.
@@ -50,6 +58,14 @@ pub enum Notice<'a> {
         /// What finished within it.
         interval: &'a Interval,
         /// Everything so far, for a partial record. `end` is `Interrupted` in it.
+        so_far: &'a Outcome,
+    },
+    /// Workers do not answer although the time of the run and its grace are over: something in a script, or in what it
+    /// calls, holds them. Said again and again.
+    Overdue {
+        /// Sessions of these workers.
+        sessions: u32,
+        /// Everything so far.
         so_far: &'a Outcome,
     },
     /// A stage is complete: the last of `so_far.stages`.

@@ -20,6 +20,7 @@ use crate::outcome::{
     Tally, TransactionTally,
 };
 use crate::plan::Plan;
+use crate::schedule::Share;
 use crate::shared::Shared;
 
 /// See the module.
@@ -99,6 +100,8 @@ struct Slot {
 const BEGIN_AHEAD: Nanos = Nanos::from_millis(2);
 /// Between two notices of progress.
 const PROGRESS_EVERY: Nanos = Nanos::from_millis(100);
+/// How late workers may be with what time and grace oblige them to say.
+const OVERDUE: Nanos = Nanos::from_secs(1);
 
 impl<'a> Coordinator<'a> {
     pub(crate) fn new(
@@ -178,6 +181,7 @@ impl<'a> Coordinator<'a> {
             measuring.consumed_from = Some(consumed);
         }
         self.tell_progress(now);
+        self.tell_overdue(now);
         !matches!(self.course, Course::Over)
     }
 
@@ -242,7 +246,7 @@ impl<'a> Coordinator<'a> {
     fn finish(&mut self, command: Command) {
         self.course = Course::Finishing;
         let abort = matches!(command, Command::Abort);
-        self.order(|| if abort { Command::Abort } else { Command::Finish(None) });
+        self.order(|| if abort { Command::Abort } else { Command::Finish });
     }
 
     fn hear(&mut self, message: Message, now: Nanos) {
@@ -520,10 +524,27 @@ impl<'a> Coordinator<'a> {
             if !failed && !self.stopping {
                 self.outcome.end = End::Complete;
             }
-            self.finish(Command::Finish(None));
+            self.finish(Command::Finish);
         } else {
             self.prepare();
         }
+    }
+
+    /// Workers say by themselves when time and grace are over: those that do not are held by something.
+    fn tell_overdue(&mut self, now: Nanos) {
+        let Course::Running(measuring) = &self.course else { return };
+        let Some(time) = self.plan.limit.time else { return };
+        if now < measuring.measured_from + time + self.plan.grace + OVERDUE {
+            return;
+        }
+        let share = |worker: usize| Share {
+            worker: worker as u32,
+            workers: self.workers.len() as u32,
+            sessions: self.plan.stages[self.stage].sessions,
+        };
+        let held = (0..self.workers.len()).filter(|worker| self.workers[*worker].done.is_none());
+        let sessions = held.map(|worker| share(worker).own_sessions()).sum();
+        self.observer.notice(Notice::Overdue { sessions, so_far: &self.outcome });
     }
 
     fn tell_progress(&mut self, now: Nanos) {

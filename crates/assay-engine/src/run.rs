@@ -24,20 +24,21 @@ use crate::worker::Worker;
 /// the run is over, for whatever reason.
 pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcome {
     let clock = Clock::start();
-    let frame = match Frame::open(&plan, clock, control, observer) {
-        Ok(frame) => frame,
+    let (frame, before) = match open_frame(&plan, clock, control, observer) {
+        Ok(Some((frame, before))) => (Some(frame), before),
+        Ok(None) => (None, Outside::default()),
         Err(end) => return Outcome { end, ..Outcome::nothing_yet(plan.targets.len()) },
     };
-    observer.notice(Notice::Begins);
+    observer.notice(Notice::Begins { before });
     let mut outcome = run_workers(Arc::new(plan), clock, control, observer);
-    outcome.before = frame.as_ref().map(|frame| frame.before).unwrap_or_default();
+    outcome.before = before;
     observer.notice(Notice::Ends { outcome: &outcome });
     let failed = matches!(outcome.end, End::Failed(_));
     if let Some(frame) = frame {
         if failed && outcome.stages.is_empty() {
             // Sessions were not ready: the run has not begun, and nothing is done.
             outcome.end = frame.abandon(outcome.end);
-        } else if let Err(end) = frame.close(observer.last_report(), observer)
+        } else if let Err(end) = close_frame(frame, observer)
             && !failed
         {
             outcome.end = end;
@@ -149,52 +150,45 @@ impl WorkerThread {
     }
 }
 
-/// The script's `init`, last report hook and `done`: one session on a worker of its own, around the run.
-struct Frame {
+/// One session of the script on a worker of its own, beside those of the run.
+struct Aside {
     worker: WorkerThread,
     messages: mpsc::Receiver<Message>,
     watchdog: Watchdog,
-    /// What `init` did.
-    before: Outside,
 }
 
-impl Frame {
-    /// Runs `init`; `None` when nothing of the script runs around the run, or the run is a command.
-    fn open(plan: &Plan, clock: Clock, control: &Control, observer: &mut dyn Observer) -> Result<Option<Frame>, End> {
-        if !plan.has_frame() {
-            return Ok(None);
-        }
+impl Aside {
+    /// Begins to get the session ready.
+    fn start(plan: &Plan, entry: Entry, clock: Clock) -> Result<Aside, RunError> {
         let mut plan = plan.clone();
-        (plan.setup.entry, plan.setup.sessions) = (Entry::Frame, 1);
+        plan.setup.entry = entry;
         (plan.workers, plan.stages) = (1, vec![Stage { sessions: 1 }]);
         let hold_max = plan.hold_max;
         let shared = Arc::new(Shared::new(plan.program.name(), 1));
         let (outbox, messages) = mpsc::channel();
-        let worker =
-            WorkerThread::start(0, Arc::new(plan), shared.clone(), outbox.clone(), clock).map_err(End::Failed)?;
-        let watchdog = Watchdog::start(shared, outbox, hold_max);
-        let mut frame = Frame { worker, messages, watchdog, before: Outside::default() };
-        frame.order(Command::Stage(0));
+        let worker = WorkerThread::start(0, Arc::new(plan), shared.clone(), outbox.clone(), clock)?;
+        let aside = Aside { worker, messages, watchdog: Watchdog::start(shared, outbox, hold_max) };
+        aside.order(Command::Stage(0));
+        Ok(aside)
+    }
+
+    /// Waits until the session is ready; what it did for that.
+    fn ready(&self, control: &Control, observer: &mut dyn Observer) -> Result<Outside, End> {
         loop {
-            match frame.messages.recv_timeout(LOOK_AROUND) {
-                Ok(Message::Ready { before, .. }) => {
-                    frame.before = before;
-                    return Ok(Some(frame));
-                }
-                Ok(Message::Failed(error)) => return Err(frame.abandon(End::Failed(*error))),
+            match self.messages.recv_timeout(LOOK_AROUND) {
+                Ok(Message::Ready { before, .. }) => return Ok(before),
+                Ok(Message::Failed(error)) => return Err(End::Failed(*error)),
                 Ok(message) => pass_on(message, observer),
-                Err(RecvTimeoutError::Timeout) if control.is_stopped() => {
-                    return Err(frame.abandon(End::Interrupted));
-                }
+                Err(RecvTimeoutError::Timeout) if control.is_stopped() => return Err(End::Interrupted),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(frame.abandon(End::Interrupted)),
+                Err(RecvTimeoutError::Disconnected) => return Err(End::Interrupted),
             }
         }
     }
 
-    /// Runs the hook of the last report, if there is one, and `done`.
-    fn close(self, report: Option<Report>, observer: &mut dyn Observer) -> Result<(), End> {
-        self.order(Command::Finish(report));
+    /// Lets the session come to its end.
+    fn finish(self, observer: &mut dyn Observer) -> Result<(), End> {
+        self.order(Command::Finish);
         let mut end = Ok(());
         loop {
             match self.messages.recv() {
@@ -219,6 +213,81 @@ impl Frame {
         let _ = self.worker.commands.send(command);
         self.worker.waker.wake();
     }
+}
+
+/// The script's `init`; what comes after the run goes to the session it leaves. `None` when nothing of the script runs
+/// around the run, or the run is a command.
+fn open_frame(
+    plan: &Plan,
+    clock: Clock,
+    control: &Control,
+    observer: &mut dyn Observer,
+) -> Result<Option<(Aside, Outside)>, End> {
+    if !plan.has_frame() {
+        return Ok(None);
+    }
+    let mut plan = plan.clone();
+    plan.setup.sessions = 1;
+    let frame = Aside::start(&plan, Entry::Frame, clock).map_err(End::Failed)?;
+    match frame.ready(control, observer) {
+        Ok(before) => Ok(Some((frame, before))),
+        Err(end) => Err(frame.abandon(end)),
+    }
+}
+
+/// What comes after the run: the hook of the last report, if there is one, and `done`.
+fn close_frame(frame: Aside, observer: &mut dyn Observer) -> Result<(), End> {
+    if let Some(report) = observer.last_report() {
+        frame.order(Command::Report(report));
+        // An interrupt was for the run; the next one ends the program.
+        if let Err(end) = frame.ready(&Control::default(), observer) {
+            return Err(frame.abandon(end));
+        }
+    }
+    if observer.has_given_up() {
+        frame.abandon(End::Complete);
+        return Ok(());
+    }
+    frame.finish(observer)
+}
+
+/// A session beside the run that calls the script's report hooks, with connections of its own. What it does with them
+/// counts for nothing.
+pub struct Reporter {
+    aside: Aside,
+}
+
+impl Reporter {
+    /// Runs the script's top level; its number is the one after the last of the run's, `plan.setup.sessions`. `None` when
+    /// that fails.
+    pub fn open(plan: &Plan, control: &Control) -> Option<Reporter> {
+        let aside = Aside::start(plan, Entry::Reports, Clock::start()).ok()?;
+        match aside.ready(control, &mut Unheard) {
+            Ok(_) => Some(Reporter { aside }),
+            Err(end) => {
+                aside.abandon(end);
+                None
+            }
+        }
+    }
+
+    /// Calls a hook; returns when it has, or the run is interrupted.
+    pub fn call(&mut self, report: Report, control: &Control) {
+        self.aside.order(Command::Report(report));
+        let _ = self.aside.ready(control, &mut Unheard);
+    }
+
+    /// Ends the session.
+    pub fn close(self) {
+        let _ = self.aside.finish(&mut Unheard);
+    }
+}
+
+/// For sessions whose words go to a host.
+struct Unheard;
+
+impl Observer for Unheard {
+    fn notice(&mut self, _: Notice<'_>) {}
 }
 
 fn pass_on(message: Message, observer: &mut dyn Observer) {

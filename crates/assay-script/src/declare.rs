@@ -31,6 +31,8 @@ pub enum OptionKind {
     Text,
     /// Comma-separated.
     List,
+    /// The name of a file of options; the script sees none of it.
+    File,
 }
 
 /// A value as scripts see it in `sysbench.opt`.
@@ -88,6 +90,7 @@ impl OptionKind {
                 Some(_) => Err(wanted("`on` or `off`")),
             },
             OptionKind::Text => Ok(OptionValue::Text(given.to_owned())),
+            OptionKind::File => Ok(OptionValue::None),
             OptionKind::List => {
                 Ok(OptionValue::List(given.split(',').map(str::to_owned).filter(|item| !item.is_empty()).collect()))
             }

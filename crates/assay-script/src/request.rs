@@ -81,8 +81,8 @@ pub enum Answer {
     Number(u64),
     /// To `Failed`.
     Decision(Decision),
-    /// To `Ready`: a report is due. A session of `Entry::Reports` says `Ready` again when that is made, one of
-    /// `Entry::Frame` goes on to its end.
+    /// To `Ready`: a report is due. The session, one of `Entry::Reports` or `Entry::Frame`, says `Ready` again when that
+    /// is made.
     Report(Report),
 }
 

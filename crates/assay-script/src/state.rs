@@ -56,8 +56,8 @@ pub enum Entry {
     Thread,
     /// The entry of `sysbench.cmdline.commands` or the global function of this name: once, without arguments.
     Function(String),
-    /// `init` → `Request::Ready` → (the run; answer when it is over, `Done` or `Report`) → report hook → `done`, in one
-    /// environment. Each may be absent.
+    /// `init` → `Request::Ready` → (the run; answer when it is over: `Report` for the last report's hook, as with
+    /// `Reports`, then `Done`) → `done`, in one environment. Each may be absent.
     Frame,
     /// Nothing more.
     TopLevel,
@@ -703,7 +703,10 @@ unsafe fn push_answer(
                     if let Some(rows) = reply.rows {
                         pool.put(rows);
                     }
-                    return push_error(thread, &error, verdict);
+                    let count = push_error(thread, &error, verdict);
+                    lua::lua_pushnumber(thread, f64::from(error.position));
+                    push_bytes(thread, error.hint.as_deref().unwrap_or_default().as_bytes());
+                    return count + 2;
                 }
                 let Some(rows) = reply.rows else { return 0 };
                 if rows.sets() == 0 {
@@ -957,6 +960,7 @@ unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, ScriptError>
                 3 => OptionKind::Size,
                 4 => OptionKind::Double,
                 6 => OptionKind::List,
+                7 => OptionKind::File,
                 _ => OptionKind::Text,
             };
             pop();

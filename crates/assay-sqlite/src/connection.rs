@@ -418,6 +418,7 @@ impl Open {
             code: assay_wire::Code { number: rusqlite::ffi::SQLITE_BUSY as u32, state: String::new() },
             retry: Retry::AfterBackoff,
             message: "database is locked by another writer, and this transaction has already read".into(),
+            position: 0,
             hint: Some(failure::UPGRADE.into()),
         })
     }

@@ -24,6 +24,7 @@ pub(crate) fn from_sqlite(error: rusqlite::Error, path: &str) -> StatementError 
         code: Code { number: extended.unsigned_abs(), state: String::new() },
         retry: Retry::Never,
         message,
+        position: 0,
         hint: None,
     };
     let (class, retry, hint) = match extended & 0xff {

@@ -85,8 +85,11 @@ impl Histogram {
         self.max
     }
 
-    /// The picture: a header, and a line for each bucket that holds something.
+    /// The picture: a header, and a line for each bucket that holds something; nothing when none does.
     pub fn picture(&self) -> String {
+        if self.count() == 0 {
+            return String::new();
+        }
         let mut text = "       value  ------------- distribution ------------- count\n".to_owned();
         let most = self.buckets.iter().copied().max().unwrap_or(0).max(1) as f64;
         for (bucket, count) in self.buckets.iter().enumerate().filter(|(_, count)| **count > 0) {

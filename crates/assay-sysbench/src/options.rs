@@ -116,7 +116,7 @@ pub const DRIVERS: &[DriverOptions] = &[
             known("mysql-db", Kind::Text, "sbtest", "database"),
             known(
                 "mysql-ssl",
-                Kind::Text,
+                Kind::SwitchOrText,
                 "off",
                 "encrypt {on,off,disabled,preferred,required,verify_ca,verify_identity}",
             ),

@@ -36,6 +36,8 @@ pub struct Style {
     pub percentile: u32,
     /// Rate mode: queue and concurrency are told.
     pub rate: bool,
+    /// A table of sessions ends the cumulative report: `--debug`.
+    pub by_session: bool,
 }
 
 /// The banner.
@@ -161,7 +163,10 @@ pub fn cumulative(log: &mut Log, stat: &Stat, shares: &[Share], unfinished: Opti
     say(&format!("    events (avg/stddev):           {events:.4}/{events_deviation:.2}"));
     say(&format!("    execution time (avg/stddev):   {busy:.4}/{busy_deviation:.2}"));
     say("");
-    text + &by_session(log, shares)
+    if style.by_session {
+        text += &by_session(log, shares);
+    }
+    text
 }
 
 /// The table of `--debug`.
@@ -215,7 +220,7 @@ mod tests {
     }
 
     fn style(sql: bool) -> Style {
-        Style { sql, layout: Layout::Released, percentile: 95, rate: true }
+        Style { sql, layout: Layout::Released, percentile: 95, rate: true, by_session: false }
     }
 
     #[test]
@@ -268,9 +273,10 @@ Threads fairness:
     }
 
     #[test]
-    fn verbosity_five_has_a_table_of_sessions() {
+    fn debugging_has_a_table_of_sessions() {
         let share = Share { events: 3, busy: 0.0631, min: 0.0201, max: 0.0229 };
-        let text = cumulative(&mut Log::new(5), &stat(), &[share], None, style(false));
+        let style = Style { by_session: true, ..style(false) };
+        let text = cumulative(&mut Log::new(5), &stat(), &[share], None, style);
         let table = text.split_once("/0.00\n\n").unwrap().1;
         assert_eq!(
             table,

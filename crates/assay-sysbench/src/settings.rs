@@ -90,7 +90,8 @@ pub fn verbosity(options: &Options) -> Result<i64, Refusal> {
     match options.int("verbosity") {
         verbosity @ 0..=5 if options.is_on("debug") || options.is_on("mysql_debug") => Ok(verbosity.max(5)),
         verbosity @ 0..=5 => Ok(verbosity),
-        verbosity => Err(Refusal { level: None, message: format!("Invalid value for verbosity: {verbosity}") }),
+        // A byte, to sysbench.
+        verbosity => Err(Refusal { level: None, message: format!("Invalid value for verbosity: {}", verbosity as u8) }),
     }
 }
 

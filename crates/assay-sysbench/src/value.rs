@@ -20,6 +20,8 @@ pub enum Kind {
     Double,
     /// Anything.
     Text,
+    /// A switch in one version and a text in another: what a switch takes is a boolean.
+    SwitchOrText,
     /// Separated by commas.
     List,
     /// A configuration file, read where it is met.
@@ -35,6 +37,7 @@ impl From<OptionKind> for Kind {
             OptionKind::Size => Kind::Size,
             OptionKind::Text => Kind::Text,
             OptionKind::List => Kind::List,
+            OptionKind::File => Kind::File,
         }
     }
 }
@@ -55,7 +58,7 @@ impl Kind {
             Kind::Bool => "[=on|off]",
             Kind::Int | Kind::Double | Kind::Bytes => "=N",
             Kind::Size => "=SIZE",
-            Kind::Text => "=STRING",
+            Kind::Text | Kind::SwitchOrText => "=STRING",
             Kind::List => "=[LIST,...]",
             Kind::File => "=FILENAME",
         }
@@ -79,6 +82,7 @@ impl Kind {
             Kind::Size | Kind::Bytes => OptionValue::Number(size(given)),
             Kind::Double => OptionValue::Number(double(given)),
             Kind::Text => OptionValue::Text(given.to_owned()),
+            Kind::SwitchOrText => Kind::Bool.read(text).or_else(|_| Kind::Text.read(text))?,
             Kind::List => OptionValue::List(
                 given.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect(),
             ),
@@ -87,12 +91,13 @@ impl Kind {
     }
 }
 
-/// Digits and at most one suffix; 0 for anything else.
+/// Digits and at most one suffix, of which the first letter counts; 0 for anything else.
 fn size(text: &str) -> f64 {
     let digits = text.trim_start().bytes().take_while(u8::is_ascii_digit).count();
     let (number, suffix) = text.trim_start().split_at(digits);
     let number: f64 = number.parse().unwrap_or(0.0);
-    factor(suffix).map_or(0.0, |factor| number * factor)
+    let first = suffix.chars().next().map_or(0, char::len_utf8);
+    factor(&suffix[..first]).map_or(0.0, |factor| number * factor)
 }
 
 /// Powers of 1024.
@@ -111,15 +116,34 @@ fn factor(suffix: &str) -> Option<f64> {
 /// The longest prefix that is a number, times what its suffix says; 0 when there is none.
 fn double(text: &str) -> f64 {
     let text = text.trim_start();
+    if let Some(number) = other_double(text) {
+        return number;
+    }
     let ends = (1..=text.len()).rev().filter(|end| text.is_char_boundary(*end));
     let readable = |end: &usize| {
         let number = &text[..*end];
-        // Rust also reads words like `nan`, `infinity`; an option is never one.
         number.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte)) && number.parse::<f64>().is_ok()
     };
     let Some(end) = ends.into_iter().find(readable) else { return 0.0 };
     let number: f64 = text[..end].parse().expect("it was just read");
     number * factor(&text[end..]).unwrap_or(1.0)
+}
+
+/// What C's `strtod` reads besides decimal numbers: infinity, "not a number", hexadecimal digits.
+fn other_double(text: &str) -> Option<f64> {
+    let bare = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let begins = |word: &str| bare.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word));
+    let digit = |character: char| character.to_digit(16).map(f64::from);
+    let number = if begins("inf") {
+        f64::INFINITY
+    } else if begins("nan") {
+        f64::NAN
+    } else if begins("0x") && bare.chars().nth(2).and_then(digit).is_some() {
+        bare[2..].chars().map_while(digit).fold(0.0, |number, digit| number * 16.0 + digit)
+    } else {
+        return None;
+    };
+    Some(if text.starts_with('-') { -number } else { number })
 }
 
 #[cfg(test)]
@@ -146,6 +170,9 @@ mod tests {
         check(Kind::Double, "abc", Ok(0.0));
         check(Kind::Double, "12abc", Ok(12.0));
         check(Kind::Double, "1e3", Ok(1000.0));
+        check(Kind::Double, "0x1F", Ok(31.0));
+        check(Kind::Double, "-inf", Ok(f64::NEG_INFINITY));
+        check(Kind::Size, "1KB", Ok(1024.0));
     }
 
     #[test]

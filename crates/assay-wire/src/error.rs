@@ -17,6 +17,8 @@ pub struct StatementError {
     pub retry: Retry,
     /// The server's words, without code or position.
     pub message: String,
+    /// Where in the statement's text, as the server got it: characters from 1; 0: it has not said.
+    pub position: u32,
     /// What the user can do about it, where we know: a limit's name and how to raise it, an option to pass.
     pub hint: Option<String>,
 }
@@ -30,6 +32,7 @@ impl StatementError {
             code: Code::default(),
             retry: Retry::Never,
             message: message.into(),
+            position: 0,
             hint: None,
         }
     }
@@ -42,6 +45,7 @@ impl StatementError {
             code: Code::default(),
             retry: Retry::Reconnect,
             message: message.into(),
+            position: 0,
             hint: None,
         }
     }

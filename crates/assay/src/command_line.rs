@@ -600,6 +600,7 @@ fn workload_argument(option: &OptionDeclaration) -> Arg {
         OptionKind::Int | OptionKind::Double => "N",
         OptionKind::Size => "BYTES",
         OptionKind::Text => "TEXT",
+        OptionKind::File => "FILE",
         OptionKind::List => "A,B,…",
     };
     let default = match shown(&option.default) {
@@ -629,6 +630,7 @@ fn option_value(kind: OptionKind, text: &str) -> Result<OptionValue, String> {
         OptionKind::Double => OptionValue::Number(values::number(text)?),
         OptionKind::Size => OptionValue::Number(values::size(text)? as f64),
         OptionKind::Text => OptionValue::Text(text.to_owned()),
+        OptionKind::File => OptionValue::None,
         OptionKind::List => {
             OptionValue::List(text.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect())
         }

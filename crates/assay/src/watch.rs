@@ -133,7 +133,7 @@ impl Observer for Watch<'_> {
         match notice {
             Notice::Connecting { ready, wanted } => self.connecting(ready, wanted),
             Notice::Loading { rows, expected, elapsed } => self.loading(rows, expected, elapsed),
-            Notice::Begins | Notice::Ends { .. } => {}
+            Notice::Begins { .. } | Notice::Ends { .. } | Notice::Overdue { .. } => {}
             Notice::Log { session: _, text } => self.line(text),
             Notice::Warning(warning) => self.warning(&warning),
             Notice::StageBegins { stage, sessions, warmup } => {

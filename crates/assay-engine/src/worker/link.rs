@@ -341,7 +341,7 @@ impl<I: Io> Worker<I> {
         let reply = assay_wire::Reply { error: Some(error), ..Default::default() };
         let session = self.links[link].session;
         self.links[link].doing = LinkDoing::Broken;
-        let answer = self.judge(session, reply);
+        let answer = self.judge(session, reply, true);
         self.advance(session, answer, at);
     }
 

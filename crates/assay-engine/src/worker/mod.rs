@@ -266,7 +266,8 @@ impl<I: Io> Worker<I> {
                 Ok(Command::Stage(stage)) => self.prepare_stage(stage),
                 Ok(Command::Begin(at)) => self.begin_stage(at),
                 Ok(Command::End) => self.end_stage(self.io.now()),
-                Ok(Command::Finish(report)) => self.begin_finish(report),
+                Ok(Command::Finish) => self.begin_finish(),
+                Ok(Command::Report(report)) => self.begin_report(report),
                 Ok(Command::Recycle(tallies)) => self.spare.push(tallies),
                 Ok(Command::Abort) | Err(TryRecvError::Disconnected) => {
                     if self.phase != Phase::Over {
@@ -292,7 +293,11 @@ impl<I: Io> Worker<I> {
             Entry::Function(_) | Entry::TopLevel | Entry::Declare => Phase::Command,
         };
         while self.sessions.len() < share.own_sessions() as usize {
-            let number = self.number as u32 + self.sessions.len() as u32 * share.workers;
+            let number = match self.plan.setup.entry {
+                // After those of the run.
+                Entry::Reports => self.plan.setup.sessions,
+                _ => self.number as u32 + self.sessions.len() as u32 * share.workers,
+            };
             match self.add_session(number) {
                 Ok(session) => self.runnable.push_back((session, Answer::Done, self.io.now())),
                 Err(error) => return self.fail(RunError::Script(error)),
@@ -588,15 +593,20 @@ impl<I: Io> Worker<I> {
         outside
     }
 
-    fn begin_finish(&mut self, report: Option<Report>) {
-        let mut report = report.map(Answer::Report);
+    /// Hands a report to the session that makes them. It is ready again when that is made.
+    fn begin_report(&mut self, report: Report) {
+        self.phase = Phase::Preparing;
+        if let Some(session) = self.sessions.iter().position(|session| session.doing == Doing::Initialised) {
+            self.queue(session, Answer::Report(report), self.io.now());
+        }
+    }
+
+    fn begin_finish(&mut self) {
         self.phase = Phase::Finishing(self.io.now() + self.plan.grace);
         for session in 0..self.sessions.len() {
             let at = self.io.now();
             match self.sessions[session].doing {
-                Doing::Initialised => {
-                    self.runnable.push_back((session, report.take().unwrap_or(Answer::Done), at));
-                }
+                Doing::Initialised => self.runnable.push_back((session, Answer::Done, at)),
                 Doing::Parked => self.runnable.push_back((session, Answer::Proceed(false), at)),
                 Doing::Queued => {}
                 // Outside of a transaction it is still at what its own loop does, and may get to its end.

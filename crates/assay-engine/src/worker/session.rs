@@ -289,7 +289,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Lets the session go on in a later round.
-    fn queue(&mut self, session: usize, answer: Answer, at: Nanos) {
+    pub(super) fn queue(&mut self, session: usize, answer: Answer, at: Nanos) {
         self.sessions[session].doing = Doing::Queued;
         self.runnable.push_back((session, answer, at));
     }
@@ -328,12 +328,12 @@ impl<I: Io> Worker<I> {
     /// A reply that came without waiting.
     fn queue_reply(&mut self, session: usize, reply: Reply) {
         let at = self.io.now();
-        let answer = self.judge(session, reply);
+        let answer = self.judge(session, reply, true);
         self.queue(session, answer, at);
     }
 
-    /// Takes note of a reply and decides how the script learns of it.
-    pub(super) fn judge(&mut self, session: usize, reply: Reply) -> Answer {
+    /// Takes note of a reply and decides how the script learns of it. `counts`: its error is one of the run.
+    pub(super) fn judge(&mut self, session: usize, reply: Reply, counts: bool) -> Answer {
         let this = &mut self.sessions[session];
         let Some(error) = &reply.error else {
             this.last_error = None;
@@ -342,7 +342,7 @@ impl<I: Io> Worker<I> {
         let verdict = if this.in_transaction { retry::verdict(&self.plan.policy, error) } else { Verdict::Fatal };
         this.last_error = Some(error.clone());
         let (target, in_transaction) = (this.target, this.in_transaction);
-        if !in_transaction || self.counts(session, self.io.now()) {
+        if counts && (!in_transaction || self.counts(session, self.io.now())) {
             self.tallies[target].error(error);
         }
         Answer::Reply(reply, verdict)
@@ -375,7 +375,8 @@ impl<I: Io> Worker<I> {
                 tally.service.record(at - sent);
             }
         }
-        let answer = self.judge(session, reply);
+        // To sysbench a statement that cannot be prepared is no error that counts.
+        let answer = self.judge(session, reply, executing || load || self.plan.setup.host.is_none());
         if inline { self.queue(session, answer, at) } else { self.advance(session, answer, at) }
     }
 

@@ -119,6 +119,7 @@ impl Connection for LineClient {
                 code: Code { number: number.parse().unwrap(), state: state.into() },
                 retry: if number == "1213" { Retry::AfterBackoff } else { Retry::Never },
                 message: "refused by the script".into(),
+                position: 0,
                 hint: None,
             }),
             _ => return Progress::Failed(Box::new(StatementError::client(Class::Protocol, line))),

@@ -86,6 +86,16 @@ function core.raise(message)
 end
 local raise = core.raise
 
+--- Raises that C function `name` cannot take `value` as argument `number`, in the words of LuaJIT's FFI. `line`: where
+--- sysbench's own Lua calls it.
+function core.refuse_argument(line, number, name, value, ctype)
+  local kind = type(value)
+  local message = ("bad argument #%d to '%s' (cannot convert '%s' to '%s')"):format(
+    number, name, kind == "boolean" and "bool" or kind, ctype)
+  if core.hosted and line then error(line .. message, 0) end
+  raise(message)
+end
+
 core.mains = setmetatable({}, { __mode = "k" }) -- bodies of files, to be called so in tracebacks
 
 --- A function's name: the global's that holds it, or what its caller calls it, unless that is our own code.
@@ -227,6 +237,8 @@ function core.compile(text, display)
   if known and known.text == text then return known.factory end
   local factory
   if text:sub(1, 1) == "\27" then -- bytecode
+    local body, message = loadstring(text, "@" .. display)
+    if not body then return nil, message end
     factory = function() return loadstring(text, "@" .. display) end
   else
     local source = text:gsub("^\239\187\191", ""):gsub("^#[^\n]*", "")
@@ -400,6 +412,7 @@ local function find_module(name, package)
   local tried = { "" }
   local preload = package.preload[name]
   if preload then return preload end
+  tried[2] = "no field package.preload['" .. name .. "']"
   local display, text = search(name, package.path, tried)
   if not display and module_text(shared, name, #name) ~= 0 then
     display, text = name .. ".lua", ffi.string(shared.text, shared.length)
@@ -518,6 +531,11 @@ base.coroutine = setmetatable({
   wrap = function(body)
     local co = coroutine.create(body)
     return function(...) return unwrap(resume_here(co, ...)) end
+  end,
+  --- nil outside of the script's own coroutines: it does not know that it runs in one of ours.
+  running = function()
+    local co = coroutine.running()
+    return co ~= current().thread and co or nil
   end,
 }, { __index = coroutine })
 

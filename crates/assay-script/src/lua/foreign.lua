@@ -42,7 +42,7 @@ local function declarations(text, each)
 end
 
 local function cdef(text, ...)
-  if select("#", ...) > 0 then return ffi.cdef(text, ...) end
+  if select("#", ...) > 0 or type(text) ~= "string" then return ffi.cdef(text, ...) end
   declarations(text, function(declaration)
     if not seen[declaration] then
       local ok, message = pcall(ffi.cdef, declaration)
@@ -71,16 +71,22 @@ local function counter_of(kind)
   return type(kind) == "string" and tonumber(ffi.new(counter_type, kind)) or kind
 end
 
+--- A function of libc that sleeps, for so many units of a second.
+local function sleeper(name, unit)
+  return function(...)
+    if select("#", ...) ~= 1 then core.raise("wrong number of arguments for function call") end
+    local amount = ...
+    local number = type(amount) ~= "string" and tonumber(amount)
+    if not number then core.refuse_argument(nil, 1, name, amount, "unsigned int") end
+    core.sleep(number * unit)
+    return 0
+  end
+end
+
 --- sysbench's exported C functions, and libc's that would stop the worker.
 local ours = {
-  usleep = function(microseconds)
-    core.sleep(tonumber(microseconds) / 1e6)
-    return 0
-  end,
-  sleep = function(seconds)
-    core.sleep(seconds)
-    return 0
-  end,
+  usleep = sleeper("usleep", 1e-6),
+  sleep = sleeper("sleep", 1),
   sb_counter_inc = function(_, kind) counter_add(shared, counter_of(kind), 1) end,
   sb_counter_add = function(_, kind, amount) counter_add(shared, counter_of(kind), amount) end,
   sb_counter_val = function(_, kind) return counter_value(shared, counter_of(kind)) end,
@@ -94,9 +100,15 @@ local ours = {
 }
 core.exported = ours
 
+local function known(name) return ffi.C[name] end
+
 local C = setmetatable({}, {
   __index = function(_, name)
-    return ours[name] or ffi.C[name]
+    local own = ours[name]
+    if own then return own end
+    local ok, value = pcall(known, name)
+    if not ok then core.raise((value:gsub("^assay/%w+:%d+: ", ""))) end
+    return value
   end,
   __newindex = function(_, name, value)
     ffi.C[name] = value

@@ -48,7 +48,9 @@ end
 
 --- A copy of `format` with a random digit for every `#` and a random letter for every `@`.
 function rand.string(format)
-  if type(format) ~= "string" then
+  if type(format) == "table" then
+    core.refuse_argument('[string "sysbench.rand.lua"]:68: ', 1, "sb_rand_str", format, "const char *")
+  elseif type(format) ~= "string" then
     local message = "attempt to get length of local 'fmt' (a " .. type(format) .. " value)"
     if core.hosted then error('[string "sysbench.rand.lua"]:66: ' .. message, 0) end
     core.raise(message)
@@ -61,7 +63,8 @@ end
 
 --- Random characters from `0` to `z`, `low` to `high` of them.
 function rand.varstring(low, high)
-  if not (low <= high and high > 0) then core.raise("varstring needs 0 <= min <= max and max > 0") end
+  low, high = tonumber(low), tonumber(high)
+  if not (low and high and low <= high and high > 0) then core.raise("varstring needs 0 <= min <= max and max > 0") end
   reserve(high)
   return ffi.string(buffer, fill_varied(shared, low, high, buffer))
 end

@@ -480,7 +480,7 @@ end
 function entries.frame(session)
   call_if_defined(session, "init")
   core.flush(session)
-  report(session, yield(ask.READY))
+  entries.reports(session)
   call_at_end(session, "done")
   return true
 end

@@ -178,6 +178,14 @@ local function statement_failed(connection, statement, errno, state, message, ig
   raise(text)
 end
 
+--- PostgreSQL's C library gives the last of several result sets.
+local function last_set(connection)
+  local serial, set = connection.serial, connection.sets - 1
+  connection.set = set
+  local rows, columns = set_rows(shared, connection.number, serial, set), set_columns(shared, connection.number, serial, set)
+  return setmetatable({ connection.number, serial, rows, columns, set }, Result)
+end
+
 --- Turns the engine's answer to a statement (its text, or a prepared one) into what the script gets for it.
 local function finish(connection, statement, answer, a, b, c, d)
   if connection.error ~= NONE then connection.error = NONE end
@@ -186,6 +194,7 @@ local function finish(connection, statement, answer, a, b, c, d)
     return nil
   elseif answer == ROWS then -- serial, rows, columns, number of result sets
     connection.serial, connection.set, connection.sets = a, 0, d
+    if d > 1 and core.hosted and core.driver == "pgsql" then return last_set(connection) end
     return setmetatable({ connection.number, a, b, c }, Result)
   end
   return statement_failed(connection, statement, a, b, c, d)
@@ -381,12 +390,61 @@ local function substituted_statement(statement, text)
   return setmetatable(statement, Substituted)
 end
 
+--- The text as PostgreSQL is given it: `$1`, `$2`, … for the placeholders.
+local function numbered(text)
+  local count, quote = 0, nil
+  return (text:gsub("['\"`?]", function(mark)
+    if mark == "?" then
+      if quote then return end
+      count = count + 1
+      return "$" .. count
+    elseif quote == nil then
+      quote = mark
+    elseif quote == mark then
+      quote = nil
+    end
+  end))
+end
+
+-- Columns of a line that libpq shows, and how many of them it leaves to the right of the mark at least.
+local SHOWN, RIGHT = 60, 10
+
+--- The line of `text` that holds character `position` (from 1), and a mark below it, as libpq shows them.
+local function marked(text, position)
+  if position < 1 then return "" end
+  local characters, line, first, last = {}, 1, 1, nil
+  for character in text:gmatch("[%z\1-\127\194-\244][\128-\191]*") do
+    local n = #characters + 1
+    characters[n] = character == "\t" and " " or character
+    if character == "\n" then
+      if n < position then
+        line, first = line + 1, n + 1
+      else
+        last = last or n - 1
+      end
+    end
+  end
+  last = last or #characters
+  local before, after = "", ""
+  if last - first + 1 > SHOWN then
+    if first + SHOWN >= position + RIGHT then
+      last, after = first + SHOWN - 1, "..."
+    else
+      if position + RIGHT <= last then last, after = position + RIGHT - 1, "..." end
+      if last - first + 1 > SHOWN then first, before = last - SHOWN + 1, "..." end
+    end
+  end
+  local head = "LINE " .. line .. ": " .. before
+  return head .. table.concat(characters, "", first, last) .. after .. "\n"
+    .. (" "):rep(#head + position - first) .. "^\n"
+end
+
 --- Prepares a statement. With `kinds`, a letter per placeholder (`i` integer, `d` double, `t` text), it is executed with
 --- values; without, with the parameters bound to it.
 function Connection:prepare(text, kinds)
   if self.closed then closed() end
   if self.deferring then flush(self) end
-  text = text_of(text, "statement")
+  text = text_of(text, "statement", 289, "query")
   local wanted = placeholders(text)
   if kinds ~= nil then
     if type(kinds) ~= "string" or kinds:find("[^idt]") then raise("the kinds of parameters are letters: i, d or t") end
@@ -399,20 +457,23 @@ function Connection:prepare(text, kinds)
   if core.hosted then statement.text = text end
   if core.options and core.options.db_ps_mode == "disable" then return substituted_statement(statement, text) end
   self.statements = id + 1
-  local answer, errno, state, message, ignorable = yield(PREPARE, self.number, id, text)
+  local answer, errno, state, message, ignorable, position, hint = yield(PREPARE, self.number, id, text)
   if answer == nil or answer == ROWS then return setmetatable(statement, kinds and ValueStatement or Statement) end
   if errno == NOT_PREPARABLE then return substituted_statement(statement, text) end
   if not core.hosted then return statement_failed(self, text, errno, state, message, ignorable) end
+  local stale = self.error ~= NONE
   self.error = NONE
   if core.driver == "pgsql" then
-    core.message("FATAL", "PQprepare() failed: ERROR:  " .. message .. "\n")
+    if hint ~= "" then hint = "HINT:  " .. hint .. "\n" end
+    core.message("FATAL", "PQprepare() failed: ERROR:  " .. message .. "\n" .. marked(numbered(text), position) .. hint)
     local reason = core.error_text(0, state, message)
-    current().last_error = reason
     error('[string "sysbench.sql.lua"]:291: ' .. reason, 0)
   end
   core.message("FATAL", "mysql_stmt_prepare() failed")
   core.message("FATAL", ("MySQL error: %d \"%s\""):format(errno, message))
-  current().last_error = "SQL API error"
+  if stale then -- sysbench tells of the error before, without its words
+    error('[string "sysbench.sql.lua"]:291: ' .. core.error_text(self.sql_errno, "00000", ""), 0)
+  end
   raise("SQL API error")
 end
 
@@ -442,8 +503,13 @@ local parameter_classes = {}
 
 local function parameter_class(kind, max_len)
   local travel = TRAVEL[kind]
+  if core.hosted and not travel and type(kind) ~= "string" and type(kind) ~= "number" then
+    error('[string "sysbench.sql.lua"]:402: attempt to concatenate local \'btype\' (a ' .. type(kind) .. " value)", 0)
+  end
   if not travel then raise("Unsupported argument type: " .. tostring(kind)) end
-  if travel[1] == "t" and not tonumber(max_len) then
+  if core.hosted and travel[1] == "t" and type(max_len) ~= "number" then
+    core.refuse_argument('[string "sysbench.sql.lua"]:399: ', 2, "new", max_len, "int")
+  elseif travel[1] == "t" and not tonumber(max_len) then
     raise("a CHAR or VARCHAR parameter needs its greatest length")
   end
   local key = kind .. ":" .. (max_len or "")
@@ -489,6 +555,9 @@ function Statement:bind_param(...)
   local letters = {}
   for i = 1, count do
     local parameter = select(i, ...)
+    if core.hosted and type(parameter) ~= "table" then
+      error(('[string "sysbench.sql.lua"]:420: attempt to index local \'param\' (a %s value)'):format(type(parameter)), 0)
+    end
     letters[i] = type(parameter) == "table" and parameter.letter
       or raise("argument " .. i .. " of bind_param is not a parameter")
     self[i] = parameter
@@ -869,7 +938,9 @@ end
 
 function sql.driver(name)
   if name == nil then name = core.driver end
-  if name == "" then
+  if core.hosted and type(name) ~= "string" then
+    core.refuse_argument('[string "sysbench.sql.lua"]:182: ', 1, "db_create", name, "const char *")
+  elseif name == "" then
     no_driver("Multiple DB drivers are available. Use --db-driver=name to specify which one to use")
   elseif not KNOWN[name] then
     no_driver("invalid database driver name: '" .. tostring(name) .. "'")

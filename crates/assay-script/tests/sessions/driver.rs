@@ -181,6 +181,7 @@ pub(crate) fn error(number: u32, state: &str) -> StatementError {
         code: Code { number, state: state.into() },
         retry: Retry::Never,
         message: "no luck".into(),
+        position: 0,
         hint: None,
     }
 }

@@ -44,6 +44,7 @@ pub(super) fn read_error(payload: &[u8]) -> Refusal {
         code: Code { number, state },
         retry,
         message: String::from_utf8_lossy(reader.0).into_owned(),
+        position: 0,
         hint: hint(number).map(str::to_string),
     })
 }

@@ -19,7 +19,7 @@ pub(super) struct Refusal {
 impl Refusal {
     pub(super) fn read(body: &[u8]) -> Result<Refusal, Broken> {
         let mut body = Body(body);
-        let (mut severity, mut state, mut message, mut advice, mut routine) = Default::default();
+        let (mut severity, mut state, mut message, mut advice, mut routine, mut position) = Default::default();
         loop {
             let field = match body.byte()? {
                 0 => break,
@@ -28,6 +28,7 @@ impl Refusal {
                 b'C' => &mut state,
                 b'M' => &mut message,
                 b'H' => &mut advice,
+                b'P' => &mut position,
                 b'R' => &mut routine,
                 _ => {
                     body.text()?;
@@ -51,6 +52,7 @@ impl Refusal {
                 code: Code { number: 0, state },
                 retry,
                 message,
+                position: text(position).parse().unwrap_or(0),
                 hint,
             },
         })
@@ -70,6 +72,7 @@ pub(super) fn before_any_process(bytes: &[u8]) -> Option<Box<StatementError>> {
             code: Code::default(),
             retry: Retry::Reconnect,
             message: message.to_owned(),
+            position: 0,
             hint: Some(
                 "the server can start no more processes: raise its limits (`ulimit -u`, TasksMax= of its service, memory), \
                  or use fewer sessions"

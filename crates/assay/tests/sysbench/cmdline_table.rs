@@ -122,3 +122,16 @@ fn options_may_be_replaced_after_a_module_declared_them() {
         bench.same(line);
     }
 }
+
+#[test]
+fn values_are_read_as_c_reads_them_and_a_file_is_none() {
+    let script = r#"
+        sysbench.cmdline.options = {n = {"number", 5}, s = {"size", 1024, sysbench.cmdline.ARG_SIZE},
+          f = {"file", nil, sysbench.cmdline.ARG_FILE}, t = {"text", nil, sysbench.cmdline.ARG_STRING}}
+        function prepare()
+          for _, name in ipairs{"n", "s", "f", "t", "mysql_ssl"} do print(name, type(sysbench.opt[name]), sysbench.opt[name]) end
+        end"#;
+    let lines =
+        ["", "--n=0x1F", "--n=-0x10", "--n=inf", "--n=-infinity", "--n=1e3x", "--s=1KB", "--s=2mb", "--mysql-ssl"];
+    same(script, &lines.map(|options| format!("it.lua prepare {options}")).each_ref().map(String::as_str));
+}

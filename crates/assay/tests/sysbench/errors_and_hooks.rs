@@ -193,3 +193,78 @@ fn formatters_print_what_they_are_given() {
     bench.same_figures("it.lua prepare");
     bench.same_figures("it.lua prepare --percentile=99");
 }
+
+#[test]
+fn a_statement_that_cannot_be_prepared_counts_as_no_error_whatever_is_to_be_ignored() {
+    let caught = "print(pcall(con.prepare, con, 'SELECT * FROM nosuch WHERE a = ?'))";
+    let after_error = "pcall(con.query, con, 'SELECT nosuch') print(pcall(con.prepare, con, 'SELEC ?'))";
+    let options = ["", "--mysql-ignore-errors=1146", "--mysql-ignore-errors=all"];
+    for (body, options) in [caught, after_error].into_iter().flat_map(|body| options.map(|options| (body, options))) {
+        let bench = Bench::new(&[("it.lua", &script(body))]);
+        bench.same_on(Kind::MariaDb, &[&format!("it.lua run --events=3 {options}")]);
+    }
+    let bench = Bench::new(&[("it.lua", &script("con:prepare('SELECT * FROM nosuch WHERE a = ?')"))]);
+    bench.same_on(Kind::MariaDb, &["it.lua run --events=3 --mysql-ignore-errors=1146,1064"]);
+}
+
+#[test]
+fn what_postgresql_cannot_prepare_is_shown_with_its_place() {
+    // Only until a parameter is bound: sysbench prepares then, and crashes when the statement is executed.
+    let mut texts: Vec<String> = [
+        "SELECT * FROM nosuch WHERE id = ?",
+        "SELECT 1,\\n\\t2 FROM nosuch\\n WHERE id = ?",
+        "INSERT INTO nosuch (id, k) VALUES (?, 'k')",
+        "SELECT id FROM (SELECT 1 AS idd) x WHERE idd = ?",
+        "SELECT 'éééééééééééééééééééééééééééééééééééééééééééééééééé' FROM nosuch WHERE a = ?",
+    ]
+    .map(str::to_owned)
+    .into();
+    texts.extend((34..66).map(|n| format!("SELECT {}+nocol, 'and much more of it' WHERE 1 = ?", "1".repeat(n))));
+    texts.extend((0..12).map(|n| format!("SELECT {}+nocol{} WHERE 1 = ?", "1".repeat(40), "5".repeat(n))));
+    let list: Vec<String> = texts.iter().map(|text| format!("\"{text}\"")).collect();
+    let script = format!(
+        "local con = sysbench.sql.driver():connect()
+         for i, text in ipairs{{ {} }} do
+           print(i)
+           pcall(function()
+             local statement = con:prepare(text)
+             statement:bind_param(statement:bind_create(sysbench.sql.type.INT))
+           end)
+         end",
+        list.join(",\n")
+    );
+    Bench::new(&[("it.lua", &script)]).same_on(Kind::Postgres, &["it.lua"]);
+}
+
+#[test]
+fn arguments_of_the_wrong_type_are_refused_in_the_words_of_the_ffi() {
+    let calls = [
+        "sysbench.histogram.new(nil)",
+        "sysbench.histogram.new('a', 1, 2)",
+        "sysbench.histogram.new(10, 1)",
+        "sysbench.histogram.new(10, 1, 2):update('x')",
+        "sysbench.histogram.new(10, 1, 2):update({})",
+        "sysbench.rand.string({})",
+        "sysbench.rand.string(nil)",
+        "sysbench.sql.driver(5)",
+        "sysbench.sql.driver({})",
+        "sysbench.sql.driver(true)",
+        "sysbench.report_default()",
+        "sysbench.report_default({})",
+        "sysbench.report_csv(nil)",
+        "ffi.C.usleep('a')",
+        "ffi.C.usleep(nil)",
+        "ffi.C.usleep()",
+        "ffi.C.nosuch()",
+        "ffi.cdef(5)",
+    ];
+    let declared = "ffi.cdef'int usleep(unsigned int);'\n".to_owned();
+    let script = calls.iter().fold(declared, |all, call| all + &format!("print(pcall(function() {call} end))\n"));
+    Bench::new(&[("it.lua", &script)]).same("it.lua --db-driver=mysql");
+    let script =
+        "local c = sysbench.sql.driver():connect() print(pcall(c.prepare, c, nil)) print(pcall(c.prepare, c, 5))
+        local s = c:prepare('SELECT ?') local t = sysbench.sql.type
+        print(pcall(s.bind_create, s, t.VARCHAR)) print(pcall(s.bind_create, s, nil)) print(pcall(s.bind_create, s, 99))
+        print(pcall(s.bind_param, s, 5))";
+    Bench::new(&[("it.lua", script)]).same_on_servers(&["it.lua"]);
+}

@@ -165,7 +165,8 @@ fn scripts_have_coroutines_of_their_own() {
           end)
           print(ids(), ids(), ids())
           local co = coroutine.create(function() error("inside") end)
-          print(coroutine.resume(co)) print(coroutine.status(co))
+          print(coroutine.resume(co)) print(coroutine.status(co), coroutine.running())
+          print(coroutine.wrap(function() return type(coroutine.running()) end)())
         end"#,
     )]);
     bench.same_on_servers(&["it.lua run --events=2"]);

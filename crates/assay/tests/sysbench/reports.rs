@@ -1,5 +1,7 @@
 //! The text of intermediate and cumulative reports, checkpoints, verbosity, and repeated messages.
 
+use testkit::Kind;
+
 use crate::bench::{Bench, Did};
 
 fn bench() -> Bench {
@@ -10,6 +12,7 @@ fn bench() -> Bench {
             "function thread_init() con = sysbench.sql.driver():connect() end
              function event() con:query('SELECT 1') con:query('SELECT 2') end",
         ),
+        ("stop.lua", "function event() return true end"),
         ("twice.lua", "function event() end function done() for _ = 1, 3 do con:query() end end"),
     ])
 }
@@ -116,4 +119,85 @@ fn the_hook_of_the_last_report_shares_its_globals_with_init_and_done() {
          function done() print('done', left) end",
     )]);
     bench.same("it.lua run --events=3 --mysql-dry-run");
+}
+
+/// Sessions that sleep and ask; hooks that ask with connections of their own.
+const HOOKS: &str = "
+    ffi.cdef'int usleep(unsigned int);'
+    function init() local con = sysbench.sql.driver():connect() for _ = 1, 7 do con:query('SELECT 1') end end
+    function thread_init() con = sysbench.sql.driver():connect() end
+    function event() con:query('SELECT 1') ffi.C.usleep(600000) end
+    local function ask(kind, stat)
+      own = own or sysbench.sql.driver():connect()
+      print(kind, sysbench.tid, own:query_row('SELECT 1 + 1'), stat.events, stat.reads, stat.other)
+      own:query('CREATE TABLE IF NOT EXISTS seen(a INT)')
+      own:query('INSERT INTO seen VALUES (1)')
+    end
+    if os.getenv('HOOK') ~= 'cumulative' then
+      function sysbench.hooks.report_intermediate(stat)
+        ask('line', stat)
+        own:query('SELECT nosuch')
+        print('not reached')
+      end
+    else
+      function sysbench.hooks.report_cumulative(stat) ask('block', stat) end
+    end
+    function done() print(sysbench.sql.driver():connect():query_row('SELECT COUNT(*) FROM seen')) end";
+
+#[test]
+fn the_hook_of_lines_uses_the_database_and_sees_what_init_did() {
+    Bench::new(&[("it.lua", HOOKS)]).same_on_servers(&["it.lua run --events=3 --report-interval=1"]);
+}
+
+#[test]
+fn the_hook_of_checkpoints_uses_the_database() {
+    let bench = Bench::new(&[("it.lua", HOOKS)]).with("HOOK", "cumulative");
+    bench.same_on(Kind::MariaDb, &["it.lua run --events=3 --report-checkpoints=1"]);
+}
+
+#[test]
+fn a_forced_shutdown_ends_with_the_hook_and_without_done() {
+    let bench = Bench::new(&[(
+        "it.lua",
+        "ffi.cdef'int usleep(unsigned int);'
+         function event(id) ffi.C.usleep(id == 0 and 30000000 or 600000) end
+         function thread_done(id) print('thread_done', id) end
+         function done() print('done') end
+         function sysbench.hooks.report_cumulative(stat)
+           print('report', sysbench.tid, stat.events, stat.threads_running, ('%.0f'):format(stat.time_total))
+         end",
+    )]);
+    bench.same("it.lua run --threads=2 --time=1 --forced-shutdown=1");
+}
+
+#[test]
+fn a_forced_shutdown_waits_for_nobody() {
+    let script = "function event(id) os.execute('exec sleep 40 > /dev/null 2>&1') end function done() print('no') end";
+    let began = std::time::Instant::now();
+    Bench::new(&[("it.lua", script)]).same("it.lua run --time=1 --forced-shutdown=1 --histogram");
+    assert!(began.elapsed().as_secs() < 40, "{:?}", began.elapsed());
+}
+
+#[test]
+fn verbosity_has_its_lines_and_debugging_its_table() {
+    let bench = bench();
+    for line in [
+        "it.lua run --events=3 --verbosity=5",
+        "it.lua run --events=3 --debug",
+        "it.lua run --verbosity=-1",
+        "it.lua run --verbosity=6",
+        "stop.lua run --histogram --time=1",
+        "cpu run --events=3 --verbosity=5",
+    ] {
+        bench.same(line);
+    }
+    // When each thread says that it has started is chance.
+    for line in ["it.lua run --events=3 --rate=100 --debug", "cpu run --events=3 --rate=1000 --debug"] {
+        let lines = |did: Did| {
+            let mut lines: Vec<String> = did.stdout.lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(lines(bench.ours(line)), lines(bench.oracle(line)), "sysbench {line}");
+    }
 }

@@ -45,7 +45,8 @@ pub fn declaration(known: &Known) -> OptionDeclaration {
         Kind::Double => OptionKind::Double,
         Kind::Size | Kind::Bytes => OptionKind::Size,
         Kind::List => OptionKind::List,
-        Kind::Text | Kind::File => OptionKind::Text,
+        Kind::Text | Kind::SwitchOrText => OptionKind::Text,
+        Kind::File => OptionKind::File,
     };
     OptionDeclaration {
         name: known.name.to_owned(),

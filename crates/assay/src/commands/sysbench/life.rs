@@ -4,18 +4,20 @@ use std::process;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use assay_engine::{End, Interval, Notice, Observer, Outcome, Outside, RunError, SessionTally, StageOutcome};
-use assay_script::{Answer, Entry, Report, Request, Slot, State};
+use assay_engine::{End, Interval, Notice, Observer, Outcome, Outside, Reporter, RunError, SessionTally, StageOutcome};
+use assay_script::{Entry, Report};
 use assay_sysbench::report::{self, Style};
 use assay_sysbench::{Level, Settings, Share, Shutdown, Stat};
-use assay_wire::{Nanos, RowsPool};
+use assay_wire::Nanos;
 
 use super::plan::Parts;
 use super::span::{Span, shares};
 use super::voice::Voice;
+use crate::signals;
 
 /// Exit code of a run that was given up: sessions not ready in time, or a forced shutdown.
-const GIVEN_UP: i32 = 2;
+const GIVEN_UP: u8 = 2;
+const INTERMEDIATE: &str = "report_intermediate";
 const CUMULATIVE: &str = "report_cumulative";
 
 /// Watches a run and tells it.
@@ -30,10 +32,13 @@ pub struct Life<'a> {
     checked: Span,
     sessions_checked: Vec<SessionTally>,
     checkpoints: Vec<Nanos>,
-    lines: Option<Hooked>,
-    blocks: Option<Hooked>,
+    /// Who calls the hooks of either kind of report.
+    lines: Option<Reporter>,
+    blocks: Option<Reporter>,
     /// The last one, for a hook in the environment of `init()`.
     last: Option<Report>,
+    /// How many events a forced shutdown gave up.
+    given_up: Option<u64>,
     failed: bool,
 }
 
@@ -69,11 +74,19 @@ impl<'a> Life<'a> {
             lines: None,
             blocks: None,
             last: None,
+            given_up: None,
             failed: false,
         };
-        life.recent.add_outside(before);
-        life.checked.add_outside(before);
+        life.add_before(before);
         life
+    }
+
+    /// What was done before sessions begin counts, unless a warm-up comes between.
+    fn add_before(&mut self, before: &Outside) {
+        if self.settings.warmup == 0 {
+            self.recent.add_outside(before);
+            self.checked.add_outside(before);
+        }
     }
 
     /// What is left to say, and the exit code.
@@ -88,9 +101,10 @@ impl<'a> Life<'a> {
                 say_untold(self.voice, name, error);
             }
         }
-        self.lines.into_iter().chain(self.blocks).for_each(Hooked::end);
+        self.lines.into_iter().chain(self.blocks).for_each(Reporter::close);
         match outcome.end {
-            End::Interrupted => crate::signals::exit() as u8,
+            _ if self.given_up.is_some() => GIVEN_UP,
+            End::Interrupted => signals::exit() as u8,
             _ => u8::from(self.failed),
         }
     }
@@ -101,6 +115,7 @@ impl<'a> Life<'a> {
             layout: self.settings.layout,
             percentile: self.settings.percentile,
             rate: self.settings.rate > 0,
+            by_session: self.settings.debug,
         }
     }
 
@@ -110,18 +125,27 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn announce(&mut self) {
+    fn announce(&mut self, before: &Outside) {
+        self.add_before(before);
         self.phase = Phase::Preparing;
         self.voice.with(|log| report::announcement(log, self.settings));
         self.voice.say(Level::Notice, "Initializing worker threads...\n");
+        if self.settings.rate > 0 {
+            self.voice.say(Level::Debug, "Event generating thread started");
+        }
         self.say_of_each("started");
         // sysbench makes a state of its own for each kind of report, whether there are hooks or not.
         if self.settings.report_interval > 0 {
-            self.lines = Hooked::new(self.parts, "report_intermediate", self.settings.threads);
+            self.lines = self.reporter();
         }
         if !self.settings.checkpoints.is_empty() {
-            self.blocks = Hooked::new(self.parts, CUMULATIVE, self.settings.threads);
+            self.blocks = self.reporter();
         }
+    }
+
+    fn reporter(&self) -> Option<Reporter> {
+        let plan = self.parts.command("run", Entry::Reports, self.settings.threads).ok()?;
+        Reporter::open(&plan, signals::control())
     }
 
     fn on_interval(&mut self, interval: &Interval, stage: &StageOutcome) {
@@ -140,8 +164,11 @@ impl<'a> Life<'a> {
             if self.settings.rate > 0 {
                 (stat.queue_length, stat.concurrency) = (interval.backlog, interval.in_flight);
             }
-            match self.lines.as_mut().filter(|_| self.parts.program.hooks("report_intermediate")) {
-                Some(hooked) => hooked.call(intermediate_fields(&stat)),
+            match self.lines.as_mut().filter(|_| self.parts.program.hooks(INTERMEDIATE)) {
+                Some(reporter) => {
+                    let report = Report { hook: INTERMEDIATE, stat: intermediate_fields(&stat) };
+                    reporter.call(report, signals::control());
+                }
                 None => self.voice.with(|log| report::intermediate(log, &stat, self.style())),
             }
             self.recent = Span::new(now);
@@ -158,12 +185,13 @@ impl<'a> Life<'a> {
     /// The cumulative report of what happened since the last checkpoint.
     fn cumulate(&mut self, now: Nanos, sessions: &[SessionTally], unfinished: Option<u64>) {
         let stat = self.checked.stat(now, self.settings.percentile);
-        if let Some(hooked) = self.blocks.as_mut().filter(|_| self.parts.program.hooks(CUMULATIVE)) {
-            return hooked.call(cumulative_fields(&stat));
+        if let Some(reporter) = self.blocks.as_mut().filter(|_| self.parts.program.hooks(CUMULATIVE)) {
+            let report = Report { hook: CUMULATIVE, stat: cumulative_fields(&stat) };
+            return reporter.call(report, signals::control());
         }
         let shares: Vec<Share> = shares(sessions, &self.sessions_checked);
         let style = self.style();
-        if self.settings.histogram {
+        if self.settings.histogram && unfinished.is_none() {
             self.voice.with(|log| report::distribution(log, self.checked.histogram()));
         }
         self.voice.with(|log| report::cumulative(log, &stat, &shares, unfinished, style));
@@ -176,14 +204,27 @@ impl<'a> Life<'a> {
         }
         self.phase = Phase::Finishing;
         if matches!(self.settings.shutdown, Shutdown::After(_)) && stage.total.unfinished > 0 {
-            self.voice.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
-            self.cumulate(self.given_up_at(), &stage.by_session, Some(stage.total.unfinished));
-            process::exit(GIVEN_UP);
+            // Told when sessions that are through have done what they do at their end.
+            self.given_up = Some(stage.total.unfinished);
         }
         let events: u64 = stage.total.transactions.iter().map(|of_type| of_type.count).sum();
         let limit = if self.settings.events.is_some_and(|limit| events >= limit) { "Event" } else { "Time" };
-        for _ in 0..self.settings.threads {
+        for _ in self.given_up.unwrap_or(0)..self.settings.threads.into() {
             self.voice.say(Level::Info, &format!("{limit} limit exceeded, exiting..."));
+        }
+    }
+
+    fn say_given_up(&self) {
+        self.voice.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
+    }
+
+    /// Sessions do not even hear of a forced shutdown: what holds them goes on until the process ends.
+    fn on_overdue(&mut self, sessions: u32, so_far: &Outcome) {
+        let Some(stage) = so_far.stages.last() else { return };
+        if let Shutdown::After(_) = self.settings.shutdown {
+            self.say_given_up();
+            self.cumulate(self.given_up_at(), &stage.by_session, Some(sessions.into()));
+            process::exit(GIVEN_UP.into());
         }
     }
 
@@ -208,16 +249,23 @@ impl<'a> Life<'a> {
             }
             _ => {
                 let Some(stage) = outcome.stages.last() else { return };
-                self.voice.say(Level::Info, "Done.\n");
+                let (now, running) = match self.given_up {
+                    Some(_) => (self.given_up_at(), self.settings.threads),
+                    None => (stage.measured, 0),
+                };
+                match self.given_up {
+                    Some(_) => self.say_given_up(),
+                    None => self.voice.say(Level::Info, "Done.\n"),
+                }
                 // Their sessions end before the last report begins: a JSON array of lines is closed.
-                self.lines.take().into_iter().chain(self.blocks.take()).for_each(Hooked::end);
-                self.checked.add_outside(&outcome.before);
+                self.lines.take().into_iter().chain(self.blocks.take()).for_each(Reporter::close);
                 self.checked.add_outside(&outcome.outside);
                 if self.parts.program.hooks(CUMULATIVE) {
-                    let stat = self.checked.stat(stage.measured, self.settings.percentile);
+                    let mut stat = self.checked.stat(now, self.settings.percentile);
+                    stat.threads_running = running;
                     self.last = Some(Report { hook: CUMULATIVE, stat: cumulative_fields(&stat) });
                 } else {
-                    self.cumulate(stage.measured, &stage.by_session, None);
+                    self.cumulate(now, &stage.by_session, self.given_up);
                 }
             }
         }
@@ -227,13 +275,13 @@ impl<'a> Life<'a> {
 impl Observer for Life<'_> {
     fn notice(&mut self, notice: Notice<'_>) {
         match notice {
-            Notice::Begins => self.announce(),
+            Notice::Begins { before } => self.announce(&before),
             Notice::Connecting { .. } if self.phase == Phase::Preparing => {
                 let timeout = self.settings.init_timeout;
                 if self.begun.elapsed() > Duration::from_secs(timeout) {
                     let text = format!("Worker threads failed to initialize within {timeout} seconds!");
                     self.voice.say(Level::Fatal, &text);
-                    process::exit(GIVEN_UP);
+                    process::exit(GIVEN_UP.into());
                 }
             }
             Notice::StageBegins { .. } => {
@@ -247,6 +295,7 @@ impl Observer for Life<'_> {
                 }
             }
             Notice::StageEnds { so_far, .. } => self.on_stage_end(so_far),
+            Notice::Overdue { sessions, so_far } => self.on_overdue(sessions, so_far),
             Notice::Ends { outcome } => self.on_end(outcome),
             // Outages and slow scripts are not told by sysbench either; scripts print through the voice.
             Notice::Connecting { .. } | Notice::Loading { .. } | Notice::Log { .. } | Notice::Warning(_) => {}
@@ -255,6 +304,10 @@ impl Observer for Life<'_> {
 
     fn last_report(&mut self) -> Option<Report> {
         self.last.take()
+    }
+
+    fn has_given_up(&self) -> bool {
+        self.given_up.is_some()
     }
 }
 
@@ -287,39 +340,6 @@ fn place_and_message(error: &assay_script::ScriptError) -> String {
         (Some(file), Some(line)) => format!("{file}:{line}: {}", error.message),
         (Some(file), None) => format!("{file}: {}", error.message),
         _ => error.message.clone(),
-    }
-}
-
-/// A session that calls a report hook.
-struct Hooked {
-    hook: &'static str,
-    state: State,
-    slot: Slot,
-    pool: RowsPool,
-}
-
-impl Hooked {
-    /// `number`: as the script sees it. `None` when the script cannot be loaded any more.
-    fn new(parts: &Parts<'_>, hook: &'static str, number: u32) -> Option<Hooked> {
-        let setup = parts.setup("run", Entry::Reports, parts.settings.threads);
-        let mut state = State::new(parts.program, &setup).ok()?;
-        let slot = state.add_session(number).ok()?;
-        let mut hooked = Hooked { hook, state, slot, pool: RowsPool::default() };
-        hooked.resume(Answer::Done).then_some(hooked)
-    }
-
-    fn call(&mut self, stat: Vec<(&'static str, f64)>) {
-        let report = Report { hook: self.hook, stat };
-        self.resume(Answer::Report(report));
-    }
-
-    /// False when the session has ended.
-    fn resume(&mut self, answer: Answer) -> bool {
-        matches!(self.state.resume(self.slot, answer, &mut self.pool), Request::Ready)
-    }
-
-    fn end(mut self) {
-        self.resume(Answer::Done);
     }
 }
 

@@ -321,7 +321,13 @@ static LIBRARY: LazyLock<Arc<Library>> =
     LazyLock::new(|| Arc::new(Library { sysbench_order: true, ..Library::clone(library::library()) }));
 
 fn read_file(path: &str) -> Result<String, String> {
-    std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(|error| error.to_string())
+    std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(|error| words_of(&error))
+}
+
+/// As C's library says it.
+fn words_of(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 fn file_name(path: &str) -> &str {

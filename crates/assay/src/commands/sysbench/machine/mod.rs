@@ -99,6 +99,9 @@ fn plan(front: &Front, events: Option<u64>) -> Plan {
 fn run<T: assay_machine::Test>(front: &Front, test: T, manner: &impl Manner, plan: &Plan) -> u8 {
     let voice = front.voice();
     say(front, "Initializing worker threads...\n");
+    if plan.rate.is_some() {
+        voice.say(Level::Debug, "Event generating thread started");
+    }
     let outcome = assay_machine::run(&Arc::new(test), plan, |moment| match moment {
         Moment::Ready(id) => {
             voice.say(Level::Debug, &format!("Worker thread (#{id}) started"));
@@ -150,7 +153,7 @@ fn cumulate(front: &Front, manner: &impl Manner, snapshot: &Snapshot, unfinished
             max: seconds(share.max),
         })
         .collect();
-    if front.settings().histogram {
+    if front.settings().histogram && unfinished.is_none() {
         front.voice().with(|log| report::distribution(log, &histogram(snapshot)));
     }
     manner.block(front, snapshot);
@@ -160,7 +163,13 @@ fn cumulate(front: &Front, manner: &impl Manner, snapshot: &Snapshot, unfinished
 
 fn style(front: &Front) -> Style {
     let settings = front.settings();
-    Style { sql: false, layout: settings.layout, percentile: settings.percentile, rate: settings.rate > 0 }
+    Style {
+        sql: false,
+        layout: settings.layout,
+        percentile: settings.percentile,
+        rate: settings.rate > 0,
+        by_session: settings.debug,
+    }
 }
 
 /// In milliseconds.
