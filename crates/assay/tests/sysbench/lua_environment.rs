@@ -64,7 +64,8 @@ fn options_are_a_table_that_scripts_walk_and_write() {
         r#"
         sysbench.cmdline.options = {["a-b"] = {"A", 5}, list = {"L", {"x", "y"}}, text = {"T"}, flag = {"F", false},
           unset = {"U", nil, sysbench.cmdline.ARG_BOOL}, size = {"S", "16K", sysbench.cmdline.ARG_SIZE}}
-        print(sysbench.opt, sysbench.cmdline.command)
+        -- In one piece: threads print in between each other's pieces.
+        io.write(tostring(sysbench.opt) .. " " .. tostring(sysbench.cmdline.command) .. "\n")
         local function show()
           local names = {}
           for name in pairs(sysbench.opt) do names[name] = true end
@@ -81,7 +82,7 @@ fn options_are_a_table_that_scripts_walk_and_write() {
           print(sysbench.opt.a_b, sysbench.opt.new)
         end
         function thread_init() sysbench.opt.a_b = sysbench.opt.a_b + 1 end
-        function event() print(sysbench.opt.a_b) end
+        function event() io.write(sysbench.opt.a_b .. "\n") end
         "#,
     )]);
     bench.same(

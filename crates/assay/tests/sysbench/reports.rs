@@ -126,15 +126,16 @@ const HOOKS: &str = "
     ffi.cdef'int usleep(unsigned int);'
     function init() local con = sysbench.sql.driver():connect() for _ = 1, 7 do con:query('SELECT 1') end end
     function thread_init() con = sysbench.sql.driver():connect() end
-    function event() con:query('SELECT 1') ffi.C.usleep(600000) end
+    function event() con:query('SELECT 1') ffi.C.usleep(700000) end
     local function ask(kind, stat)
       own = own or sysbench.sql.driver():connect()
-      print(kind, sysbench.tid, own:query_row('SELECT 1 + 1'), stat.events, stat.reads, stat.other)
+      print(kind, sysbench.tid, own:query_row('SELECT 1 + 1'), stat.events < 3, stat.reads > 7, stat.other)
       own:query('CREATE TABLE IF NOT EXISTS seen(a INT)')
       own:query('INSERT INTO seen VALUES (1)')
     end
     if os.getenv('HOOK') ~= 'cumulative' then
       function sysbench.hooks.report_intermediate(stat)
+        if own then return end -- a second one, on a machine that is busy
         ask('line', stat)
         own:query('SELECT nosuch')
         print('not reached')
@@ -146,13 +147,13 @@ const HOOKS: &str = "
 
 #[test]
 fn the_hook_of_lines_uses_the_database_and_sees_what_init_did() {
-    Bench::new(&[("it.lua", HOOKS)]).same_on_servers(&["it.lua run --events=3 --report-interval=1"]);
+    Bench::new(&[("it.lua", HOOKS)]).same_on_servers(&["it.lua run --events=2 --report-interval=1"]);
 }
 
 #[test]
 fn the_hook_of_checkpoints_uses_the_database() {
     let bench = Bench::new(&[("it.lua", HOOKS)]).with("HOOK", "cumulative");
-    bench.same_on(Kind::MariaDb, &["it.lua run --events=3 --report-checkpoints=1"]);
+    bench.same_on(Kind::MariaDb, &["it.lua run --events=2 --report-checkpoints=1"]);
 }
 
 #[test]
