@@ -34,8 +34,7 @@ fn the_default_run_prepares_an_embedded_database_and_reports() {
 
     trouble # failed · # errors · # retries · # reconnects · # unfinished
     fairness # to # transactions per session, # on average
-    generator # µs CPU per statement, database included · #% of # CPUs · its worker #% busy
-    waited #% for a CPU · lag p99 # ms · # MiB · # context switches per statement
+    generator # µs CPU per statement, database included · #% of # CPUs · its worker #% busy · waited #% for a CPU · lag p99 # ms · # MiB · # context switches per statement
     --- stderr
     no --db: an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
     prepared oltp_read_write in # s: # rows, # rows/s
@@ -99,8 +98,7 @@ fn a_ladder_reports_each_stage() {
 
     trouble # failed · # errors · # retries · # reconnects · # unfinished
     fairness # to # transactions per session, # on average
-    generator # µs CPU per statement, database included · #% of # CPUs · its worker #% busy
-    waited #% for a CPU · lag p99 # ms · # MiB · # context switches per statement
+    generator # µs CPU per statement, database included · #% of # CPUs · its worker #% busy · waited #% for a CPU · lag p99 # ms · # MiB · # context switches per statement
     --- stderr
     no --db: an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
     prepared ./one_table.lua in # s

@@ -144,7 +144,13 @@ impl Ran {
         let (code, shown) = (self.shown().lines().next().unwrap().to_owned(), shown.lines().skip(1));
         let mut lines = vec![code];
         for line in shown {
+            let is_continued = line.starts_with("           ");
             let mut line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+            // Where its facts are wrapped depends on their digits.
+            if let Some(last) = lines.last_mut().filter(|last| is_continued && last.starts_with("generator ")) {
+                *last += &format!(" · {line}");
+                continue;
+            }
             if let Some((before, name)) = line.split_once("assay-records/") {
                 let digits = name.replace(|c: char| c.is_ascii_digit(), "#");
                 line = format!("{before}assay-records/{digits}");
