@@ -444,6 +444,10 @@ function options_meta.__newindex(opt, key, value)
   opt[key] = value
 end
 
+-- Writing into a list would go unnoticed: where there is one, nothing is shared.
+local has_lists = false
+for _, value in next, core.options or {} do has_lists = has_lists or type(value) == "table" end
+
 local entries = {}
 
 function entries.thread(session)
@@ -535,6 +539,7 @@ local function live(session)
   end
   if core.options and core.entry ~= "declare" then
     session.sysbench.opt = setmetatable({}, options_meta)
+    if has_lists then options_meta.make_own(session.sysbench.opt) end
     if session.sysbench.cmdline.options == nil then core.export_options(session) end
   end
   return entries[core.entry](session)

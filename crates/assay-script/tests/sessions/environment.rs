@@ -60,6 +60,19 @@ fn globals_options_and_modules_of_300_sessions_stay_apart() {
 }
 
 #[test]
+fn what_a_session_writes_into_a_list_of_options_no_other_sees() {
+    let program = program("function event() table.insert(sysbench.opt.names, 'x') print(#sysbench.opt.names) end");
+    let names = OptionValue::List(vec!["a".into(), "b".into()]);
+    let mut state = State::new(&program, &Setup { options: vec![("names".into(), names)], ..setup() }).unwrap();
+    for number in 0..2 {
+        let mut driver = Driver { transactions: 1, ..Driver::default() };
+        let slot = state.add_session(number).unwrap();
+        driver.run(&mut state, slot);
+        assert!(driver.asked.contains(&"log 3".to_owned()), "session {number}: {:?}", driver.asked);
+    }
+}
+
+#[test]
 fn a_removed_session_leaves_its_slot_and_its_memory() {
     let program = program("big = ('x'):rep(100000) .. sysbench.tid function event() end");
     let mut state = State::new(&program, &setup()).unwrap();
