@@ -583,11 +583,17 @@ local function execute(self, how)
   return yield(how, connection, id, kinds, unpack(scratch, 1, count))
 end
 
+--- The connection of a statement that is about to be executed.
+local function usable(statement)
+  local connection = statement.connection
+  if connection.closed then closed() end
+  if statement.closed then raise("attempt to use an already closed statement") end
+  return connection
+end
+
 --- Runs the statement. A result object when it returned rows, else nil.
 function Statement:execute()
-  local connection = self.connection
-  if connection.closed then closed() end
-  if self.closed then raise("attempt to use an already closed statement") end
+  local connection = usable(self)
   return finish(connection, self, execute(self, EXECUTE))
 end
 
@@ -604,17 +610,13 @@ end
 --- Runs the statement together with the next one of the connection, which then raises its error. True when it waits for that
 --- one, false when it was run at once.
 function Statement:defer()
-  local connection = self.connection
-  if connection.closed then closed() end
-  if self.closed then raise("attempt to use an already closed statement") end
+  local connection = usable(self)
   return deferred(connection, self, execute(self, DEFER))
 end
 
 --- Runs the statement and returns nothing: what it returns stays unread, and takes no result object.
 function Statement:perform()
-  local connection = self.connection
-  if connection.closed then closed() end
-  if self.closed then raise("attempt to use an already closed statement") end
+  local connection = usable(self)
   return finish_unread(connection, self, execute(self, EXECUTE))
 end
 
@@ -655,9 +657,7 @@ local function substituted(statement, ...)
 end
 
 function Substituted:execute(...)
-  local connection = self.connection
-  if connection.closed then closed() end
-  if self.closed then raise("attempt to use an already closed statement") end
+  local connection = usable(self)
   if connection.deferring then flush(connection) end
   local text = substituted(self, ...)
   return finish(connection, text, yield(QUERY, connection.number, text))
@@ -675,24 +675,21 @@ function Substituted:close()
   return 0
 end
 
+--- The same for a statement that is given so many values.
+local function usable_with(statement, count)
+  local connection, wanted = usable(statement), #statement.kinds
+  if count ~= wanted then raise(("the statement takes %d values, but %d are given"):format(wanted, count)) end
+  return connection
+end
+
 function ValueStatement:execute(...)
-  local connection, kinds = self.connection, self.kinds
-  if connection.closed then closed() end
-  if self.closed then raise("attempt to use an already closed statement") end
-  if select("#", ...) ~= #kinds then
-    raise(("the statement takes %d values, but %d are given"):format(#kinds, select("#", ...)))
-  end
-  return finish(connection, self, yield(EXECUTE, connection.number, self.id, kinds, ...))
+  local connection = usable_with(self, select("#", ...))
+  return finish(connection, self, yield(EXECUTE, connection.number, self.id, self.kinds, ...))
 end
 
 function ValueStatement:defer(...)
-  local connection, kinds = self.connection, self.kinds
-  if connection.closed then closed() end
-  if self.closed then raise("attempt to use an already closed statement") end
-  if select("#", ...) ~= #kinds then
-    raise(("the statement takes %d values, but %d are given"):format(#kinds, select("#", ...)))
-  end
-  return deferred(connection, self, yield(DEFER, connection.number, self.id, kinds, ...))
+  local connection = usable_with(self, select("#", ...))
+  return deferred(connection, self, yield(DEFER, connection.number, self.id, self.kinds, ...))
 end
 
 function ValueStatement:perform(...) self:execute(...) end
