@@ -181,7 +181,8 @@ fn a_server_that_takes_connections_and_serves_them_no_more_is_told_with_its_limi
 #[test]
 fn a_full_table_of_connections_or_statements_is_named_with_what_raises_it() {
     on_each(|kind| {
-        let config = vec!["max_prepared_stmt_count = 20".to_owned()];
+        // By default MySQL takes its queue of connects from max_connections: thirty at once would overflow it.
+        let config = vec!["max_prepared_stmt_count = 20".to_owned(), "back_log = 100".to_owned()];
         let server = kind.start(&Settings { max_connections: 10, config, ..Settings::default() }).unwrap();
         let database = pair(&server);
         let folder = Folder::new();
