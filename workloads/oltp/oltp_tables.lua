@@ -156,12 +156,13 @@ end
 -- Rows a session claims at a time. Small enough that sessions end together, large enough to be appended in order.
 local CHUNK = 50000
 
---- Loads chunks of table `n` until no session has any left to claim.
+--- Loads chunks of table `n` until no session has any left to claim. Rows are those of the seed, whichever session makes them.
 local function load_chunks(connection, n)
   local size, counter, loader = opt("table_size"), "rows of " .. table_name(n), nil
   while true do
     local done = assay.claim(counter) * CHUNK
     if done >= size then break end
+    assay.seed(sysbench.opt.rand_seed, counter, done)
     loader = loader or row_loader(connection, n)
     for id = done + 1, math.min(done + CHUNK, size) do append_row(loader, id, size) end
   end

@@ -4,6 +4,9 @@
 -- its customers and orders. Sessions take pieces as they get free. A piece is one transaction, and its last row says in
 -- the table tpcc_load that the piece is there: a load that was killed leaves whole pieces, and the next prepare makes
 -- the others. Engines without transactions (MyISAM) cannot promise that.
+--
+-- Each piece has random numbers of its own, from the load's seed, which tpcc_load keeps: what is in the tables depends on seed
+-- and size (and, for dates, on the clock), not on how many sessions there are, nor on an interruption.
 
 local tpcc = require("tpcc_common")
 
@@ -169,6 +172,7 @@ end
 local function load_piece(connection, dialect, set, n, context)
   local kind, number, work = piece_of(n)
   if context.pieces[kind .. " " .. number] then return end
+  assay.seed(context.seed, kind, number)
   connection:query(dialect.begin)
   work(context.to, context)
   connection:query(tpcc.sql(format("INSERT INTO {tpcc_load} (what, n, v) VALUES ('%s', %d, 1)", kind, number), set))
@@ -264,8 +268,8 @@ local function drop_tables(connection, set)
   connection:query(tpcc.sql("DROP TABLE IF EXISTS {tpcc_load}", set))
 end
 
---- Creates the tables of a set, unless a prepare before this one did. Its options are then the ones to go on with.
-local function create_set(connection, dialect, set, settings, wanted)
+--- Creates the tables of a set, unless a prepare before this one did. Its options and seed are then the ones to go on with.
+local function create_set(connection, dialect, set, settings, wanted, c_last, seed)
   local names = names_of(set)
   local account = tpcc.sql("{tpcc_load}", set)
   local found = existing(connection, dialect, { account, unpack(names) })
@@ -295,7 +299,7 @@ local function create_set(connection, dialect, set, settings, wanted)
   -- The constant of the load is kept for the runs: clause 2.1.6.1.
   local values = {
     { "warehouses", wanted.warehouses }, { "customers", wanted.customers }, { "items", wanted.items },
-    { "c_last", uniform(0, 255) }, { "created", 1 },
+    { "c_last", c_last }, { "seed", seed }, { "created", 1 },
   }
   for _, pair in ipairs(values) do
     connection:query(format("INSERT INTO %s (what, n, v) VALUES ('%s', 0, %d)", account, pair[1], pair[2]))
@@ -365,7 +369,9 @@ function load.prepare()
     items = settings.items,
   }
   if sysbench.tid == 0 then
-    for set = 1, settings.sets do create_set(connection, dialect, set, settings, wanted) end
+    for set = 1, settings.sets do -- drawn for all of them, also for those that are there
+      create_set(connection, dialect, set, settings, wanted, uniform(0, 255), uniform(0, 2147483647))
+    end
   end
   assay.barrier()
 

@@ -245,6 +245,7 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("random_fill", random_fill as *const c_void),
     ("random_varied", random_varied as *const c_void),
     ("random_alphanumeric", random_alphanumeric as *const c_void),
+    ("random_seed", random_seed as *const c_void),
     ("math_random", math_random as *const c_void),
     ("math_seed", math_seed as *const c_void),
     ("host_print", host_print as *const c_void),
@@ -356,6 +357,14 @@ unsafe extern "C" fn random_alphanumeric(shared: *mut Shared, low: u32, high: u3
     let target = unsafe { slice::from_raw_parts_mut(target, high as usize) };
     // SAFETY: see `parts`.
     unsafe { parts(shared) }.1.rng.alphanumeric(low.min(high), high, target) as u32
+}
+
+/// The session, or the terminal it serves, draws from the stream of this text from now on.
+unsafe extern "C" fn random_seed(shared: *mut Shared, text: *const u8, length: usize) {
+    // SAFETY: see `parts`; the text is a Lua string.
+    let (native, text) = unsafe { (parts(shared).1, slice::from_raw_parts(text, length)) };
+    native.rng = Rng::of_text(text, 0);
+    native.math_rng = Rng::of_text(text, 1);
 }
 
 unsafe extern "C" fn math_random(shared: *mut Shared) -> f64 {

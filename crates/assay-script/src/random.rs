@@ -1,4 +1,5 @@
-//! The random numbers of `sysbench.rand`: one generator per session, seeded from (seed, session) and nothing else.
+//! The random numbers of `sysbench.rand`: one generator per session, seeded from (seed, session) and nothing else, until
+//! the script says what to seed it from (`assay.seed`).
 //!
 //! So a session's statements repeat from run to run, whatever the timing and however sessions are spread over
 //! workers. Ranges are inclusive and wrap at 2³², as sysbench's do. Nothing here is fit for secrets.
@@ -96,6 +97,15 @@ impl Rng {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
             mix64(state)
         }))
+    }
+
+    /// Independent streams for every pair of `text` and `stream`.
+    pub(crate) fn of_text(text: &[u8], stream: u64) -> Rng {
+        // FNV-1a; `new` mixes its bits.
+        let hash = text
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+        Rng::new(hash, stream)
     }
 
     #[inline]

@@ -155,6 +155,24 @@ assay.random_text = core.random_text
 --- For a loader's rows: such a text, made anew for each row.
 assay.random_cell = core.random_cell
 
+local random_seed = core.bind("random_seed", "void (*)(void *, const char *, size_t)")
+
+--- From now on this session's random numbers are those of these values, whichever session draws them.
+function assay.seed(...)
+  local parts = { ... }
+  if #parts == 0 then raise("assay.seed needs something to seed the random numbers from") end
+  for i = 1, select("#", ...) do
+    local kind = type(parts[i])
+    if kind == "number" then
+      parts[i] = ("%.17g"):format(parts[i])
+    elseif kind ~= "string" then
+      raise("assay.seed takes numbers and strings, not a " .. kind)
+    end
+  end
+  local text = table.concat(parts, "\0")
+  random_seed(shared, text, #text)
+end
+
 --- The next number, from 0, of the counter `name` that all sessions of the run share.
 function assay.claim(name)
   if type(name) ~= "string" then raise("assay.claim needs a counter's name") end

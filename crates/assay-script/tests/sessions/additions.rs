@@ -211,6 +211,57 @@ fn a_random_cell_is_another_text_in_every_row() {
 }
 
 #[test]
+fn what_is_seeded_alike_is_drawn_alike_whichever_session_draws() {
+    let program = program(
+        r#"
+        function top()
+          local function draw()
+            local load = sysbench.sql.driver():connect():loader("t", "a,b")
+            load:row(assay.random_cell(20, 30), assay.random_cell([[####]]))
+            load:done()
+            print(sysbench.rand.uniform(1, 1000000), sysbench.rand.uniform_double(), math.random(), assay.random_text(20, 30))
+          end
+          draw()
+          assay.seed(7, "piece", 1)
+          draw()
+          assay.seed(7, "piece", 2)
+          draw()
+          assay.seed(7, "piece1")
+          draw()
+          print(pcall(assay.seed))
+          print(pcall(assay.seed, 1, nil))
+        end"#,
+    );
+    let setup = Setup { entry: Entry::Function("top".into()), ..setup() };
+    let mut state = State::new(&program, &setup).unwrap();
+    let mut pool = RowsPool::default();
+    let drawn = [0, 1].map(|number| {
+        let slot = state.add_session(number).unwrap();
+        let mut drawn = Vec::new();
+        loop {
+            match state.resume(slot, Answer::Done, &mut pool) {
+                Request::Operation(_, Operation::Load { rows, .. }) => {
+                    drawn.push(format!("{:?} {:?}", rows.cell(0, 0, 0), rows.cell(0, 0, 1)));
+                }
+                Request::Log(line) => drawn.push(String::from_utf8_lossy(line).into_owned()),
+                Request::Finished { success } => break assert!(success),
+                Request::Connect(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        drawn
+    });
+    let [first, second] = drawn;
+    assert_eq!(first.len(), 10, "{first:?}");
+    assert!(first[0] != second[0] && first[1] != second[1], "{first:?}");
+    assert_eq!(first[2..], second[2..]);
+    let different: std::collections::BTreeSet<_> = first[..8].iter().collect();
+    assert_eq!(different.len(), 8, "{first:?}");
+    assert_eq!(first[8], "false\ttest.lua:16: assay.seed needs something to seed the random numbers from");
+    assert_eq!(first[9], "false\ttest.lua:17: assay.seed takes numbers and strings, not a nil");
+}
+
+#[test]
 fn a_refused_load_is_a_statement_error() {
     let setup = Setup { entry: Entry::Function("top".into()), ..setup() };
     check_as(

@@ -18,6 +18,8 @@ use assay_wire::{
     RowsPool, Surroundings,
 };
 
+const SEED: u64 = 42;
+
 /// What to run, and on what.
 pub(crate) struct Run<'a> {
     pub(crate) database: &'a dyn Database,
@@ -107,7 +109,10 @@ impl Run<'_> {
 
     fn go(&self, command: &str, entry: Entry, sessions: u32, transactions: u64) -> Outcome {
         let program = self.program(command);
-        let mut options = vec![("threads".to_owned(), OptionValue::Number(self.sessions.into()))];
+        let mut options = vec![
+            ("threads".to_owned(), OptionValue::Number(self.sessions.into())),
+            ("rand_seed".to_owned(), OptionValue::Number(SEED as f64)),
+        ];
         for declared in program.options() {
             let given = self.options.iter().find_map(|option| option.strip_prefix(&declared.key())?.strip_prefix('='));
             let value = given.map_or(Ok(declared.default.clone()), |text| declared.kind.parse(Some(text)));
@@ -118,7 +123,7 @@ impl Run<'_> {
             entry,
             options,
             driver: self.database.driver(),
-            seed: 42,
+            seed: SEED,
             sessions,
             distribution: Distribution::default(),
             argv: vec!["assay".into()],

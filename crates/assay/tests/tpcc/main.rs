@@ -11,6 +11,7 @@ mod common;
 mod consistency;
 mod life;
 mod resume;
+mod seed;
 mod values;
 
 use testkit::{Kind, Server};

@@ -4,6 +4,7 @@ use nix::sys::signal::Signal;
 use testkit::Kind;
 
 use super::Place;
+use super::seed::checksums;
 
 /// Large enough to be killed in the middle.
 const LOAD: &str = "--warehouses 10 --customers 200 --items 4000 --sessions 2";
@@ -20,7 +21,7 @@ fn a_killed_load_is_refused_by_run_and_finished_by_prepare() {
             let pieces = "SELECT COUNT(*) FROM tpcc_load1 WHERE what LIKE 'piece%'";
             server.sql(&place.database, pieces).map_or(0, |count| count.trim().parse().unwrap())
         };
-        let loading = place.folder.start(&format!("prepare tpcc --db {} {LOAD}", place.url));
+        let loading = place.folder.start(&format!("prepare tpcc --db {} {LOAD} --seed 7", place.url));
         while count() < 20 {
             std::thread::yield_now();
         }
@@ -37,7 +38,7 @@ fn a_killed_load_is_refused_by_run_and_finished_by_prepare() {
             "{}",
             ran.shown()
         );
-        let ran = place.expect("prepare", LOAD, 0);
+        let ran = place.expect("prepare", &format!("{LOAD} --seed 8"), 0);
         let told = ran.stderr.split_once("going on with an interrupted prepare: ").expect(&ran.stderr).1;
         let there: u32 = told.split(' ').next().unwrap().parse().unwrap();
         // Transactions of the killed program may have ended after we looked.
@@ -48,6 +49,11 @@ fn a_killed_load_is_refused_by_run_and_finished_by_prepare() {
         };
         let tables = ["warehouse", "district", "customer", "history", "orders", "new_orders", "item", "stock"];
         assert_eq!(tables.map(rows), ["10", "100", "20000", "20000", "20000", "6000", "4000", "40000"]);
+        // It goes on with the seed of the load.
+        let resumed = checksums(&place);
+        place.expect("cleanup", "", 0);
+        place.expect("prepare", &format!("{LOAD} --seed 7"), 0);
+        assert_eq!(checksums(&place), resumed, "{}", place.url);
         place.expect("cleanup", "", 0);
     }
 }
