@@ -94,6 +94,31 @@ fn a_stalled_server_shows_in_every_transaction_that_was_due_in_the_stall() {
     assert!(stage.intervals.iter().any(|interval| interval.backlog > 500), "{:?}", stage.intervals);
 }
 
+/// What the schedule promises is what the server sees.
+#[test]
+fn poisson_arrivals_reach_the_server_at_the_rate_and_in_exponential_gaps() {
+    let mut world = World::new(POINT).sessions(&[1000]);
+    world.plan.load = Load::Open { rate: 5000.0, arrival: Arrival::Poisson, backlog_max: None };
+    world.plan.limit.time = Some(ms(10_000));
+    world.server.borrow_mut().service = ms(5);
+    let outcome = world.run();
+    assert_complete(&outcome);
+    let total = &outcome.stages[0].total;
+    assert_eq!((total.lag.max, total.unstarted, total.dropped), (Nanos::ZERO, 0, 0));
+    let server = world.server.borrow();
+    let arrivals: Vec<f64> = server.statements.iter().map(|(at, _)| at.as_secs_f64()).collect();
+    assert_eq!(arrivals.len() as u64, total.due);
+    // The standard deviation of the count is √50,000 = 224: four of them.
+    assert!((49_100..50_900).contains(&arrivals.len()), "{}", arrivals.len());
+    let mut gaps: Vec<f64> = arrivals.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    gaps.sort_by(f64::total_cmp);
+    let (n, mean) = (gaps.len() as f64, gaps.iter().sum::<f64>() / gaps.len() as f64);
+    // Kolmogorov–Smirnov distance from the exponential distribution; 1.63/√n is the 1 % bound.
+    let distance = (0..).zip(&gaps).map(|(i, gap)| (1.0 - (-gap / mean).exp() - f64::from(i) / n).abs());
+    let distance = distance.fold(0.0, f64::max);
+    assert!(distance < 1.63 / n.sqrt(), "{distance}");
+}
+
 #[test]
 fn an_open_loop_keeps_its_rate_and_reports_what_it_did_not_begin() {
     let mut world = World::new(POINT).sessions(&[1]);
