@@ -47,6 +47,18 @@ Result.__tostring = function() return "<sql_result>" end
 local STALE = "this result set is gone: the next statement on its connection, the end of its transaction or free() "
   .. "has freed it"
 
+-- To scripts of sysbench a statement without rows gives a result that equals nil and still is true, as a null pointer does:
+-- `assert(con:query("BEGIN"))` holds.
+local NO_RESULT
+if core.hosted then
+  ffi.cdef "struct assay_no_result;"
+  ffi.metatype("struct assay_no_result", {
+    __tostring = Result.__tostring,
+    __index = function() raise("the statement returned no rows, so there is no result set") end,
+  })
+  NO_RESULT = ffi.cast("struct assay_no_result *", nil)
+end
+
 local function value_at(result, row, column)
   local kind = cell(shared, result[CONNECTION], result[SERIAL], rawget(result, SET) or 0, row, column)
   if kind == 1 then return ffi.string(shared.text, shared.length) end
@@ -178,31 +190,52 @@ local function statement_failed(connection, statement, errno, state, message, ig
   raise(text)
 end
 
+--- A result with these rows. sysbench has one per connection, which every statement makes anew: a script that still holds
+--- it sees, and frees, what the last statement returned.
+local function result_of(connection, serial, rows, columns, set)
+  if not core.hosted then return setmetatable({ connection.number, serial, rows, columns, set }, Result) end
+  local result = connection.result
+  if not result then
+    result = setmetatable({ connection.number }, Result)
+    connection.result = result
+  end
+  result[SERIAL], result[LENGTH], result[WIDTH], result[SET], result[NEXT] = serial, rows, columns, set, nil
+  return result
+end
+
+--- What a statement without rows gives.
+local function no_result(connection)
+  local result = connection.result
+  if result then result[LENGTH], result[WIDTH] = 0, 0 end
+  return NO_RESULT
+end
+
 --- PostgreSQL's C library gives the last of several result sets.
 local function last_set(connection)
   local serial, set = connection.serial, connection.sets - 1
   connection.set = set
   local rows, columns = set_rows(shared, connection.number, serial, set), set_columns(shared, connection.number, serial, set)
-  return setmetatable({ connection.number, serial, rows, columns, set }, Result)
+  return result_of(connection, serial, rows, columns, set)
 end
 
 --- Turns the engine's answer to a statement (its text, or a prepared one) into what the script gets for it.
 local function finish(connection, statement, answer, a, b, c, d)
-  if connection.error ~= NONE then connection.error = NONE end
+  if connection.error ~= NONE then connection.error, connection.sql_errno = NONE, 0 end
   if answer == nil then
     connection.sets = 0
-    return nil
+    return no_result(connection)
   elseif answer == ROWS then -- serial, rows, columns, number of result sets
     connection.serial, connection.set, connection.sets = a, 0, d
     if d > 1 and core.hosted and core.driver == "pgsql" then return last_set(connection) end
-    return setmetatable({ connection.number, a, b, c }, Result)
+    return result_of(connection, a, b, c)
   end
+  no_result(connection)
   return statement_failed(connection, statement, a, b, c, d)
 end
 
 --- The same for a statement whose result nobody wants.
 local function finish_unread(connection, statement, answer, a, b, c, d)
-  if connection.error ~= NONE then connection.error = NONE end
+  if connection.error ~= NONE then connection.error, connection.sql_errno = NONE, 0 end
   if answer ~= nil and answer ~= ROWS then return statement_failed(connection, statement, a, b, c, d) end
   connection.sets = 0
 end
@@ -217,6 +250,7 @@ end
 -- Connections -------------------------------------------------------------------------------------------------------
 
 Connection.__index = Connection
+Connection.sql_errno = 0
 Connection.__tostring = function() return "<sql_connection>" end
 
 local function text_of(value, what, line, name)
@@ -280,12 +314,12 @@ end
 
 function Connection:next_result()
   if self.closed then closed() end
-  if not self:more_results() then return nil end
+  if not self:more_results() then return no_result(self) end
   self.set = self.set + 1
   local columns = set_columns(shared, self.number, self.serial, self.set)
-  if columns == 0 then return nil end
+  if columns == 0 then return no_result(self) end
   local rows = set_rows(shared, self.number, self.serial, self.set)
-  return setmetatable({ self.number, self.serial, rows, columns, self.set }, Result)
+  return result_of(self, self.serial, rows, columns, self.set)
 end
 
 -- Bulk inserts: rows of text, joined into statements of at most this many bytes.
@@ -327,6 +361,7 @@ end
 --- Adds a row: `values` is like `(1, 'x')`.
 function Connection:bulk_insert_next(values)
   local bulk = self.bulk
+  if core.hosted then values = text_of(values, "row of the bulk insert", 279, "val") end
   if not bulk then
     core.message("ALERT", "attempt to call bulk_insert_next() before bulk_insert_init()")
     raise("db_bulk_insert_next() failed")

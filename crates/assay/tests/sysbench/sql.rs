@@ -70,6 +70,21 @@ fn a_statement_without_rows_compares_equal_to_nil() {
         local rs = con:query("SELECT 1 FROM t WHERE id = 9")
         print(rs == nil, rs.nrows, rs.nfields, rs:fetch_row())"###,
     );
+    // It is a null pointer, which is true.
+    same(
+        r###"
+        print(assert(con:query("BEGIN")), con:query("ROLLBACK") and "true", not con:query("COMMIT"), #{con:query("BEGIN")})
+        local stmt = con:prepare("ROLLBACK")
+        print(stmt:execute(), stmt:execute() == nil)"###,
+    );
+    let script = "function event() con = sysbench.sql.driver():connect() print(con:query('BEGIN').nrows) end";
+    let did = Bench::new(&[("it.lua", script)]).ours_on(Kind::Postgres, "it.lua run --events=1");
+    assert_eq!(did.code, Some(1));
+    assert!(
+        did.stdout.contains("it.lua:1: the statement returned no rows, so there is no result set"),
+        "{}",
+        did.shown()
+    );
 }
 
 #[test]
@@ -81,6 +96,18 @@ fn results_are_freed_once_and_by_the_next_statement() {
         try(rs.free, rs)
         try(function() rs:free() end)
         try(rs.fetch_row, rs)"###,
+    );
+    // There is one result per connection, and the next statement makes it anew for whoever holds it.
+    same(
+        r###"
+        local rs = con:query("SELECT id FROM t ORDER BY id")
+        print(rs == con:query("SELECT 5 UNION ALL SELECT 6 ORDER BY 1"), rs.nrows, rs:fetch_row()[1], rs:fetch_row()[1])
+        print(con:query_row("SELECT 8"))
+        print(rs:free())
+        rs = con:query("SELECT id FROM t")
+        con:query("BEGIN")
+        print(rs.nrows, rs.nfields, rs:fetch_row())
+        try(rs.free, rs)"###,
     );
     same(
         "local one = con:query('SELECT id FROM t') local two = con:query('SELECT 5') print(two:fetch_row()[1]) print(two:free())",
