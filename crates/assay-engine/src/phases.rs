@@ -255,6 +255,9 @@ impl<'a> Coordinator<'a> {
             Message::Ready { worker, .. } => {
                 self.workers[worker].is_ready = true;
                 if matches!(self.course, Course::Preparing) && self.workers.iter().all(|worker| worker.is_ready) {
+                    if matches!(self.outcome.end, End::Failed(_)) {
+                        return self.finish(Command::Abort);
+                    }
                     self.tell_connecting();
                     self.begin(now);
                 }
@@ -335,6 +338,8 @@ impl<'a> Coordinator<'a> {
         self.outcome.end = End::Failed(error);
         match self.course {
             Course::Running(_) => self.order(|| Command::End),
+            // With a host every session says itself how its preparation or command ends.
+            Course::Preparing if self.plan.setup.host.is_some() => {}
             Course::Preparing => self.finish(Command::Abort),
             Course::Finishing | Course::Over => {}
         }

@@ -84,7 +84,17 @@ fn a_parallel_command_that_fails_does_not_exit_with_zero() {
     )]);
     let (oracle, ours) = (bench.oracle("it.lua go --threads=2"), bench.ours("it.lua go --threads=2"));
     assert_eq!((oracle.code, ours.code), (Some(0), Some(1)));
-    assert!(ours.stdout.contains("FATAL: `sysbench.cmdline.call_command' function failed: no\n"), "{}", ours.stdout);
+    assert_eq!(ours.stdout, oracle.stdout);
+    // The others go on to their end.
+    let bench = Bench::new(&[(
+        "it.lua",
+        "ffi.cdef('int usleep(unsigned int);')
+         sysbench.cmdline.commands = { go = { function()
+           if sysbench.tid == 1 then error('no', 0) end ffi.C.usleep(300000) print('done')
+         end, sysbench.cmdline.PARALLEL_COMMAND } }",
+    )]);
+    let (oracle, ours) = (bench.oracle("it.lua go --threads=3"), bench.ours("it.lua go --threads=3"));
+    assert_eq!((ours.code, ours.stdout), (Some(1), oracle.stdout));
 }
 
 #[test]
@@ -165,6 +175,22 @@ fn a_connection_that_is_refused_is_told_with_its_place() {
     ] {
         bench.same(line);
     }
+}
+
+#[test]
+fn every_session_tells_why_it_is_not_ready() {
+    let bench = Bench::new(&[
+        ("it.lua", "function thread_init() error('no') end function event() end"),
+        (
+            "one.lua",
+            "ffi.cdef('int usleep(unsigned int);')
+             function thread_init(id) if id == 1 then error('no') end ffi.C.usleep(300000) print('ready') end
+             function event() end function thread_done() print('never') end",
+        ),
+    ]);
+    bench.same("it.lua run --threads=4");
+    bench.same("one.lua run --threads=3");
+    assert!(bench.same("it.lua run --threads=1").stdout.ends_with("no\nFATAL: Thread initialization failed!\n"));
 }
 
 #[test]
