@@ -34,7 +34,9 @@ impl Library {
     /// Finds a script by file path, module name or built-in name. The error lists near built-in names.
     pub fn find(&self, name: &str) -> Result<Source, ScriptError> {
         let looks_like_a_file = name.contains('/') || name.ends_with(".lua");
-        if (looks_like_a_file || self.sysbench_order) && Path::new(name).is_file() {
+        // A pipe is as good as a file: `/dev/stdin`, or what a shell makes of `<(…)`.
+        let is_there = |path: &Path| path.exists() && !path.is_dir();
+        if (looks_like_a_file || self.sysbench_order) && is_there(Path::new(name)) {
             return read(Path::new(name), name);
         }
         let file = name.replace('.', "/");
@@ -44,8 +46,9 @@ impl Library {
                 return read(Path::new(&candidate), &candidate);
             }
         }
-        if let Some(text) = self.module(name.strip_suffix(".lua").unwrap_or(name)) {
-            let display = format!("{}.lua", name.strip_suffix(".lua").unwrap_or(name));
+        let module = name.strip_suffix(".lua").unwrap_or(name).trim_start_matches("./");
+        if let Some(text) = self.module(module) {
+            let display = format!("{module}.lua");
             return Ok(Source { display, path: None, text: text.into() });
         }
         if let Some(text) = self.installed(name) {

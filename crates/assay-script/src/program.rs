@@ -93,7 +93,8 @@ impl Program {
         Program::from_source(library, display, source, top)
     }
 
-    fn from_source(
+    /// The same for a source that was found already: a pipe can be read once only.
+    pub fn from_source(
         library: &Arc<Library>,
         given: &str,
         source: Source,

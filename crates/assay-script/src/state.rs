@@ -249,6 +249,11 @@ impl State {
                 lua::lua_pushboolean(lua, c_int::from(value));
                 set(name);
             }
+            // A script found as a module is told its name, as by `require`.
+            if script.source.display != script.given {
+                push_bytes(lua, script.given.as_bytes());
+                set(c"module");
+            }
             if let Some(command) = opening.command {
                 push_bytes(lua, command.as_bytes());
                 set(c"command");

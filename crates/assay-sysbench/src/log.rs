@@ -31,6 +31,9 @@ impl Level {
     }
 }
 
+/// Bytes of a message, and no more: a statement of a bulk insert has half a million.
+const LENGTH_MAX: usize = 4095;
+
 /// What was said so far.
 #[derive(Clone, Debug)]
 pub struct Log {
@@ -57,6 +60,7 @@ impl Log {
         if !self.says(level) {
             return String::new();
         }
+        let message = &message[..message.floor_char_boundary(LENGTH_MAX)];
         if message == self.last {
             self.repeated += 1;
             return String::new();
@@ -93,6 +97,12 @@ mod tests {
             all += &log.text(Level::Fatal, message);
         }
         assert_eq!(all, "FATAL: one\n(last message repeated 2 times)\nFATAL: two\n");
+    }
+
+    #[test]
+    fn a_long_message_is_cut() {
+        let text = Log::new(3).text(Level::Fatal, &format!("{}äx", "x".repeat(4094)));
+        assert_eq!(text, format!("FATAL: {}\n", "x".repeat(4094)));
     }
 
     #[test]

@@ -83,9 +83,9 @@ impl Kind {
             Kind::Double => OptionValue::Number(double(given)),
             Kind::Text => OptionValue::Text(given.to_owned()),
             Kind::SwitchOrText => Kind::Bool.read(text).or_else(|_| Kind::Text.read(text))?,
-            Kind::List => OptionValue::List(
-                given.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect(),
-            ),
+            Kind::List => {
+                OptionValue::List(given.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect())
+            }
             Kind::File => OptionValue::None,
         })
     }

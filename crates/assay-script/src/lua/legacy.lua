@@ -47,7 +47,25 @@ function db.disconnect()
   end
 end
 
-function db.query(text)
+--- Where there is a host, the old functions refuse what is no text as C code does.
+local function text_of(...)
+  local text = ...
+  if not core.hosted or type(text) == "string" then return text end
+  if type(text) == "number" then return tostring(text) end
+  raise("bad argument #1 to '?' (string expected, got " .. (select("#", ...) == 0 and "no value" or type(text)) .. ")")
+end
+
+local function statement_of(...)
+  local statement = ...
+  if type(statement) ~= "table" then
+    local kind = select("#", ...) == 0 and "no value" or type(statement)
+    raise("bad argument #1 to '?' (sysbench.stmt expected, got " .. kind .. ")")
+  end
+  return statement
+end
+
+function db.query(...)
+  local text = text_of(...)
   if not core.hosted then return connection():query(text) and nil end
   local it = connection()
   local ok, failure = pcall(it.query, it, text)
@@ -55,16 +73,28 @@ function db.query(text)
   if type(failure) == "table" then error(failure, 0) end -- a restart
   raise("db_query() failed")
 end
-function db.bulk_insert_init(prefix) return connection():bulk_insert_init(prefix) end
-function db.bulk_insert_next(values) return connection():bulk_insert_next(values) end
-function db.bulk_insert_done() return connection():bulk_insert_done() end
-function db.prepare(text) return connection():prepare(text) end
+
+function db.bulk_insert_init(...) connection():bulk_insert_init(text_of(...)) end
+function db.bulk_insert_next(...) connection():bulk_insert_next(text_of(...)) end
+
+--- With a host, rows that the server refuses are told, and no error.
+function db.bulk_insert_done()
+  local it = connection()
+  if core.hosted then pcall(it.bulk_insert_done, it) else it:bulk_insert_done() end
+end
+
+function db.prepare(...)
+  local text, it = text_of(...), connection()
+  if not core.hosted or core.driver ~= "mysql" then return it:prepare(text) end
+  local ok, statement = pcall(it.prepare, it, text)
+  return ok and statement or raise("db_prepare() failed")
+end
 
 local LENGTH_MAX = 2 ^ 31 - 1 -- old parameters have no length of their own
 
 --- Binds the elements of a table, whose types are those of the values in it now; it is read again at each execute.
-function db.bind_param(statement, values)
-  local parameters = {}
+function db.bind_param(...)
+  local statement, values, parameters = statement_of(...), select(2, ...), {}
   for i = 1, statement.wanted do
     if type(values[i]) == "string" then
       parameters[i] = statement:bind_create(sql.type.CHAR, LENGTH_MAX)
@@ -78,7 +108,8 @@ end
 
 function db.bind_result() end
 
-function db.execute(statement)
+function db.execute(...)
+  local statement = statement_of(...)
   local values = statement.source
   if values then
     for i = 1, statement.wanted do statement[i]:set(values[i]) end
@@ -88,7 +119,7 @@ end
 
 function db.store_results() end
 function db.free_results(result) if result ~= nil then result:free() end end
-function db.close(statement) return statement:close() end
+function db.close(...) return statement_of(...):close() end
 
 for name, body in pairs(db) do base["db_" .. name] = body end
 db.DB_ERROR_NONE, db.DB_ERROR_RESTART_TRANSACTION, db.DB_ERROR_FAILED = 0, 1, 2

@@ -547,7 +547,7 @@ end
 
 local function live(session)
   session.silent = core.silent
-  guarded(nil, core.run, core.script, session.env)
+  guarded(nil, core.run, core.script, session.env, unpack { core.module })
   session.silent = nil
   if core.entry == "thread" then
     -- These tables are the same in every session and of no more use: keep one of each.

@@ -20,6 +20,15 @@ fn arguments_command_and_path_are_as_given() {
 }
 
 #[test]
+fn a_script_that_is_found_as_a_module_is_told_its_name() {
+    let bench =
+        Bench::new(&[("it.lua", "print(select('#', ...), ...)"), ("kit/of.lua", "print(select('#', ...), ...)")]);
+    for line in ["it", "it.lua", "./it", "kit/of", "kit.of", "kit/of.lua", "./kit/of.lua"] {
+        bench.same(line);
+    }
+}
+
+#[test]
 fn type_constants_are_numbers() {
     let script = r#"
         for _, name in ipairs{"NULL", "BOOL", "INT", "SIZE", "DOUBLE", "STRING", "LIST", "FILE", "MAX"} do
@@ -121,6 +130,14 @@ fn options_may_be_replaced_after_a_module_declared_them() {
     ] {
         bench.same(line);
     }
+}
+
+#[test]
+fn items_of_a_list_keep_their_blanks() {
+    same(
+        "sysbench.cmdline.options = {l = {'list', {}}} function prepare() print(table.concat(sysbench.opt.l, '|')) end",
+        &["it.lua prepare '--l=a b, c,,d '"],
+    );
 }
 
 #[test]

@@ -78,6 +78,21 @@ fn errors_of_the_old_functions_have_their_own_words() {
           print(db_query("SELECT 1"))
         end"#;
     Bench::new(&[("old.lua", text)]).same_on_servers(&["old.lua prepare"]);
+    // Rows that are refused at the end of a bulk insert are told of and counted, and end nothing.
+    let text = r#"
+        function event()
+          for _, old in ipairs {db_query, db_bulk_insert_init, db_bulk_insert_next, db_close, db_execute, db_bind_param} do
+            print(pcall(old)) print(pcall(old, nil)) print(pcall(old, {1} and nil))
+          end
+          db_query("CREATE TABLE t(id INT PRIMARY KEY)")
+          print(db_bulk_insert_init("INSERT INTO t VALUES"))
+          print(db_bulk_insert_next("(1)"), db_bulk_insert_next("(1)"))
+          print(db_bulk_insert_done())
+          print(pcall(db_query, 5))
+        end"#;
+    Bench::new(&[("old.lua", text)]).same_on_servers(&["old.lua run --events=1"]);
+    let text = "function event() db_prepare('SELECT nosuch') end";
+    Bench::new(&[("old.lua", text)]).same_on(Kind::MariaDb, &["old.lua run --events=1"]);
 }
 
 #[test]

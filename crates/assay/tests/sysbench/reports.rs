@@ -50,6 +50,7 @@ fn reports_of_some_seconds_have_the_same_lines() {
         "it.lua run --time=2 --report-interval=1",
         "it.lua run --time=2 --report-interval=1 --rate=20",
         "it.lua run --time=3 --report-checkpoints=1,2",
+        "it.lua run --time=2 --report-checkpoints=1 --histogram",
     ] {
         let (oracle, ours) = (bench.oracle(line), bench.ours(line));
         assert_eq!(without_counts(&ours), without_counts(&oracle), "sysbench {line}");

@@ -1,6 +1,8 @@
 //! Scripts in the manner of those that people publish: modules beside the script, counters through the FFI, hooks that
 //! depend on the environment, overridden functions, loops of their own.
 
+use std::process::Command;
+
 use crate::bench::Bench;
 
 /// An order-entry workload over several files, as benchmark kits lay them out.
@@ -235,7 +237,12 @@ fn scripts_catch_errors_in_loops_and_debug_their_options() {
 fn a_script_may_come_from_stdin_or_have_a_shebang() {
     let text = "#!/usr/bin/env sysbench\nprint('from', sysbench.cmdline.command, sysbench.tid)\nfunction event() print('never') end";
     let bench = Bench::new(&[("it.lua", text)]).with_input(text);
-    for line in ["", "-", "- run", "it.lua", "it.lua nosuch"] {
+    for line in ["", "-", "- run", "it.lua", "it.lua nosuch", "/dev/stdin", "/dev/stdin run --events=1"] {
         bench.same(line);
     }
+    // A pipe can be read once, and what it held runs in every session; sysbench finds it empty the second time.
+    let line =
+        "echo 'function event() print(sysbench.tid < 2) end' | \"$0\" sysbench /dev/stdin run --events=4 --threads=2";
+    let did = Command::new("sh").args(["-c", line, env!("CARGO_BIN_EXE_assay")]).output().unwrap();
+    assert_eq!((did.status.code(), String::from_utf8_lossy(&did.stdout).matches("true\n").count()), (Some(0), 4));
 }

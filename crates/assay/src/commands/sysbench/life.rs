@@ -191,9 +191,6 @@ impl<'a> Life<'a> {
         }
         let shares: Vec<Share> = shares(sessions, &self.sessions_checked);
         let style = self.style();
-        if self.settings.histogram && unfinished.is_none() {
-            self.voice.with(|log| report::distribution(log, self.checked.histogram()));
-        }
         self.voice.with(|log| report::cumulative(log, &stat, &shares, unfinished, style));
     }
 
@@ -265,6 +262,9 @@ impl<'a> Life<'a> {
                     stat.threads_running = running;
                     self.last = Some(Report { hook: CUMULATIVE, stat: cumulative_fields(&stat) });
                 } else {
+                    if self.settings.histogram && self.given_up.is_none() {
+                        self.voice.with(|log| report::distribution(log, self.checked.histogram()));
+                    }
                     self.cumulate(now, &stage.by_session, self.given_up);
                 }
             }

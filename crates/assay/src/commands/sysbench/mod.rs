@@ -151,10 +151,10 @@ impl Front {
         if let Some(test) = TESTS.iter().find(|test| test.name == name) {
             return self.run_test(test);
         }
-        if LIBRARY.find(&name).is_err() {
+        let Ok(source) = LIBRARY.find(&name) else {
             return self.fail(&format!("Cannot find benchmark '{name}': no such built-in test, file or module"));
-        }
-        let program = match Program::load(&LIBRARY, &name, &self.top_level()) {
+        };
+        let program = match Program::from_source(&LIBRARY, &name, source, &self.top_level()) {
             Ok(program) => Arc::new(program),
             // Told by the script's own session.
             Err(_) => return FAILED,
