@@ -21,8 +21,8 @@ mod worker;
 pub use control::Control;
 pub use observer::{Notice, Observer, Warning};
 pub use outcome::{
-    CounterTally, End, ErrorKey, ErrorTally, Generator, Interval, Latencies, Outcome, Outside, RunError, SessionTally,
-    SparseLatencies, StageOutcome, StatementTally, Tally, TransactionTally,
+    CounterTally, End, ErrorKey, ErrorTally, Generator, Interval, Latencies, Line, Outcome, Outside, RunError,
+    SessionTally, SparseLatencies, StageOutcome, StatementTally, Tally, TransactionTally,
 };
 pub use plan::{Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target};
 pub use run::{Reporter, run, run_inline};

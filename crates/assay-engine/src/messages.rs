@@ -4,7 +4,7 @@ use assay_script::{Declaration, Key, Report};
 use assay_wire::{Nanos, ServerFacts};
 
 use crate::observer::Warning;
-use crate::outcome::{Outside, RunError, SessionTally, Tally};
+use crate::outcome::{Line, Outside, RunError, SessionTally, Tally};
 
 /// From the coordinator to a worker.
 #[derive(Debug)]
@@ -68,6 +68,8 @@ pub(crate) enum Message {
     Declared(Declaration),
     /// What this worker's sessions acknowledged, before it says that it finished.
     Acknowledged(Vec<Key>),
+    /// For the journal, in the order of this worker's transactions. Instants are those of its `Io`.
+    Journal(Vec<Line>),
     Log {
         session: u32,
         text: String,

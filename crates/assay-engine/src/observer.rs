@@ -3,8 +3,7 @@
 use assay_script::Report;
 use assay_wire::Nanos;
 
-use crate::outcome::Interval;
-use crate::outcome::{Outcome, Outside};
+use crate::outcome::{Interval, Line, Outcome, Outside};
 
 /// Watches a run. Called on the coordinating thread, never on the measured path.
 pub trait Observer {
@@ -83,6 +82,15 @@ pub enum Notice<'a> {
         expected: u64,
         /// Since the start.
         elapsed: Nanos,
+    },
+    /// The workload keeps a journal (`assay.journal`): said when its columns are known, then with lines.
+    Journal {
+        /// Names of the values of a line.
+        columns: &'a [String],
+        /// Those that are new, in the order of each worker's transactions.
+        lines: &'a [Line],
+        /// This instant, since the start of the run.
+        now: Nanos,
     },
     /// The script has something to say (`assay.log`, `print`).
     Log {

@@ -60,6 +60,19 @@ impl Outcome {
     }
 }
 
+/// A line of the journal: a transaction that ended well, warm-up included, and what its script says of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// When it was due, since the start of the run.
+    pub due: Nanos,
+    /// When it was begun. due <= sent <= done
+    pub sent: Nanos,
+    /// When its last answer arrived.
+    pub done: Nanos,
+    /// By column (`assay.journal`); NaN where there is nothing to say.
+    pub values: Vec<f64>,
+}
+
 /// Why a run ended.
 #[derive(Debug)]
 pub enum End {

@@ -16,7 +16,7 @@ use crate::control::Control;
 use crate::messages::{Command, Message, Part, StageSummary};
 use crate::observer::{Notice, Observer, Warning};
 use crate::outcome::{
-    End, Generator, Interval, Latencies, Outcome, Outside, RunError, SessionTally, SparseLatencies, StageOutcome,
+    End, Generator, Interval, Latencies, Line, Outcome, Outside, RunError, SessionTally, SparseLatencies, StageOutcome,
     Tally, TransactionTally,
 };
 use crate::plan::Plan;
@@ -42,6 +42,8 @@ pub(crate) struct Coordinator<'a> {
     told_loaded: u64,
     outages: Vec<bool>,
     slow_connects: Vec<bool>,
+    /// Columns of the journal; empty: none is kept.
+    journal: Vec<String>,
 }
 
 /// What the program has taken of the machine since it began.
@@ -140,6 +142,7 @@ impl<'a> Coordinator<'a> {
             told_loaded: 0,
             outages: vec![false; targets],
             slow_connects: vec![false; targets],
+            journal: Vec::new(),
             plan,
         };
         coordinator.prepare();
@@ -301,8 +304,22 @@ impl<'a> Coordinator<'a> {
                 }
                 self.fail(*error);
             }
+            Message::Declared(Declaration::Journal(columns)) => {
+                if self.journal.is_empty() {
+                    self.journal = columns;
+                    self.tell_journal(&[], now);
+                }
+            }
             Message::Declared(declaration) => self.declare(declaration),
             Message::Acknowledged(keys) => self.outcome.acknowledged.extend(keys),
+            Message::Journal(mut lines) => {
+                for line in &mut lines {
+                    for instant in [&mut line.due, &mut line.sent, &mut line.done] {
+                        *instant = *instant - self.started;
+                    }
+                }
+                self.tell_journal(&lines, now);
+            }
             Message::Log { session, text } => self.observer.notice(Notice::Log { session, text: &text }),
             Message::Warning(warning) => {
                 let news = match &warning {
@@ -316,6 +333,10 @@ impl<'a> Coordinator<'a> {
                 }
             }
         }
+    }
+
+    fn tell_journal(&mut self, lines: &[Line], now: Nanos) {
+        self.observer.notice(Notice::Journal { columns: &self.journal, lines, now: now - self.started });
     }
 
     /// Every Lua state says the same; the first word counts.

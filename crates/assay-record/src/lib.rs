@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod file;
+mod journal;
 mod latencies;
 mod measurements;
 mod secrets;
@@ -16,6 +17,7 @@ mod trial;
 
 pub use file::{COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DEFAULT_FOLDER, ReadError, WriteError};
 pub use hdrhistogram::Histogram;
+pub use journal::{journal_head, journal_line};
 pub use latencies::{BadHistogram, EncodedHistogram, Latencies};
 pub use measurements::{
     ByClass, CounterTally, ErrorTally, Generator, Interval, Stage, StatementTally, Tally, TransactionTally,

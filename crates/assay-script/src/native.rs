@@ -112,6 +112,8 @@ pub struct Marks {
     pub rolled_back: bool,
     /// `assay.count`, in the order of `State::counter_names`; may be shorter.
     pub counts: Vec<u64>,
+    /// Its line in the journal (`assay.journal`), NaN where there is nothing to say; empty: none.
+    pub line: Vec<f64>,
 }
 
 impl Marks {
@@ -119,6 +121,7 @@ impl Marks {
     pub fn clear(&mut self) {
         self.rolled_back = false;
         self.counts.fill(0);
+        self.line.clear();
     }
 }
 
@@ -260,6 +263,7 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("count_index", count_index as *const c_void),
     ("count_add", count_add as *const c_void),
     ("mark_rolled_back", mark_rolled_back as *const c_void),
+    ("mark_line", mark_line as *const c_void),
     ("acknowledge", acknowledge as *const c_void),
     ("terminal_number", terminal_number as *const c_void),
     ("terminal_serve", terminal_serve as *const c_void),
@@ -484,6 +488,15 @@ unsafe extern "C" fn mark_rolled_back(shared: *mut Shared) {
     // SAFETY: see `parts`.
     let (shared, native) = unsafe { parts(shared) };
     native.marks.rolled_back = true;
+    shared.marked = true;
+}
+
+/// Its line in the journal: `length` numbers.
+unsafe extern "C" fn mark_line(shared: *mut Shared, values: *const f64, length: usize) {
+    // SAFETY: see `parts`; the prelude has an array of as many numbers.
+    let ((shared, native), values) = unsafe { (parts(shared), slice::from_raw_parts(values, length)) };
+    native.marks.line.clear();
+    native.marks.line.extend_from_slice(values);
     shared.marked = true;
 }
 

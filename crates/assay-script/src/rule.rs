@@ -1,4 +1,4 @@
-//! What a script promises about its own work: rules for the audit, and rates with a name.
+//! What a script says about its own work: rules for the audit, rates with a name, columns of a journal.
 //!
 //! Data only. The engine passes them on as they are; whether a rule holds is decided in `assay-report`, from what was
 //! measured.
@@ -12,6 +12,8 @@ pub enum Declaration {
     Rule(Rule),
     /// `assay.rate{…}`
     Rate(Rate),
+    /// `assay.journal{…}`: names of the columns.
+    Journal(Vec<String>),
 }
 
 /// How often something has to happen, or how long it may take.

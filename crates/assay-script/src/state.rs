@@ -863,6 +863,7 @@ unsafe fn declaration(thread: *mut lua_State) -> Declaration {
         let (name, clause, part, whole, last) = (text(3), text(4), text(5), text(6), number(9));
         let (low, high) = (number(7), number(8));
         let measure = match text_at(thread, 2) {
+            b"journal" => return Declaration::Journal(name.split(',').map(str::to_owned).collect()),
             b"rate" => {
                 return Declaration::Rate(Rate {
                     name,

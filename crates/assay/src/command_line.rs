@@ -461,6 +461,10 @@ pub struct OutputOptions {
     /// Write no record
     #[arg(long)]
     pub no_record: bool,
+    /// Write a line about each transaction that the workload has something to say of into this file, as CSV (tpcc: the
+    /// deliveries that were queued)
+    #[arg(long, value_name = "FILE")]
+    pub journal: Option<std::path::PathBuf>,
     /// Serve live metrics to Prometheus at http://ADDRESS/metrics while the run goes on
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub metrics_listen: Option<std::net::SocketAddr>,

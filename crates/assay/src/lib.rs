@@ -9,6 +9,7 @@ pub mod command_line;
 pub mod commands;
 pub mod diagnostics;
 pub mod failure;
+pub mod journal;
 pub mod library;
 pub mod live;
 pub mod metrics;

@@ -1,4 +1,4 @@
-//! A run while it goes on: its interval lines and its partial record.
+//! A run while it goes on: its interval lines, its partial record and its journal.
 //!
 //! The record is on disk from the start, marked as running, and replaced every few seconds: a run killed half-way
 //! leaves what it had measured. That also finds an unwritable place before ten minutes are spent.
@@ -13,6 +13,7 @@ use assay_wire::Nanos;
 
 use crate::command_line::OutputOptions;
 use crate::diagnostics::Trouble;
+use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::{record_of, settings, terminal, values};
 
@@ -24,6 +25,17 @@ pub struct Live {
     pause: Duration,
     lines: Option<usize>,
     metrics: Option<(Metrics, LiveMetrics)>,
+    journal: Option<Journal>,
+}
+
+/// What a run that is over leaves behind.
+pub struct Left {
+    /// Of all that was measured.
+    pub record: Record,
+    /// Where that is; `None` when it is kept nowhere.
+    pub path: Result<Option<PathBuf>, Trouble>,
+    /// Whether the journal that was asked for is complete.
+    pub journal: Result<(), Trouble>,
 }
 
 /// A partial record is written this often, at most.
@@ -43,6 +55,7 @@ impl Live {
         if let Some((served, metrics)) = &metrics {
             served.set(metrics.text());
         }
+        let journal = output.journal.clone().map(Journal::create).transpose()?;
         let path = match &output.record {
             _ if output.no_record => None,
             Some(path) => {
@@ -52,7 +65,12 @@ impl Live {
             None => Some(record.write_new(Path::new(DEFAULT_FOLDER)).map_err(unwritable)?),
         };
         let lines = (!output.quiet).then_some(0);
-        Ok(Live { record, path, written: Instant::now(), pause: PAUSE_MIN, lines, metrics })
+        Ok(Live { record, path, written: Instant::now(), pause: PAUSE_MIN, lines, metrics, journal })
+    }
+
+    /// The journal, where one is wanted.
+    pub fn journal(&mut self) -> Option<&mut Journal> {
+        self.journal.as_mut()
     }
 
     /// A stage begins: on a ladder, or with a warm-up, that is worth a line.
@@ -97,26 +115,25 @@ impl Live {
         self.write_partial(so_far);
     }
 
-    /// The run is over: the final record, and its file.
-    pub fn finish(
-        mut self,
-        plan: &Plan,
-        outcome: &Outcome,
-        failure: Option<String>,
-    ) -> (Record, Result<Option<PathBuf>, Trouble>) {
+    /// The run is over: the final record and its file, the end of the journal.
+    pub fn finish(mut self, plan: &Plan, outcome: &Outcome, failure: Option<String>) -> Left {
         record_of::fill(&mut self.record, outcome, record_of::status(&outcome.end, failure));
         for (server, target) in self.record.environment.servers.iter_mut().zip(&plan.targets) {
             server.settings = settings::read(target);
         }
         let written = match &self.path {
-            Some(path) => self.record.write(path).map_err(unwritable).map(|()| self.path),
+            Some(path) => self.record.write(path).map_err(unwritable).map(|()| self.path.clone()),
             None => Ok(None),
         };
-        (self.record, written)
+        let journal = self.journal.map_or(Ok(()), |journal| journal.finish(&self.record.manifest.workload));
+        Left { record: self.record, path: written, journal }
     }
 
     /// The run never measured anything: leaves no record.
     pub fn discard(self) {
+        if let Some(journal) = self.journal {
+            journal.discard();
+        }
         if let Some(path) = self.path.filter(|path| path.is_file()) {
             let _ = std::fs::remove_file(path);
         }

@@ -83,6 +83,9 @@ pub fn plan_of_run(
         kill_check_is_possible(workload, &ladder, limit, urls)?;
         plan.setup.options.push(("kill_check".to_owned(), OptionValue::Bool(true)));
     }
+    if options.output.journal.is_some() {
+        plan.setup.options.push(("journal".to_owned(), OptionValue::Bool(true)));
+    }
     plan.stages = ladder.into_iter().map(|sessions| Stage { sessions }).collect();
     plan.warmup = load.warmup;
     plan.interval = options.output.interval;

@@ -123,6 +123,10 @@ impl<'a> Watch<'a> {
                 values::display_duration(self.plan.grace)
             ),
         };
+        self.say_warning(&text);
+    }
+
+    fn say_warning(&self, text: &str) {
         let label = terminal::paint("warning:", terminal::YELLOW, terminal::stderr_colour());
         self.line(&format!("{label} {text}"));
     }
@@ -135,6 +139,12 @@ impl Observer for Watch<'_> {
             Notice::Loading { rows, expected, elapsed } => self.loading(rows, expected, elapsed),
             Notice::Begins { .. } | Notice::Ends { .. } | Notice::Overdue { .. } => {}
             Notice::Log { session: _, text } => self.line(text),
+            Notice::Journal { columns, lines, now } => {
+                let journal = self.live.as_mut().and_then(Live::journal);
+                if let Some(trouble) = journal.and_then(|journal| journal.add(columns, lines, now)) {
+                    self.say_warning(&format!("{}; the run goes on without it", trouble.cause));
+                }
+            }
             Notice::Warning(warning) => self.warning(&warning),
             Notice::StageBegins { stage, sessions, warmup } => {
                 self.clear();

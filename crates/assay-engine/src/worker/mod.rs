@@ -18,7 +18,7 @@ use assay_script::{Answer, Entry, Report, State};
 use assay_wire::{Nanos, RowsPool};
 
 use crate::messages::{Command, Message, Part, StageSummary};
-use crate::outcome::{Outside, RunError, Tally};
+use crate::outcome::{Line, Outside, RunError, Tally};
 use crate::plan::{Load, Plan};
 use crate::random::Random;
 use crate::schedule::{Schedule, Share};
@@ -62,6 +62,8 @@ pub(crate) struct Worker<I: Io> {
     spare: Vec<Vec<Tally>>,
     /// Since the last cut.
     outside: Outside,
+    /// For the journal, since it was last sent.
+    lines: Vec<Line>,
 
     out: Vec<u8>,
     pool: RowsPool,
@@ -193,6 +195,7 @@ impl<I: Io> Worker<I> {
             tallies: vec![Tally::default(); targets],
             spare: Vec::new(),
             outside: Outside::default(),
+            lines: Vec::new(),
             out: Vec::new(),
             pool: RowsPool::default(),
             outages: vec![false; targets],
@@ -563,8 +566,16 @@ impl<I: Io> Worker<I> {
                 self.arrive(self.stage.next_cut);
             }
             let part = self.part();
+            self.send_lines();
             self.stage.next_cut += self.plan.interval;
             self.send(Message::Interval { worker: self.number, part });
+        }
+    }
+
+    fn send_lines(&mut self) {
+        if !self.lines.is_empty() {
+            let lines = std::mem::take(&mut self.lines);
+            self.send(Message::Journal(lines));
         }
     }
 
@@ -624,6 +635,7 @@ impl<I: Io> Worker<I> {
             self.drop_session(session);
         }
         self.phase = Phase::Over;
+        self.send_lines();
         let acknowledged: Vec<_> = self.states.iter_mut().flat_map(|entry| entry.state.take_acknowledged()).collect();
         if !acknowledged.is_empty() {
             self.send(Message::Acknowledged(acknowledged));

@@ -7,7 +7,7 @@ use assay_wire::{Exchange, Nanos, Operation, Progress, Reply, StatementError};
 use super::link::{Link, LinkDoing};
 use super::{Alarm, Due, Phase, StateEntry, Worker};
 use crate::messages::Message;
-use crate::outcome::{RunError, SessionTally, Tally};
+use crate::outcome::{Line, RunError, SessionTally, Tally};
 use crate::plan::Load;
 use crate::random::Random;
 use crate::retry::{self, Remedy};
@@ -48,6 +48,9 @@ pub(super) struct Session {
     pub(super) tally: SessionTally,
     pub(super) success: bool,
 }
+
+/// Lines for the journal that are sent together, at most.
+const LINES_MAX: usize = 1024;
 
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -453,8 +456,23 @@ impl<I: Io> Worker<I> {
         if this.in_transaction && this.sent >= at { self.io.now() } else { at }
     }
 
+    /// Keeps the line that the script has for the journal about a transaction that is done, well.
+    fn note_line(&mut self, session: usize, at: Nanos) {
+        let this = &self.sessions[session];
+        let state = &mut self.states[this.state].state;
+        if !state.has_marks() || state.marks(this.slot).line.is_empty() {
+            return;
+        }
+        let values = std::mem::take(&mut state.marks(this.slot).line);
+        self.lines.push(Line { due: this.due, sent: this.sent, done: at, values });
+        if self.lines.len() >= LINES_MAX {
+            self.send_lines();
+        }
+    }
+
     /// The session's transaction is done, well.
     fn complete(&mut self, session: usize, at: Nanos) {
+        self.note_line(session, at);
         if self.counts(session, at) {
             let this = &mut self.sessions[session];
             this.completed += 1;

@@ -5,6 +5,7 @@ mod world;
 
 use assay_engine::{Arrival, End, Ignore, Limit, Load, OnError, Outcome, RunError, Tally, Warning};
 use assay_io::sim::Settings;
+use assay_script::OptionValue;
 use assay_wire::Nanos;
 
 use world::{POINT, World, ms};
@@ -365,6 +366,48 @@ fn what_a_script_counts_is_kept_of_transactions_that_end_well_and_of_nothing_els
     assert_eq!((lines.transactions, lines.sum, lines.squares), (99, 990, 9900));
     assert_eq!((remote.transactions, remote.sum), (50, 50), "numbers 1 and 3 were no good, every even one was");
     assert_eq!(outcome.declarations.len(), 1, "however often it is said");
+}
+
+#[test]
+fn the_journal_has_a_line_for_every_transaction_that_ends_well() {
+    let mut world = World::new(
+        r#"
+        local note = assay.journal{ "number", "half" }
+        function thread_init() con = sysbench.sql.driver():connect() end
+        local n = 0
+        function event()
+          n = n + 1
+          con:query("BEGIN") con:query("UPDATE")
+          note{ n, n % 2 == 0 and n / 2 or nil }
+          con:query("COMMIT")
+        end"#,
+    );
+    world.plan.limit = Limit { time: None, transactions: Some(100) };
+    world.plan.warmup = ms(5);
+    world.plan.setup.options.push(("journal".into(), OptionValue::Bool(true)));
+    // The first is started over behind its line, and the third given up: neither run is there.
+    world.server.borrow_mut().errors =
+        vec!["ok 0", "ok 1", "error 1213 40001", "ok 0", "ok 0", "ok 1", "ok 0", "ok 0", "error 1 42000"];
+    world.plan.policy.ignore = Ignore::Codes(vec!["42000".into()]);
+    let outcome = world.run();
+    assert!(matches!(outcome.end, End::Complete), "{:?}", outcome.end);
+    let (columns, lines) = &world.journal;
+    assert_eq!(columns[..], ["number", "half"]);
+    let total = &outcome.stages[0].total.transactions[0];
+    assert!(lines.len() as u64 > total.count, "the warm-up is there too");
+    let numbers: Vec<f64> = lines.iter().map(|line| line.values[0]).collect();
+    assert_eq!(numbers[..3], [2.0, 4.0, 5.0]);
+    assert!(numbers[3..].iter().zip(6..).all(|(number, wanted)| *number == f64::from(wanted)), "{numbers:?}");
+    for (line, next) in lines.iter().zip(&lines[1..]) {
+        let [number, half] = line.values[..] else { panic!("{line:?}") };
+        assert!(if number % 2.0 == 0.0 { half == number / 2.0 } else { half.is_nan() }, "{line:?}");
+        assert!(line.due <= line.sent && line.sent < line.done && line.done <= next.due, "{line:?}, {next:?}");
+        assert!(next.done <= outcome.elapsed, "{next:?}");
+    }
+    // Nobody keeps one where none is asked for.
+    world = World::new("local note = assay.journal{ 'n' } function event() assay.sleep(0.1) note{ 1 } end");
+    world.run();
+    assert_eq!(world.journal, (vec!["n".to_owned()], Vec::new()));
 }
 
 #[test]

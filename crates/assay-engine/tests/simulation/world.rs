@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use assay_engine::{
-    Connects, Control, Deal, EventLoop, Ignore, Limit, Load, Notice, Observer, OnError, Outcome, Plan, Policy, Stage,
-    Target, Warning, run_inline,
+    Connects, Control, Deal, EventLoop, Ignore, Limit, Line, Load, Notice, Observer, OnError, Outcome, Plan, Policy,
+    Stage, Target, Warning, run_inline,
 };
 use assay_io::sim::{Network, PeerId, Server, ServerOut, Settings};
 use assay_io::{Address, Backend};
@@ -187,11 +187,14 @@ pub(crate) struct World {
     pub(crate) address: Address,
     pub(crate) server: Rc<RefCell<Script>>,
     pub(crate) warnings: Vec<Warning>,
+    /// Columns of the journal, and its lines.
+    pub(crate) journal: (Vec<String>, Vec<Line>),
     pub(crate) stop_after_intervals: Option<usize>,
 }
 
 struct Watcher<'a> {
     warnings: &'a mut Vec<Warning>,
+    journal: &'a mut (Vec<String>, Vec<Line>),
     control: &'a Control,
     stop_after_intervals: Option<usize>,
 }
@@ -200,6 +203,10 @@ impl Observer for Watcher<'_> {
     fn notice(&mut self, notice: Notice<'_>) {
         match notice {
             Notice::Warning(warning) => self.warnings.push(warning),
+            Notice::Journal { columns, lines, .. } => {
+                self.journal.0 = columns.to_vec();
+                self.journal.1.extend_from_slice(lines);
+            }
             Notice::Interval { so_far, .. } => {
                 let told: usize = so_far.stages.iter().map(|stage| stage.intervals.len()).sum();
                 if Some(told) == self.stop_after_intervals {
@@ -259,7 +266,15 @@ impl World {
             grace: ms(10_000),
             hold_max: ms(10_000),
         };
-        World { plan, network, address, server, warnings: Vec::new(), stop_after_intervals: None }
+        World {
+            plan,
+            network,
+            address,
+            server,
+            warnings: Vec::new(),
+            journal: Default::default(),
+            stop_after_intervals: None,
+        }
     }
 
     pub(crate) fn sessions(mut self, ladder: &[u32]) -> World {
@@ -274,6 +289,7 @@ impl World {
         let control = Control::default();
         let mut watcher = Watcher {
             warnings: &mut self.warnings,
+            journal: &mut self.journal,
             control: &control,
             stop_after_intervals: self.stop_after_intervals,
         };

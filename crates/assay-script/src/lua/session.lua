@@ -292,7 +292,7 @@ local function number_field(call, rule, key)
 end
 
 local function declare(kind, name, ...)
-  local key = (kind == "rate" and "rate " or "rule ") .. name
+  local key = ((kind == "rate" or kind == "journal") and kind or "rule") .. " " .. name
   if declared[key] then return end
   declared[key] = true
   yield(ask.DECLARE, kind, name, ...)
@@ -349,6 +349,35 @@ function assay.rate(rate)
   if nominal and nominal <= 0 then raise(call .. ": `nominal` has to be above 0") end
   declare("rate", name, "", text_field(call, rate, "of"), rate.rolled_back and "rolled_back" or "", nil, nominal,
     seconds)
+end
+
+local ffi = require("ffi")
+local mark_line = core.bind("mark_line", "void (*)(void *, const double *, size_t)")
+local keeps_journal = core.options and core.options.journal
+
+--- Names the columns of the journal, the file of `--journal`. Returns a function that takes a list of as many numbers, nil
+--- for none: the line of the transaction that runs, which is written if that ends well.
+function assay.journal(columns)
+  if type(columns) ~= "table" or #columns == 0 then raise("assay.journal needs a list of the columns' names") end
+  for _, column in ipairs(columns) do
+    if type(column) ~= "string" or not column:find("^[%w_]+$") then
+      raise("assay.journal: a column's name is made of letters, digits and _, and not " .. tostring(column))
+    end
+  end
+  declare("journal", table.concat(columns, ","))
+  if not keeps_journal then return function() end end
+  local count = #columns
+  local values = ffi.new("double[?]", count)
+  return function(list)
+    for i = 1, count do
+      local value = list[i]
+      if value ~= nil and type(value) ~= "number" then
+        raise("assay.journal: " .. columns[i] .. " has to be a number, and is a " .. type(value))
+      end
+      values[i - 1] = value or NOTHING
+    end
+    mark_line(shared, values, count)
+  end
 end
 
 -- Life --------------------------------------------------------------------------------------------------------------

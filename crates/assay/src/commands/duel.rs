@@ -90,6 +90,12 @@ impl Side {
                     .hint("give --trials and --records to the duel, outside the quotes"));
             }
         }
+        if options.output.journal.is_some() {
+            return Err(Trouble::usage(format!(
+                "{name}: with --journal each trial would write over the one before it"
+            ))
+            .hint("journals are kept by `assay run`, also with --trials"));
+        }
         Ok(Side { name, words, options })
     }
 

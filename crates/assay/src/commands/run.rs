@@ -10,7 +10,7 @@ use crate::command_line::{CommonCommandOptions, RunOptions, Workload};
 use crate::commands::kill_check::{self, Crash};
 use crate::commands::{check, compare, exec, prepare};
 use crate::diagnostics::{Exit, Trouble};
-use crate::live::Live;
+use crate::live::{Left, Live};
 use crate::scratch::Scratch;
 use crate::watch::Watch;
 use crate::{failure, record_of, registry, render, signals, terminal, trial, url_text};
@@ -41,13 +41,14 @@ fn on_databases(urls: &[String], options: &RunOptions, workload: &Workload, word
             check_before(url, options, workload, words)?;
         }
     }
+    let mut journal = Ok(());
     let ended = match options.load.trials {
-        1 => single(urls, options, workload, words),
+        1 => single(urls, options, workload, words, &mut journal),
         _ if options.load.kill_check.is_some() => {
             Err(Trouble::usage("--kill-check and --trials exclude each other")
                 .hint("after a crash nothing is the same"))
         }
-        _ => trials(urls, options, workload, words),
+        _ => trials(urls, options, workload, words, &mut journal),
     };
     // An audit that failed is a result, which does not spare the tables their check.
     if options.load.check && is_result(&ended) {
@@ -58,7 +59,8 @@ fn on_databases(urls: &[String], options: &RunOptions, workload: &Workload, word
             }
         }
     }
-    ended
+    // Told last: nothing else is lost with a journal.
+    ended.and_then(|exit| journal.map(|()| exit))
 }
 
 /// Checks the tables of one database, made first where that is asked for and they are missing.
@@ -76,9 +78,16 @@ fn check_before(url: &str, options: &RunOptions, workload: &Workload, words: &[S
     Err(check::difference(workload, " before the run, which was not begun"))
 }
 
-/// One trial: its report to stdout, the place of its record to stderr.
-fn single(urls: &[String], options: &RunOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
+/// One trial: its report to stdout, the place of its record to stderr. `journal` becomes what is wrong with that.
+fn single(
+    urls: &[String],
+    options: &RunOptions,
+    workload: &Workload,
+    words: &[String],
+    journal: &mut Result<(), Trouble>,
+) -> Result<Exit, Trouble> {
     let finished = once(urls, options, workload, words)?;
+    *journal = finished.journal;
     terminal::result(&render::result(&finished.record, options.output.format))?;
     if let (Some(path), false) = (finished.path?, options.output.quiet) {
         let next = next(&finished.record, options, &path);
@@ -99,7 +108,13 @@ fn is_result(ended: &Result<Exit, Trouble>) -> bool {
 
 /// The same run several times, and what the trials say together. What was measured before an interrupt or a failure
 /// is summed up too.
-fn trials(urls: &[String], options: &RunOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
+fn trials(
+    urls: &[String],
+    options: &RunOptions,
+    workload: &Workload,
+    words: &[String],
+    journal: &mut Result<(), Trouble>,
+) -> Result<Exit, Trouble> {
     let first_seed = options.generator.seed.unwrap_or_else(trial::random_seed);
     let mut found: Vec<(String, Findings)> = Vec::new();
     let mut ended = Ok(Exit::Success);
@@ -107,6 +122,7 @@ fn trials(urls: &[String], options: &RunOptions, workload: &Workload, words: &[S
         let mut of_trial = options.clone();
         of_trial.generator.seed = Some(first_seed.wrapping_add(number - 1));
         of_trial.output.record = options.output.record.as_ref().map(|path| numbered(path, number));
+        of_trial.output.journal = options.output.journal.as_ref().map(|path| numbered(path, number));
         if !options.output.quiet {
             terminal::say(&format!("trial {number} of {}\n", options.load.trials));
         }
@@ -118,6 +134,9 @@ fn trials(urls: &[String], options: &RunOptions, workload: &Workload, words: &[S
                 break;
             }
         };
+        if journal.is_ok() {
+            *journal = finished.journal;
+        }
         let path = finished.path?.map_or_else(|| format!("trial {number}"), |path| path.display().to_string());
         found.push((path, assay_report::findings(&finished.record)));
         ended = finished.ended;
@@ -158,6 +177,7 @@ fn once(urls: &[String], options: &RunOptions, workload: &Workload, words: &[Str
 struct Finished {
     record: Record,
     path: Result<Option<PathBuf>, Trouble>,
+    journal: Result<(), Trouble>,
     ended: Result<Exit, Trouble>,
     /// Of a kill check.
     acknowledged: Vec<assay_script::Key>,
@@ -215,7 +235,7 @@ impl Attempt {
                 trouble.unwrap_or_else(|| Trouble::new(signals::exit(), "interrupted before anything was measured"))
             );
         }
-        let (record, path) =
+        let Left { record, path, journal } =
             self.live.finish(&self.plan, &self.outcome, trouble.as_ref().map(|trouble| trouble.cause.clone()));
         let ended = match (trouble, &self.outcome.end) {
             (Some(trouble), _) => Err(trouble),
@@ -227,7 +247,7 @@ impl Attempt {
             (None, End::Interrupted) if self.plan.limit != assay_engine::Limit::default() => Ok(signals::exit()),
             _ => Ok(Exit::Success),
         };
-        Ok(Finished { record, path, ended, acknowledged: Default::default(), crashed: Ok(()) })
+        Ok(Finished { record, path, journal, ended, acknowledged: Default::default(), crashed: Ok(()) })
     }
 }
 

@@ -150,6 +150,9 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
           --record <PATH>                  Write the record here [default:
                                            assay-records/WORKLOAD-TIME.json.zst]
           --no-record                      Write no record
+          --journal <FILE>                 Write a line about each transaction that the workload has
+                                           something to say of into this file, as CSV (tpcc: the
+                                           deliveries that were queued)
           --metrics-listen <ADDRESS:PORT>  Serve live metrics to Prometheus at http://ADDRESS/metrics
                                            while the run goes on
           --quiet                          Say nothing on stderr but errors and warnings

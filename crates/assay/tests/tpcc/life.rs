@@ -73,20 +73,6 @@ fn older_names_and_all_options_of_tables_work_together() {
 }
 
 #[test]
-fn deliveries_can_be_queued() {
-    let place = Place::sqlite();
-    place.expect("prepare", SMALL, 0);
-    let ran = place.run_checked("--deferred-delivery --transactions 480 --seed 1 --format json");
-    let total = &ran.findings()["stages"][0]["total"];
-    let of = |name: &str| {
-        let types = total["types"].as_array().unwrap();
-        types.iter().find(|of_type| of_type["name"] == name).unwrap()["transactions"].as_u64().unwrap()
-    };
-    assert_eq!(of("delivery"), of("delivery_executed"));
-    assert_eq!(of("delivery"), 20, "one in each deck of 23, and what was queued");
-}
-
-#[test]
 fn mistakes_are_told_before_anything_is_done() {
     let place = Place::sqlite();
     for (command, options, code, said) in [
@@ -102,6 +88,12 @@ fn mistakes_are_told_before_anything_is_done() {
         ("prepare", "--warehouses 3 --customers 60 --items 200", 3, "were prepared for 2 warehouses, not 3"),
         ("run", "--warehouses 3 --no-record", 3, "--warehouses 3: 2 were prepared"),
         ("run", "--mix 1,2,3 --no-record", 3, "--mix 1,2,3: expected five numbers of cards, such as 10,10,1,1,1"),
+        (
+            "run",
+            "--journal deliveries.csv --no-record",
+            3,
+            "only deliveries that are queued have a result file (2.7.2)",
+        ),
         ("run", "--isolation dirty --no-record", 3, "--isolation dirty: expected read-committed"),
     ] {
         let ran = place.expect(command, options, code);

@@ -9,6 +9,7 @@ mod batching;
 #[allow(dead_code, reason = "shared with the other whole-command tests: each uses what it needs")]
 mod common;
 mod consistency;
+mod deliveries;
 mod life;
 mod resume;
 mod seed;

@@ -298,7 +298,11 @@ impl Observer for Life<'_> {
             Notice::Overdue { sessions, so_far } => self.on_overdue(sessions, so_far),
             Notice::Ends { outcome } => self.on_end(outcome),
             // Outages and slow scripts are not told by sysbench either; scripts print through the voice.
-            Notice::Connecting { .. } | Notice::Loading { .. } | Notice::Log { .. } | Notice::Warning(_) => {}
+            Notice::Connecting { .. }
+            | Notice::Loading { .. }
+            | Notice::Journal { .. }
+            | Notice::Log { .. }
+            | Notice::Warning(_) => {}
         }
     }
 

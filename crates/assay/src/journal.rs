@@ -1,0 +1,94 @@
+//! The file of `--journal`: a line for each transaction that a workload has something to say of (`assay.journal`).
+//!
+//! It is written while the run goes on, so that a run that is killed leaves what it had. A file that cannot be written any
+//! more is given up: the run, its report and its record are worth more, and the trouble is told at once and at the end.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use assay_engine::Line;
+use assay_record::{journal_head, journal_line};
+use assay_wire::Nanos;
+
+use crate::diagnostics::{Exit, Trouble};
+
+/// A journal that is being written.
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    /// Wall-clock time of the run's start; `None` until the workload has named its columns.
+    start: Option<SystemTime>,
+    lines: u64,
+    failure: Option<io::Error>,
+}
+
+impl Journal {
+    /// Makes the file, or empties it.
+    pub fn create(path: PathBuf) -> Result<Journal, Trouble> {
+        match File::create(&path) {
+            Ok(file) => Ok(Journal { path, file, start: None, lines: 0, failure: None }),
+            Err(error) => Err(Trouble::environment(format!("cannot write the journal {}: {error}", path.display()))
+                .hint("name a file that can be written with `--journal FILE`")),
+        }
+    }
+
+    /// Appends lines; the columns' names come first. `now` is this instant, since the start of the run. A trouble, once, when
+    /// they cannot be written.
+    pub fn add(&mut self, columns: &[String], lines: &[Line], now: Nanos) -> Option<Trouble> {
+        if self.failure.is_some() {
+            return None;
+        }
+        let mut text = String::new();
+        let start = *self.start.get_or_insert_with(|| {
+            text = journal_head(columns);
+            SystemTime::now() - Duration::from_nanos(now.0)
+        });
+        for line in lines {
+            let instants = [line.due, line.sent, line.done].map(|instant| start + Duration::from_nanos(instant.0));
+            text.push_str(&journal_line(instants, &line.values));
+        }
+        match self.file.write_all(text.as_bytes()) {
+            Ok(()) => self.lines += lines.len() as u64,
+            Err(error) => self.failure = Some(error),
+        }
+        self.trouble()
+    }
+
+    /// The run is over. A trouble when the file is not what it should be.
+    pub fn finish(mut self, workload: &str) -> Result<(), Trouble> {
+        if self.start.is_none() {
+            self.remove();
+            return Err(Trouble::new(Exit::Workload, format!("workload {workload} keeps no journal"))
+                .hint("a script says `assay.journal{…}`: docs/lua-api.md; run it without `--journal`"));
+        }
+        if self.failure.is_none() {
+            self.failure = self.file.sync_all().err().filter(|_| self.path.is_file());
+        }
+        self.trouble().map_or(Ok(()), Err)
+    }
+
+    /// Nothing was measured: leaves no file without a line.
+    pub fn discard(self) {
+        if self.lines == 0 {
+            self.remove();
+        }
+    }
+
+    fn remove(&self) {
+        if self.path.is_file() {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        let error = self.failure.as_ref()?;
+        let (path, lines) = (self.path.display(), self.lines);
+        Some(
+            Trouble::environment(format!("cannot write the journal {path}: {error}"))
+                .detail(format!("it was given up after {lines} lines; the run went on without it"))
+                .hint("name a place with more room with `--journal FILE`"),
+        )
+    }
+}
