@@ -26,7 +26,7 @@ pub struct Comparison {
     pub margin: f64,
     /// The metric that the verdict in words is about: `tps` in a closed loop; in an open one, whose rate is given, `p99`.
     pub headline: String,
-    /// One per number of sessions that both sides measured.
+    /// One per number of sessions that both sides measured; where each measured another one only, that pair.
     pub stages: Vec<StageComparison>,
     /// What `--fail-if` asked for, and what became of it.
     pub conditions: Vec<ConditionFindings>,
@@ -53,11 +53,13 @@ pub struct SideFindings {
     pub failed: u64,
 }
 
-/// One number of sessions.
+/// One number of sessions, or one of each side where the sides measured one each.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StageComparison {
-    /// Sessions taking transactions.
+    /// Sessions taking transactions: of the baseline.
     pub sessions: u32,
+    /// Of the candidate.
+    pub candidate_sessions: u32,
     /// Every metric that either side has.
     pub metrics: Vec<MetricComparison>,
 }
@@ -125,9 +127,18 @@ pub struct Side<'a> {
 pub fn compare(baseline: Side<'_>, candidate: Side<'_>, margin: f64) -> Comparison {
     let sessions = stage_sessions(baseline.trials);
     let also = stage_sessions(candidate.trials);
-    let stage = |sessions: u32| StageComparison {
+    let pairs = match (sessions.as_slice(), also.as_slice()) {
+        ([one], [other]) => vec![(*one, *other)],
+        _ => sessions.into_iter().filter(|sessions| also.contains(sessions)).map(|both| (both, both)).collect(),
+    };
+    let stage = |(sessions, candidate_sessions): (u32, u32)| StageComparison {
         sessions,
-        metrics: metric_comparisons(baseline.trials, candidate.trials, sessions, margin),
+        candidate_sessions,
+        metrics: metric_comparisons(
+            over_trials(baseline.trials, sessions),
+            over_trials(candidate.trials, candidate_sessions),
+            margin,
+        ),
     };
     let open = [baseline, candidate].iter().any(|side| side.trials.iter().any(|one| one.load != Load::Closed));
     Comparison {
@@ -136,7 +147,7 @@ pub fn compare(baseline: Side<'_>, candidate: Side<'_>, margin: f64) -> Comparis
         differences: differences(baseline.trials, candidate.trials),
         margin,
         headline: if open { "p99" } else { "tps" }.to_owned(),
-        stages: sessions.into_iter().filter(|sessions| also.contains(sessions)).map(stage).collect(),
+        stages: pairs.into_iter().map(stage).collect(),
         conditions: Vec::new(),
     }
 }
@@ -165,15 +176,13 @@ pub(crate) fn side_findings(side: Side<'_>) -> SideFindings {
     }
 }
 
-fn metric_comparisons(
-    baseline: &[Findings],
-    candidate: &[Findings],
-    sessions: u32,
-    margin: f64,
-) -> Vec<MetricComparison> {
-    let mut others = over_trials(candidate, sessions);
+/// A metric, and what the trials of a side have of it.
+type Measured = (Metric, Option<TrialsFindings>);
+
+fn metric_comparisons(baseline: Vec<Measured>, candidate: Vec<Measured>, margin: f64) -> Vec<MetricComparison> {
+    let mut others = candidate;
     let mut all: Vec<(Metric, Option<TrialsFindings>, Option<TrialsFindings>)> = Vec::new();
-    for (metric, found) in over_trials(baseline, sessions) {
+    for (metric, found) in baseline {
         let at = others.iter().position(|(other, _)| *other == metric);
         let other = at.and_then(|at| others.remove(at).1);
         all.push((metric, found, other));

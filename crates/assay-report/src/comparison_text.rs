@@ -58,7 +58,9 @@ pub fn grid_text(comparisons: &[Comparison]) -> String {
     text += &doubts(&first.baseline);
     text += &comparisons.iter().map(|one| doubts(&one.candidate)).collect::<String>();
     for stage in &first.stages {
-        text += &format!("\nwith {}\n\n", sessions(stage.sessions));
+        let same = comparisons.iter().flat_map(|one| &one.stages).all(|one| one.sessions == one.candidate_sessions);
+        let with = if same { sessions(stage.sessions) } else { "the sessions of each".to_owned() };
+        text += &format!("\nwith {with}\n\n");
         let stages: Vec<(&Comparison, &StageComparison)> = comparisons
             .iter()
             .filter_map(|one| Some((one, one.stages.iter().find(|other| other.sessions == stage.sessions)?)))
@@ -258,7 +260,11 @@ fn stage_text(found: &Comparison, stage: &StageComparison) -> String {
 
 /// The head, and a row per metric: its name, both sides, the change with its interval and, where there is one, the verdict.
 pub(crate) fn stage_rows(stage: &StageComparison) -> Vec<Vec<String>> {
-    let mut rows = vec![vec![sessions(stage.sessions), "baseline".into(), "candidate".into(), "change".into()]];
+    let with = match (stage.sessions, stage.candidate_sessions) {
+        (one, other) if one == other => sessions(one),
+        (one, other) => format!("{one} → {other} sessions"),
+    };
+    let mut rows = vec![vec![with, "baseline".into(), "candidate".into(), "change".into()]];
     let of_all = ["tps", "p50", "p95", "p99", "cpu_per_transaction"];
     let types: Vec<&MetricComparison> = stage.metrics.iter().filter(|one| one.metric.name.ends_with(".p99")).collect();
     // The only type has the figures of all.

@@ -111,6 +111,15 @@ fn a_faster_candidate_is_found_with_its_interval_and_what_differs_stands_first()
 }
 
 #[test]
+fn sides_with_one_number_of_sessions_each_are_compared_whatever_it_is() {
+    let text = shown([&[1000, 1010, 990, 1005, 995], &[1250, 1260, 1240, 1255, 1245]], |record| {
+        record.stages[0].sessions = 32;
+    });
+    assert!(text.contains("the sides did different work") && text.contains("  sessions: 16 → 32\n"), "{text}");
+    assert!(text.contains("\n16 → 32 sessions ") && text.contains("+25.0% [+23.4, +26.6]  faster"), "{text}");
+}
+
+#[test]
 fn one_trial_per_side_cannot_tell() {
     insta::assert_snapshot!(shown([&[1000], &[1250]], |_| ()), @r"
     baseline   baseline · shop.lua · 1 trial · PostgreSQL 15.14 · a-1.json.zst
