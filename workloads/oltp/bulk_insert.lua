@@ -11,7 +11,7 @@ local function tell(text, ...)
 end
 
 function prepare()
-  local con = sysbench.sql.driver():connect()
+  local con = sysbench.sql.driver():connect() --@ bulk_insert.lua:19
   for n = 1, sysbench.opt.threads do
     tell("Creating table '%s'...", table_name(n))
     con:query(([[
@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS %s(
 end
 
 function cleanup()
-  local con = sysbench.sql.driver():connect()
+  local con = sysbench.sql.driver():connect() --@ bulk_insert.lua:50
   for n = 1, sysbench.opt.threads do
     tell("Dropping table '%s'...", table_name(n))
     con:query("DROP TABLE IF EXISTS " .. table_name(n))
@@ -52,7 +52,7 @@ sysbench.cmdline.commands = { check = { check } }
 local con, id
 
 function thread_init()
-  con = sysbench.sql.driver():connect()
+  con = sysbench.sql.driver():connect() --@ bulk_insert.lua:12
   local name = table_name(sysbench.tid + 1)
   -- A second run goes on after the first. sysbench's does not, and counts no such query.
   id = not assay.as_sysbench and tonumber(con:query_row("SELECT MAX(id) FROM " .. name)) or 0
@@ -61,7 +61,7 @@ end
 
 function event()
   id = id + 1
-  con:bulk_insert_next(("(%d,%d)"):format(id, id))
+  con:bulk_insert_next(("(%d,%d)"):format(id, id)) --@ bulk_insert.lua:38
 end
 
 function thread_done()

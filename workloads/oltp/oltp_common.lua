@@ -5,10 +5,13 @@
 -- that results can be compared and scripts written for either run here: each function below that is not `local` is a
 -- global that a script may replace, and it is looked up when it is called.
 --
+-- A line that ends with `--@ oltp_common.lua:284` and fails is shown with that place to who called `sysbench`: it is where
+-- sysbench 1.0.20 fails, and messages are compared.
+--
 -- Left out on purpose: preparing statements anew after a lost connection, which the driver does by itself.
 
 if assay.as_sysbench and sysbench.cmdline.command == nil then
-  error("Command is required. Supported commands: prepare, prewarm, run, cleanup, help")
+  error("/usr/share/sysbench/oltp_common.lua:28: Command is required. Supported commands: prepare, prewarm, run, cleanup, help", 0)
 end
 
 -- Tables that are the same in all sessions and that nobody changes are made once: there may be thousands of sessions.
@@ -99,7 +102,7 @@ end)
 function prepare_for_each_table(key)
   local definition = statements[key]
   for n = 1, opt("tables") do
-    local statement, parameters = con:prepare(definition[1]:format(n)), {}
+    local statement, parameters = con:prepare(definition[1]:format(n)), {} --@ oltp_common.lua:284
     for i = 2, #definition do
       parameters[i - 1] = statement:bind_create(definition[i][1], definition[i][2])
     end
@@ -145,8 +148,8 @@ function prepare_delete_inserts()
 end
 
 function thread_init()
-  drv = sysbench.sql.driver()
-  con = drv:connect()
+  drv = sysbench.sql.driver() --@ oltp_common.lua:348
+  con = drv:connect() --@ oltp_common.lua:349
   stmt, param = {}, {}
   for n = 1, opt("tables") do stmt[n], param[n] = {}, {} end
   if is_redshift() then sysbench.opt.delete_inserts = 0 end
@@ -192,7 +195,7 @@ function execute_point_selects()
   local statement, id = stmt[n].point_selects, param[n].point_selects[1]
   for _ = 1, opt("point_selects") do
     id:set(pick_id())
-    statement:perform()
+    statement:perform() --@ oltp_common.lua:419
   end
 end
 
@@ -204,7 +207,7 @@ local function execute_ranges(key)
     local id = pick_id()
     first:set(id)
     last:set(id + length - 1)
-    statement:perform()
+    statement:perform() --@ oltp_common.lua:432
   end
 end
 
@@ -221,7 +224,7 @@ function execute_index_updates()
   local statement, id = stmt[n].index_updates, param[n].index_updates[1]
   for _ = 1, opt("index_updates") do
     id:set(pick_id())
-    statement:perform()
+    statement:perform() --@ oltp_common.lua:458
   end
 end
 
@@ -231,7 +234,7 @@ function execute_non_index_updates()
   for _ = 1, opt("non_index_updates") do
     c:set_rand_str(formats.c)
     id:set(pick_id())
-    statement:perform()
+    statement:perform() --@ oltp_common.lua:469
   end
 end
 
@@ -242,7 +245,7 @@ function execute_delete_inserts()
   for _ = 1, opt("delete_inserts") do
     local id = pick_id()
     gone[1]:set(id)
-    delete:perform()
+    delete:perform() --@ oltp_common.lua:487
     new[1]:set(id)
     new[2]:set(pick_id())
     new[3]:set_rand_str(formats.c)

@@ -79,13 +79,14 @@ local function create_empty_table(driver, connection, n)
     id = is_redshift() and "INTEGER IDENTITY(1, 1)" or "SERIAL"
   end
   if sysbench.opt.secondary then key = kind == "mysql" and ",\n  KEY xid (id)" or "" end
-  connection:query(([[
+  local text = ([[
 CREATE TABLE %s(
   id %s,
   k INTEGER DEFAULT '0' NOT NULL,
   c CHAR(120) DEFAULT '' NOT NULL,
   pad CHAR(60) DEFAULT '' NOT NULL%s
-) %s %s]]):format(table_name(n), id, key, ending, opt("create_table_options")))
+) %s %s]]):format(table_name(n), id, key, ending, opt("create_table_options"))
+  connection:query(text) --@ oltp_common.lua:197
 end
 
 local function append_row(loader, id, size)
@@ -171,8 +172,8 @@ end
 
 --- Creates and fills all tables; all sessions work on all of them.
 function cmd_prepare()
-  local driver = sysbench.sql.driver()
-  local connection = driver:connect()
+  local driver = sysbench.sql.driver() --@ oltp_common.lua:82
+  local connection = driver:connect() --@ oltp_common.lua:83
   local tables, threads = opt("tables"), sysbench.opt.threads
   if dialect_of(driver).one_writer then
     if sysbench.tid ~= 0 then return end
@@ -212,9 +213,9 @@ end
 
 --- Drops the tables that exist.
 function cleanup()
-  local driver = sysbench.sql.driver()
+  local driver = sysbench.sql.driver() --@ oltp_common.lua:387
   if dialect_of(driver).one_writer and sysbench.tid ~= 0 then return end
-  local connection = driver:connect()
+  local connection = driver:connect() --@ oltp_common.lua:388
   share_tables("drop", function(n)
     tell("Dropping table '%s'...", table_name(n))
     connection:query("DROP TABLE IF EXISTS " .. table_name(n))
@@ -230,19 +231,19 @@ end
 
 --- Reads tables and indexes into the buffer pool.
 function cmd_warmup()
-  local driver = sysbench.sql.driver()
+  local driver = sysbench.sql.driver() --@ oltp_common.lua:97
   if driver:name() ~= "mysql" then
-    if assay.as_sysbench then error("prewarm is currently MySQL only") end
+    if assay.as_sysbench then error("/usr/share/sysbench/oltp_common.lua:100: prewarm is currently MySQL only", 0) end
     error("warmup exists for MySQL and MariaDB only; let a run warm the caches with --warmup", 0)
   end
-  local connection = driver:connect()
+  local connection = driver:connect() --@ oltp_common.lua:98
   connection:query("SET tmp_table_size = 2 * 1024 * 1024 * 1024")
   connection:query("SET max_heap_table_size = 2 * 1024 * 1024 * 1024")
   share_tables("warm up", function(n)
     local name, size = table_name(n), opt("table_size")
     tell("Prewarming table %s", name)
     connection:query("ANALYZE TABLE " .. name)
-    connection:query(("SELECT AVG(id) FROM (SELECT * FROM %s FORCE KEY (PRIMARY) LIMIT %d) t"):format(name, size))
+    connection:query(("SELECT AVG(id) FROM (SELECT * FROM %s FORCE KEY (PRIMARY) LIMIT %d) t"):format(name, size)) --@ oltp_common.lua:111
     connection:query(("SELECT COUNT(*) FROM (SELECT * FROM %s WHERE k LIKE '%%0%%' LIMIT %d) t"):format(name, size))
   end)
   connection:disconnect()

@@ -55,13 +55,32 @@ function core.place()
   end
 end
 
+local INSTALLED = "/usr/share/sysbench/"
+local places = {} -- source → line → where the script that sysbench installs fails instead
+
+--- Remembers the marks of a built-in script: `--@ oltp_common.lua:284` at the end of a line.
+local function remember_places(source, text)
+  if not text:find(" --@ ", 1, true) then return end
+  local of_line, number = {}, 0
+  for line in text:gmatch("([^\n]*)\n") do
+    number = number + 1
+    of_line[number] = line:match(" %-%-@ (%S+:%d+)$")
+  end
+  places[source] = of_line
+end
+
+local function place_of(info)
+  local mark = places[info.source] and places[info.source][info.currentline]
+  return (mark and INSTALLED .. mark or info.short_src .. ":" .. info.currentline) .. ": "
+end
+
 --- The line that called our API, as `file:line: `; empty when C code did, such as `pcall`. What sysbench shows.
 local function caller()
   local level = 2
   while true do
     local info = getinfo(level, "Sl")
     if not info or info.what == "C" then return "" end
-    if not is_ours(info.source) then return info.short_src .. ":" .. info.currentline .. ": " end
+    if not is_ours(info.source) then return place_of(info) end
     level = level + 1
   end
 end
@@ -77,7 +96,7 @@ function core.outer_place()
   end
   local info = getinfo(level + 1, "Sl")
   if not info or info.what == "C" or is_ours(info.source) then return "" end
-  return info.short_src .. ":" .. info.currentline .. ": "
+  return place_of(info)
 end
 
 --- Raises `message` as if the script's own line had.
@@ -248,6 +267,7 @@ function core.compile(text, display)
     if not factory then return nil, message end
   end
   compiled[display] = { text = text, factory = factory }
+  if core.hosted then remember_places("@" .. display, text) end
   return factory
 end
 

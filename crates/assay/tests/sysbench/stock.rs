@@ -60,6 +60,42 @@ fn scripts_print_and_count_the_same_on_postgres() {
 }
 
 #[test]
+fn what_fails_in_a_script_is_told_with_the_place_of_the_original() {
+    let bench = Bench::new(&[]);
+    let nowhere = "--mysql-host=127.0.0.1 --mysql-port=1";
+    for script in ["oltp_read_write", "bulk_insert", "select_random_points", "select_random_ranges"] {
+        for command in ["prepare", "run", "cleanup", "prewarm", ""] {
+            bench.same(&format!("{script} {nowhere} {command}"));
+        }
+    }
+    bench.same(&format!("oltp_read_write {nowhere} --tables=3 run --db-driver=x"));
+    let scripts = ["oltp_read_only", "oltp_update_index", "select_random_points", "select_random_ranges"];
+    for script in scripts {
+        bench.same_on(Kind::MariaDb, &[&format!("{script} run"), &format!("{script} prewarm")]);
+    }
+    let prepare = "oltp_read_write prepare --table-size=10";
+    bench.same_on_servers(&[prepare, prepare]);
+    bench.same_on(Kind::Postgres, &["oltp_read_write prewarm"]);
+    // What a statement that is sent as text holds is chance.
+    let place = |line: &str| {
+        let server = Kind::MariaDb.shared();
+        let line = format!("{line} {}", crate::bench::options(server, &server.fresh_database().unwrap()));
+        let of = |did: crate::bench::Did| {
+            let (_, place) = did.stdout.split_once("function failed: ").expect("it has failed");
+            place.split_inclusive(": ").next().map(str::to_owned)
+        };
+        assert_eq!(of(bench.ours(&line)), of(bench.oracle(&line)), "{line}");
+    };
+    let text = "--db-ps-mode=disable --skip-trx";
+    for ranges in ["--point_selects=0", ""] {
+        place(&format!("oltp_read_only {text} {ranges} run"));
+    }
+    for script in ["oltp_insert", "oltp_delete", "oltp_update_index", "oltp_update_non_index", "select_random_points"] {
+        place(&format!("{script} {text} run"));
+    }
+}
+
+#[test]
 fn rows_appended_in_bulk_count_as_the_statements_that_carry_them() {
     for kind in [Kind::MariaDb, Kind::Postgres] {
         let lines = ["bulk_insert prepare", "bulk_insert run --events=100", "bulk_insert cleanup"];
