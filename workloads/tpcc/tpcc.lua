@@ -1,7 +1,7 @@
 --- TPC-C 5.11: orders, payments and deliveries of a wholesaler, audited clause by clause while they run.
 --
 -- The five transactions of clause 2, and how often what happens in them. `tpcc_load` makes the tables, `tpcc_check`
--- verifies them. docs/tpcc.md says clause by clause what is followed and what is not.
+-- verifies them, `tpcc_isolation` tries what transactions see of each other. docs/tpcc.md says clause by clause what is followed and what is not.
 --
 -- The functions below that are not `local` may be replaced by a script that requires this one, and so may the statements.
 local tpcc = require("tpcc_common")
@@ -9,10 +9,18 @@ local tpcc = require("tpcc_common")
 sysbench.cmdline.options = tpcc.options
 
 -- The parts that only commands need are loaded by them.
+local parts -- what the isolation tests need of the transactions
 local PARALLEL = sysbench.cmdline.PARALLEL_COMMAND
 sysbench.cmdline.commands = {
   prepare = { function() return require("tpcc_load").prepare() end, PARALLEL },
   check = { function() return require("tpcc_check").check() end, PARALLEL },
+  isolation = {
+    function()
+      if sysbench.tid > 1 then return end
+      if sysbench.opt.threads < 2 then error("the isolation tests need two sessions: give --sessions 2", 0) end
+      return require("tpcc_isolation").run(parts())
+    end, PARALLEL,
+  },
   cleanup = { function() return require("tpcc_load").cleanup() end, PARALLEL },
 }
 
@@ -142,6 +150,7 @@ local user, home -- whose transaction runs, and the warehouse of its terminal
 local c_for_customers, c_for_items
 local is_scaled_down
 local has_vanishing_rows -- see the dialects
+local level_of_writing -- what the other transactions run at, Stock-Level apart
 local level_of_reading, is_isolated -- what Order-Status reads at, and whether that is what 3.4.1 asks for
 
 local function fail(...) error(string.format(...), 0) end
@@ -174,6 +183,7 @@ local function read_levels(dialect, begin_text, begin_reading_text)
   if settings.isolation and level ~= settings.isolation then
     fail("--isolation: the server was told %s, and gives %s", settings.isolation, level)
   end
+  level_of_writing = level
   level_of_reading = begin_reading_text == begin_text and level or tpcc.level(con, dialect, begin_reading_text)
   is_isolated = level ~= "READ UNCOMMITTED"
     and (level_of_reading == "REPEATABLE READ" or level_of_reading == "SERIALIZABLE")
@@ -634,6 +644,24 @@ function event(_, attempt)
   if attempt == 0 then choose() end
   execute()
   if settings.deferred_delivery and execute ~= execute_queued then count("of_the_mix") end
+end
+
+--- For `tpcc_isolation`: a session with its transactions, their input, and what it takes to stop in one.
+function parts()
+  if sysbench.opt.deferred_delivery then fail("--deferred-delivery: the isolation tests stop in deliveries that are not queued") end
+  sysbench.opt.batch_statements = false -- who stops has sent what came before
+  thread_init()
+  home = 1
+  local real = commit
+  return {
+    con = con, input = input, statements = sets[1], customers = customers, level = level_of_writing,
+    level_of_reading = level_of_reading,
+    transactions = { new_order = new_order, payment = payment, order_status = order_status, delivery = delivery },
+    --- Calls `body(commit, rollback)` instead of a COMMIT; nil: no longer.
+    end_with = function(body)
+      commit = body and { execute = function() return body(real, rollback) end } or real
+    end,
+  }
 end
 
 --- After a kill check: are all acknowledged orders there?

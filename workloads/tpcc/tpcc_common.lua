@@ -1,8 +1,8 @@
 --- What the parts of the TPC-C workload share: options, tables, dialects, and the random values of the specification.
 --
 -- Clauses are those of the TPC-C standard specification, revision 5.11. The parts are `tpcc` (the transactions),
--- `tpcc_load` (prepare and cleanup) and `tpcc_check` (the consistency conditions); the latter two are loaded by
--- their commands only, so that a session that runs transactions does not carry them.
+-- `tpcc_load` (prepare and cleanup), `tpcc_check` (the consistency conditions) and `tpcc_isolation` (the isolation tests); the
+-- latter three are loaded by their commands only, so that a session that runs transactions does not carry them.
 
 local tpcc = {}
 

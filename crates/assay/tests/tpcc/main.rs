@@ -10,6 +10,7 @@ mod batching;
 mod common;
 mod consistency;
 mod deliveries;
+mod isolation;
 mod life;
 mod resume;
 mod seed;
