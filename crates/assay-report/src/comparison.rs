@@ -159,6 +159,16 @@ impl StageComparison {
     }
 }
 
+impl MetricComparison {
+    /// Whether somebody who divides the two medians finds another change than ours, by more than 2 %: few or uneven trials.
+    pub(crate) fn is_not_of_medians(&self) -> bool {
+        let (Some(baseline), Some(candidate), Some(change)) = (&self.baseline, &self.candidate, &self.change) else {
+            return false;
+        };
+        (candidate.median / baseline.median / change.ratio - 1.0).abs() > 0.02
+    }
+}
+
 pub(crate) fn side_findings(side: Side<'_>) -> SideFindings {
     let first = side.trials.first();
     let limits = |one: &&Findings| one.warnings.iter().any(Warning::is_of_generator);

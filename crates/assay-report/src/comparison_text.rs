@@ -254,8 +254,13 @@ fn sessions(number: u32) -> String {
 fn stage_text(found: &Comparison, stage: &StageComparison) -> String {
     let mut table = Table::default();
     stage_rows(stage).into_iter().for_each(|row| table.row(row));
+    let note = if stage.metrics.iter().any(MetricComparison::is_not_of_medians) {
+        "a change is the median of the ratios of all pairs of trials, not of the medians\n"
+    } else {
+        ""
+    };
     let conclusion = conclusion(found, stage).map(|words| wrap_to(WIDTH, "", words.split(' '), " "));
-    format!("{}\n{}", table.text(), conclusion.unwrap_or_default())
+    format!("{}{note}\n{}", table.text(), conclusion.unwrap_or_default())
 }
 
 /// The head, and a row per metric: its name, both sides, the change with its interval and, where there is one, the verdict.

@@ -120,6 +120,13 @@ fn sides_with_one_number_of_sessions_each_are_compared_whatever_it_is() {
 }
 
 #[test]
+fn a_change_that_is_not_that_of_the_medians_is_explained() {
+    let note = "a change is the median of the ratios of all pairs of trials";
+    assert!(shown([&[2000, 1500, 1290, 1270], &[1790, 1820, 1390, 1270]], |_| ()).contains(note));
+    assert!(!shown([&[1000, 1010, 990, 1005], &[1250, 1260, 1240, 1255]], |_| ()).contains(note));
+}
+
+#[test]
 fn one_trial_per_side_cannot_tell() {
     insta::assert_snapshot!(shown([&[1000], &[1250]], |_| ()), @r"
     baseline   baseline · shop.lua · 1 trial · PostgreSQL 15.14 · a-1.json.zst
@@ -151,6 +158,7 @@ fn noisy_trials_cannot_tell_and_say_how_many_could() {
     p95 ms           9.6 ±1.1    8.6 ±1.8  ±0.0% [−19.9, +11.0]  cannot tell
     p99 ms           9.9 ±1.2    8.9 ±1.8  ±0.0% [−20.0, +11.1]  cannot tell
     our CPU µs/tx   50.0 ±5.2   49.0 ±6.3  −0.9% [−15.1, +15.8]  cannot tell
+    a change is the median of the ratios of all pairs of trials, not of the medians
 
     cannot tell whether candidate is faster or slower than baseline: more trials are
     needed, 127 per side (132 in all); a difference of 3.0% would be lost between

@@ -37,8 +37,11 @@ local function declared_options()
       wrong("option " .. name .. " is not a table {description, default, type}", 132, structure)
     end
     local description, default, kind = entry[1], entry[2], entry[3]
-    if type(description) ~= "string" then
+    if description == nil then
       wrong("option " .. name .. " has no description", 137, "nil description for option " .. name)
+    elseif type(description) ~= "string" then
+      wrong("the description of option " .. name .. " is no text", 138,
+        "cannot convert '" .. type(description) .. "' to 'const char *'")
     end
     if kind == nil then kind = KIND_OF_DEFAULT[type(default)] end
     if type(kind) ~= "number" or kind < 1 or kind > 7 then 

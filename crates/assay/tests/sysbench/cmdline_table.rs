@@ -60,6 +60,8 @@ fn declarations_that_are_wrong_are_refused() {
         "sysbench.cmdline.options = {a = 5}",
         "sysbench.cmdline.options = {'a'}",
         "sysbench.cmdline.options = {a = {}}",
+        "sysbench.cmdline.options = {a = {5, 1}}",
+        "sysbench.cmdline.options = {a = {print}}",
         "sysbench.cmdline.options = {a = {'d', print}}",
         "sysbench.cmdline.options = {[5] = {'d'}}",
     ] {
