@@ -131,7 +131,7 @@ local SHOWN = 5 -- offending rows that are shown of each condition
 --- `text` of a condition as the database wants it.
 local function statement(condition, set, dialect, state)
   local text = condition[3]:gsub("<([%u(][^<>]*)>", function(sum) return dialect.money:format(sum) end)
-  text = text:gsub("#delivered", ("%d"):format(state.customers * 0.7)):gsub("#customers", ("%d"):format(state.customers))
+  text = text:gsub("#delivered", ("%d"):format(tpcc.delivered(state.customers))):gsub("#customers", ("%d"):format(state.customers))
   return tpcc.sql(text, set) .. format(" LIMIT %d", SHOWN + 1)
 end
 

@@ -122,7 +122,7 @@ end
 local function load_orders(to, w, d, context)
   local orders, lines, new_orders, now = to.orders, to.order_line, to.new_orders, context.now
   local items = context.items
-  local delivered_until = context.customers * 0.7 -- 2,100 of 3,000
+  local delivered_until = tpcc.delivered(context.customers)
   for o, c in ipairs(tpcc.permutation(context.customers)) do
     local delivered, count = o <= delivered_until, uniform(5, 15)
     orders:row(o, d, w, c, now, delivered and uniform(1, 10) or nil, count, 1)

@@ -32,6 +32,8 @@ fn last_names_constants_and_nurand_follow_their_clauses() {
   same(tpcc.last_name(371), "PRICALLYOUGHT")
   same(tpcc.last_name(0), "BARBARBAR")
   same(tpcc.last_name(999), "EINGEINGEING")
+  -- 4.3.3.1: 70 % of the orders are delivered, for any number of customers
+  for customers = 20, 3000, 20 do same(tpcc.delivered(customers) * 10, customers * 7) end
   -- 2.1.6.1, for any constant of the load and seed
   for load = 0, 255 do
     sysbench.opt.rand_seed = load * 7
