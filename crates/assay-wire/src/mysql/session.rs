@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::connection::{Connection, Exchange, Progress};
 use crate::database::{Endpoint, ServerFacts, TlsFacts, TlsMode};
 use crate::deferral::{Deferral, Effect, Executed};
-use crate::error::{Class, StatementError};
+use crate::error::{Class, Code, StatementError};
 use crate::operation::{Operation, Reply, StatementId, Value};
 use crate::placeholders::{Dialect, Template, wrong_count};
 use crate::rows::Rows;
@@ -409,7 +409,10 @@ impl Session {
         }
         let name = String::from_utf8_lossy(name);
         let message = format!("the server asked for the local file `{name}`, which it did not get");
-        self.reply.error = Some(Box::new(StatementError::client(Class::Permission, message)));
+        // The number that MySQL's client library has for it.
+        let code = Code { number: 2068, state: "HY000".to_owned() };
+        self.reply.error =
+            Some(Box::new(StatementError { code, ..StatementError::client(Class::Permission, message) }));
         write_packet(exchange.out, &mut self.inbound.sequence, |_| ());
         Progress::Pending
     }

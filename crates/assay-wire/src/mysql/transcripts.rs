@@ -709,7 +709,7 @@ fn a_server_gets_no_file_by_asking() {
         vec![Run(Operation::Query { sql: b"SELECT 1" }), packets(1, &[b"\xFB/etc/passwd"]), packets(3, &[OK])],
         r"> 0 \x03SELECT 1
 > 2 
-affected 0 error client: the server asked for the local file `/etc/passwd`, which it did not get (no code) permission Never
+affected 0 error client: the server asked for the local file `/etc/passwd`, which it did not get (2068) permission Never
 transaction false
 ",
     );
