@@ -148,11 +148,11 @@ pub struct StageOutcome {
 pub struct Outside {
     /// Read, write, other. Not in `Tally::statements`.
     pub statements: [u64; 3],
-    /// Counted by scripts alone, like the two below.
+    /// Counted by scripts alone.
     pub transactions: u64,
-    /// Errors.
+    /// Errors: those that scripts count, and with a host those of statements outside of transactions. Not in `Tally::errors`.
     pub errors: u64,
-    /// Connections made again.
+    /// Connections made again, counted by scripts alone.
     pub reconnects: u64,
 }
 

@@ -2,7 +2,7 @@
 
 use assay_io::Io;
 use assay_script::{Answer, ConnectionNumber, Decision, Failure, Request, ScriptError, Slot, State, Verdict};
-use assay_wire::{Exchange, Nanos, Operation, Progress, Reply, StatementError};
+use assay_wire::{Exchange, Nanos, Operation, Origin, Progress, Reply, StatementError};
 
 use super::link::{Link, LinkDoing};
 use super::{Alarm, Due, Phase, StateEntry, Worker};
@@ -345,7 +345,15 @@ impl<I: Io> Worker<I> {
         let verdict = if this.in_transaction { retry::verdict(&self.plan.policy, error) } else { Verdict::Fatal };
         this.last_error = Some(error.clone());
         let (target, in_transaction) = (this.target, this.in_transaction);
-        if counts && (!in_transaction || self.counts(session, self.io.now())) {
+        if counts && in_transaction {
+            if self.counts(session, self.io.now()) {
+                self.tallies[target].error(error);
+            }
+        } else if counts && self.plan.setup.host.is_some() {
+            // sysbench's report comes after `thread_done`: errors there are in it, as statements are.
+            let before = self.plan.warmup > Nanos::ZERO && self.io.now() < self.stage.measured_from;
+            self.outside.errors += u64::from(!before && error.origin != Origin::Network);
+        } else if counts {
             self.tallies[target].error(error);
         }
         Answer::Reply(reply, verdict)

@@ -32,7 +32,16 @@ core.legacy_db = db
 
 local function connection()
   local session = current()
-  session.legacy = session.legacy or sql.driver():connect()
+  if session.legacy == nil then
+    local connect = function() return sql.driver():connect() end
+    if not core.hosted then
+      session.legacy = connect()
+    else
+      local ok, made = pcall(connect)
+      if not ok then raise("Failed to connect to the database") end
+      session.legacy = made
+    end
+  end
   if core.hosted and rawget(session.env, "db_driver") == nil then rawset(session.env, "db_driver", core.driver) end
   return session.legacy
 end
@@ -75,11 +84,18 @@ function db.query(...)
 end
 
 function db.bulk_insert_init(...) connection():bulk_insert_init(text_of(...)) end
-function db.bulk_insert_next(...) connection():bulk_insert_next(text_of(...)) end
+
+--- Rows need a connection that is there: sysbench's old functions do not make one for them.
+local function connected()
+  if core.hosted and current().legacy == nil then error("Uninitialized database connection", 0) end
+  return connection()
+end
+
+function db.bulk_insert_next(...) connected():bulk_insert_next(text_of(...)) end
 
 --- With a host, rows that the server refuses are told, and no error.
 function db.bulk_insert_done()
-  local it = connection()
+  local it = connected()
   if core.hosted then pcall(it.bulk_insert_done, it) else it:bulk_insert_done() end
 end
 

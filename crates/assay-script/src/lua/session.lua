@@ -431,6 +431,11 @@ local function transaction(session, tid)
       local hook = result.restart and session.sysbench.hooks.before_restart_event
       if type(hook) == "function" then
         ok, result = xpcall(hook, core.handler, result.value)
+        -- sysbench does not catch it, so that it ends the run, even if it asks for a restart: else it would forever.
+        if not ok and core.hosted then
+          result = failure_of(result)
+          result.restart, result.statement = false, false
+        end
       else
         ok = true
       end

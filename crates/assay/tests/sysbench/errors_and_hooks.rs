@@ -76,6 +76,15 @@ fn statement_errors_are_told_by_the_driver_and_raised() {
 }
 
 #[test]
+fn errors_before_and_after_the_events_are_in_the_report() {
+    let script = r#"
+        function thread_init() con = sysbench.sql.driver():connect() print(pcall(con.query, con, "SELECT nosuch")) end
+        function event() end
+        function thread_done() con:query("SELECT nosuch_either") end"#;
+    Bench::new(&[("it.lua", script)]).same_on_servers(&["it.lua run --events=2"]);
+}
+
+#[test]
 fn a_statement_error_in_thread_init_ends_the_run() {
     let text = "function thread_init() con = sysbench.sql.driver():connect() con:query('SELECT nosuch') end
         function event() end function thread_done() print('no') end function done() print('no') end";
@@ -145,6 +154,22 @@ fn a_hook_connects_anew_and_prepares_again() {
         assert_eq!(did.code, Some(0), "{}", did.shown());
         assert!(did.stdout.contains("1\t1\n2\t2\n") && did.stdout.contains("3\t3\n4\t4\n"), "{}", did.shown());
         assert!(did.stdout.contains("    reconnects:                          1  "), "{}", did.shown());
+    }
+}
+
+#[test]
+fn an_error_in_the_hook_of_restarts_ends_the_run_whatever_it_asks_for() {
+    for error in ["con:query('SELEC')", "error('text')", "error({errcode = sysbench.error.RESTART_EVENT})", "error(e)"]
+    {
+        let script = format!(
+            r#"
+            function thread_init() con = sysbench.sql.driver():connect() end
+            function event() con:query("SELECT * FROM nosuch") end
+            function sysbench.hooks.before_restart_event(e) {error} end"#
+        );
+        let bench = Bench::new(&[("it.lua", &script)]);
+        let did = bench.same_on(Kind::MariaDb, &["it.lua run --events=1 --mysql-ignore-errors=all"]);
+        assert_eq!(did.code, Some(1), "{}", did.shown());
     }
 }
 

@@ -96,6 +96,43 @@ fn errors_of_the_old_functions_have_their_own_words() {
 }
 
 #[test]
+fn an_old_connection_that_is_refused_or_missing_has_its_own_words() {
+    let text = r#"
+        function prepare() db_connect() end
+        function cleanup() db_bulk_insert_init("INSERT INTO t VALUES") end
+        function help()
+          print(pcall(db_bulk_insert_next, "(1)"))
+          print(pcall(db_bulk_insert_done))
+        end
+        function event() db_query("SELECT 1") end"#;
+    let bench = Bench::new(&[("old.lua", text)]);
+    for command in ["prepare", "cleanup", "run --events=1"] {
+        bench.same(&format!("old.lua {command} --mysql-host=127.0.0.1 --mysql-port=1"));
+    }
+    bench.same("old.lua help");
+}
+
+#[test]
+fn old_bulk_inserts_that_fail_at_their_end_are_told_and_counted() {
+    let text = r###"
+        local function insert(text)
+          print(select("#", db_bulk_insert_init("INSERT INTO " .. text .. " VALUES")))
+          db_bulk_insert_next("(1)")
+          print(select("#", db_bulk_insert_done()))
+        end
+        function prepare() insert("nosuch") db_query("CREATE TABLE rows_once(a INT PRIMARY KEY)") insert("rows_once") end
+        function thread_init() 
+          insert("rows_once")
+          if db_driver == "mysql" then print(pcall(db_prepare, "SELECT nosuch FROM rows_once")) end
+        end
+        function event() insert("rows_once") insert("nosuch_either") end
+        function thread_done() insert("rows_once") end"###;
+    let bench = Bench::new(&[("old.lua", text)]);
+    bench.same_on_servers(&["old.lua prepare", "old.lua run --events=3"]);
+    bench.same_on(Kind::MariaDb, &["old.lua prepare", "old.lua run --events=3 --mysql-ignore-errors=all"]);
+}
+
+#[test]
 fn the_scripts_of_05_have_their_counters() {
     // Debian's package leaves these scripts out; the counters are those that sysbench 1.0.20 has with them.
     let folder = "/usr/share/sysbench/tests/include/oltp_legacy";
