@@ -202,31 +202,35 @@ impl Rng {
     pub(crate) fn fill(&mut self, format: &[u8], target: &mut [u8]) {
         // One draw serves several characters: multiplying a 64-bit fraction by 10 brings its next digit above the
         // point, by 1000 its next three. After 9 characters at least 2²¹ values are left, so the bias stays below 10⁻⁵.
-        let (mut fraction, mut left, mut at) = (0u64, 0u32, 0);
+        let (mut fraction, mut left, mut at) = (0u64, 0, 0);
+        let next = |fraction: &mut u64, base: u64| {
+            let product = u128::from(*fraction) * u128::from(base);
+            *fraction = product as u64;
+            (product >> 64) as usize
+        };
         while let Some(from) = format.get(at) {
-            if left == 0 && matches!(from, b'#' | b'@') {
+            if !matches!(from, b'#' | b'@') {
+                target[at] = *from;
+                at += 1;
+                continue;
+            }
+            if left == 0 {
                 (fraction, left) = (self.next(), 9);
             }
-            let (base, first, characters) = match from {
-                b'#' if left >= 3 && format[at..].starts_with(b"###") => (1000, 0, 3),
-                b'#' => (10, b'0', 1),
-                b'@' => (26, b'a', 1),
-                other => {
-                    target[at] = *other;
-                    at += 1;
-                    continue;
-                }
-            };
-            let product = u128::from(fraction) * base;
-            let whole = (product >> 64) as usize;
-            if characters == 3 {
-                target[at..at + 3].copy_from_slice(&THREE_DIGITS[whole]);
-            } else {
-                target[at] = first + whole as u8;
+            if *from == b'@' {
+                target[at] = b'a' + next(&mut fraction, 26) as u8;
+                (at, left) = (at + 1, left - 1);
+                continue;
             }
-            fraction = product as u64;
-            left -= characters as u32;
-            at += characters;
+            let run = format[at..].iter().take(left).take_while(|from| **from == b'#').count();
+            let (threes, ones) = target[at..at + run].as_chunks_mut();
+            for three in threes {
+                *three = THREE_DIGITS[next(&mut fraction, 1000)];
+            }
+            for one in ones {
+                *one = b'0' + next(&mut fraction, 10) as u8;
+            }
+            (at, left) = (at + run, left - run);
         }
     }
 
