@@ -72,6 +72,12 @@ pub trait Connection {
     /// Starts an operation. Only while none is in flight.
     fn execute(&mut self, operation: &Operation<'_>, exchange: &mut Exchange<'_>) -> Progress;
 
+    /// The rows of the load in flight are on their way, all of them: nothing is left to do but to await the answer, and
+    /// whoever has more rows may prepare them meanwhile.
+    fn has_sent_rows(&self) -> bool {
+        false
+    }
+
     /// Has an execution wait, to be sent in front of the next execution, or by `flush`, and answered with that: by
     /// the first refusal of any of them, after which none is executed. Any other operation forgets what waits. False: this one
     /// cannot wait here, or not now, and is to be executed. Only while no operation is in flight.

@@ -76,12 +76,25 @@ impl Rows {
         if column >= this.columns as usize || row >= self.len(set) {
             return None;
         }
-        Some(match *self.cells.get(this.first_cell + row * this.columns as usize + column)? {
+        self.cells.get(this.first_cell + row * this.columns as usize + column).map(|slot| self.read(slot))
+    }
+
+    /// The cells of set `set` from row `row` on, row by row; none when there is no such row. Cheaper than `cell` for each.
+    pub fn cells_from(&self, set: usize, row: usize) -> impl Iterator<Item = Cell<'_>> {
+        let range = self.sets.get(set).map_or(0..0, |this| {
+            let [first, end] = [row, self.len(set)].map(|row| this.first_cell + row * this.columns as usize);
+            first.min(end)..end
+        });
+        self.cells[range].iter().map(|slot| self.read(slot))
+    }
+
+    fn read(&self, slot: &Slot) -> Cell<'_> {
+        match *slot {
             Slot::Null => Cell::Null,
             Slot::Int(value) => Cell::Int(value),
             Slot::Double(value) => Cell::Double(value),
             Slot::Text { start, len } => Cell::Text(&self.bytes[start as usize..start as usize + len as usize]),
-        })
+        }
     }
 
     /// Bytes of text held, to know when a batch is large enough.
@@ -184,5 +197,8 @@ mod tests {
         assert_eq!(rows.cell(0, 2, 0), None);
         assert_eq!(rows.cell(1, 0, 0), None);
         assert_eq!(rows.cell(2, 0, 0), Some(Cell::Text(b"")));
+        assert_eq!(rows.cells_from(0, 1).collect::<Vec<_>>(), [Cell::Int(-3), Cell::Double(0.5)]);
+        assert_eq!([0, 1, 2, 3].map(|set| rows.cells_from(set, 0).count()), [4, 0, 1, 0]);
+        assert_eq!(rows.cells_from(0, 3).count(), 0);
     }
 }

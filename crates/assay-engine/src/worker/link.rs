@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use assay_io::{Closed, Io, SocketId};
-use assay_script::{ConnectionNumber, Failure};
-use assay_wire::{Connection, Exchange, Nanos, Progress, StatementError, TlsFacts};
+use assay_script::{Answer, ConnectionNumber, Failure};
+use assay_wire::{Connection, Exchange, Nanos, Progress, Reply, StatementError, TlsFacts};
 
 use super::{Alarm, Worker};
 use crate::messages::Message;
@@ -39,6 +39,7 @@ pub(super) struct Link {
     pub(super) rolled_back: bool,
     /// Statements wait to be sent with the next, or were sent with the one in flight.
     pub(super) deferred: bool,
+    pub(super) batch: Batch,
     /// Serial of the timer that counts; older ones are void.
     pub(super) timer: u64,
 }
@@ -63,6 +64,21 @@ pub(super) enum LinkDoing {
     Broken,
     /// Disconnected; the slot may be used again.
     Free,
+}
+
+/// Who waits for the answer to a load. The script makes the next rows while the server stores these, and asks for the
+/// answer (`Request::Flush`) before it does anything else on the connection.
+#[derive(Debug, Default)]
+pub(super) enum Batch {
+    /// The session waits, if one is in flight.
+    #[default]
+    Awaited,
+    /// The session waits until the rows have been sent.
+    Sending,
+    /// The session went on.
+    Unanswered,
+    /// It was answered since.
+    Answered(Reply),
 }
 
 impl Link {
@@ -110,6 +126,7 @@ impl<I: Io> Worker<I> {
             was_open: false,
             rolled_back: false,
             deferred: false,
+            batch: Batch::Awaited,
             timer: 0,
         };
         let index = match self.free_links.pop() {
@@ -246,7 +263,14 @@ impl<I: Io> Worker<I> {
             self.out.clear();
         }
         match progress {
-            Progress::Pending => {}
+            Progress::Pending => {
+                let this = &mut self.links[link];
+                if matches!(this.batch, Batch::Sending) && this.machine.has_sent_rows() {
+                    this.batch = Batch::Unanswered;
+                    let session = this.session;
+                    self.queue(session, Answer::Proceed(true), self.io.now());
+                }
+            }
             Progress::Reply(reply) => match self.links[link].doing {
                 LinkDoing::Operation { .. } => self.on_reply(link, reply, at, inline),
                 LinkDoing::Rollback => {
@@ -341,6 +365,10 @@ impl<I: Io> Worker<I> {
         let reply = assay_wire::Reply { error: Some(error), ..Default::default() };
         let session = self.links[link].session;
         self.links[link].doing = LinkDoing::Broken;
+        if matches!(self.links[link].batch, Batch::Unanswered) {
+            self.links[link].batch = Batch::Answered(reply);
+            return;
+        }
         let answer = self.judge(session, reply, true);
         self.advance(session, answer, at);
     }

@@ -4,7 +4,7 @@ use assay_io::Io;
 use assay_script::{Answer, ConnectionNumber, Decision, Failure, Request, ScriptError, Slot, State, Verdict};
 use assay_wire::{Exchange, Nanos, Operation, Origin, Progress, Reply, StatementError};
 
-use super::link::{Link, LinkDoing};
+use super::link::{Batch, Link, LinkDoing};
 use super::{Alarm, Due, Phase, StateEntry, Worker};
 use crate::messages::Message;
 use crate::outcome::{Line, RunError, SessionTally, Tally};
@@ -110,6 +110,12 @@ impl StateEntry {
     }
 }
 
+/// What a script hears that goes on, or ends, without the answer to rows that it loads.
+fn not_done() -> Failure {
+    let message = "rows of a loader were sent and their answer was not waited for: call `done` after the last row";
+    Failure { message: message.to_owned(), ..Failure::default() }
+}
+
 impl<I: Io> Worker<I> {
     pub(super) fn add_session(&mut self, number: u32) -> Result<usize, ScriptError> {
         // Whichever session serves a terminal finds what the script keeps for it.
@@ -197,6 +203,9 @@ impl<I: Io> Worker<I> {
                         let now = self.io.now();
                         this.sent = now;
                         this.doing = LinkDoing::Operation { load, statement };
+                        // What fails in a transaction is undone at once, and takes all connections for that.
+                        let ahead = load && !self.sessions[session].in_transaction;
+                        this.batch = if ahead { Batch::Sending } else { Batch::Awaited };
                         let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
                         let progress = this.machine.execute(&operation, &mut exchange);
                         return self.follow_inline(link, progress);
@@ -204,9 +213,11 @@ impl<I: Io> Worker<I> {
                 }
                 Request::Flush(connection) => {
                     let link = self.sessions[session].links.get(connection.0 as usize).copied().flatten();
-                    match link.filter(|link| self.links[*link].deferred) {
-                        None => Answer::Done,
-                        Some(link) => return self.flush(link),
+                    match link.map(|link| (link, std::mem::take(&mut self.links[link].batch))) {
+                        Some((_, Batch::Answered(reply))) => self.judge(session, reply, true),
+                        Some((_, Batch::Unanswered)) => return,
+                        Some((link, _)) if self.links[link].deferred => return self.flush(link),
+                        _ => Answer::Done,
                     }
                 }
                 Request::Next => {
@@ -216,6 +227,9 @@ impl<I: Io> Worker<I> {
                                        execute one behind them, such as COMMIT";
                         let failure = Failure { message: message.to_owned(), ..Failure::default() };
                         return self.on_failed(session, failure, at);
+                    }
+                    if self.is_ahead(session) {
+                        return self.on_died(session, &not_done());
                     }
                     if self.sessions[session].in_transaction {
                         self.complete(session, at);
@@ -283,6 +297,9 @@ impl<I: Io> Worker<I> {
                     if self.sessions[session].in_transaction {
                         self.complete(session, self.done_at(session, at));
                     }
+                    if self.is_ahead(session) {
+                        return self.on_died(session, &not_done());
+                    }
                     self.sessions[session].success &= success;
                     return self.drop_session(session);
                 }
@@ -306,6 +323,11 @@ impl<I: Io> Worker<I> {
         let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
         let progress = this.machine.flush(&mut exchange);
         self.follow_inline(link, progress);
+    }
+
+    /// Rows are on their way whose answer the script has not asked for.
+    fn is_ahead(&self, session: usize) -> bool {
+        self.sessions[session].links.iter().flatten().any(|link| !matches!(self.links[*link].batch, Batch::Awaited))
     }
 
     fn has_deferred(&self, session: usize) -> bool {
@@ -385,6 +407,10 @@ impl<I: Io> Worker<I> {
                 tally.count += 1;
                 tally.service.record(at - sent);
             }
+        }
+        if matches!(self.links[link].batch, Batch::Unanswered) {
+            self.links[link].batch = Batch::Answered(reply);
+            return;
         }
         // To sysbench a statement that cannot be prepared is no error that counts.
         let answer = self.judge(session, reply, executing || load || self.plan.setup.host.is_none());

@@ -269,9 +269,17 @@ local function flush(connection)
   finish(connection, "<deferred statements>", yield(FLUSH, connection.number))
 end
 
+--- The answer to the rows that a loader sent last: it makes the next ones meanwhile, and everything else comes after that.
+local function settle(connection)
+  local name = connection.loading
+  connection.loading = false
+  finish_unread(connection, "<load into " .. name .. ">", yield(FLUSH, connection.number))
+end
+
 --- Runs a statement's text. A result object when it returned rows, else nil.
 function Connection:query(text)
   if self.closed then closed() end
+  if self.loading then settle(self) end
   if self.deferring then flush(self) end
   if type(text) ~= "string" then text = text_of(text, "statement", 269, "query") end
   return finish(self, text, yield(QUERY, self.number, text))
@@ -289,6 +297,7 @@ function Connection:disconnect()
     core.message("ALERT", "attempt to close an already closed connection")
     return true
   end
+  if self.loading then settle(self) end
   self.closed = true
   yield(DISCONNECT, self.number)
   return true
@@ -297,6 +306,7 @@ end
 --- Closes and opens again. Prepared statements are kept.
 function Connection:reconnect()
   if self.closed then closed() end
+  if self.loading then settle(self) end
   local answer, errno, state, message = yield(RECONNECT, self.number)
   if answer ~= nil then return statement_failed(self, "<reconnect>", errno, state, message, false) end
   return true
@@ -329,6 +339,7 @@ local bulk_gap = core.hosted and "" or " " -- between prefix and first row
 local function bulk_flush(self, caller)
   local bulk = self.bulk
   if bulk.rows == 0 then return end
+  if self.loading then settle(self) end
   if self.deferring then flush(self) end
   local text = bulk.text:get()
   bulk.rows = 0
@@ -478,6 +489,7 @@ end
 --- values; without, with the parameters bound to it.
 function Connection:prepare(text, kinds)
   if self.closed then closed() end
+  if self.loading then settle(self) end
   if self.deferring then flush(self) end
   text = text_of(text, "statement", 289, "query")
   local wanted = placeholders(text)
@@ -623,6 +635,7 @@ local function usable(statement)
   local connection = statement.connection
   if connection.closed then closed() end
   if statement.closed then raise("attempt to use an already closed statement") end
+  if connection.loading then settle(connection) end
   return connection
 end
 
@@ -750,6 +763,7 @@ function Statement:close()
   if not self.closed then
     self.closed = true
     if not self.connection.closed then
+      if self.connection.loading then settle(self.connection) end
       if self.connection.deferring then flush(self.connection) end
       yield(CLOSE, self.connection.number, self.id)
     end
@@ -815,19 +829,24 @@ end
 function Loader:flush()
   if self.broken then raise("an earlier error has left this loader with half a row") end
   if rows_size(self.rows) == 0 then return end
-  if self.connection.deferring then flush(self.connection) end
-  local answer, errno, state, message, ignorable =
-    yield(LOAD, self.connection.number, self.table, self.columns, self.id)
+  local connection = self.connection
+  if connection.loading then settle(connection) end
+  if connection.deferring then flush(connection) end
+  local answer, errno, state, message, ignorable = yield(LOAD, connection.number, self.table, self.columns, self.id)
   rows_clear(self.rows, self.width)
-  if answer ~= nil and answer ~= ROWS then
-    statement_failed(self.connection, "<load into " .. self.table .. ">", errno, state, message, ignorable)
+  if answer == true then -- sent; the answer is still to come
+    connection.loading = self.table
+  elseif answer ~= nil and answer ~= ROWS then
+    statement_failed(connection, "<load into " .. self.table .. ">", errno, state, message, ignorable)
   end
 end
 
---- Sends what is left. Call it after the last row.
+--- Sends what is left, and waits until all is stored. Call it after the last row.
 function Loader:done()
-  if self.connection.closed then closed() end
+  local connection = self.connection
+  if connection.closed then closed() end
   self:flush()
+  if connection.loading then settle(connection) end
   return true
 end
 
@@ -949,7 +968,7 @@ function Driver:connect()
   local session = current()
   local number = session.connections or 0
   session.connections = number + 1
-  local connection = setmetatable({ number = number, statements = 0, error = NONE, driver = self, deferring = false }, Connection)
+  local connection = setmetatable({ number = number, statements = 0, error = NONE, driver = self, deferring = false, loading = false }, Connection)
   local answer, errno, state, message, _, target = yield(CONNECT, number)
   if answer ~= nil then
     connection.closed = true

@@ -280,6 +280,39 @@ fn a_refused_load_is_a_statement_error() {
 }
 
 #[test]
+fn what_follows_rows_on_their_way_waits_for_their_answer_and_hears_of_its_error() {
+    let setup = Setup { entry: Entry::Function("top".into()), ..setup() };
+    check_as(
+        r#"function top()
+          local con = sysbench.sql.driver():connect()
+          local load = con:loader("t", "a")
+          load:row(1)
+          load:flush()
+          load:row(2)
+          print(pcall(con.query, con, "SELECT 1"))
+          con:query("SELECT 2")
+          load:done()
+          load:row(3)
+          load:flush()
+          con:disconnect()
+        end"#,
+        &setup,
+        Driver { loads_ahead: true, ..Driver::default() }.error("load", 1062, "23000", Verdict::Fatal),
+        "connect 0
+         load 0: t (a): 1 rows
+         flush 0
+         log false\ttest.lua:7: SQL error, errno = 1062, state = '23000': no luck
+         query 0: SELECT 2
+         load 0: t (a): 1 rows
+         flush 0
+         load 0: t (a): 1 rows
+         flush 0
+         disconnect 0
+         finished true",
+    );
+}
+
+#[test]
 fn a_script_declares_rules_and_rates_once_per_state() {
     let script = r#"
         function thread_init()

@@ -41,6 +41,8 @@ pub(crate) struct Driver {
     /// One line per request.
     pub(crate) asked: Vec<String>,
     pub(crate) claims: u64,
+    /// Loads are answered when they are flushed.
+    pub(crate) loads_ahead: bool,
     /// What the next connect is answered with.
     pub(crate) refusal: Option<Box<StatementError>>,
 }
@@ -54,6 +56,7 @@ impl Default for Driver {
             pool: RowsPool::default(),
             asked: Vec::new(),
             claims: 0,
+            loads_ahead: false,
             refusal: None,
         }
     }
@@ -104,6 +107,10 @@ impl Driver {
             }
             Request::Disconnect(number) => (format!("disconnect {}", number.0), Some(Answer::Done)),
             Request::Reconnect(number) => (format!("reconnect {}", number.0), Some(Answer::Done)),
+            Request::Operation(number, Operation::Load { table, rows, columns }) if self.loads_ahead => {
+                let line = format!("load {}: {} ({}): {} rows", number.0, text(table), text(columns), rows.len(0));
+                (line, Some(Answer::Proceed(true)))
+            }
             Request::Operation(number, operation) => {
                 let (line, key) = match operation {
                     Operation::Query { sql } => (format!("query {}: {}", number.0, text(sql)), text(sql)),
@@ -130,7 +137,14 @@ impl Driver {
                 let Operation::Execute { statement, parameters } = operation else { panic!("{operation:?}") };
                 (format!("defer {}.{}: {parameters:?}", number.0, statement.0), Some(Answer::Proceed(true)))
             }
-            Request::Flush(number) => (format!("flush {}", number.0), Some(Answer::Done)),
+            Request::Flush(number) => {
+                let replies = self.replies.get_mut("load").filter(|replies| self.loads_ahead && !replies.is_empty());
+                let answer = replies.map_or(Answer::Done, |replies| {
+                    let (reply, verdict) = replies.remove(0);
+                    Answer::Reply(reply, verdict)
+                });
+                (format!("flush {}", number.0), Some(answer))
+            }
             Request::Rollback(number) => {
                 (format!("rollback {}", number.0), Some(Answer::Reply(Reply::default(), Verdict::Fatal)))
             }

@@ -25,7 +25,7 @@ use crate::placeholders::{write_decimal, write_escaped};
 use crate::rows::{Cell, Rows};
 
 use super::packet::{Refusal, begin_packet, end_packet, write_lenenc};
-use super::result::{DOUBLE, LONGLONG, VAR_STRING};
+use super::result::{DOUBLE, LONGLONG, NULL, VAR_STRING};
 
 const COM_STMT_BULK_EXECUTE: u8 = 0xFA;
 /// What undoes `Load::write_latin1`.
@@ -47,6 +47,8 @@ pub(super) const FILE: &[u8] = b"assay";
 pub(super) struct Load {
     pub(super) target: Table,
     rows: Rows,
+    /// The columns' types as parameters, if the rows may go in bulk.
+    kinds: Option<Box<[u8]>>,
     /// All its text is ASCII.
     ascii: bool,
     /// Rows before this one are inserted. 0 <= next <= rows.len(0)
@@ -102,12 +104,12 @@ pub(super) enum Way {
 }
 
 impl Load {
-    /// `own`: no transaction is open.
-    pub(super) fn new(table: &[u8], columns: &[u8], rows: &Rows, own: bool) -> Load {
-        let target = Table { name: table.into(), columns: columns.into() };
+    /// `kinds`: of the rows, unless they do not go in bulk. `own`: no transaction is open.
+    pub(super) fn new(target: Table, rows: &Rows, kinds: Option<Box<[u8]>>, own: bool) -> Load {
         Load {
             target,
             rows: rows.clone(),
+            kinds,
             ascii: rows.is_ascii(),
             next: 0,
             own,
@@ -132,6 +134,11 @@ impl Load {
         self.next < self.len()
     }
 
+    /// All rows are on their way.
+    pub(super) fn is_sent(&self) -> bool {
+        matches!(self.step, Step::Bulk(_)) && !self.unfinished()
+    }
+
     /// All rows are still to be inserted.
     pub(super) fn restart(&mut self) {
         self.next = 0;
@@ -144,14 +151,15 @@ impl Load {
         out.push(COM_STMT_BULK_EXECUTE);
         out.extend_from_slice(&statement.to_le_bytes());
         out.extend_from_slice(&SEND_TYPES.to_le_bytes());
-        let columns = self.rows.columns(0);
-        for column in 0..columns {
-            out.extend_from_slice(&[kind(&self.rows, column).unwrap_or(VAR_STRING), 0]);
+        for kind in self.kinds.iter().flatten() {
+            out.extend_from_slice(&[*kind, 0]);
         }
-        while self.unfinished() && out.len() - start < BULK_BYTES {
-            for column in 0..columns {
+        let columns = self.rows.columns(0);
+        let mut cells = self.rows.cells_from(0, self.next);
+        while self.next < self.rows.len(0) && out.len() - start < BULK_BYTES {
+            for cell in cells.by_ref().take(columns) {
                 // The first byte says whether a value follows.
-                match self.rows.cell(0, self.next, column).unwrap_or(Cell::Null) {
+                match cell {
                     Cell::Null => out.push(1),
                     Cell::Int(value) => {
                         out.push(0);
@@ -248,14 +256,14 @@ impl Load {
 
     /// Appends the file as packets, and the empty packet that ends it.
     pub(super) fn write_file(&self, out: &mut Vec<u8>, sequence: &mut u8) {
-        let columns = self.rows.columns(0);
+        let mut cells = self.rows.cells_from(0, 0);
         let mut start = begin_packet(out);
-        for row in 0..self.len() {
-            for column in 0..columns {
+        for _ in 0..self.len() {
+            for (column, cell) in cells.by_ref().take(self.width()).enumerate() {
                 if column > 0 {
                     out.push(b'\t');
                 }
-                write_field(self.rows.cell(0, row, column).unwrap_or(Cell::Null), out);
+                write_field(cell, out);
             }
             out.push(b'\n');
             if out.len() - start >= PACKET_BYTES {
@@ -271,40 +279,38 @@ impl Load {
     }
 }
 
-/// A batch for a file that parameters may carry as well: the values of each column are of one type.
-pub(super) fn suits_bulk(rows: &Rows) -> bool {
-    (0..rows.columns(0)).all(|column| kind(rows, column).is_some())
-}
-
-/// The type of a column's values as parameters, VAR_STRING when there are none; `None` when there are several.
-fn kind(rows: &Rows, column: usize) -> Option<u8> {
-    let mut kinds = (0..rows.len(0)).filter_map(|row| match rows.cell(0, row, column)? {
-        Cell::Null => None,
-        Cell::Int(_) => Some(LONGLONG),
-        Cell::Double(_) => Some(DOUBLE),
-        Cell::Text(_) => Some(VAR_STRING),
-    });
-    let first = kinds.next().unwrap_or(VAR_STRING);
-    kinds.all(|other| other == first).then_some(first)
+/// The type of each column's values as parameters, VAR_STRING when there are none; `None` when a column has several.
+pub(super) fn kinds(rows: &Rows) -> Option<Box<[u8]>> {
+    let mut kinds = vec![NULL; rows.columns(0)];
+    let mut cells = rows.cells_from(0, 0);
+    for _ in 0..rows.len(0) {
+        for (known, cell) in kinds.iter_mut().zip(cells.by_ref()) {
+            let kind = match cell {
+                Cell::Null => continue,
+                Cell::Int(_) => LONGLONG,
+                Cell::Double(_) => DOUBLE,
+                Cell::Text(_) => VAR_STRING,
+            };
+            if *known != kind && std::mem::replace(known, kind) != NULL {
+                return None;
+            }
+        }
+    }
+    Some(kinds.into_iter().map(|kind| if kind == NULL { VAR_STRING } else { kind }).collect())
 }
 
 /// A batch that a file may carry: large, and all its text UTF-8.
 pub(super) fn suits_file(rows: &Rows) -> bool {
     let not_utf8 = |cell| matches!(cell, Cell::Text(text) if std::str::from_utf8(text).is_err());
-    rows.size() >= LARGE_BYTES_MIN && (rows.is_ascii() || !cells(rows).any(not_utf8))
+    rows.size() >= LARGE_BYTES_MIN && (rows.is_ascii() || !rows.cells_from(0, 0).any(not_utf8))
 }
 
 /// A number in the batch that MySQL has no literal for.
 pub(super) fn unwritable(rows: &Rows) -> Option<f64> {
-    cells(rows).find_map(|cell| match cell {
+    rows.cells_from(0, 0).find_map(|cell| match cell {
         Cell::Double(value) if !value.is_finite() => Some(value),
         _ => None,
     })
-}
-
-fn cells(rows: &Rows) -> impl Iterator<Item = Cell<'_>> {
-    let columns = rows.columns(0);
-    (0..rows.len(0)).flat_map(move |row| (0..columns).filter_map(move |column| rows.cell(0, row, column)))
 }
 
 /// Appends an INSERT of rows from `first` on, as many as make a statement of about `PACKET_BYTES`. Returns the row after
@@ -397,6 +403,10 @@ mod tests {
         rows
     }
 
+    fn load(columns: &[u8], rows: &Rows) -> Load {
+        Load::new(Table { name: b"t"[..].into(), columns: columns.into() }, rows, kinds(rows), true)
+    }
+
     fn insert(backslash_escapes: bool) -> Vec<u8> {
         let mut out = Vec::new();
         assert_eq!(write_insert(b"`t`", b"a,b", &sample(), 0, backslash_escapes, &mut out), 4);
@@ -417,7 +427,7 @@ mod tests {
 
     #[test]
     fn a_file_escapes_its_separators() {
-        let load = Load::new(b"t", b"a,b", &sample(), true);
+        let load = load(b"a,b", &sample());
         let (mut out, mut sequence) = (Vec::new(), 2);
         load.write_file(&mut out, &mut sequence);
         let text = b"-1\tit's\n-1\ta\\\\b\\tc\\nd\\0\n-1\t\xff'\n2.5e-1\t\\N\n";
@@ -435,7 +445,7 @@ mod tests {
             rows.push_null();
             rows.push_double(0.5);
         }
-        let mut load = Load::new(b"t", b"a,b,c,d", &rows, true);
+        let mut load = load(b"a,b,c,d", &rows);
         let mut out = Vec::new();
         load.write_bulk(0x0102, &mut out);
         assert!(!load.unfinished());
@@ -451,9 +461,9 @@ mod tests {
         rows.begin_set(1);
         rows.push_text(&[b'x'; LARGE_BYTES_MIN]).unwrap();
         rows.push_null();
-        assert!(suits_bulk(&rows));
+        assert_eq!(kinds(&rows).as_deref(), Some(&[VAR_STRING][..]));
         rows.push_int(1);
-        assert!(!suits_bulk(&rows));
+        assert_eq!(kinds(&rows), None);
     }
 
     #[test]
@@ -463,7 +473,7 @@ mod tests {
             rows.begin_set(2);
             rows.push_text(b"plain").unwrap();
             rows.push_text(text.as_bytes()).unwrap();
-            let mut load = Load::new(b"t", b"a,b", &rows, true);
+            let mut load = load(b"a,b", &rows);
             load.step = Step::Infile;
             let mut out = Vec::new();
             load.write_statement(true, &mut out);
@@ -480,7 +490,7 @@ mod tests {
             rows.push_text(&[b'x'; 1000]).unwrap();
         }
         assert!(suits_file(&rows));
-        let mut load = Load::new(b"t", b"a", &rows, true);
+        let mut load = load(b"a", &rows);
         load.step = Step::Insert;
         let mut statements = 0;
         while load.unfinished() {

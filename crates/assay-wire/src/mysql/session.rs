@@ -690,7 +690,8 @@ impl Session {
         }
         let large = load::suits_file(rows);
         let infile = large && self.capabilities & LOCAL_FILES != 0;
-        let bulk = large && !matches!(self.bulk, Bulk::Unavailable) && load::suits_bulk(rows);
+        let kinds = if large && !matches!(self.bulk, Bulk::Unavailable) { load::kinds(rows) } else { None };
+        let bulk = kinds.is_some();
         let same = |known: &Table| *known.name == *table && *known.columns == *columns;
         let step = match (&self.bulk, &self.infile) {
             (Bulk::Known(known, statement), _) if bulk && same(known) => {
@@ -722,7 +723,8 @@ impl Session {
             }
             exchange.out.truncate(start);
         }
-        let mut load = Box::new(Load::new(table, columns, rows, !self.in_transaction()));
+        let target = Table { name: table.into(), columns: columns.into() };
+        let mut load = Box::new(Load::new(target, rows, kinds, !self.in_transaction()));
         load.step = step.unwrap_or(Step::Begin(Way::Insert));
         self.send_load(load, exchange)
     }
@@ -939,6 +941,10 @@ impl Connection for Session {
         deferral.held.extend_from_slice(SEPARATOR);
         deferral.waiting += 1;
         true
+    }
+
+    fn has_sent_rows(&self) -> bool {
+        matches!(&self.job, Job::Load(load) if load.is_sent())
     }
 
     fn flush(&mut self, exchange: &mut Exchange<'_>) -> Progress {

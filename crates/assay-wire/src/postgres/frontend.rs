@@ -229,6 +229,10 @@ impl Connection for Frontend {
         }
     }
 
+    fn has_sent_rows(&self) -> bool {
+        self.flight.kind == Kind::Load
+    }
+
     fn defer(&mut self, operation: &Operation<'_>) -> bool {
         let Operation::Execute { statement: id, parameters } = *operation else { return false };
         let Ok(at) = self.find(id) else { return false };
@@ -524,17 +528,16 @@ impl Frontend {
                 out.extend_from_slice(piece);
             }
         });
-        let width = rows.columns(0);
-        let mut row = 0;
+        let (mut row, mut cells) = (0, rows.cells_from(0, 0));
         while row < rows.len(0) {
             message::write(b'd', out, |out| {
                 let full = out.len() + COPY_PIECE;
                 while row < rows.len(0) && out.len() < full {
-                    for column in 0..width {
+                    for (column, cell) in cells.by_ref().take(rows.columns(0)).enumerate() {
                         if column > 0 {
                             out.push(b'\t');
                         }
-                        write_copied(rows.cell(0, row, column).expect("the cell lies inside its set"), out);
+                        write_copied(cell, out);
                     }
                     out.push(b'\n');
                     row += 1;

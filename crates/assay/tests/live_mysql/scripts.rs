@@ -196,6 +196,37 @@ fn rows_are_loaded_as_parameters_where_the_server_takes_many_at_once() {
 }
 
 #[test]
+fn the_next_rows_are_made_while_the_server_stores_these_and_no_refusal_is_lost() {
+    let script = r#"
+        local con = sysbench.sql.driver():connect()
+        con:query("CREATE TABLE t(id INT PRIMARY KEY, a CHAR(100))")
+        local function load(from, to)
+          local loader = con:loader("t", "id,a")
+          for i = from, to do loader:row(i, ("x"):rep(100)) end
+          return loader
+        end
+        load(1, 30000):done()
+        print(con:query_row("SELECT COUNT(*), SUM(id) FROM t"))
+        print(pcall(load, 20001, 60000))
+        print(con:query_row("SELECT COUNT(*) FROM t"))
+        local loader = load(100001, 101000)
+        loader:flush()
+        if DONE then loader:done() end
+    "#;
+    let server = Kind::MariaDb.shared();
+    let run = |done: &str| {
+        let database = server.fresh_database().unwrap();
+        go(&Folder::new(), &script.replace("DONE", done), &server.url(&database), "")
+    };
+    let found = "30000 450015000\n\
+         false ./it.lua:7: SQL error, errno = 1062, state = '23000': Duplicate entry '20001' for key 'PRIMARY'\n\
+         30000\n";
+    assert_eq!(said(server, &run("true")), found);
+    let ran = run("false");
+    assert!(ran.stderr.contains("call `done` after the last row"), "{}", ran.shown());
+}
+
+#[test]
 fn ascii_arrives_in_every_character_set_and_the_session_keeps_its_own() {
     let script = r#"
         local con = sysbench.sql.driver():connect()
