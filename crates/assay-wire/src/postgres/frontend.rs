@@ -13,11 +13,12 @@ use crate::deferral::{Deferral, Effect, Executed};
 use crate::error::{Class, Retry, StatementError};
 use crate::operation::{Operation, Reply, StatementId, Value};
 use crate::placeholders::{self, Dialect, Template};
+use crate::postgres::load;
 use crate::postgres::login::{ChannelBinding, Login};
 use crate::postgres::message::{self, Body, Broken, LENGTH_MAX, broken, shown};
 use crate::postgres::refusal::{self, Refusal};
 use crate::postgres::target::Target;
-use crate::rows::{Cell, Rows, RowsPool};
+use crate::rows::{Rows, RowsPool};
 
 /// A connection, over all the sockets it may have in its life.
 pub(super) struct Frontend {
@@ -43,6 +44,7 @@ pub(super) struct Frontend {
     statements: Vec<Statement>,
     flight: Flight,
     deferral: Deferral,
+    loaded: load::Tables,
     /// The server said goodbye while nothing was in flight, or behind a reply.
     goodbye: Option<Box<StatementError>>,
 }
@@ -91,6 +93,8 @@ struct Flight {
     describing: bool,
     /// The server cannot prepare this text; it may still run it.
     unpreparable: bool,
+    /// The question for a table's types is to be answered before the load.
+    asking: bool,
     rows: Option<Box<Rows>>,
     affected: u64,
     error: Option<Box<StatementError>>,
@@ -113,8 +117,6 @@ enum Kind {
 const TAIL_KEPT_MAX: usize = 4096;
 /// Longest message before we are logged in; a peer that is no PostgreSQL is found out early.
 const LOGIN_LENGTH_MAX: usize = 64 * 1024;
-/// CopyData messages are cut after the row that exceeds this.
-const COPY_PIECE: usize = 64 * 1024;
 
 impl Connection for Frontend {
     fn in_transaction(&self) -> bool {
@@ -180,6 +182,7 @@ impl Connection for Frontend {
         self.tls = None;
         self.flight = Flight::default();
         self.deferral.forget();
+        self.loaded.forget();
         self.goodbye = None;
         for statement in &mut self.statements {
             if let Form::Server { prepared, .. } = &mut statement.form {
@@ -201,6 +204,9 @@ impl Connection for Frontend {
         let start = exchange.out.len();
         if !matches!(operation, Operation::Execute { .. }) {
             self.deferral.forget();
+        }
+        if !matches!(operation, Operation::Load { .. }) {
+            self.loaded.forget();
         }
         let sent = match *operation {
             Operation::Query { sql } => self.query(Kind::Query, sql, exchange.out),
@@ -303,6 +309,7 @@ impl Frontend {
             statements: Vec::new(),
             flight: Flight::default(),
             deferral: Deferral::default(),
+            loaded: load::Tables::default(),
             goodbye: None,
         }
     }
@@ -515,7 +522,7 @@ impl Frontend {
         }
     }
 
-    /// COPY, with all its data sent right behind the command: should the server refuse it, it skips the data.
+    /// COPY, and with the first large batch a question for the columns' types.
     fn load(&mut self, table: &[u8], columns: &[u8], rows: &Rows, out: &mut Vec<u8>) -> Result<Sent, StatementError> {
         if rows.sets() != 1 {
             let message = format!("rows to load come as one set, not {}", rows.sets());
@@ -523,29 +530,11 @@ impl Frontend {
         }
         check_text(table)?;
         check_text(columns)?;
-        message::write(b'Q', out, |out| {
-            for piece in [b"COPY ", table, b" (", columns, b") FROM STDIN\0"] {
-                out.extend_from_slice(piece);
-            }
-        });
-        let (mut row, mut cells) = (0, rows.cells_from(0, 0));
-        while row < rows.len(0) {
-            message::write(b'd', out, |out| {
-                let full = out.len() + COPY_PIECE;
-                while row < rows.len(0) && out.len() < full {
-                    for (column, cell) in cells.by_ref().take(rows.columns(0)).enumerate() {
-                        if column > 0 {
-                            out.push(b'\t');
-                        }
-                        write_copied(cell, out);
-                    }
-                    out.push(b'\n');
-                    row += 1;
-                }
-            });
-        }
-        message::write(b'c', out, |_| {});
-        self.flight = Flight { kind: Kind::Load, ..Flight::default() };
+        // What the question is refused for would spoil a transaction.
+        let may_ask = self.target.connect.prepared && !self.transaction;
+        let asking = may_ask && self.loaded.ask(table, columns, rows, out);
+        self.loaded.write_copy(table, columns, rows, out);
+        self.flight = Flight { kind: Kind::Load, asking, ..Flight::default() };
         Ok(Sent::Messages)
     }
 
@@ -591,31 +580,6 @@ fn check_text(sql: &[u8]) -> Result<(), StatementError> {
     match sql.contains(&0) {
         true => Err(StatementError::client(Class::Syntax, "the statement's text holds a NUL byte")),
         false => Ok(()),
-    }
-}
-
-/// Appends a cell in COPY's text format. Source: PostgreSQL manual, COPY, "Text Format".
-fn write_copied(cell: Cell<'_>, out: &mut Vec<u8>) {
-    match cell {
-        Cell::Null => out.extend_from_slice(b"\\N"),
-        Cell::Int(value) => placeholders::write_decimal(value, out),
-        Cell::Double(value) => placeholders::write_postgres_double(value, out),
-        Cell::Text(text) => {
-            let special = |&byte: &u8| matches!(byte, b'\\' | b'\t' | b'\n' | b'\r');
-            let mut rest = text;
-            while let Some(at) = rest.iter().position(special) {
-                out.extend_from_slice(&rest[..at]);
-                out.push(b'\\');
-                out.push(match rest[at] {
-                    b'\t' => b't',
-                    b'\n' => b'n',
-                    b'\r' => b'r',
-                    other => other,
-                });
-                rest = &rest[at + 1..];
-            }
-            out.extend_from_slice(rest);
-        }
     }
 }
 
@@ -788,6 +752,7 @@ impl Frontend {
                 }
             }
             // ParameterDescription
+            b't' if self.flight.asking => self.loaded.learn(fields)?,
             b't' => {
                 let count = fields.u16()?;
                 if let Some(Form::Server { parameters, .. }) = self.form() {
@@ -809,6 +774,9 @@ impl Frontend {
             }
             b'Z' => {
                 self.transaction = fields.byte()? != b'I';
+                if std::mem::take(&mut self.flight.asking) {
+                    return Ok(None);
+                }
                 if self.deferral.unanswered > 0 && self.flight.error.is_none() {
                     return Err(broken("fewer statements were answered than were sent").into());
                 }
@@ -860,6 +828,10 @@ impl Frontend {
         if fatal {
             error.retry = Retry::Reconnect;
             return Err(Box::new(error));
+        }
+        if self.flight.asking {
+            // Then it goes as text, and what is wrong with the table is told again.
+            return Ok(());
         }
         if self.deferral.unanswered > 0 {
             let forgotten = error.code.state == "26000";

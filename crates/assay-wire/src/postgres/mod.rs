@@ -1,12 +1,13 @@
 //! PostgreSQL, protocol 3.0.
 //!
-//! `target` reads where to connect and as whom, `frontend` is the machine for one connection; `login`, `message`,
+//! `target` reads where to connect and as whom, `frontend` is the machine for one connection; `login`, `message`, `load`,
 //! `refusal` and `passfile` are its parts. TLS happens below, in the event loop. Refused on purpose: GSSAPI, SSPI, the
-//! binary row format, COPY by the script, replication.
+//! binary form of parameters and results, COPY by the script, replication.
 //! Source throughout: the PostgreSQL manual, chapters 34 (libpq) and 55 (protocol).
 
 mod frontend;
 mod fuzz;
+mod load;
 mod login;
 mod message;
 mod passfile;

@@ -783,6 +783,61 @@ fn rows_are_loaded_by_copy() {
 }
 
 #[test]
+fn large_batches_are_binary_once_the_types_are_known() {
+    let mut rows = Rows::default();
+    rows.begin_set(2);
+    rows.push_int(7);
+    rows.push_text(&[b'x'; 65_536]).unwrap();
+    let load = Operation::Load { table: b"t", columns: b"a,b", rows: &rows };
+    let mut frontend = frontend(URL, &prepared_on());
+    let mut pool = RowsPool::default();
+    let mut exchange = Exchange { out: &mut Vec::new(), pool: &mut pool, now: Nanos::ZERO };
+    frontend.on_connected(&mut exchange);
+    frontend.on_bytes(&greeting(), &mut exchange);
+    // What is sent for an operation, and what the server's answer is taken for.
+    let mut turn = |operation: &Operation<'_>, answer: &[u8]| {
+        let mut out = Vec::new();
+        let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
+        frontend.execute(operation, &mut exchange);
+        let Progress::Reply(reply) = frontend.on_bytes(answer, &mut exchange) else { panic!("no reply") };
+        (String::from_utf8_lossy(&out[..out.len().min(80)]).into_owned(), reply.affected, reply.error)
+    };
+    let described = [
+        message(b'1', b""),
+        message(b't', &[0, 2, 0, 0, 0, 23, 0, 0, 4, 18]),
+        message(b'n', b""),
+        ready(b'I'),
+        message(b'G', &[0, 0, 2, 0, 0, 0, 0]),
+        complete("COPY 1"),
+        ready(b'I'),
+    ];
+    let copied = [message(b'G', &[1, 0, 2, 0, 1, 0, 1]), complete("COPY 1"), ready(b'I')].concat();
+    let asked =
+        "P\0\0\0*\0INSERT INTO t (a,b) VALUES ($1,$2)\0\0\0D\0\0\0\u{6}S\0S\0\0\0\u{4}Q\0\0\0\u{1c}COPY t (a,b) FROM";
+    let (sent, affected, error) = turn(&load, &described.concat());
+    assert!(sent.starts_with(asked), "{sent:?}");
+    assert_eq!((affected, error), (1, None));
+    let (sent, affected, error) = turn(&load, &copied);
+    assert!(sent.contains("Q\0\0\0,COPY t (a,b) FROM STDIN (FORMAT binary)\0d"), "{sent:?}");
+    assert_eq!((affected, error), (1, None));
+    // Any other statement may have changed the table; and a question that is refused harms nothing.
+    turn(&Operation::Query { sql: b"ALTER" }, &[complete("ALTER TABLE"), ready(b'I')].concat());
+    let refused = [
+        refusal("ERROR", "428C9", "cannot insert into column a", "x"),
+        ready(b'I'),
+        message(b'G', &[0, 0, 2, 0, 0, 0, 0]),
+        complete("COPY 1"),
+        ready(b'I'),
+    ];
+    for asks in [true, false] {
+        let (sent, affected, error) = turn(&load, &if asks { refused.concat() } else { copied.clone() });
+        assert_eq!(sent.starts_with(asked), asks, "{sent:?}");
+        assert!(!sent.contains("binary"), "{sent:?}");
+        assert_eq!((affected, error), (1, None));
+    }
+}
+
+#[test]
 fn a_large_batch_is_cut_into_pieces_between_rows() {
     let mut rows = Rows::default();
     rows.begin_set(1);
@@ -802,9 +857,10 @@ fn a_large_batch_is_cut_into_pieces_between_rows() {
         pieces.push((rest[0], length - 5));
         rest = &rest[length..];
     }
-    assert_eq!(pieces[0], (b'Q', 22));
+    // Behind the question for the types.
+    assert_eq!(pieces[3], (b'Q', 22));
     assert_eq!(
-        pieces[1..],
+        pieces[4..],
         [(b'd', 65_600), (b'd', 65_600), (b'd', 65_600), (b'd', 65_600), (b'd', 37_600), (b'c', 0)]
     );
 }

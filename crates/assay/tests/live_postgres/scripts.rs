@@ -364,6 +364,54 @@ fn statements_survive_what_a_script_does_to_its_connection() {
     );
 }
 
+/// The first batch of 1 MiB goes as text, those after it in binary where all columns allow it: `n` and `at` do not.
+#[test]
+fn large_loads_store_what_an_insert_stores() {
+    assert_said!(
+        r#"
+        local columns = "id int, small smallint, large bigint, x double precision, s text, v varchar(9), c char(99)"
+        for table, more in pairs { "", ", n numeric(6,2), at timestamp" } do
+            table = "t" .. table
+            local extra = more == "" and "" or ", i::numeric / 8, timestamp '2026-01-01' + i * interval '1 s'"
+            con:query("CREATE TABLE " .. table .. " (" .. columns .. more .. ")")
+            con:query("CREATE TABLE expected_" .. table .. " AS SELECT * FROM " .. table)
+            con:query("INSERT INTO expected_" .. table .. " SELECT i, i - 15000, i * 4294967296, i / 4.0::float8,"
+                .. "CASE WHEN i % 7 > 0 THEN 'ä' || chr(9) || i END, 'v' || i, repeat('c', i % 99)" .. extra
+                .. " FROM generate_series(1, 30000) i")
+            local names = "id, small, large, x, s, v, c" .. (more == "" and "" or ", n, at")
+            local load = con:loader(table, names)
+            for i = 1, 30000 do
+                local s = i % 7 > 0 and "ä\t" .. i or nil
+                if more == "" then
+                    load:row(i, i - 15000, i * 4294967296LL, i / 4, s, "v" .. i, ("c"):rep(i % 99))
+                else
+                    load:row(i, i - 15000, i * 4294967296LL, i / 4, s, "v" .. i, ("c"):rep(i % 99), i / 8,
+                        os.date("!%Y-%m-%d %H:%M:%S", 1767225600 + i))
+                end
+            end
+            load:done()
+            print((con:query_row("SELECT COUNT(*) FROM " .. table)),
+                (con:query_row(("SELECT COUNT(*) FROM (SELECT * FROM %s EXCEPT SELECT * FROM expected_%s) t"):format(
+                    table, table))))
+        end
+        con:query("CREATE TABLE narrow (id smallint, s text)")
+        local load, filler = con:loader("narrow", "id, s"), ("x"):rep(1000)
+        print(pcall(function()
+            for i = 30000, 34000 do load:row(i, filler) end
+            load:done()
+        end))
+        print((con:query_row("SELECT COUNT(*) FROM narrow")))
+        "#,
+        0,
+        @r#"
+    30000 0
+    30000 0
+    false ./it.lua:34: SQL error, errno = 0, state = '22003': value "32768" is out of range for type smallint
+    2082
+    "#
+    );
+}
+
 #[test]
 fn copy_in_a_query_is_refused_and_harmless() {
     assert_said!(

@@ -162,7 +162,7 @@ impl Bench {
         // one of both programs gets there, the other does not.
         let given = |option: &str| words.iter().any(|word| word.starts_with(option));
         if given("--events=") && !given("--time=") && !given("--max-time=") {
-            words.push("--time=600".to_owned());
+            words.push("--time=60".to_owned());
         }
         let mut command = Command::new(program);
         command
