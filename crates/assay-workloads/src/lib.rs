@@ -74,8 +74,8 @@ const WORKLOADS: &[Workload] = &[
     legacy!("update_non_index"),
     workload!("tpcc", "tpcc", true),
     workload!("tpcc", "tpcc_check", false),
-    workload!("tpcc", "tpcc_isolation", false),
     workload!("tpcc", "tpcc_common", false),
+    workload!("tpcc", "tpcc_isolation", false),
     workload!("tpcc", "tpcc_load", false),
 ];
 
