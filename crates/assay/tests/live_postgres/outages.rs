@@ -156,8 +156,9 @@ fn a_server_that_stands_still_shows_in_response_times_and_no_due_transaction_is_
                 "{stage}"
             );
             assert_eq!(of(open, "due"), 600, "{stage}");
-            // Eight were in the server's hands; all the others waited for a session, and were served as fast as ever.
-            assert!(of(&total["service"], "p50_ns") < 100_000_000, "{stage}");
+            // Eight were in the server's hands; all the others waited for a session, and were served as fast as ever: on
+            // a busy machine still in less than half of the time that the server stood.
+            assert!(of(&total["service"], "p50_ns") < 350_000_000, "{stage}");
             assert!(of(&total["service"], "max_ns") > 700_000_000, "{stage}");
             assert!(of(&total["response"], "max_ns") > 700_000_000, "{stage}");
         }

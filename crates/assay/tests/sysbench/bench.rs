@@ -152,7 +152,14 @@ impl Bench {
 
     fn run(&self, program: PathBuf, line: &str, masked: impl Fn(&[u8]) -> String) -> Did {
         let Output { status, stdout, stderr } = self.output(program, line);
-        Did { code: status.code(), stdout: masked(&stdout), stderr: masked(&stderr) }
+        let mut stdout = masked(&stdout);
+        if line.contains("--debug") {
+            // Which of several threads prints first is chance: the one that says that all have started may be the last.
+            let mut lines: Vec<&str> = stdout.lines().collect();
+            lines.sort_unstable();
+            stdout = lines.join("\n");
+        }
+        Did { code: status.code(), stdout, stderr: masked(&stderr) }
     }
 
     fn output(&self, program: PathBuf, line: &str) -> Output {
