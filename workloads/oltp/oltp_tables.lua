@@ -218,6 +218,11 @@ function cmd_prepare()
   for i = 0, tables - 1 do load_chunks(connection, (start + i) % tables + 1) end
   assay.barrier()
 
+  if driver:name() == "pgsql" and threads > 1 and tables >= threads then
+    -- Each session sorts a table: helpers of the server's would only get in each other's way. Servers before 11 have none.
+    local setting = "max_parallel_maintenance_workers"
+    connection:query(("SELECT set_config(name, '0', false) FROM pg_settings WHERE name = '%s'"):format(setting))
+  end
   share_tables("finish", function(n) finish_table(driver, connection, n) end)
   connection:disconnect()
 end

@@ -18,7 +18,7 @@ pub enum Backend {
 }
 
 /// Fewer sessions than this per worker are better off with epoll: docs/performance.md has the measurements.
-const FEW_SESSIONS: usize = 16;
+const FEW_SESSIONS: usize = 8;
 
 impl Backend {
     /// io_uring where it pays and can be had, else epoll; why, when it would pay and cannot be had. It pays from some sessions
