@@ -302,25 +302,40 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_is_sent_in_many_pieces_has_one_beginning_and_one_end() {
+    /// What is sent for 3,000 rows of 99 characters: tags and bodies of the messages.
+    fn sent_in_pieces(oid: i32) -> Vec<(u8, Vec<u8>)> {
         let mut rows = Rows::default();
         rows.begin_set(1);
         for _ in 0..3_000 {
             rows.push_text(&[b'x'; 99]).unwrap();
         }
         let mut out = Vec::new();
-        table(&[25]).write_copy(b"t", b"a", &rows, &mut out);
-        let (mut rest, mut data, mut pieces) = (out.as_slice(), Vec::new(), 0);
+        table(&[oid]).write_copy(b"t", b"a", &rows, &mut out);
+        let (mut rest, mut pieces) = (out.as_slice(), Vec::new());
         while !rest.is_empty() {
             let (message, after) = rest.split_at(message::length(rest, message::LENGTH_MAX).unwrap().unwrap());
-            if message[0] == b'd' {
-                pieces += 1;
-                data.extend_from_slice(&message[5..]);
-            }
+            pieces.push((message[0], message[5..].to_vec()));
             rest = after;
         }
-        assert_eq!((pieces, data.len()), (5, 19 + 3_000 * (2 + 4 + 99) + 2));
-        assert!(data.starts_with(b"PGCOPY") && data.ends_with(b"x\xff\xff"));
+        pieces
+    }
+
+    #[test]
+    fn a_large_batch_is_cut_into_pieces_between_rows() {
+        // No type that we write in binary.
+        let pieces: Vec<(u8, usize)> = sent_in_pieces(1700).iter().map(|(tag, body)| (*tag, body.len())).collect();
+        assert_eq!(pieces[0], (b'Q', 22));
+        assert_eq!(
+            pieces[1..],
+            [(b'd', 65_600), (b'd', 65_600), (b'd', 65_600), (b'd', 65_600), (b'd', 37_600), (b'c', 0)]
+        );
+    }
+
+    #[test]
+    fn what_is_sent_in_many_pieces_has_one_beginning_and_one_end() {
+        let pieces = sent_in_pieces(25);
+        let data: Vec<&[u8]> = pieces.iter().filter(|(tag, _)| *tag == b'd').map(|(_, body)| &body[..]).collect();
+        assert_eq!((data.len(), data.concat().len()), (5, 19 + 3_000 * (2 + 4 + 99) + 2));
+        assert!(data[0].starts_with(b"PGCOPY") && data[4].ends_with(b"x\xff\xff"));
     }
 }

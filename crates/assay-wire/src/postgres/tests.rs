@@ -838,34 +838,6 @@ fn large_batches_are_binary_once_the_types_are_known() {
 }
 
 #[test]
-fn a_large_batch_is_cut_into_pieces_between_rows() {
-    let mut rows = Rows::default();
-    rows.begin_set(1);
-    for _ in 0..3_000 {
-        rows.push_text(&[b'x'; 99]).unwrap();
-    }
-    let mut frontend = frontend(URL, &prepared_on());
-    let (mut out, mut pool) = (Vec::new(), RowsPool::default());
-    let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
-    frontend.on_connected(&mut exchange);
-    frontend.on_bytes(&greeting(), &mut exchange);
-    exchange.out.clear();
-    frontend.execute(&Operation::Load { table: b"t", columns: b"a", rows: &rows }, &mut exchange);
-    let (mut rest, mut pieces) = (out.as_slice(), Vec::new());
-    while !rest.is_empty() {
-        let length = 1 + u32::from_be_bytes(rest[1..5].try_into().unwrap()) as usize;
-        pieces.push((rest[0], length - 5));
-        rest = &rest[length..];
-    }
-    // Behind the question for the types.
-    assert_eq!(pieces[3], (b'Q', 22));
-    assert_eq!(
-        pieces[4..],
-        [(b'd', 65_600), (b'd', 65_600), (b'd', 65_600), (b'd', 65_600), (b'd', 37_600), (b'c', 0)]
-    );
-}
-
-#[test]
 fn a_copy_of_the_scripts_own_is_refused_and_over() {
     let simple = Ask::Do(Operation::Query { sql: b"COPY t TO STDOUT" });
     let sent_simple = r"> Q\x00\x00\x00\x15COPY t TO STDOUT\x00";
