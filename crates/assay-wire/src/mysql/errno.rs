@@ -105,6 +105,9 @@ fn hint(number: u32) -> Option<&'static str> {
         ACCESS_DENIED | 1698 => "check user and password; an account is a user name and the host it connects from",
         1049 => "create it: `CREATE DATABASE name`, or name another after the `/` of the URL",
         1044 => "let the user in: `GRANT ALL ON database.* TO user`",
+        1370 => {
+            "to call a procedure takes a privilege: `GRANT EXECUTE ON database.* TO user`; to replace it, ALTER ROUTINE"
+        }
         1203 => "the server's max_user_connections is reached: raise it, or lower `--sessions`",
         1226 => "the account has a limit: raise it with `ALTER USER … WITH MAX_USER_CONNECTIONS N` and the like",
         1461 => {
