@@ -1,9 +1,11 @@
 --- TPC-C 5.11: orders, payments and deliveries of a wholesaler, audited clause by clause while they run.
 --
 -- The five transactions of clause 2, and how often what happens in them. `tpcc_load` makes the tables, `tpcc_check`
--- verifies them, `tpcc_isolation` tries what transactions see of each other. docs/tpcc.md says clause by clause what is followed and what is not.
+-- verifies them, `tpcc_isolation` tries what transactions see of each other, `tpcc_procedures` has the transactions as stored
+-- procedures. docs/tpcc.md says clause by clause what is followed and what is not.
 --
--- The functions below that are not `local` may be replaced by a script that requires this one, and so may the statements.
+-- The functions below that are not `local` may be replaced by a script that requires this one, and so may the statements
+-- (procedures are made of them by the `prepare` of that script).
 local tpcc = require("tpcc_common")
 
 sysbench.cmdline.options = tpcc.options
@@ -144,7 +146,9 @@ local read_mix, deferred_delivery, execute_queued
 local enter_delivery -- writes a line of the result file (2.7.2.2)
 local begin, begin_reading, commit, rollback
 local defer -- executes a statement whose answer nothing waits for: at once or, with --batch-statements, with the next one
-local sets -- per table set: its statements, and the constant for last names
+local sets -- per table set: its statements, or calls, and the constant for last names
+local by_statements = {} -- the transactions
+local by -- how they are executed: `by_statements`, or as calls by `tpcc_procedures`
 local warehouses, customers, items, names
 local user, home -- whose transaction runs, and the warehouse of its terminal
 local c_for_customers, c_for_items
@@ -155,8 +159,23 @@ local level_of_reading, is_isolated -- what Order-Status reads at, and whether t
 
 local function fail(...) error(string.format(...), 0) end
 
+--- Are the procedures there, and made of the statements that would be executed without them?
+local function check_procedures(dialect, set, state)
+  local wanted = assay.constant("tpcc_procedures of " .. dialect.kind, function()
+    return require("tpcc_procedures").fingerprint(dialect)
+  end)
+  if state.procedures == wanted then return end
+  local command = ("assay prepare %s --procedures --warehouses %d"):format(sysbench.cmdline.script_path, state.warehouses)
+  if settings.sets > 1 then command = ("%s --tables %d"):format(command, settings.sets) end
+  if state.customers ~= 3000 or state.items ~= 100000 then
+    command = ("%s --customers %d --items %d"):format(command, state.customers, state.items)
+  end
+  fail("--procedures: those of set %d %s; make them with `%s --db …`", set,
+    state.procedures and "are of another version, or of other statements" or "are not there", command)
+end
+
 --- What is there to run on, by the tables' own account.
-local function read_states()
+local function read_states(dialect)
   for set = 1, settings.sets do
     local state = tpcc.read_state(con, set)
     if state.complete ~= 1 then
@@ -166,6 +185,7 @@ local function read_states()
       fail("set %d has %d warehouses, set 1 has %d: they were prepared apart", set, state.warehouses, warehouses)
     end
     warehouses, customers, items = state.warehouses, state.customers, state.items
+    if settings.procedures then check_procedures(dialect, set, state) end
     sets[set] = { c_last = tpcc.constant_for_last_names(state.c_last) }
   end
   if settings.warehouses > warehouses then
@@ -184,7 +204,14 @@ local function read_levels(dialect, begin_text, begin_reading_text)
     fail("--isolation: the server was told %s, and gives %s", settings.isolation, level)
   end
   level_of_writing = level
-  level_of_reading = begin_reading_text == begin_text and level or tpcc.level(con, dialect, begin_reading_text)
+  if begin_reading_text == begin_text then
+    level_of_reading = level
+  elseif settings.procedures then
+    local _, there = by.order_status(sets[1], { c_w = 1, c_d = 1, c = 1 })
+    level_of_reading = there:upper()
+  else
+    level_of_reading = tpcc.level(con, dialect, begin_reading_text)
+  end
   is_isolated = level ~= "READ UNCOMMITTED"
     and (level_of_reading == "REPEATABLE READ" or level_of_reading == "SERIALIZABLE")
 end
@@ -255,11 +282,17 @@ function thread_init()
   con, dialect = tpcc.connect(settings)
   has_vanishing_rows = dialect.vanishing_rows
   sets = {}
-  read_states()
-  for set = 1, settings.sets do
-    for name, statement in pairs(prepare_set(con, dialect, set)) do sets[set][name] = statement end
-  end
+  read_states(dialect)
   local begin_reading_text = settings.isolation and dialect.begin or dialect.begin_reading
+  local prepare = prepare_set
+  by = by_statements
+  if settings.procedures then
+    local procedures = require("tpcc_procedures")
+    prepare, by = procedures.prepare_set, procedures.transactions(begin_reading_text ~= dialect.begin)
+  end
+  for set = 1, settings.sets do
+    for name, statement in pairs(prepare(con, dialect, set)) do sets[set][name] = statement end
+  end
   begin, begin_reading = con:prepare(dialect.begin, ""), con:prepare(begin_reading_text, "")
   read_levels(dialect, dialect.begin, begin_reading_text)
   commit, rollback = con:prepare("COMMIT", ""), con:prepare("ROLLBACK", "")
@@ -398,9 +431,9 @@ end
 
 local function cents(amount) return floor(amount * 100 + 0.5) end
 
---- 2.4.2
-local function new_order()
-  local set, w, d, c, lines = sets[input.set], home, input.d, input.c, input.lines
+--- 2.4.2. The number of the order, and its total; nil when it was rolled back.
+function by_statements.new_order(set, w)
+  local d, c, lines = input.d, input.c, input.lines
   local item, supply, quantity, number = input.item, input.supply, input.quantity, input.number
   defer(begin)
   local discount, _, _, w_tax = set.order_customer:row(w, d, c)
@@ -416,8 +449,7 @@ local function new_order()
     local price, _, i_data = select_item:row(i)
     if not price then -- 2.4.1.4: an unused item number; what was done is undone
       rollback:execute()
-      count_order()
-      return rolled_back()
+      return nil
     end
     local left, s_data, dist_info = select_stock:row(from, i)
     left = left - amount
@@ -430,10 +462,16 @@ local function new_order()
     sum = sum + cost
     defer(insert_line, o, d, w, number[n], i, from, amount, cost / 100, dist_info)
   end
-  input.total = sum / 100 * (1 - discount) * (1 + w_tax + d_tax)
   commit:execute()
-  assay.acknowledge(input.set, w, d, o, c)
+  return o, sum / 100 * (1 - discount) * (1 + w_tax + d_tax)
+end
+
+local function new_order()
+  local o, total = by.new_order(sets[input.set], home, input)
   count_order()
+  if not o then return rolled_back() end
+  input.total = total
+  assay.acknowledge(input.set, home, input.d, o, input.c)
 end
 
 --- 2.5.2.2: of the customers with a last name, ordered by first name, the one in the middle, rounded up.
@@ -446,9 +484,8 @@ local function customer_of_name(set, w, d, name)
 end
 
 --- 2.5.2
-local function payment()
-  local set, w, d, amount = sets[input.set], home, input.d, input.amount
-  local c_w, c_d, c = input.c_w, input.c_d, input.c
+function by_statements.payment(set, w)
+  local d, amount, c_w, c_d, c = input.d, input.amount, input.c_w, input.c_d, input.c
   defer(begin)
   defer(set.pay_warehouse, amount, w)
   local w_name = set.warehouse:row(w)
@@ -465,21 +502,30 @@ local function payment()
   end
   defer(set.insert_history, c, c_d, c_w, d, w, amount, w_name .. "    " .. d_name)
   commit:execute()
-  if c_w ~= w then count("remote_payments") end
+end
+
+local function payment()
+  by.payment(sets[input.set], home, input)
+  if input.c_w ~= home then count("remote_payments") end
   if input.name then count("payments_by_name") end
   count_customer()
 end
 
---- 2.6.2
-local function order_status()
-  local set, w, d, c = sets[input.set], input.c_w, input.c_d, input.c
+--- 2.6.2. The customer's balance.
+function by_statements.order_status(set)
+  local w, d, c = input.c_w, input.c_d, input.c
   defer(begin_reading)
   if not c then c = customer_of_name(set, w, d, input.name) end
-  input.balance = set.customer_status:row(w, d, c)
+  local balance = set.customer_status:row(w, d, c)
   local o = set.last_order:row(w, d, c)
   local lines = set.lines_of_order:execute(w, d, tonumber(o))
   for _ = 1, lines.nrows do lines:fetch_row() end
   commit:execute()
+  return balance
+end
+
+local function order_status()
+  input.balance = by.order_status(sets[input.set], input)
   if input.name then count("status_by_name") end
   if is_isolated then count("isolated") end
   count_customer()
@@ -503,10 +549,9 @@ local function deliver(set, w, d, carrier)
   return o
 end
 
-local delivered = {} -- district → its order, by the last delivery
-
---- 2.7.4: the oldest order of each district, all in one transaction (2.7.4.2 allows that).
-local function deliver_all(set, w, carrier)
+--- 2.7.4: the oldest order of each district, all in one transaction (2.7.4.2 allows that). Enters them into `delivered`; how
+--- many districts were skipped.
+function by_statements.delivery(set, w, carrier, delivered)
   local skipped = 0
   defer(begin)
   for d = 1, DISTRICTS do
@@ -514,6 +559,13 @@ local function deliver_all(set, w, carrier)
     if not delivered[d] then skipped = skipped + 1 end
   end
   commit:execute()
+  return skipped
+end
+
+local delivered = {} -- district → its order, by the last delivery
+
+local function deliver_all(set, w, carrier)
+  local skipped = by.delivery(set, w, carrier, delivered)
   if skipped > 0 then
     count("skipping_deliveries")
     count("skipped_districts", skipped)
@@ -537,14 +589,16 @@ function deferred_delivery()
   enter_delivery(queued)
 end
 
---- 2.8.2
-local function stock_level()
-  local set, w, d = sets[input.set], home, user.district
+--- 2.8.2. How many items are low.
+function by_statements.stock_level(set, w, d)
   defer(begin_reading)
   local next_order = tonumber((set.district_level:row(w, d)))
-  input.low = set.low_stock:row(w, d, next_order - 20, next_order, w, input.threshold)
+  local low = set.low_stock:row(w, d, next_order - 20, next_order, w, input.threshold)
   commit:execute()
+  return low
 end
+
+local function stock_level() input.low = by.stock_level(sets[input.set], home, user.district, input) end
 
 -- Terminals and the mix --------------------------------------------------------------------------------------------------
 
@@ -649,6 +703,9 @@ end
 --- For `tpcc_isolation`: a session with its transactions, their input, and what it takes to stop in one.
 function parts()
   if sysbench.opt.deferred_delivery then fail("--deferred-delivery: the isolation tests stop in deliveries that are not queued") end
+  if sysbench.opt.procedures then
+    fail("--procedures: the isolation tests stop inside of transactions, and a procedure runs to its end")
+  end
   sysbench.opt.batch_statements = false -- who stops has sent what came before
   thread_init()
   home = 1

@@ -1,8 +1,8 @@
 --- What the parts of the TPC-C workload share: options, tables, dialects, and the random values of the specification.
 --
 -- Clauses are those of the TPC-C standard specification, revision 5.11. The parts are `tpcc` (the transactions),
--- `tpcc_load` (prepare and cleanup), `tpcc_check` (the consistency conditions) and `tpcc_isolation` (the isolation tests); the
--- latter three are loaded by their commands only, so that a session that runs transactions does not carry them.
+-- `tpcc_load` (prepare and cleanup), `tpcc_check` (the consistency conditions), `tpcc_isolation` (the isolation tests) and
+-- `tpcc_procedures` (--procedures); the latter four are loaded by who needs them only, so that other sessions do not carry them.
 
 local tpcc = {}
 
@@ -23,6 +23,9 @@ tpcc.options = {
   isolation = { "read-committed, repeatable-read or serializable; without it, as the server is set up", "" },
   batch_statements = {
     "Send statements whose answers nothing waits for together with the next one, on PostgreSQL, MySQL and MariaDB", false,
+  },
+  procedures = {
+    "Execute each transaction as one call of a stored procedure, on PostgreSQL, MySQL and MariaDB; `prepare` makes them", false,
   },
   deferred_delivery = { "Queue deliveries and execute them afterwards (2.7), instead of at once", false },
   scale = { "The same as warehouses (older name)", 0 },
@@ -81,7 +84,11 @@ function tpcc.settings()
     items = within("items", 100, 100000),
     deferred_delivery = opt.deferred_delivery,
     batch_statements = opt.batch_statements,
+    procedures = opt.procedures,
   }
+  if settings.procedures and settings.batch_statements then
+    refuse("--procedures and --batch-statements: a call is one statement, and nothing is left to be sent with it; give one of the two")
+  end
   if settings.customers % 20 ~= 0 then refuse("--customers %d: expected a multiple of 20", settings.customers) end
   if settings.items % 100 ~= 0 then refuse("--items %d: expected a multiple of 100", settings.items) end
   if settings.fillfactor > 0 and settings.fillfactor < 10 then
@@ -100,7 +107,7 @@ end
 
 -- Dialects -----------------------------------------------------------------------------------------------------------
 
--- `tables`, `index`: which of the named ones exist. `lock`: what makes a SELECT lock its rows. `joined`: text put together.
+-- `tables`, `procedures`, `index`: which of the named ones exist. `lock`: what makes a SELECT lock its rows. `joined`: text put together.
 -- `money`: a sum to be compared, without the noise of binary fractions.
 local dialects = {
   mysql = {
@@ -114,6 +121,10 @@ local dialects = {
     level = "SHOW VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')", -- the older name on MariaDB
     money = "%s",
     tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN (%s)",
+    procedures = "SELECT routine_name FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_name IN (%s)",
+    to_make_procedures = "privileges: GRANT CREATE ROUTINE, ALTER ROUTINE, EXECUTE ON database.* TO user",
+    collation = "SELECT character_set_name, collation_name FROM information_schema.columns WHERE table_schema = DATABASE()"
+      .. " AND table_name = '{customer}' AND column_name = 'c_last'",
     index = "SELECT COUNT(*) FROM information_schema.statistics WHERE table_schema = DATABASE()"
       .. " AND table_name = '%s' AND index_name = '%s'",
     foreign_key = "SELECT COUNT(*) FROM information_schema.table_constraints WHERE table_schema = DATABASE()"
@@ -133,6 +144,9 @@ local dialects = {
     money = "%s",
     tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
       .. " AND table_name IN (%s)",
+    procedures = "SELECT routine_name FROM information_schema.routines WHERE routine_schema = current_schema()"
+      .. " AND routine_name IN (%s)",
+    to_make_procedures = "privileges: CREATE on the schema, USAGE on the language plpgsql, and to own those that are there",
     index = "SELECT COUNT(*) FROM pg_indexes WHERE schemaname = current_schema()"
       .. " AND tablename = '%s' AND indexname = '%s'",
     foreign_key = "SELECT COUNT(*) FROM information_schema.table_constraints WHERE table_schema = current_schema()"
@@ -168,6 +182,7 @@ function tpcc.connect(settings)
       refuse("--isolation: SQLite knows serializable only")
     end
     if settings.partitions > 0 then refuse("--partitions: SQLite has no partitions") end
+    if settings.procedures then refuse("--procedures: SQLite has no stored procedures") end
   end
   if kind == "mysql" and settings.partitions > 0 and settings.foreign_keys then
     refuse("--partitions and --foreign-keys: MySQL and MariaDB do not allow both")

@@ -263,7 +263,8 @@ local DROP_ORDER = {
   "order_line", "new_orders", "history", "orders", "stock", "item", "customer", "district", "warehouse",
 }
 
-local function drop_tables(connection, set)
+local function drop_tables(connection, dialect, set)
+  require("tpcc_procedures").drop(connection, dialect, set)
   for _, name in ipairs(DROP_ORDER) do connection:query("DROP TABLE IF EXISTS " .. name .. set) end
   connection:query(tpcc.sql("DROP TABLE IF EXISTS {tpcc_load}", set))
 end
@@ -284,7 +285,7 @@ local function create_set(connection, dialect, set, settings, wanted, c_last, se
     return
   end
   if found[account] then -- killed while it created them
-    drop_tables(connection, set)
+    drop_tables(connection, dialect, set)
   else
     for _, name in ipairs(names) do
       if found[name] then
@@ -359,7 +360,8 @@ local function share(name, list)
   end
 end
 
---- Creates, fills and indexes all table sets; all sessions work on all of them. Goes on with a load that was interrupted.
+--- Creates, fills and indexes all table sets; all sessions work on all of them. Goes on with a load that was interrupted. With
+--- --procedures these are made, last, also for tables that are complete.
 function load.prepare()
   local settings = tpcc.settings()
   local connection, dialect = tpcc.connect(settings)
@@ -390,12 +392,12 @@ function load.prepare()
       end
     end
   end
-  if complete == settings.sets then
+  if complete == settings.sets and not settings.procedures then
     fail("the tables of TPC-C are here already, complete, and nothing was changed; remove them with `cleanup`")
   end
   assay.barrier() -- all have looked before any goes on
   if sysbench.tid == 0 then
-    if missing < total then
+    if missing < total and complete < settings.sets then
       assay.log(format("going on with an interrupted prepare: %d of %d pieces are there", total - missing, total))
     end
     assay.expect(floor(rows_missing))
@@ -412,21 +414,24 @@ function load.prepare()
     end
   end
   assay.barrier()
-  for i, list in ipairs(finishing(connection, dialect, settings)) do
-    share("finish " .. i, list)
-    assay.barrier()
+  if complete < settings.sets then
+    for i, list in ipairs(finishing(connection, dialect, settings)) do
+      share("finish " .. i, list)
+      assay.barrier()
+    end
   end
   if sysbench.tid == 0 then
     for set = 1, settings.sets do
       if contexts[set].complete ~= 1 then
         connection:query(tpcc.sql("INSERT INTO {tpcc_load} (what, n, v) VALUES ('complete', 0, 1)", set))
       end
+      if settings.procedures then require("tpcc_procedures").make(connection, dialect, set) end
     end
   end
   connection:disconnect()
 end
 
---- Drops the tables of all sets.
+--- Drops the tables of all sets, and their procedures.
 function load.cleanup()
   local settings = tpcc.settings()
   local connection, dialect = tpcc.connect(settings)
@@ -434,7 +439,7 @@ function load.cleanup()
   if dialect.kind == "mysql" then connection:query("SET foreign_key_checks = 0") end
   local sets = {}
   for set = 1, settings.sets do
-    sets[set] = function() drop_tables(connection, set) end
+    sets[set] = function() drop_tables(connection, dialect, set) end
   end
   share("drop", sets)
   connection:disconnect()

@@ -77,6 +77,7 @@ const WORKLOADS: &[Workload] = &[
     workload!("tpcc", "tpcc_common", false),
     workload!("tpcc", "tpcc_isolation", false),
     workload!("tpcc", "tpcc_load", false),
+    workload!("tpcc", "tpcc_procedures", false),
 ];
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod consistency;
 mod deliveries;
 mod isolation;
 mod life;
+mod procedures;
 mod resume;
 mod seed;
 mod values;
