@@ -4,6 +4,7 @@
 -- rows themselves stay in Rust until the next statement on their connection; a result object points at them.
 local core = ...
 local ffi = require("ffi")
+local new_table = require("table.new")
 local buffer = require("string.buffer")
 local ask, shared, current, raise = core.ask, core.shared, core.current, core.raise
 local yield = coroutine.yield
@@ -121,9 +122,9 @@ end
 local function drivers_part(connection, statement, errno, state, message, ignorable)
   if ignorable then
     if core.driver == "pgsql" then
-      yield(ask.ROLLBACK, connection.number)
+      yield(ask.ROLLBACK, connection[NUMBER])
     elseif LOST[errno] then
-      while yield(RECONNECT, connection.number) ~= nil do yield(ask.SLEEP, RECONNECT_PAUSE) end
+      while yield(RECONNECT, connection[NUMBER]) ~= nil do yield(ask.SLEEP, RECONNECT_PAUSE) end
     end
   elseif core.driver == "pgsql" then
     if type(statement) == "string" then
@@ -139,7 +140,12 @@ local function drivers_part(connection, statement, errno, state, message, ignora
   end
 end
 
-local Connection = {}
+-- What a connection needs for every statement lies in the array of its table, close together: there may be thousands of
+-- sessions, and between two statements of one come those of the others. BUSY: it is closed, or a loader's rows are on their
+-- way; FAILED: the last statement did, and left `error` and what belongs to it; SETS: result sets of the last one; PREPARED:
+-- statements so far. All else is a field, and there when it is needed.
+local NUMBER, BUSY, FAILED, SETS, PREPARED = 1, 2, 3, 4, 5
+local Connection = { error = NONE, sql_errno = 0, closed = false, loading = false, deferring = false, set = 0 }
 
 --- sysbench's `query_row` calls `query`, so the place of its errors is a line of its own.
 local function called_by_query_row()
@@ -162,6 +168,7 @@ local function statement_failed(connection, statement, errno, state, message, ig
     drivers_part(connection, statement, errno, state, message, ignorable)
     if core.driver == "pgsql" then errno = 0 end
   end
+  connection[FAILED] = true
   connection.error = ignorable and IGNORABLE or FATAL
   connection.sql_errno, connection.sql_state, connection.sql_errmsg = errno, state, message
   local description = {
@@ -193,10 +200,10 @@ end
 --- A result with these rows. sysbench has one per connection, which every statement makes anew: a script that still holds
 --- it sees, and frees, what the last statement returned.
 local function result_of(connection, serial, rows, columns, set)
-  if not core.hosted then return setmetatable({ connection.number, serial, rows, columns, set }, Result) end
+  if not core.hosted then return setmetatable({ connection[NUMBER], serial, rows, columns, set }, Result) end
   local result = connection.result
   if not result then
-    result = setmetatable({ connection.number }, Result)
+    result = setmetatable({ connection[NUMBER] }, Result)
     connection.result = result
   end
   result[SERIAL], result[LENGTH], result[WIDTH], result[SET], result[NEXT] = serial, rows, columns, set, nil
@@ -212,21 +219,30 @@ end
 
 --- PostgreSQL's C library gives the last of several result sets.
 local function last_set(connection)
-  local serial, set = connection.serial, connection.sets - 1
+  local serial, set = connection.serial, connection[SETS] - 1
   connection.set = set
-  local rows, columns = set_rows(shared, connection.number, serial, set), set_columns(shared, connection.number, serial, set)
+  local rows, columns = set_rows(shared, connection[NUMBER], serial, set), set_columns(shared, connection[NUMBER], serial, set)
   return result_of(connection, serial, rows, columns, set)
+end
+
+--- A statement has ended well: what the one before left is no more.
+local function forgive(connection)
+  connection[FAILED] = false
+  connection.error, connection.sql_errno = NONE, 0
 end
 
 --- Turns the engine's answer to a statement (its text, or a prepared one) into what the script gets for it.
 local function finish(connection, statement, answer, a, b, c, d)
-  if connection.error ~= NONE then connection.error, connection.sql_errno = NONE, 0 end
+  if connection[FAILED] then forgive(connection) end
   if answer == nil then
-    connection.sets = 0
+    connection[SETS] = 0
     return no_result(connection)
   elseif answer == ROWS then -- serial, rows, columns, number of result sets
-    connection.serial, connection.set, connection.sets = a, 0, d
-    if d > 1 and core.hosted and core.driver == "pgsql" then return last_set(connection) end
+    connection[SETS] = d
+    if d > 1 then
+      connection.serial, connection.set = a, 0
+      if core.hosted and core.driver == "pgsql" then return last_set(connection) end
+    end
     return result_of(connection, a, b, c)
   end
   no_result(connection)
@@ -235,9 +251,9 @@ end
 
 --- The same for a statement whose result nobody wants.
 local function finish_unread(connection, statement, answer, a, b, c, d)
-  if connection.error ~= NONE then connection.error, connection.sql_errno = NONE, 0 end
+  if connection[FAILED] then forgive(connection) end
   if answer ~= nil and answer ~= ROWS then return statement_failed(connection, statement, a, b, c, d) end
-  connection.sets = 0
+  connection[SETS] = 0
 end
 
 local function closed()
@@ -250,7 +266,6 @@ end
 -- Connections -------------------------------------------------------------------------------------------------------
 
 Connection.__index = Connection
-Connection.sql_errno = 0
 Connection.__tostring = function() return "<sql_connection>" end
 
 local function text_of(value, what, line, name)
@@ -266,23 +281,28 @@ end
 --- Statements that were deferred travel with an execution; what is not one comes after them.
 local function flush(connection)
   connection.deferring = false
-  finish(connection, "<deferred statements>", yield(FLUSH, connection.number))
+  finish(connection, "<deferred statements>", yield(FLUSH, connection[NUMBER]))
 end
 
 --- The answer to the rows that a loader sent last: it makes the next ones meanwhile, and everything else comes after that.
 local function settle(connection)
   local name = connection.loading
-  connection.loading = false
-  finish_unread(connection, "<load into " .. name .. ">", yield(FLUSH, connection.number))
+  connection.loading, connection[BUSY] = false, connection.closed
+  finish_unread(connection, "<load into " .. name .. ">", yield(FLUSH, connection[NUMBER]))
+end
+
+--- A connection that is closed is an error; one that loads has to hear the answer first.
+local function make_ready(connection)
+  if connection.closed then closed() end
+  if connection.loading then settle(connection) end
 end
 
 --- Runs a statement's text. A result object when it returned rows, else nil.
 function Connection:query(text)
-  if self.closed then closed() end
-  if self.loading then settle(self) end
+  if self[BUSY] then make_ready(self) end
   if self.deferring then flush(self) end
   if type(text) ~= "string" then text = text_of(text, "statement", 269, "query") end
-  return finish(self, text, yield(QUERY, self.number, text))
+  return finish(self, text, yield(QUERY, self[NUMBER], text))
 end
 
 --- The columns of the first row, as several values.
@@ -298,16 +318,15 @@ function Connection:disconnect()
     return true
   end
   if self.loading then settle(self) end
-  self.closed = true
-  yield(DISCONNECT, self.number)
+  self.closed, self[BUSY] = true, true
+  yield(DISCONNECT, self[NUMBER])
   return true
 end
 
 --- Closes and opens again. Prepared statements are kept.
 function Connection:reconnect()
-  if self.closed then closed() end
-  if self.loading then settle(self) end
-  local answer, errno, state, message = yield(RECONNECT, self.number)
+  if self[BUSY] then make_ready(self) end
+  local answer, errno, state, message = yield(RECONNECT, self[NUMBER])
   if answer ~= nil then return statement_failed(self, "<reconnect>", errno, state, message, false) end
   return true
 end
@@ -319,16 +338,16 @@ function Connection:check_error(result, query)
 end
 
 function Connection:more_results()
-  return (self.set or 0) + 1 < (self.sets or 0)
+  return self.set + 1 < self[SETS]
 end
 
 function Connection:next_result()
   if self.closed then closed() end
   if not self:more_results() then return no_result(self) end
   self.set = self.set + 1
-  local columns = set_columns(shared, self.number, self.serial, self.set)
+  local columns = set_columns(shared, self[NUMBER], self.serial, self.set)
   if columns == 0 then return no_result(self) end
-  local rows = set_rows(shared, self.number, self.serial, self.set)
+  local rows = set_rows(shared, self[NUMBER], self.serial, self.set)
   return result_of(self, self.serial, rows, columns, self.set)
 end
 
@@ -343,17 +362,18 @@ local function bulk_flush(self, caller)
   if self.deferring then flush(self) end
   local text = bulk.text:get()
   bulk.rows = 0
-  local answer, errno, state, message = yield(QUERY, self.number, text)
+  local answer, errno, state, message = yield(QUERY, self[NUMBER], text)
   if answer ~= nil and answer ~= ROWS then
     if core.hosted then
       local ignorable = is_ignorable(errno, state)
       drivers_part(self, text, errno, state, message, ignorable)
-      self.error = ignorable and IGNORABLE or FATAL
+      self[FAILED], self.error = true, ignorable and IGNORABLE or FATAL
       bulk.text:put(text)
       bulk.rows = 1 -- what failed is sent again, until the next `bulk_insert_init`
       raise(caller .. "() failed")
     end
     self.bulk = nil
+    self[FAILED] = true
     self.error, self.sql_errno, self.sql_state, self.sql_errmsg = FATAL, errno, state, message
     local reason = core.error_text(errno, state, message)
     current().last_error = reason
@@ -402,14 +422,33 @@ end
 
 -- Prepared statements -----------------------------------------------------------------------------------------------
 
+-- A statement of a session is its connection, at 0, and its parameters, from 1. What it has in common with those of other
+-- sessions is its class: the number it was prepared under, its text, the kinds of its parameters, and its methods.
 local Statement = {}
-Statement.__index = Statement
-Statement.__tostring = function() return "<sql_statement>" end
+local ValueStatement = {} -- executed with values
+local Substituted = {} -- sent as text, with the values in it: what the server does not prepare, or never should
+local ClosedStatement = {}
 
--- Those that are executed with values. No field says so: there are many statements, and one more field costs each 100 bytes.
-local ValueStatement = setmetatable({}, Statement)
-ValueStatement.__index = ValueStatement
-ValueStatement.__tostring = Statement.__tostring
+local statement_classes = setmetatable({}, { __mode = "v" })
+
+local function classify(statement, name, methods, id, text, wanted, kinds)
+  local key = table.concat({ name, id, kinds, text }, "\0")
+  local class = statement_classes[key]
+  if not class then
+    class = {
+      __tostring = function() return "<sql_statement>" end,
+      name = name, methods = methods, id = id, text = text, wanted = wanted, kinds = kinds,
+    }
+    for method, body in next, Statement do class[method] = body end
+    for method, body in next, methods do class[method] = body end
+    class.__index = function(self, field)
+      if field == "connection" then return self[0] end
+      return class[field]
+    end
+    statement_classes[key] = class
+  end
+  return setmetatable(statement, class)
+end
 
 local counted = {} -- text → number of placeholders
 
@@ -423,18 +462,7 @@ local function placeholders(text)
   return count
 end
 
--- Statements of which the server is told only when they are executed, as text with the values in it: those that it does
--- not prepare, and all with `--db-ps-mode=disable`.
-local Substituted = setmetatable({}, { __index = Statement })
-Substituted.__index = Substituted
-Substituted.__tostring = Statement.__tostring
-
 local NOT_PREPARABLE = 1295 -- mysql
-
-local function substituted_statement(statement, text)
-  statement.text = text
-  return setmetatable(statement, Substituted)
-end
 
 --- The text as PostgreSQL is given it: `$1`, `$2`, … for the placeholders.
 local function numbered(text)
@@ -488,8 +516,7 @@ end
 --- Prepares a statement. With `kinds`, a letter per placeholder (`i` integer, `d` double, `t` text), it is executed with
 --- values; without, with the parameters bound to it.
 function Connection:prepare(text, kinds)
-  if self.closed then closed() end
-  if self.loading then settle(self) end
+  if self[BUSY] then make_ready(self) end
   if self.deferring then flush(self) end
   text = text_of(text, "statement", 289, "query")
   local wanted = placeholders(text)
@@ -499,14 +526,19 @@ function Connection:prepare(text, kinds)
       raise(("the statement has %d placeholders, but %d kinds are given"):format(wanted, #kinds))
     end
   end
-  local id = self.statements
-  local statement = { connection = self, id = id, wanted = wanted, kinds = kinds or "" }
-  if core.hosted then statement.text = text end
-  if core.options and core.options.db_ps_mode == "disable" then return substituted_statement(statement, text) end
-  self.statements = id + 1
-  local answer, errno, state, message, ignorable, position, hint = yield(PREPARE, self.number, id, text)
-  if answer == nil or answer == ROWS then return setmetatable(statement, kinds and ValueStatement or Statement) end
-  if errno == NOT_PREPARABLE then return substituted_statement(statement, text) end
+  local id = self[PREPARED]
+  local statement = new_table(math.max(wanted, 1), 0)
+  statement[0] = self
+  if core.options and core.options.db_ps_mode == "disable" then
+    return classify(statement, "text", Substituted, id, text, wanted, kinds or "")
+  end
+  self[PREPARED] = id + 1
+  local answer, errno, state, message, ignorable, position, hint = yield(PREPARE, self[NUMBER], id, text)
+  if answer == nil or answer == ROWS then
+    if kinds then return classify(statement, "values", ValueStatement, id, text, wanted, kinds) end
+    return classify(statement, "parameters", Statement, id, text, wanted, "")
+  end
+  if errno == NOT_PREPARABLE then return classify(statement, "text", Substituted, id, text, wanted, kinds or "") end
   if not core.hosted then return statement_failed(self, text, errno, state, message, ignorable) end
   local stale = self.error ~= NONE
   self.error = NONE
@@ -609,7 +641,7 @@ function Statement:bind_param(...)
       or raise("argument " .. i .. " of bind_param is not a parameter")
     self[i] = parameter
   end
-  self.kinds = table.concat(letters)
+  classify(self, self.name, self.methods, self.id, self.text, self.wanted, table.concat(letters))
   return 0
 end
 
@@ -617,7 +649,8 @@ local scratch = {}
 
 --- `how`: EXECUTE or DEFER.
 local function execute(self, how)
-  local connection, id, kinds = self.connection.number, self.id, self.kinds
+  local connection, class = self[0][NUMBER], getmetatable(self)
+  local id, kinds = class.id, class.kinds
   local count = #kinds
   if count == 1 then
     return yield(how, connection, id, kinds, self[1][1])
@@ -625,6 +658,8 @@ local function execute(self, how)
     return yield(how, connection, id, kinds, self[1][1], self[2][1])
   elseif count == 0 then
     return yield(how, connection, id, kinds)
+  elseif count == 4 then
+    return yield(how, connection, id, kinds, self[1][1], self[2][1], self[3][1], self[4][1])
   end
   for i = 1, count do scratch[i] = self[i][1] end
   return yield(how, connection, id, kinds, unpack(scratch, 1, count))
@@ -632,10 +667,8 @@ end
 
 --- The connection of a statement that is about to be executed.
 local function usable(statement)
-  local connection = statement.connection
-  if connection.closed then closed() end
-  if statement.closed then raise("attempt to use an already closed statement") end
-  if connection.loading then settle(connection) end
+  local connection = statement[0]
+  if connection[BUSY] then make_ready(connection) end
   return connection
 end
 
@@ -708,7 +741,7 @@ function Substituted:execute(...)
   local connection = usable(self)
   if connection.deferring then flush(connection) end
   local text = substituted(self, ...)
-  return finish(connection, text, yield(QUERY, connection.number, text))
+  return finish(connection, text, yield(QUERY, connection[NUMBER], text))
 end
 
 function Substituted:defer(...)
@@ -719,9 +752,18 @@ end
 function Substituted:perform(...) self:execute(...) end
 
 function Substituted:close()
-  self.closed = true
+  classify(self, "closed", ClosedStatement, self.id, self.text, self.wanted, self.kinds)
   return 0
 end
+
+function ClosedStatement:execute()
+  if self[0].closed then closed() end
+  raise("attempt to use an already closed statement")
+end
+
+ClosedStatement.perform, ClosedStatement.defer = ClosedStatement.execute, ClosedStatement.execute
+
+function ClosedStatement.close() return 0 end
 
 --- The same for a statement that is given so many values.
 local function usable_with(statement, count)
@@ -732,12 +774,12 @@ end
 
 function ValueStatement:execute(...)
   local connection = usable_with(self, select("#", ...))
-  return finish(connection, self, yield(EXECUTE, connection.number, self.id, self.kinds, ...))
+  return finish(connection, self, yield(EXECUTE, connection[NUMBER], self.id, self.kinds, ...))
 end
 
 function ValueStatement:defer(...)
   local connection = usable_with(self, select("#", ...))
-  return deferred(connection, self, yield(DEFER, connection.number, self.id, self.kinds, ...))
+  return deferred(connection, self, yield(DEFER, connection[NUMBER], self.id, self.kinds, ...))
 end
 
 function ValueStatement:perform(...) self:execute(...) end
@@ -757,16 +799,15 @@ function Statement:row(...)
   return unpack(result:fetch_row(), 1, columns)
 end
 
-function Statement:next_result() return self.connection:next_result() end
+function Statement:next_result() return self[0]:next_result() end
 
 function Statement:close()
-  if not self.closed then
-    self.closed = true
-    if not self.connection.closed then
-      if self.connection.loading then settle(self.connection) end
-      if self.connection.deferring then flush(self.connection) end
-      yield(CLOSE, self.connection.number, self.id)
-    end
+  local connection = self[0]
+  classify(self, "closed", ClosedStatement, self.id, self.text, self.wanted, self.kinds)
+  if not connection.closed then
+    if connection.loading then settle(connection) end
+    if connection.deferring then flush(connection) end
+    yield(CLOSE, connection[NUMBER], self.id)
   end
   return 0
 end
@@ -832,10 +873,10 @@ function Loader:flush()
   local connection = self.connection
   if connection.loading then settle(connection) end
   if connection.deferring then flush(connection) end
-  local answer, errno, state, message, ignorable = yield(LOAD, connection.number, self.table, self.columns, self.id)
+  local answer, errno, state, message, ignorable = yield(LOAD, connection[NUMBER], self.table, self.columns, self.id)
   rows_clear(self.rows, self.width)
   if answer == true then -- sent; the answer is still to come
-    connection.loading = self.table
+    connection.loading, connection[BUSY] = self.table, true
   elseif answer ~= nil and answer ~= ROWS then
     statement_failed(connection, "<load into " .. self.table .. ">", errno, state, message, ignorable)
   end
@@ -968,10 +1009,10 @@ function Driver:connect()
   local session = current()
   local number = session.connections or 0
   session.connections = number + 1
-  local connection = setmetatable({ number = number, statements = 0, error = NONE, driver = self, deferring = false, loading = false }, Connection)
+  local connection = setmetatable({ number, false, false, 0, 0 }, Connection)
   local answer, errno, state, message, _, target = yield(CONNECT, number)
   if answer ~= nil then
-    connection.closed = true
+    connection.closed, connection[BUSY] = true, true
     connection_refused(session, errno, state, message, target)
   end
   return connection
@@ -979,6 +1020,7 @@ end
 
 local KNOWN = { mysql = true, pgsql = true, sqlite = true }
 local driver = setmetatable({}, Driver)
+Connection.driver = driver
 
 local host_database = core.bind("host_database", "void (*)(void *)")
 

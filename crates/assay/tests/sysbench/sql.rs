@@ -37,7 +37,7 @@ fn objects_say_what_they_are() {
         local stmt = con:prepare("SELECT ?")
         local rs = con:query("SELECT 1")
         print(tostring(drv), tostring(con), tostring(rs), tostring(stmt), tostring(stmt:bind_create(sysbench.sql.type.INT)))
-        print(drv:name(), tostring(con.driver), con.error == 0)
+        print(drv:name(), tostring(con.driver), con.error == 0, tostring(stmt.connection))
         local names = {}
         for name, number in pairs(sysbench.sql.type) do names[#names + 1] = name .. "=" .. number end
         for name, number in pairs(sysbench.sql.error) do names[#names + 1] = name .. "=" .. number end
