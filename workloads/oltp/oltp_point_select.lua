@@ -1,12 +1,9 @@
 --- One select by primary key, without a transaction around it.
 require("oltp_common")
 
-function prepare_statements()
-  sysbench.opt.point_selects = 1 -- the option is for the workloads that read more
-  prepare_point_selects()
-end
+function prepare_statements() prepare_point_selects() end
 
 function event()
-  execute_point_selects()
+  execute_point_selects(1) -- the option is for the workloads that read more
   check_reconnect()
 end

@@ -1,17 +1,11 @@
 --- How the tables of the OLTP workloads are created, filled, checked and dropped.
 --
--- A part of `oltp_common`, which has this module loaded when one of its functions is needed: sessions that run transactions
--- need none, and there may be thousands of them. Each function below that is not `local` is a global that a script may
--- replace, and it is looked up when it is called.
+-- A part of `oltp_common` that all sessions share, loaded when one of its functions is needed: sessions that run
+-- transactions need none. Each function below that is not `local` is a global that a script may replace, and it is looked
+-- up when it is called.
 
-local defaults, formats = assay.constant("defaults of oltp_common"), assay.constant("formats of oltp_common")
-
---- A number or text option. A script that replaced the table of options need not have declared it.
-local function opt(name)
-  local value = sysbench.opt[name]
-  if value == nil then return defaults[name] end
-  return value
-end
+local oltp = assay.share("oltp_transactions")
+local opt, formats, is_redshift = oltp.opt, oltp.formats, oltp.is_redshift
 
 -- Dialects -----------------------------------------------------------------------------------------------------------
 
@@ -19,39 +13,35 @@ local function groups_regex(groups) return "'^([0-9]{11}-){" .. groups - 1 .. "}
 local function groups_glob(groups) return "'" .. (("[0-9]"):rep(11) .. "-"):rep(groups):sub(1, -2) .. "'" end
 
 -- `tables`, `index`: which of the named ones exist. `has_groups`: whether a column has the form above.
-local dialects = assay.constant("dialects of oltp_tables", function()
-  return {
-    mysql = {
-      analyze = "ANALYZE TABLE %s",
-      tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN (%s)",
-      index = "SELECT COUNT(*) FROM information_schema.statistics WHERE table_schema = DATABASE()"
-        .. " AND table_name = '%s' AND index_name = '%s'",
-      has_groups = function(column, groups) return column .. " REGEXP " .. groups_regex(groups) end,
-    },
-    pgsql = {
-      analyze = "ANALYZE %s",
-      tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
-        .. " AND table_name IN (%s)",
-      index = "SELECT COUNT(*) FROM pg_indexes WHERE schemaname = current_schema()"
-        .. " AND tablename = '%s' AND indexname = '%s'",
-      has_groups = function(column, groups) return column .. "::text ~ " .. groups_regex(groups) end,
-    },
-    sqlite = {
-      analyze = "ANALYZE %s",
-      tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN (%s)",
-      index = "SELECT COUNT(*) FROM sqlite_master WHERE type = 'index' AND tbl_name = '%s' AND name = '%s'",
-      has_groups = function(column, groups) return column .. " GLOB " .. groups_glob(groups) end,
-      -- One session at a time can write, so one session does what changes the schema or loads it.
-      one_writer = true,
-    },
-  }
-end)
+local dialects = {
+  mysql = {
+    analyze = "ANALYZE TABLE %s",
+    tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN (%s)",
+    index = "SELECT COUNT(*) FROM information_schema.statistics WHERE table_schema = DATABASE()"
+      .. " AND table_name = '%s' AND index_name = '%s'",
+    has_groups = function(column, groups) return column .. " REGEXP " .. groups_regex(groups) end,
+  },
+  pgsql = {
+    analyze = "ANALYZE %s",
+    tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+      .. " AND table_name IN (%s)",
+    index = "SELECT COUNT(*) FROM pg_indexes WHERE schemaname = current_schema()"
+      .. " AND tablename = '%s' AND indexname = '%s'",
+    has_groups = function(column, groups) return column .. "::text ~ " .. groups_regex(groups) end,
+  },
+  sqlite = {
+    analyze = "ANALYZE %s",
+    tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN (%s)",
+    index = "SELECT COUNT(*) FROM sqlite_master WHERE type = 'index' AND tbl_name = '%s' AND name = '%s'",
+    has_groups = function(column, groups) return column .. " GLOB " .. groups_glob(groups) end,
+    -- One session at a time can write, so one session does what changes the schema or loads it.
+    one_writer = true,
+  },
+}
 
 local function dialect_of(driver)
   return dialects[driver:name()] or error("the OLTP workloads do not know the SQL of " .. driver:name(), 0)
 end
-
-local function is_redshift() return sysbench.opt.pgsql_variant == "redshift" end
 
 -- Tables -------------------------------------------------------------------------------------------------------------
 

@@ -55,6 +55,7 @@ const WORKLOADS: &[Workload] = &[
     workload!("oltp", "oltp_read_only", true),
     workload!("oltp", "oltp_read_write", true),
     workload!("oltp", "oltp_tables", false),
+    workload!("oltp", "oltp_transactions", false),
     workload!("oltp", "oltp_update_index", true),
     workload!("oltp", "oltp_update_non_index", true),
     workload!("oltp", "oltp_write_only", true),

@@ -31,6 +31,8 @@ end
 
 local sessions = {}
 core.sessions = sessions
+core.environments = {} -- those of the sessions, by the same number
+core.running_types = {} -- the names of the types of their transactions; false while they have none
 
 --- The session that is running.
 function core.current()
@@ -120,8 +122,10 @@ core.mains = setmetatable({}, { __mode = "k" }) -- bodies of files, to be called
 --- A function's name: the global's that holds it, or what its caller calls it, unless that is our own code.
 local function name_of(info, caller, env)
   if core.mains[info.func] then return "in main chunk" end
-  for name, value in next, env do
-    if value == info.func and type(name) == "string" then return "in function '" .. name .. "'" end
+  for _, globals in ipairs { env, core.common } do
+    for name, value in next, globals do
+      if value == info.func and type(name) == "string" then return "in function '" .. name .. "'" end
+    end
   end
   if info.name and caller and not is_ours(caller.source) then return "in function '" .. info.name .. "'" end
   return "in function <" .. info.short_src .. ":" .. info.linedefined .. ">"
@@ -200,6 +204,7 @@ function core.log(text)
     yield(ask.LOG, text)
   else
     session.waiting = session.waiting or {}
+    core.some_wait = true
     table.insert(session.waiting, text)
   end
 end
@@ -332,7 +337,10 @@ function base.pairs(object)
   for key, value in next, under do all[key] = value end
   if under == base then
     for key in next, core.on_demand do all[key] = base[key] end
-    for key in next, current().later or {} do all[key] = object[key] end
+    if current().shares then
+      for key in next, core.later do all[key] = object[key] end
+      for key, value in next, core.common do all[key] = value end
+    end
   end
   for key, value in next, object do all[key] = value end
   return next, all, nil
@@ -344,13 +352,17 @@ function base.print(...)
   core.write(table.concat(parts, "\t") .. "\n")
 end
 
+--- Globals that the sessions of the state have in common, between a session's own and the base.
+local common = setmetatable({}, { __index = base })
+core.common = common
+
 -- A script may hang a metatable on its globals (strict.lua does); ours must stay underneath.
 local function metatable_over_base(theirs)
   return {
     theirs = theirs,
     under = base,
     __index = function(env, key)
-      local value = base[key]
+      local value = (current().shares and common or base)[key]
       if value ~= nil then return value end
       local index = theirs.__index
       if type(index) == "function" then return index(env, key) end
@@ -365,11 +377,31 @@ local function metatable_over_base(theirs)
 end
 
 local env_meta = { __index = base, under = base }
+local sharing_env_meta = { __index = common, under = base }
+
+local shared_modules = {} -- name → what the module returned
+local later = {} -- global's name → the shared module that defines it
+core.later = later
+
+--- A global that a shared module defines, or would.
+local function shared_global(name)
+  local module = later[name]
+  if module and shared_modules[module] == nil then core.share(module) end
+  return rawget(common, name)
+end
+
+--- A global that the script or one of its modules defines: what lies in the base does not count.
+function core.global(session, name)
+  local value = rawget(session.env, name)
+  if value == nil and session.shares then return shared_global(name) end
+  return value
+end
 
 function base.setmetatable(object, meta)
   local session = current()
   if session and rawequal(object, session.env) then
-    setmetatable(object, type(meta) == "table" and metatable_over_base(meta) or env_meta)
+    local plain = session.shares and sharing_env_meta or env_meta
+    setmetatable(object, type(meta) == "table" and metatable_over_base(meta) or plain)
     return object
   end
   local ours = type(object) == "table" and getmetatable(object)
@@ -390,14 +422,25 @@ local real_package = package
 local base_loaded = {}
 core.base_loaded = base_loaded
 
+local in_every_package = {
+  path = core.path, cpath = core.cpath, config = real_package.config, loadlib = real_package.loadlib,
+  seeall = real_package.seeall,
+}
+local package_meta = {
+  under = in_every_package,
+  __index = function(package, key)
+    if key ~= "preload" and key ~= "loaders" then return in_every_package[key] end
+    local list = {} -- the session's own, once somebody looks
+    rawset(package, key, list)
+    return list
+  end,
+}
+local loaded_meta = { __index = base_loaded, under = base_loaded }
+
 local function package_of(session)
   local package = session.package
   if not package then
-    package = {
-      path = core.path, cpath = core.cpath, config = real_package.config, loadlib = real_package.loadlib,
-      seeall = real_package.seeall, preload = {}, loaders = {},
-      loaded = setmetatable({ _G = session.env }, { __index = base_loaded, under = base_loaded }),
-    }
+    package = setmetatable({ loaded = setmetatable({ _G = session.env }, loaded_meta) }, package_meta)
     package.loaded.package = package
     session.package = package
   end
@@ -413,7 +456,7 @@ setmetatable(base, {
     if not session then return nil end
     local make = core.on_demand[key]
     if make then return make(session) end
-    return core.load_later(session, key)
+    if session.shares then return shared_global(key) end
   end,
 })
 
@@ -427,24 +470,31 @@ local function search(name, path, tried)
   end
 end
 
---- The function that makes module `name`, or nil and where we looked.
-local function find_module(name, package)
-  local tried = { "" }
-  local preload = package.preload[name]
-  if preload then return preload end
-  tried[2] = "no field package.preload['" .. name .. "']"
-  local display, text = search(name, package.path, tried)
+--- The body of a module that is a file or built in; nil when there is none.
+local function body_of_file(name, path, tried)
+  local display, text = search(name, path, tried)
   if not display and module_text(shared, name, #name) ~= 0 then
     display, text = name .. ".lua", ffi.string(shared.text, shared.length)
   end
-  if display then
-    local factory, message = core.compile(text, display)
-    if not factory then error(message, 0) end
-    local body = setfenv(factory(), current().env)
-    core.mains[body] = true
-    return body
+  if not display then
+    tried[#tried + 1] = "no built-in module '" .. name .. "'"
+    return nil
   end
-  tried[#tried + 1] = "no built-in module '" .. name .. "'"
+  local factory, message = core.compile(text, display)
+  if not factory then error(message, 0) end
+  local body = setfenv(factory(), current().env)
+  core.mains[body] = true
+  return body
+end
+
+--- The function that makes module `name`, or nil and where we looked.
+local function find_module(name, package)
+  local tried = { "" }
+  local preload = rawget(package, "preload")
+  if preload and preload[name] then return preload[name] end
+  tried[2] = "no field package.preload['" .. name .. "']"
+  local body = body_of_file(name, package.path, tried)
+  if body then return body end
   if real_package.preload[name] then return real_package.preload[name] end
   real_package.cpath = package.cpath
   for i = 3, 4 do -- C modules; their state is shared by all sessions here
@@ -452,7 +502,7 @@ local function find_module(name, package)
     if type(loader) == "function" then return loader end
     if type(loader) == "string" then tried[#tried + 1] = (loader:gsub("^%s+", ""):gsub("\n%s+", "\n\t")) end
   end
-  for _, searcher in ipairs(package.loaders) do
+  for _, searcher in ipairs(rawget(package, "loaders") or {}) do
     local loader = searcher(name)
     if type(loader) == "function" then return loader end
     if type(loader) == "string" then tried[#tried + 1] = loader end
@@ -480,18 +530,44 @@ function base.require(name)
   return loaded[name]
 end
 
-core.later = {} -- global's name → the module that defines it (`assay.later`)
+-- Modules that all sessions share: each is run once in a state, by the first session that wants it. Its functions see the
+-- globals of whichever session calls them, and set these.
+local environments = core.environments
+local loading -- the session that runs such a module: what it defines is everybody's
 
---- Loads the module that defines global `name`, if one does, and leaves alone what the script has defined by now.
-function core.load_later(session, name)
-  local module, env, defined = session.later and session.later[name], session.env, {}
-  if not module or package_of(session).loaded[module] then return nil end
-  for known, where in next, session.later do
-    if where == module then defined[known] = rawget(env, known) end
-  end
-  base.require(module)
-  for known, value in next, defined do rawset(env, known, value) end
-  return rawget(env, name)
+local shared_env = setmetatable({}, {
+  __index = function(_, key) return environments[shared.session][key] end,
+  __newindex = function(_, key, value)
+    local globals = current() == loading and common or environments[shared.session]
+    globals[key] = value
+  end,
+})
+
+--- From now on the session sees what shared modules define.
+function core.see_shared(session)
+  if session.shares then return end
+  session.shares = true
+  if getmetatable(session.env) == env_meta then setmetatable(session.env, sharing_env_meta) end
+end
+
+--- What shared module `name` returned, true for nothing.
+function core.share(name)
+  local session = current()
+  core.see_shared(session)
+  local value = shared_modules[name]
+  if value == LOADING then raise("loop or previous error loading module '" .. name .. "'") end
+  if value ~= nil then return value end
+  local tried = { "" }
+  local body = body_of_file(name, package_of(session).path, tried)
+  if not body then raise("module '" .. name .. "' not found:" .. table.concat(tried, "\n\t")) end
+  shared_modules[name] = LOADING
+  local outer = loading
+  loading = session
+  value = setfenv(body, shared_env)(name)
+  loading = outer
+  if value == nil then value = true end
+  shared_modules[name] = value
+  return value
 end
 
 function base.module(name, ...)

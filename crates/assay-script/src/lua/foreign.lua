@@ -92,7 +92,7 @@ local ours = {
   sb_counter_val = function(_, kind) return counter_value(shared, counter_of(kind)) end,
   sb_more_events = function()
     core.flush(current())
-    current().transaction_type = nil
+    core.running_types[shared.session] = false
     return yield(ask.NEXT)
   end,
   sb_event_start = function() end, -- `sb_more_events` began it

@@ -143,7 +143,7 @@ db.DB_ERROR_NONE, db.DB_ERROR_RESTART_TRANSACTION, db.DB_ERROR_FAILED = 0, 1, 2
 --- Scripts without an option table find every option in a global of its name, unless a function has that name.
 function core.export_options(session)
   for key, value in next, core.options do
-    local known = rawget(session.env, key) or rawget(base, key)
+    local known = core.global(session, key) or rawget(base, key)
     if type(known) ~= "function" then rawset(session.env, key, value) end
   end
 end

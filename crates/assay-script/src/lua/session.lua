@@ -2,6 +2,7 @@
 local core = ...
 local ask, shared, current, raise, base = core.ask, core.shared, core.current, core.raise, core.base
 local yield = coroutine.yield
+local environments, running_types = core.environments, core.running_types
 local NEXT, FAILED, STOP, TYPE = ask.NEXT, ask.FAILED, ask.STOP, ask.TYPE
 
 -- sysbench ----------------------------------------------------------------------------------------------------------
@@ -114,13 +115,12 @@ function assay.transaction(name, body)
   if type(body) ~= "function" then raise("assay.transaction(\"" .. name .. "\", …) needs a function") end
   local index = intern(shared, name, #name)
   return function(...)
-    local session = current()
-    local running = session.transaction_type
-    if running == nil then
-      session.transaction_type, session.transaction_name = index, name
+    local running = running_types[shared.session]
+    if not running then
+      running_types[shared.session] = name
       yield(TYPE, index)
-    elseif running ~= index then
-      raise("this transaction is already a \"" .. session.transaction_name .. "\" and cannot become a \"" .. name
+    elseif running ~= name then
+      raise("this transaction is already a \"" .. running .. "\" and cannot become a \"" .. name
         .. "\": one event is one transaction of one type")
     end
     return body(...)
@@ -132,7 +132,7 @@ assay.log = base.print
 
 local constants = {} -- by name
 
---- What `make` returned when a session of this state first asked under this name: for tables that nobody changes.
+--- What `make` returned when a session of this state first asked under this name: for values that nobody changes.
 function assay.constant(name, make)
   local value = constants[name]
   if value == nil then
@@ -142,10 +142,16 @@ function assay.constant(name, make)
   return value
 end
 
---- These globals are defined by `module`: it is loaded when a session first looks at one of them that the script has not
+--- Runs a module once for the sessions of a state, which have its globals in common; what it returned.
+function assay.share(name)
+  if type(name) ~= "string" then raise("assay.share needs the name of a module") end
+  return core.share(name)
+end
+
+--- These globals are defined by a module that is shared when a session first looks at one of them that the script has not
 --- defined itself.
 function assay.later(module, names)
-  current().later = core.later
+  core.see_shared(current())
   for _, name in ipairs(names) do core.later[name] = module end
 end
 
@@ -262,7 +268,7 @@ end
 
 --- Lets the script make ready the users that this session is the first to know.
 local function make_terminals(session)
-  local body = rawget(session.env, "terminal_init")
+  local body = core.global(session, "terminal_init")
   if not core.terminals or type(body) ~= "function" then return end
   for number = session.tid, core.terminals - 1, core.sessions_in_all do
     terminal_serve(shared, number)
@@ -420,8 +426,9 @@ end
 local function transaction(session, tid)
   local attempt = 0
   while true do
-    session.transaction_type = nil
-    local ok, result = xpcall(rawget(session.env, "event"), core.handler, tid, attempt)
+    running_types[shared.session] = false
+    local event = rawget(environments[shared.session], "event") or core.global(session, "event")
+    local ok, result = xpcall(event, core.handler, tid, attempt)
     if ok then return result end
     local retry
     repeat -- an error of the hook is another failure of the same transaction
@@ -448,9 +455,9 @@ end
 --- The default loop; a script may define its own.
 function base.thread_run(tid)
   local session = current()
-  if type(rawget(session.env, "event")) ~= "function" then error("the script defines no function event()", 0) end
+  if type(core.global(session, "event")) ~= "function" then error("the script defines no function event()", 0) end
   while true do
-    if session.waiting then core.flush(session) end
+    if core.some_wait and session.waiting then core.flush(session) end
     if not yield(NEXT) then return end
     if transaction(session, tid) then
       yield(STOP)
@@ -460,12 +467,13 @@ function base.thread_run(tid)
 end
 
 local function call_if_defined(session, name, ...)
-  local body = rawget(session.env, name)
+  local body = core.global(session, name)
   if body == nil then return end
-  if type(body) ~= "function" then
+  local kind = type(body)
+  if kind ~= "function" then
     body = function()
-      error(core.hosted and "attempt to call a " .. type(rawget(session.env, name)) .. " value"
-        or "global '" .. name .. "' is not a function but a " .. type(rawget(session.env, name)), 0)
+      error(core.hosted and "attempt to call a " .. kind .. " value"
+        or "global '" .. name .. "' is not a function but a " .. kind, 0)
     end
   end
   return guarded(name, body, ...)
@@ -511,7 +519,7 @@ function entries.thread(session)
   make_terminals(session)
   core.flush(session)
   yield(ask.READY)
-  local run = rawget(session.env, "thread_run") or base.thread_run
+  local run = core.global(session, "thread_run") or base.thread_run
   guarded("thread_run", run, tid)
   call_at_end(session, "thread_done", tid)
   return true
@@ -521,7 +529,7 @@ entries["function"] = function(session)
   local name = core.entry_name
   local entry = command_entry(name)
   if entry then return guarded("sysbench.cmdline.call_command", entry[1]) ~= false end
-  local body = rawget(session.env, name) or core.load_later(session, name)
+  local body = core.global(session, name)
   if body == nil and name == "help" then body = cmdline.print_test_options end
   if type(body) ~= "function" then error("the script defines no function " .. name .. "()", 0) end
   local result = guarded(name, body)
@@ -568,11 +576,13 @@ function entries.declare(session)
     end
   end
   table.sort(commands, function(a, b) return a.name < b.name end)
-  for name, value in next, session.env do
+  local function add(name, value)
     -- An `init` that is no function is an error of the run, which has to call it to find out.
     if type(name) == "string" and (type(value) == "function" or name == "init") then globals[#globals + 1] = name end
   end
-  for name in next, session.later or {} do globals[#globals + 1] = name end
+  for name, value in next, session.env do add(name, value) end
+  for name, value in next, core.common do add(name, value) end
+  for name in next, core.later do globals[#globals + 1] = name end
   local hooks = {}
   for name, value in next, session.sysbench.hooks do
     if type(name) == "string" and type(value) == "function" then hooks[#hooks + 1] = name end
@@ -619,12 +629,12 @@ function core.add_session(index, tid)
     tid = tid, hooks = {}, cmdline = setmetatable({}, cmdline_meta),
   }, sysbench_meta)
   env.sysbench = session.sysbench
-  core.sessions[index] = session
+  core.sessions[index], core.environments[index], core.running_types[index] = session, env, false
   session.thread = coroutine.create(main)
   debug.setfenv(session.thread, env)
   return session.thread
 end
 
 function core.remove_session(index)
-  core.sessions[index] = false
+  core.sessions[index], core.environments[index] = false, false
 end

@@ -7,6 +7,80 @@ use assay_wire::RowsPool;
 
 use crate::driver::*;
 
+/// What sessions asked that advance one step at a time, in turn, each with two transactions.
+fn interleaved(program: &Program, sessions: u32) -> Vec<Vec<String>> {
+    let mut state = State::new(program, &setup()).unwrap();
+    let slots: Vec<Slot> = (0..sessions).map(|number| state.add_session(number).unwrap()).collect();
+    let mut driver = Driver::default();
+    let mut running: Vec<(Slot, Option<Answer>, u32)> =
+        slots.iter().map(|slot| (*slot, Some(Answer::Done), 2)).collect();
+    let mut said = vec![Vec::new(); slots.len()];
+    while running.iter().any(|(_, answer, _)| answer.is_some()) {
+        for (slot, answer, left) in &mut running {
+            if let Some(given) = answer.take() {
+                let (line, next) = driver.answer(&mut state, *slot, given, left);
+                said[slot.0 as usize].push(line);
+                *answer = next;
+            }
+        }
+    }
+    said
+}
+
+#[test]
+fn a_shared_module_runs_once_and_works_on_the_globals_of_the_session_that_calls_it() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(
+        folder.path().join("teller.lua"),
+        "loaded = (loaded or 0) + 1
+        function add(n) total = (total or 0) + n return total end
+        function add_twice(n) add(n) return add(n) end
+        function fail() error('no more') end
+        return { name = 'teller' }",
+    )
+    .unwrap();
+    std::fs::write(folder.path().join("rare.lua"), "function seldom() return total end").unwrap();
+    let script = r#"
+        local teller = assay.share("teller")
+        assay.later("rare", { "seldom" })
+        -- Some sessions have a function of their own in its place.
+        if sysbench.tid % 2 == 1 then
+          function add(n) total = (total or 0) - n return total end
+        end
+        function event(tid)
+          local _, failure = pcall(fail)
+          local listed = 0
+          for name in pairs(_G) do
+            if name == "add_twice" or name == "seldom" or name == "total" then listed = listed + 1 end
+          end
+          print(add_twice(tid), total, seldom(), loaded, teller.name, assay.share("teller") == teller, rawget(_G, "add_twice"),
+            listed, failure)
+        end"#;
+    let library = Arc::new(Library { path: Some(format!("{}/?.lua", folder.path().display())), ..Library::default() });
+    let program = Program::from_text(&library, "test.lua", script, &TopLevel::default()).unwrap();
+    let at = folder.path().join("teller.lua");
+    for (tid, lines) in interleaved(&program, 4).iter().enumerate() {
+        let row = |event: i64| {
+            let total = event * 2 * tid as i64 * if tid % 2 == 1 { -1 } else { 1 };
+            let total = if total == 0 && tid % 2 == 1 { "-0".to_owned() } else { total.to_string() };
+            format!("log {total}\t{total}\t{total}\t1\tteller\ttrue\tnil\t{}\t{}:4: no more", event + 1, at.display())
+        };
+        assert_eq!(lines[2], row(1), "session {tid}");
+        assert_eq!(lines[4], row(2), "session {tid}");
+    }
+}
+
+#[test]
+fn a_module_that_cannot_be_shared_says_why() {
+    for (text, expected) in [
+        ("assay.share(7)", "test.lua:1: assay.share needs the name of a module"),
+        ("assay.share('nowhere')", "test.lua:1: module 'nowhere' not found:"),
+    ] {
+        let error = load(text).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{text}: {error}");
+    }
+}
+
 #[test]
 fn globals_options_and_modules_of_300_sessions_stay_apart() {
     let folder = tempfile::tempdir().unwrap();
@@ -30,22 +104,7 @@ fn globals_options_and_modules_of_300_sessions_stay_apart() {
         end"#;
     let library = Arc::new(Library { path: Some(format!("{}/?.lua", folder.path().display())), ..Library::default() });
     let program = Program::from_text(&library, "test.lua", script, &TopLevel::default()).unwrap();
-    let mut state = State::new(&program, &setup()).unwrap();
-    let slots: Vec<Slot> = (0..300).map(|number| state.add_session(number).unwrap()).collect();
-    // All sessions advance one step at a time, so that they interleave.
-    let mut driver = Driver::default();
-    let mut running: Vec<(Slot, Option<Answer>, u32)> =
-        slots.iter().map(|slot| (*slot, Some(Answer::Done), 2)).collect();
-    let mut said = vec![Vec::new(); 300];
-    while running.iter().any(|(_, answer, _)| answer.is_some()) {
-        for (slot, answer, left) in &mut running {
-            if let Some(given) = answer.take() {
-                let (line, next) = driver.answer(&mut state, *slot, given, left);
-                said[slot.0 as usize].push(line);
-                *answer = next;
-            }
-        }
-    }
+    let said = interleaved(&program, 300);
     for (tid, lines) in said.iter().enumerate() {
         let row = |event: usize| {
             let mine = tid * event;

@@ -1,0 +1,218 @@
+--- The statements of the OLTP workloads, and what their transactions are made of; the options too.
+--
+-- A part of `oltp_common` that all sessions share: what differs between them (`con`, `stmt`, `param`) are globals of theirs.
+--
+-- Left out on purpose: preparing statements anew after a lost connection, which the driver does by itself.
+
+local options = {
+  tables = { "Number of tables", 1 },
+  table_size = { "Number of rows per table", 10000 },
+  range_size = { "Number of rows of a range SELECT", 100 },
+  point_selects = { "Point SELECTs per transaction", 10 },
+  range_selects = { "Execute range SELECTs at all", true },
+  simple_ranges = { "Range SELECTs per transaction", 1 },
+  sum_ranges = { "Range SELECTs with SUM() per transaction", 1 },
+  order_ranges = { "Range SELECTs with ORDER BY per transaction", 1 },
+  distinct_ranges = { "Range SELECTs with DISTINCT per transaction", 1 },
+  index_updates = { "UPDATEs of the indexed column per transaction", 1 },
+  non_index_updates = { "UPDATEs of a column without index per transaction", 1 },
+  delete_inserts = { "Pairs of DELETE and INSERT of the same id per transaction", 1 },
+  skip_trx = { "Leave out BEGIN and COMMIT: each statement is a transaction", false },
+  auto_inc = { "Let the database number new rows; otherwise the workload does", true },
+  secondary = { "Index id with a secondary index instead of the primary key", false },
+  create_secondary = { "Create an index on column k", true },
+  create_table_options = { "Text to append to CREATE TABLE", "" },
+  mysql_storage_engine = { "Storage engine on MySQL and MariaDB", "innodb" },
+  pgsql_variant = { "Kind of PostgreSQL; `redshift`: without index on k and delete_inserts" },
+  reconnect = { "Connect anew after so many transactions; 0: never", 0 },
+  replace = { "Let prepare drop tables that exist already", false },
+}
+
+local rand, defaults = sysbench.rand, {}
+for name, option in pairs(options) do defaults[name] = option[2] end
+
+--- A number or text option. A script that replaced the table of options need not have declared it.
+local function opt(name)
+  local value = sysbench.opt[name]
+  if value == nil then return defaults[name] end
+  return value
+end
+
+-- c is 10 groups of 11 digits, pad 5 groups, joined by dashes.
+local formats = { c = ("###########-"):rep(9) .. "###########", pad = ("###########-"):rep(4) .. "###########" }
+
+local function is_redshift() return sysbench.opt.pgsql_variant == "redshift" end
+
+-- Statements ---------------------------------------------------------------------------------------------------------
+
+-- Kind of statement → its text, with %d for the number of the table, and the types of its parameters.
+local INT = { sysbench.sql.type.INT }
+local C, PAD = { sysbench.sql.type.CHAR, 120 }, { sysbench.sql.type.CHAR, 60 }
+local statements = {
+  point_selects = { "SELECT c FROM sbtest%d WHERE id=?", INT },
+  simple_ranges = { "SELECT c FROM sbtest%d WHERE id BETWEEN ? AND ?", INT, INT },
+  sum_ranges = { "SELECT SUM(k) FROM sbtest%d WHERE id BETWEEN ? AND ?", INT, INT },
+  order_ranges = { "SELECT c FROM sbtest%d WHERE id BETWEEN ? AND ? ORDER BY c", INT, INT },
+  distinct_ranges = { "SELECT DISTINCT c FROM sbtest%d WHERE id BETWEEN ? AND ? ORDER BY c", INT, INT },
+  index_updates = { "UPDATE sbtest%d SET k=k+1 WHERE id=?", INT },
+  non_index_updates = { "UPDATE sbtest%d SET c=? WHERE id=?", C, INT },
+  deletes = { "DELETE FROM sbtest%d WHERE id=?", INT },
+  inserts = { "INSERT INTO sbtest%d (id, k, c, pad) VALUES (?, ?, ?, ?)", INT, INT, C, PAD },
+}
+
+--- Prepares the statements of kind `key`, one per table, as `stmt[n][key]`; their parameters are `param[n][key][i]`.
+function prepare_for_each_table(key)
+  local definition = statements[key]
+  for n = 1, opt("tables") do
+    local statement, parameters = con:prepare(definition[1]:format(n)), {} --@ oltp_common.lua:284
+    for i = 2, #definition do
+      parameters[i - 1] = statement:bind_create(definition[i][1], definition[i][2])
+    end
+    statement:bind_param(unpack(parameters))
+    -- A statement is a list of its parameters too.
+    stmt[n][key], param[n][key] = statement, statement
+  end
+end
+
+-- A plain BEGIN takes SQLite's write lock at the first write. When that comes after a read, and another session has written
+-- in between, SQLite can only refuse: the transaction would start over, again and again under load.
+function prepare_begin() stmt.begin = con:prepare(drv:name() == "sqlite" and "BEGIN IMMEDIATE" or "BEGIN") end
+
+--- For transactions that never write: on SQLite they need not queue up for the write lock.
+function prepare_begin_read_only() stmt.begin = con:prepare("BEGIN") end
+
+function prepare_commit() stmt.commit = con:prepare("COMMIT") end
+
+function prepare_point_selects() prepare_for_each_table("point_selects") end
+
+function prepare_simple_ranges() prepare_for_each_table("simple_ranges") end
+
+function prepare_sum_ranges() prepare_for_each_table("sum_ranges") end
+
+function prepare_order_ranges() prepare_for_each_table("order_ranges") end
+
+function prepare_distinct_ranges() prepare_for_each_table("distinct_ranges") end
+
+function prepare_index_updates() prepare_for_each_table("index_updates") end
+
+function prepare_non_index_updates() prepare_for_each_table("non_index_updates") end
+
+--- On PostgreSQL a DELETE that waited for another transaction's delete and insert of the same id does not see the new
+--- row, and the INSERT after it finds the id taken. Nobody's mistake: the transaction is started over, as after a deadlock.
+local function is_lost_race(failure) return failure.sql_state == "23505" end
+
+function prepare_delete_inserts()
+  prepare_for_each_table("deletes")
+  prepare_for_each_table("inserts")
+  if drv:name() == "pgsql" and sysbench.hooks.sql_error_ignorable == nil then
+    sysbench.hooks.sql_error_ignorable = is_lost_race
+  end
+end
+
+function thread_init()
+  drv = sysbench.sql.driver() --@ oltp_common.lua:348
+  con = drv:connect() --@ oltp_common.lua:349
+  stmt, param = {}, {}
+  for n = 1, opt("tables") do stmt[n], param[n] = {}, {} end
+  if is_redshift() then sysbench.opt.delete_inserts = 0 end
+  prepare_statements()
+end
+
+function close_statements()
+  for n = 1, opt("tables") do
+    for _, statement in pairs(stmt[n]) do statement:close() end
+  end
+  if stmt.begin then stmt.begin:close() end
+  if stmt.commit then stmt.commit:close() end
+end
+
+function thread_done()
+  close_statements()
+  con:disconnect()
+end
+
+--- Called at the end of each transaction.
+function check_reconnect()
+  local every = opt("reconnect")
+  if every > 0 then
+    con.transactions = (con.transactions or 0) + 1
+    if con.transactions % every == 0 then con:reconnect() end
+  end
+end
+
+-- Transactions -------------------------------------------------------------------------------------------------------
+
+local function pick_table() return rand.uniform(1, opt("tables")) end
+
+local function pick_id() return rand.default(1, opt("table_size")) end
+
+function begin() stmt.begin:perform() end
+
+function commit() stmt.commit:perform() end
+
+--- `count`: how many, if not what the option says.
+function execute_point_selects(count)
+  local n = pick_table()
+  local statement, id = stmt[n].point_selects, param[n].point_selects[1]
+  for _ = 1, count or opt("point_selects") do
+    id:set(pick_id())
+    statement:perform() --@ oltp_common.lua:419
+  end
+end
+
+local function execute_ranges(key)
+  local n = pick_table()
+  local statement, first, last = stmt[n][key], param[n][key][1], param[n][key][2]
+  local length = opt("range_size")
+  for _ = 1, opt(key) do
+    local id = pick_id()
+    first:set(id)
+    last:set(id + length - 1)
+    statement:perform() --@ oltp_common.lua:432
+  end
+end
+
+function execute_simple_ranges() execute_ranges("simple_ranges") end
+
+function execute_sum_ranges() execute_ranges("sum_ranges") end
+
+function execute_order_ranges() execute_ranges("order_ranges") end
+
+function execute_distinct_ranges() execute_ranges("distinct_ranges") end
+
+function execute_index_updates()
+  local n = pick_table()
+  local statement, id = stmt[n].index_updates, param[n].index_updates[1]
+  for _ = 1, opt("index_updates") do
+    id:set(pick_id())
+    statement:perform() --@ oltp_common.lua:458
+  end
+end
+
+function execute_non_index_updates()
+  local n = pick_table()
+  local statement, c, id = stmt[n].non_index_updates, param[n].non_index_updates[1], param[n].non_index_updates[2]
+  for _ = 1, opt("non_index_updates") do
+    c:set_rand_str(formats.c)
+    id:set(pick_id())
+    statement:perform() --@ oltp_common.lua:469
+  end
+end
+
+function execute_delete_inserts()
+  local n = pick_table()
+  local delete, insert = stmt[n].deletes, stmt[n].inserts
+  local gone, new = param[n].deletes, param[n].inserts
+  for _ = 1, opt("delete_inserts") do
+    local id = pick_id()
+    gone[1]:set(id)
+    delete:perform() --@ oltp_common.lua:487
+    new[1]:set(id)
+    new[2]:set(pick_id())
+    new[3]:set_rand_str(formats.c)
+    new[4]:set_rand_str(formats.pad)
+    insert:perform()
+  end
+end
+
+return { options = options, opt = opt, formats = formats, is_redshift = is_redshift }
