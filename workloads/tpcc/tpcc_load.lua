@@ -85,13 +85,15 @@ local function load_items(to, part, context)
   for i = first, last do
     to.item:row(i, uniform(1, 10000), A14_24, money(uniform(100, 10000)), data(original[i - first + 1]))
   end
-  to.item:done()
+  to.item:flush()
 end
+
+-- Rows are sent, and their storing not waited for: the next use of the connection does that.
 
 local function load_warehouse(to, w, context)
   to.warehouse:row(w, A6_10, A10_20, A10_20, A10_20, A2, zip(), tax(),
     money(DISTRICTS * context.customers * 1000))
-  to.warehouse:done()
+  to.warehouse:flush()
 end
 
 local function load_stock(to, w, part, context)
@@ -102,7 +104,7 @@ local function load_stock(to, w, part, context)
     stock:row(i, w, uniform(10, 100), A24, A24, A24, A24, A24, A24,
       A24, A24, A24, A24, 0, 0, 0, data(original[i - first + 1]))
   end
-  stock:done()
+  stock:flush()
 end
 
 local function load_customers(to, w, d, context)
@@ -111,12 +113,12 @@ local function load_customers(to, w, d, context)
   for c = 1, customers do
     local name = c <= names and c - 1 or nurand(255, context.c_last, 0, names - 1)
     customer:row(c, d, w, A8_16, "OE", tpcc.last_name(name), A10_20, A10_20, A10_20, A2,
-      zip(), sysbench.rand.string("################"), now, bad_credit[c] and "BC" or "GC", "50000.00",
-      format("%.4f", uniform(0, 5000) / 10000), "-10.00", "10.00", 1, 0, A300_500)
-    history:row(c, d, w, d, w, now, "10.00", A12_24)
+      zip(), sysbench.rand.string("################"), now, bad_credit[c] and "BC" or "GC", 50000,
+      format("%.4f", uniform(0, 5000) / 10000), -10, 10, 1, 0, A300_500)
+    history:row(c, d, w, d, w, now, 10, A12_24)
   end
-  customer:done()
-  history:done()
+  customer:flush()
+  history:flush()
 end
 
 local function load_orders(to, w, d, context)
@@ -128,40 +130,52 @@ local function load_orders(to, w, d, context)
     orders:row(o, d, w, c, now, delivered and uniform(1, 10) or nil, count, 1)
     for number = 1, count do
       if delivered then
-        lines:row(o, d, w, number, uniform(1, items), w, now, 5, "0.00", A24)
+        lines:row(o, d, w, number, uniform(1, items), w, now, 5, 0, A24)
       else
         lines:row(o, d, w, number, uniform(1, items), w, nil, 5, money(uniform(1, 999999)), A24)
       end
     end
     if not delivered then new_orders:row(o, d, w) end
+    -- In a batch of one kind more columns have the same value in all rows, which some databases take more quickly.
+    if o == delivered_until then lines:flush() end
   end
-  orders:done()
-  lines:done()
-  new_orders:done()
+  orders:flush()
+  lines:flush()
+  new_orders:flush()
 end
 
 local function load_district(to, w, d, context)
   to.district:row(d, w, A6_10, A10_20, A10_20, A10_20, A2, zip(), tax(),
     money(context.customers * 1000), context.customers + 1)
-  to.district:done()
+  to.district:flush()
   load_customers(to, w, d, context)
   load_orders(to, w, d, context)
 end
 
--- Work of piece `n` of a table set, counted from 0: first the items, then warehouse after warehouse. Stock alternates with
--- districts, so that few sessions append to the same table at the same time.
-local function piece_of(n)
-  if n < PARTS then return "piece item", n + 1, function(to, context) load_items(to, n + 1, context) end end
-  n = n - PARTS
-  local w, rest = floor(n / (PARTS + DISTRICTS)) + 1, n % (PARTS + DISTRICTS)
-  local part = floor(rest / 2) + 1
-  if rest % 2 == 0 then
-    return "piece stock", (w - 1) * PARTS + part, function(to, context) load_stock(to, w, part, context) end
-  end
-  return "piece district", (w - 1) * DISTRICTS + part, function(to, context) load_district(to, w, part, context) end
-end
-
 local function pieces(warehouses) return PARTS + warehouses * (PARTS + DISTRICTS) end
+
+--- How many pieces of a table set come last, when the tables that have indexes besides their keys are full and get these:
+--- a third of the stock, which takes as long.
+local function pieces_beside_indexes(warehouses) return floor(warehouses * PARTS / 3) end
+
+-- Work of piece `n` of a table set, counted from 0. Districts are spread evenly between the other pieces, items and then stock,
+-- so that few sessions append to the same table at the same time; but for the last pieces, which are of stock alone.
+local function piece_of(n, warehouses)
+  local districts = warehouses * DISTRICTS
+  local spread = pieces(warehouses) - pieces_beside_indexes(warehouses)
+  local before = floor(math.min(n, spread) * districts / spread) -- districts before this piece
+  if n < spread and floor((n + 1) * districts / spread) > before then
+    local w, d = floor(before / DISTRICTS) + 1, before % DISTRICTS + 1
+    return "piece district", before + 1, function(to, context) load_district(to, w, d, context) end
+  end
+  local other = n - before
+  if other < PARTS then
+    return "piece item", other + 1, function(to, context) load_items(to, other + 1, context) end
+  end
+  other = other - PARTS
+  local w, part = floor(other / PARTS) + 1, other % PARTS + 1
+  return "piece stock", other + 1, function(to, context) load_stock(to, w, part, context) end
+end
 
 --- Rows of a kind of piece; of order lines, of which there are 5 to 15 per order, the average.
 local function rows_of(kind, context)
@@ -170,7 +184,7 @@ local function rows_of(kind, context)
 end
 
 local function load_piece(connection, dialect, set, n, context)
-  local kind, number, work = piece_of(n)
+  local kind, number, work = piece_of(n, context.warehouses)
   if context.pieces[kind .. " " .. number] then return end
   assay.seed(context.seed, kind, number)
   connection:query(dialect.begin)
@@ -269,8 +283,9 @@ local function drop_tables(connection, dialect, set)
   connection:query(tpcc.sql("DROP TABLE IF EXISTS {tpcc_load}", set))
 end
 
---- Creates the tables of a set, unless a prepare before this one did. Its options and seed are then the ones to go on with.
-local function create_set(connection, dialect, set, settings, wanted, c_last, seed)
+--- Begins a set, unless a prepare before this one did: creates the table that says what becomes of it. A set that was begun
+--- has the options and the seed to go on with.
+local function begin_set(connection, dialect, set, settings, wanted, c_last, seed)
   local names = names_of(set)
   local account = tpcc.sql("{tpcc_load}", set)
   local found = existing(connection, dialect, { account, unpack(names) })
@@ -296,22 +311,16 @@ local function create_set(connection, dialect, set, settings, wanted, c_last, se
   local engine = dialect.kind == "mysql" and " ENGINE = " .. settings.engine or ""
   connection:query(format("CREATE TABLE %s (what VARCHAR(20) NOT NULL, n INTEGER NOT NULL, v INTEGER,"
     .. " PRIMARY KEY (what, n))%s", account, engine))
-  for _, definition in ipairs(tpcc.tables) do create_table(connection, dialect, set, definition, settings) end
   -- The constant of the load is kept for the runs: clause 2.1.6.1.
-  local values = {
-    { "warehouses", wanted.warehouses }, { "customers", wanted.customers }, { "items", wanted.items },
-    { "c_last", c_last }, { "seed", seed }, { "created", 1 },
-  }
-  for _, pair in ipairs(values) do
-    connection:query(format("INSERT INTO %s (what, n, v) VALUES ('%s', 0, %d)", account, pair[1], pair[2]))
-  end
+  connection:query(format("INSERT INTO %s (what, n, v) VALUES ('warehouses', 0, %d), ('customers', 0, %d), ('items', 0, %d),"
+    .. " ('c_last', 0, %d), ('seed', 0, %d)", account, wanted.warehouses, wanted.customers, wanted.items, c_last, seed))
 end
 
 local function exists(connection, query, ...)
   return tonumber((connection:query_row(query:format(...)))) > 0
 end
 
---- What is left to do when all rows are there: three lists of functions, each to be finished before the next is begun.
+--- What is left to do when the rows are there: three lists of functions, each to be finished before the next is begun.
 local function finishing(connection, dialect, settings)
   local keys, foreign_keys, statistics = {}, {}, {}
   for set = 1, settings.sets do
@@ -372,20 +381,23 @@ function load.prepare()
   }
   if sysbench.tid == 0 then
     for set = 1, settings.sets do -- drawn for all of them, also for those that are there
-      create_set(connection, dialect, set, settings, wanted, uniform(0, 255), uniform(0, 2147483647))
+      begin_set(connection, dialect, set, settings, wanted, uniform(0, 255), uniform(0, 2147483647))
     end
   end
   assay.barrier()
 
   local contexts, missing, total, complete = {}, 0, 0, 0
-  local rows_missing = 0
+  local rows_missing, creating = 0, {}
   for set = 1, settings.sets do
     local context = tpcc.read_state(connection, set)
     context.to, context.now = loaders(connection, set), os.date("!%Y-%m-%d %H:%M:%S")
     contexts[set] = context
+    for _, definition in ipairs(context.created and {} or tpcc.tables) do
+      creating[#creating + 1] = function() create_table(connection, dialect, set, definition, settings) end
+    end
     complete = complete + (context.complete or 0)
     for n = 0, pieces(wanted.warehouses) - 1 do
-      local kind, number = piece_of(n)
+      local kind, number = piece_of(n, wanted.warehouses)
       total = total + 1
       if not context.pieces[kind .. " " .. number] then
         missing, rows_missing = missing + 1, rows_missing + rows_of(kind, context)
@@ -403,19 +415,35 @@ function load.prepare()
     assay.expect(floor(rows_missing))
   end
 
+  share("create", creating)
+  assay.barrier()
+  for set = 1, sysbench.tid == 0 and settings.sets or 0 do
+    if not contexts[set].created then
+      connection:query(tpcc.sql("INSERT INTO {tpcc_load} (what, n, v) VALUES ('created', 0, 1)", set))
+    end
+  end
+
   local kind = dialect.kind
   if kind == "sqlite" and settings.foreign_keys then connection:query("PRAGMA foreign_keys = OFF") end
   if kind == "mysql" then connection:query("SET foreign_key_checks = 0") end
+  local beside = dialect.keys_last and 0 or pieces_beside_indexes(wanted.warehouses)
+  local first = pieces(wanted.warehouses) - beside
   for set = 1, settings.sets do
     while true do
       local n = assay.claim("pieces of " .. set)
-      if n >= pieces(wanted.warehouses) then break end
+      if n >= first then break end
       load_piece(connection, dialect, set, n, contexts[set])
     end
   end
   assay.barrier()
   if complete < settings.sets then
-    for i, list in ipairs(finishing(connection, dialect, settings)) do
+    local finish = finishing(connection, dialect, settings)
+    for set = 1, settings.sets do
+      for n = first, pieces(wanted.warehouses) - 1 do
+        table.insert(finish[1], function() load_piece(connection, dialect, set, n, contexts[set]) end)
+      end
+    end
+    for i, list in ipairs(finish) do
       share("finish " .. i, list)
       assay.barrier()
     end

@@ -202,35 +202,45 @@ impl Rng {
     pub(crate) fn fill(&mut self, format: &[u8], target: &mut [u8]) {
         // One draw serves several characters: multiplying a 64-bit fraction by 10 brings its next digit above the
         // point, by 1000 its next three. After 9 characters at least 2²¹ values are left, so the bias stays below 10⁻⁵.
-        let (mut fraction, mut left, mut at) = (0u64, 0, 0);
         let next = |fraction: &mut u64, base: u64| {
             let product = u128::from(*fraction) * u128::from(base);
             *fraction = product as u64;
             (product >> 64) as usize
         };
-        while let Some(from) = format.get(at) {
-            if !matches!(from, b'#' | b'@') {
-                target[at] = *from;
-                at += 1;
-                continue;
+        if format.contains(&b'@') {
+            let (mut fraction, mut left) = (0, 0);
+            for (from, to) in format.iter().zip(target) {
+                let (base, zero) = match from {
+                    b'#' => (10, b'0'),
+                    b'@' => (26, b'a'),
+                    _ => {
+                        *to = *from;
+                        continue;
+                    }
+                };
+                if left == 0 {
+                    (fraction, left) = (self.next(), 9);
+                }
+                *to = zero + next(&mut fraction, base) as u8;
+                left -= 1;
             }
-            if left == 0 {
-                (fraction, left) = (self.next(), 9);
+            return;
+        }
+        // Digits alone are made nine at a time, wherever they go.
+        let (mut digits, mut used) = ([0; 9], 9);
+        for (from, to) in format.iter().zip(target) {
+            *to = *from;
+            if *from == b'#' {
+                if used == 9 {
+                    let mut fraction = self.next();
+                    for three in digits.as_chunks_mut().0 {
+                        *three = THREE_DIGITS[next(&mut fraction, 1000)];
+                    }
+                    used = 0;
+                }
+                *to = digits[used];
+                used += 1;
             }
-            if *from == b'@' {
-                target[at] = b'a' + next(&mut fraction, 26) as u8;
-                (at, left) = (at + 1, left - 1);
-                continue;
-            }
-            let run = format[at..].iter().take(left).take_while(|from| **from == b'#').count();
-            let (threes, ones) = target[at..at + run].as_chunks_mut();
-            for three in threes {
-                *three = THREE_DIGITS[next(&mut fraction, 1000)];
-            }
-            for one in ones {
-                *one = b'0' + next(&mut fraction, 10) as u8;
-            }
-            (at, left) = (at + run, left - run);
         }
     }
 
@@ -442,10 +452,10 @@ mod tests {
         let mut target = vec![0; by_three.len()];
         Rng::new(3, 1).fill(&by_three, &mut target);
         target.retain(|c| *c != b'-');
-        // A dash after every digit leaves no three together.
-        let mut apart = vec![0; 2 * target.len()];
-        Rng::new(3, 1).fill(&b"#-".repeat(target.len()), &mut apart);
-        apart.retain(|c| *c != b'-');
+        // Where there may be letters, each character is drawn by itself.
+        let mut apart = vec![0; target.len() + 1];
+        Rng::new(3, 1).fill(&[&b"#".repeat(target.len())[..], b"@"].concat(), &mut apart);
+        apart.pop();
         assert_eq!(String::from_utf8(target), String::from_utf8(apart));
     }
 

@@ -99,8 +99,8 @@ enum Bulk {
     /// The server does not, or is not to.
     Unavailable,
     Untried,
-    /// The table last loaded, and the server's name for its INSERT; `None` if that cannot be had.
-    Known(Box<Table>, Option<u32>),
+    /// The INSERT last prepared, and the server's name for it; `None` if that cannot be had.
+    Known(Box<[u8]>, Option<u32>),
 }
 
 /// A client connection.
@@ -529,8 +529,8 @@ impl Session {
                 }
                 Job::Load(mut load) => {
                     // INSERTs get further, or fail with what is really wrong.
-                    self.bulk = Bulk::Known(Box::new(load.target.clone()), None);
-                    load.step = Step::Begin(Way::Insert);
+                    self.bulk = Bulk::Known(load.bulk().text.clone(), None);
+                    load.step = Step::Undo;
                     return Ok(self.send_load(load, exchange));
                 }
                 _ => self.reply.error = Some(error),
@@ -565,11 +565,11 @@ impl Session {
                 name_statement(&mut self.pending, number);
             }
             Job::Load(load) => {
-                if load.width() != usize::from(parameters) {
+                if load.bulk().parameters() != usize::from(parameters) {
                     return Err(violation("counted the placeholders of a statement in two ways"));
                 }
-                self.bulk = Bulk::Known(Box::new(load.target.clone()), Some(number));
-                load.step = Step::Begin(Way::Bulk(number));
+                self.bulk = Bulk::Known(load.bulk().text.clone(), Some(number));
+                load.step = Step::Bulk(number);
             }
             _ => return Err(violation("prepared a statement nobody asked for")),
         }
@@ -690,26 +690,22 @@ impl Session {
         }
         let large = load::suits_file(rows);
         let infile = large && self.capabilities & LOCAL_FILES != 0;
-        let kinds = if large && !matches!(self.bulk, Bulk::Unavailable) { load::kinds(rows) } else { None };
-        let bulk = kinds.is_some();
-        let same = |known: &Table| *known.name == *table && *known.columns == *columns;
-        let step = match (&self.bulk, &self.infile) {
-            (Bulk::Known(known, statement), _) if bulk && same(known) => {
-                statement.map(|statement| Step::Begin(Way::Bulk(statement)))
-            }
-            _ if bulk => Some(Step::Prepare),
+        let target = Table { name: table.into(), columns: columns.into() };
+        let backslash_escapes = self.backslash_escapes();
+        let bulk = if large && !matches!(self.bulk, Bulk::Unavailable) {
+            load::Bulk::new(&target, rows, backslash_escapes)
+        } else {
+            None
+        };
+        let step = match (&self.bulk, &bulk, &self.infile) {
+            (Bulk::Known(known, None), Some(bulk), _) if *known == bulk.text => None,
+            (_, Some(_), _) => Some(Step::Begin(Way::Bulk)),
             _ if !infile => None,
-            (_, Infile::Refused) => None,
-            (_, Infile::Known(known, suits)) if same(known) => suits.then_some(Step::Begin(Way::Infile)),
+            (_, _, Infile::Refused) => None,
+            (_, _, Infile::Known(known, suits)) if **known == target => suits.then_some(Step::Begin(Way::Infile)),
             _ => Some(Step::Probe),
         };
-        if step == Some(Step::Prepare)
-            && let Bulk::Known(_, Some(statement)) = std::mem::replace(&mut self.bulk, Bulk::Untried)
-        {
-            self.send_close(statement, exchange);
-        }
         if step.is_none() {
-            let backslash_escapes = self.backslash_escapes();
             let start = exchange.out.len();
             let mut next = 0;
             self.binary = false;
@@ -723,8 +719,7 @@ impl Session {
             }
             exchange.out.truncate(start);
         }
-        let target = Table { name: table.into(), columns: columns.into() };
-        let mut load = Box::new(Load::new(target, rows, kinds, !self.in_transaction()));
+        let mut load = Box::new(Load::new(target, rows, bulk, !self.in_transaction()));
         load.step = step.unwrap_or(Step::Begin(Way::Insert));
         self.send_load(load, exchange)
     }
@@ -759,8 +754,16 @@ impl Session {
             }
             (Step::Prepare, _) => unreachable!("a Prepare is not answered by a result"),
             (Step::Begin(Way::Infile), None) => Step::Infile,
-            (Step::Begin(Way::Bulk(statement)), None) => Step::Bulk(statement),
-            (Step::Begin(Way::Bulk(statement)), Some(_)) if load.speak_as_ever() => Step::Begin(Way::Bulk(statement)),
+            (Step::Begin(Way::Bulk), None) => match self.bulk {
+                Bulk::Known(ref known, Some(statement)) if *known == load.bulk().text => Step::Bulk(statement),
+                _ => {
+                    if let Bulk::Known(_, Some(statement)) = std::mem::replace(&mut self.bulk, Bulk::Untried) {
+                        self.send_close(statement, exchange);
+                    }
+                    Step::Prepare
+                }
+            },
+            (Step::Begin(Way::Bulk), Some(_)) if load.speak_as_ever() => Step::Begin(Way::Bulk),
             (Step::Begin(Way::Insert), None) => Step::Insert,
             (Step::Bulk(statement), None) if load.unfinished() => Step::Bulk(statement),
             (Step::Bulk(_), None) => Step::Commit,

@@ -800,7 +800,7 @@ fn batch(length: i64) -> Rows {
     rows.begin_set(2);
     for i in 0..length {
         rows.push_int(i);
-        rows.push_text(&[b'x'; 1000]).unwrap();
+        rows.push_text(&[b'x' + (i % 2) as u8; 1000]).unwrap();
     }
     rows
 }
@@ -927,11 +927,12 @@ fn bulk_login() -> Vec<Do<'static>> {
 
 /// The text with what a bulk of ASCII says before and after in full.
 fn spelled_out(text: &str) -> String {
-    let latin1 = "SET @assay_collation=@@collation_connection,collation_connection=\
-        IF(COLLATION((SELECT b FROM t LIMIT 0))LIKE\\'latin1%\\',\\'latin1_bin\\',@@collation_connection);";
+    let latin1 = "SET @assay_client=@@character_set_client,@assay_collation=@@collation_connection,collation_connection=\
+        IF(COLLATION((SELECT b FROM t LIMIT 0))LIKE\\'latin1%\\',\\'latin1_bin\\',@@collation_connection);\
+        SET character_set_client=IF(@@collation_connection=\\'latin1_bin\\',\\'latin1\\',@@character_set_client);";
     text.replace("LATIN1;", latin1)
         .replace("OF U;", &latin1.replace("FROM t", "FROM u"))
-        .replace("BEFORE;", "SET collation_connection=@assay_collation;")
+        .replace("BEFORE;", "SET character_set_client=@assay_client,collation_connection=@assay_collation;")
 }
 
 /// The answer to a Prepare of two placeholders.
@@ -961,14 +962,14 @@ fn a_large_batch_goes_in_bulk_where_the_server_takes_it() {
     let run = |answers: Vec<Vec<u8>>| answers.into_iter().map(Server);
     let mut steps = bulk_login();
     steps.push(again());
-    steps.extend(run(vec![prepared(7), yes(), yes(), yes(), one(1, OK)]));
+    steps.extend(run(vec![yes(), prepared(7), yes(), yes(), one(1, OK)]));
     // The statement is kept, until another table is loaded.
     steps.push(again());
     steps.extend(run(vec![yes(), yes(), yes(), one(1, OK)]));
     steps.push(other);
-    steps.extend(run(vec![prepared(8), yes(), yes(), yes(), one(1, OK)]));
-    let expected = r"> 0 \x16INSERT INTO t(a,b) VALUES (?,?)
-> 0 \x03LATIN1;START TRANSACTION
+    steps.extend(run(vec![yes(), prepared(8), yes(), yes(), one(1, OK)]));
+    let expected = r"> 0 \x03LATIN1;START TRANSACTION
+> 0 \x16INSERT INTO t(a,b) VALUES (?,?)
 > 0 (4194844 bytes)
 > 0 (262378 bytes)
 > 0 \x03BEFORE;COMMIT
@@ -978,9 +979,9 @@ affected 4400
 > 0 (262378 bytes)
 > 0 \x03BEFORE;COMMIT
 affected 4400
+> 0 \x03OF U;START TRANSACTION
 > 0 \x19\x07\x00\x00\x00
 > 0 \x16INSERT INTO u(a,b) VALUES (?,?)
-> 0 \x03OF U;START TRANSACTION
 > 0 (4194844 bytes)
 > 0 (262378 bytes)
 > 0 \x03BEFORE;COMMIT
@@ -1006,11 +1007,11 @@ fn a_bulk_that_fails_is_undone() {
     check_load_after(
         bulk_login(),
         begin,
-        vec![prepared(7), yes(), duplicate, yes()],
+        vec![yes(), prepared(7), duplicate, yes()],
         r"> 0 \x03BEGIN
 affected 0
-> 0 \x16INSERT INTO t(a,b) VALUES (?,?)
 > 0 \x03LATIN1;SAVEPOINT assay_load
+> 0 \x16INSERT INTO t(a,b) VALUES (?,?)
 > 0 (1418211 bytes)
 > 0 \x03BEFORE;ROLLBACK TO SAVEPOINT assay_load
 affected 0 error server: Duplicate entry (1062) constraint Never
@@ -1022,10 +1023,10 @@ transaction true
     check_load_after(
         bulk_login(),
         vec![],
-        vec![prepared(7), denied, yes(), yes(), one(1, OK)],
-        r"> 0 \x16INSERT INTO t(a,b) VALUES (?,?)
-> 0 \x03LATIN1;START TRANSACTION
+        vec![denied, yes(), prepared(7), yes(), one(1, OK)],
+        r"> 0 \x03LATIN1;START TRANSACTION
 > 0 \x03START TRANSACTION
+> 0 \x16INSERT INTO t(a,b) VALUES (?,?)
 > 0 (1418211 bytes)
 > 0 \x03COMMIT
 affected 1400
@@ -1037,9 +1038,9 @@ transaction false
     check_load_after(
         bulk_login(),
         vec![],
-        vec![prepared(7), yes(), unknown, one(1, OK), yes(), yes(), yes(), one(1, OK)],
-        r"> 0 \x16INSERT INTO t(a,b) VALUES (?,?)
-> 0 \x03LATIN1;START TRANSACTION
+        vec![yes(), prepared(7), unknown, one(1, OK), yes(), yes(), yes(), one(1, OK)],
+        r"> 0 \x03LATIN1;START TRANSACTION
+> 0 \x16INSERT INTO t(a,b) VALUES (?,?)
 > 0 (1418211 bytes)
 > 0 \x03BEFORE;ROLLBACK
 > 0 \x03START TRANSACTION
@@ -1055,8 +1056,11 @@ transaction false
     check_load_after(
         bulk_login(),
         vec![],
-        vec![missing(), yes(), missing(), one(1, OK)],
-        r"> 0 \x16INSERT INTO t(a,b) VALUES (?,?)
+        vec![missing(), yes(), missing(), one(1, OK), yes(), missing(), one(1, OK)],
+        r"> 0 \x03LATIN1;START TRANSACTION
+> 0 \x03START TRANSACTION
+> 0 \x16INSERT INTO t(a,b) VALUES (?,?)
+> 0 \x03ROLLBACK
 > 0 \x03START TRANSACTION
 > 0 (1049316 bytes)
 > 0 \x03ROLLBACK

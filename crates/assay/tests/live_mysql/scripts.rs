@@ -235,7 +235,10 @@ fn ascii_arrives_in_every_character_set_and_the_session_keeps_its_own() {
         local text = "it's\ta\\b" .. ("x"):rep(40)
         local function load(from)
           local loader = con:loader("t", "id,a,b,c,d")
-          for i = from, from + 2999 do loader:row(i, text, text, text, text) end
+          for i = from, from + 2999 do
+            local mine = text .. i % 2
+            loader:row(i, mine, mine, mine, mine)
+          end
           loader:done()
         end
         local function speaks() return con:query_row("SELECT @@character_set_client, @@collation_connection, HEX('é')") end
@@ -252,10 +255,43 @@ fn ascii_arrives_in_every_character_set_and_the_session_keeps_its_own() {
     let found = said(server, &go(&Folder::new(), script, &server.url(&database), ""));
     let (speaks, hex) = ("utf8mb4 utf8mb4_polish_ci C3A9", format!("6974277309615C62{}", "78".repeat(40)));
     let expected = format!(
-        "{speaks}\n{speaks}\nfalse ./it.lua:10: SQL error, errno = 1062, state = '23000': Duplicate entry '2000' for key \
-         'PRIMARY'\n{speaks}\n1 1 96 {hex}\n"
+        "{speaks}\n{speaks}\nfalse ./it.lua:13: SQL error, errno = 1062, state = '23000': Duplicate entry '2000' for key \
+         'PRIMARY'\n{speaks}\n2 1 98 {hex}31\n"
     );
     assert_eq!(found, expected);
+}
+
+#[test]
+fn what_is_the_same_in_all_rows_is_stored_as_in_one() {
+    let script = r#"
+        local con = sysbench.sql.driver():connect()
+        con:query("CREATE TABLE t(id INT PRIMARY KEY, v VARCHAR(60), n SMALLINT UNSIGNED NOT NULL, m DECIMAL(6,2), f DOUBLE, " ..
+          "d DATETIME, e ENUM('2', 'x', 'y'), a CHAR(20) CHARACTER SET latin1, u VARCHAR(20) CHARACTER SET utf8mb4, z INT)")
+        local function load(first, last, n)
+          local loader = con:loader("t", "id,v,n,m,f,d,e,a,u,z")
+          for i = first, last do
+            loader:row(i, ("x"):rep(40) .. i, n, "-10.25", 0.5, "2026-11-22 09:46:06", 2, [[it's a\]], [[ü\]], nil)
+          end
+          loader:done()
+        end
+        for _, mode in ipairs { "STRICT_TRANS_TABLES", "STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES" } do
+          con:query("SET sql_mode = '" .. mode .. "'")
+          con:query("TRUNCATE t")
+          load(1, 1, 7)
+          load(2, 3000, 7)
+          print(con:query_row("SELECT COUNT(*), COUNT(DISTINCT n, m, f, d, e, a, u), COUNT(z), MAX(m), MAX(d), MIN(e), MAX(a), MAX(u) FROM t"))
+        end
+        for _, wrong in ipairs { -1, "seven", false } do
+          if wrong == false then wrong = nil end
+          print(select(2, pcall(load, 3001, 6000, wrong)):match("errno = %d+"))
+        end
+        print(con:query_row("SELECT COUNT(*) FROM t"))
+    "#;
+    let server = Kind::MariaDb.shared();
+    let database = server.fresh_database().unwrap();
+    let found = said(server, &go(&Folder::new(), script, &server.url(&database), ""));
+    let stored = r"3000 1 0 -10.25 2026-11-22 09:46:06 x it's a\ ü\";
+    assert_eq!(found, format!("{stored}\n{stored}\nerrno = 1264\nerrno = 1366\nerrno = 1048\n3000\n"));
 }
 
 #[test]
