@@ -16,6 +16,7 @@ pub mod operation;
 pub mod placeholders;
 pub mod postgres;
 pub mod rows;
+mod templates;
 pub mod time;
 pub mod url;
 

@@ -11,7 +11,7 @@ use crate::error::{Class, StatementError};
 use crate::operation::Value;
 
 /// Whose lexical rules hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// `'…'`, `E'…'`, `"…"`, `$tag$…$tag$`, `--`, nested `/* */`. Source: PostgreSQL manual, 4.1.
     Postgres {

@@ -10,7 +10,7 @@ use crate::database::{Endpoint, ServerFacts, TlsFacts, TlsMode};
 use crate::deferral::{Deferral, Effect, Executed};
 use crate::error::{Class, Code, StatementError};
 use crate::operation::{Operation, Reply, StatementId, Value};
-use crate::placeholders::{Dialect, Template, wrong_count};
+use crate::placeholders::{Dialect, wrong_count};
 use crate::rows::Rows;
 
 use super::errno::{self, read_error};
@@ -475,12 +475,13 @@ impl Session {
         // The caller may have forgotten to close one of the same name.
         self.close_statement(id, exchange);
         if !self.target.options.prepared {
-            let template = Template::new(sql, self.dialect());
+            let template = self.target.templates.get(sql, self.dialect());
             // Nothing is deferred: who does without prepared statements may have a proxy that takes one statement at a time.
             self.keep(Statement { id, effect: Effect::Other, form: Form::Text(template) });
             return Progress::Reply(Reply::default());
         }
-        let form = Form::Binary { sql: sql.into(), server: None, types: Box::default(), text: None };
+        let template = self.target.templates.get(sql, self.dialect());
+        let form = Form::Binary { template, server: None, types: Box::default() };
         self.job = Job::Prepare(Statement { id, effect: Effect::of(sql), form });
         self.send_prepare(sql, exchange)
     }
@@ -494,17 +495,13 @@ impl Session {
 
     /// Prepares the statement in place `at` for the execution in `pending`.
     fn prepare_again(&mut self, at: usize, exchange: &mut Exchange<'_>) -> Progress {
-        let Statement { id, form: Form::Binary { sql, server, .. }, .. } = &mut self.statements[at] else {
+        let Statement { id, form: Form::Binary { template, server, .. }, .. } = &mut self.statements[at] else {
             unreachable!("only statements of the binary protocol are executed by it")
         };
         *server = None;
         self.job = Job::Execute { statement: *id, again: true };
-        let sql = std::mem::take(sql);
-        let progress = self.send_prepare(&sql, exchange);
-        if let Form::Binary { sql: place, .. } = &mut self.statements[at].form {
-            *place = sql;
-        }
-        progress
+        let template = Arc::clone(template);
+        self.send_prepare(template.sql(), exchange)
     }
 
     fn keep(&mut self, statement: Statement) {
@@ -521,10 +518,9 @@ impl Session {
                 return Err(error);
             }
             match std::mem::replace(&mut self.job, Job::None) {
-                Job::Prepare(Statement { id, effect, form: Form::Binary { sql, .. } })
+                Job::Prepare(Statement { id, effect, form: Form::Binary { template, .. } })
                     if error.code.number == errno::NOT_PREPARABLE =>
                 {
-                    let template = Template::new(&sql, self.dialect());
                     self.keep(Statement { id, effect, form: Form::Text(template) });
                 }
                 Job::Load(mut load) => {
@@ -622,7 +618,7 @@ impl Session {
                 write_packet(exchange.out, &mut self.inbound.sequence, |out| {
                     out.push(COM_QUERY);
                     self.deferral.send(out);
-                    written = statement.text(dialect).write_substituted(parameters, dialect, out);
+                    written = statement.text().write_substituted(parameters, dialect, out);
                 });
                 if let Err(error) = written {
                     exchange.out.truncate(start);
@@ -937,7 +933,7 @@ impl Connection for Session {
             return false;
         }
         let start = deferral.held.len();
-        if statement.text(dialect).write_substituted(parameters, dialect, &mut deferral.held).is_err() {
+        if statement.text().write_substituted(parameters, dialect, &mut deferral.held).is_err() {
             deferral.held.truncate(start);
             return false;
         }

@@ -3,9 +3,11 @@
 //! A statement outlives its socket: the server's id is forgotten, the text stays. Parameter types are sent again
 //! only when they changed, as the server remembers them. Source: MySQL internals, "COM_STMT_EXECUTE".
 
+use std::sync::Arc;
+
 use crate::deferral::Effect;
 use crate::operation::{StatementId, Value};
-use crate::placeholders::{Dialect, Template};
+use crate::placeholders::Template;
 
 use super::packet::write_lenenc;
 use super::result::{DOUBLE, LONGLONG, NULL, VAR_STRING};
@@ -26,25 +28,22 @@ pub(super) struct Statement {
 pub(super) enum Form {
     /// On the server.
     Binary {
-        /// Its text.
-        sql: Box<[u8]>,
+        /// Its text, which connections share.
+        template: Arc<Template>,
         /// The server's name for it; `None` when it must be prepared again first.
         server: Option<u32>,
         /// The type last sent of each parameter; `UNSENT` at first.
         types: Box<[u8]>,
-        /// The text, for an execution that is sent together with others; made when it is first needed.
-        text: Option<Box<Template>>,
     },
     /// Here: its parameters are substituted into the text.
-    Text(Template),
+    Text(Arc<Template>),
 }
 
 impl Statement {
     /// For an execution as text.
-    pub(super) fn text(&mut self, dialect: Dialect) -> &Template {
-        match &mut self.form {
-            Form::Binary { sql, text, .. } => text.get_or_insert_with(|| Box::new(Template::new(sql, dialect))),
-            Form::Text(template) => template,
+    pub(super) fn text(&self) -> &Template {
+        match &self.form {
+            Form::Binary { template, .. } | Form::Text(template) => template,
         }
     }
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::connection::Connection;
 use crate::database::{ConnectOptions, Database, Endpoint, Surroundings, TargetError, TlsMode, TlsSettings};
 use crate::error::StatementError;
+use crate::templates::Templates;
 use crate::time::Nanos;
 use crate::url::{Host, Url};
 
@@ -30,6 +31,7 @@ pub(super) struct Target {
     pub(super) endpoint: Endpoint,
     pub(super) tls: TlsSettings,
     pub(super) options: ConnectOptions,
+    pub(super) templates: Templates,
     connect_timeout: Option<Nanos>,
     shown: String,
 }
@@ -44,6 +46,7 @@ impl Target {
             endpoint,
             tls: TlsSettings { mode, ..TlsSettings::default() },
             options,
+            templates: Templates::default(),
             connect_timeout: None,
             shown: String::new(),
         }
@@ -198,6 +201,7 @@ fn read(url: &str, options: &ConnectOptions, surroundings: &dyn Surroundings) ->
         endpoint,
         tls,
         options: options.clone(),
+        templates: Templates::default(),
         connect_timeout,
         shown: shown.to_string(),
     })

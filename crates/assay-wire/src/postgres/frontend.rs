@@ -65,7 +65,7 @@ enum Phase {
 /// A prepared statement, or the text that stands for one.
 struct Statement {
     id: u32,
-    template: Template,
+    template: Arc<Template>,
     effect: Effect,
     form: Form,
 }
@@ -444,7 +444,7 @@ impl Frontend {
 
     fn prepare(&mut self, id: StatementId, sql: &[u8], out: &mut Vec<u8>) -> Result<Sent, StatementError> {
         check_text(sql)?;
-        let template = Template::new(sql, self.dialect());
+        let template = self.target.templates.get(sql, self.dialect());
         let on_server = self.target.connect.prepared;
         let form = match on_server {
             true => Form::Server { prepared: false, parameters: 0, columns: None },

@@ -14,6 +14,7 @@ use crate::error::StatementError;
 use crate::postgres::frontend::Frontend;
 use crate::postgres::login::{ChannelBinding, Credentials};
 use crate::postgres::passfile;
+use crate::templates::Templates;
 use crate::time::Nanos;
 use crate::url::{Host, Url};
 
@@ -26,6 +27,7 @@ pub(super) struct Target {
     pub(super) options: String,
     pub(super) tls: TlsSettings,
     pub(super) connect: ConnectOptions,
+    pub(super) templates: Templates,
     endpoints: Vec<Endpoint>,
     connect_timeout: Option<Nanos>,
     display: String,
@@ -197,6 +199,7 @@ pub(super) fn read(
         database,
         tls,
         connect: options.clone(),
+        templates: Templates::default(),
         connect_timeout,
     })
 }
