@@ -45,13 +45,14 @@ const SUBMISSIONS: u32 = 512;
 const COMPLETIONS: u32 = 4096;
 
 /// Buffers for what arrives, of all sockets together; a power of two. Only those that were used take memory.
-const BUFFERS: u16 = 256;
+const BUFFERS: u16 = 128;
 /// Size of each: what one receive takes at most.
 const BUFFER_BYTES: usize = 16 * 1024;
 /// The number of their ring.
 const BUFFER_GROUP: u16 = 0;
 
-/// An emptied send buffer larger than this is given back.
+/// Send buffers that are kept for the next send of any socket: so many, and none larger than this.
+const SPARES_MAX: usize = SUBMISSIONS as usize;
 const SPARE_BYTES_MAX: usize = 4 * 1024;
 /// How much is encrypted at a time.
 const ENCRYPT_BYTES: usize = 64 * 1024;
@@ -82,6 +83,9 @@ pub struct Uring {
     to_connect: Vec<SocketId>,
     /// Sends of the call under way.
     sending: Vec<SocketId>,
+    /// Empty buffers: a socket has one only while it has something to send. The last one used is the next one taken, since
+    /// it is still in the processor's cache. spares.len() <= SPARES_MAX
+    spares: Vec<Vec<u8>>,
     /// What has ended and was not looked at.
     ended: VecDeque<Ended>,
     /// How many of `ended` belong to the present batch. 0 <= batch <= ended.len()
@@ -131,7 +135,7 @@ struct Socket {
     queued: bool,
     /// A request that waits is sending `draining`.
     drains: bool,
-    /// What is to be sent next. Bounded by what the caller sends without waiting.
+    /// What is to be sent next; no buffer when that is nothing. Bounded by what the caller sends without waiting.
     out: Vec<u8>,
     /// What the kernel did not take at once, in front of `out`. Not touched while `drains`.
     draining: Vec<u8>,
@@ -217,6 +221,7 @@ impl Uring {
             to_receive: Vec::new(),
             to_connect: Vec::new(),
             sending: Vec::new(),
+            spares: Vec::new(),
             ended: VecDeque::new(),
             batch: 0,
             handed_out: 0,
@@ -344,7 +349,7 @@ impl Uring {
 
     /// Takes what has ended. Every send that was submitted before is over.
     fn reap(&mut self) {
-        let Uring { ring, slots, ended, graves, to_send, to_drain, wakeup_taken, sending, .. } = self;
+        let Uring { ring, slots, ended, graves, to_send, to_drain, wakeup_taken, sending, spares, .. } = self;
         for entry in ring.completion() {
             if entry.user_data() == WAKEUP {
                 *wakeup_taken = true;
@@ -376,9 +381,10 @@ impl Uring {
         }
         for id in sending.drain(..) {
             if let Some(socket) = live(slots, id) {
-                socket.out.clear();
-                if socket.out.capacity() > SPARE_BYTES_MAX {
-                    socket.out = Vec::new();
+                let mut out = std::mem::take(&mut socket.out);
+                if out.capacity() <= SPARE_BYTES_MAX && spares.len() < SPARES_MAX {
+                    out.clear();
+                    spares.push(out);
                 }
             }
         }
@@ -519,10 +525,13 @@ impl Io for Uring {
     }
 
     fn send(&mut self, id: SocketId, bytes: &[u8]) {
-        let Uring { slots, to_send, .. } = self;
+        let Uring { slots, to_send, spares, .. } = self;
         let Some(socket) = live(slots, id) else { return };
         if socket.broken != 0 {
             return;
+        }
+        if socket.out.capacity() == 0 {
+            socket.out = spares.pop().unwrap_or_default();
         }
         match socket.session.take() {
             None => socket.out.extend_from_slice(bytes),
