@@ -24,5 +24,7 @@ pub use outcome::{
     CounterTally, End, ErrorKey, ErrorTally, Generator, Interval, Latencies, Line, Outcome, Outside, RunError,
     SessionTally, SparseLatencies, StageOutcome, StatementTally, Tally, TransactionTally,
 };
-pub use plan::{Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target};
+pub use plan::{
+    Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target, sessions_per_state,
+};
 pub use run::{Reporter, run, run_inline};

@@ -5,7 +5,7 @@
 //! `lua_resume`: nothing is allocated on our side once the scratch space has grown.
 //!
 //! Memory: LuaJIT's collector runs as garbage arises. Its final phase walks all coroutines of the state at once, so a
-//! state should hold some hundred sessions, not ten thousand.
+//! state should hold some hundred sessions, not ten thousand (`sessions_per_state` in assay-engine).
 
 use std::ffi::{CStr, c_int, c_void};
 use std::slice;
@@ -112,7 +112,7 @@ const PRELUDE: [(&CStr, &str); 7] = [
 ];
 
 /// A new collection starts when memory has grown to this many percent of what the last one left.
-const GC_PAUSE: c_int = 150;
+const GC_PAUSE: c_int = 125;
 /// Collector speed relative to allocation, percent.
 const GC_STEP: c_int = 300;
 

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 
-use assay_engine::{Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target};
+use assay_engine::{
+    Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target, sessions_per_state,
+};
 use assay_io::process::{self, FilesLimit};
 use assay_io::{Address, Backend, ConnectError, Tls};
 use assay_script::{Distribution, DistributionKind, Entry, OptionValue, Setup};
@@ -23,8 +25,6 @@ use crate::{registry, signals, terminal};
 
 /// Measured time when neither a time nor a number of transactions is given.
 const TIME_DEFAULT: Nanos = Nanos::from_secs(10);
-/// More make a garbage collection of Lua longer than a millisecond, fewer cost memory.
-const SESSIONS_PER_STATE: usize = 256;
 /// How long a script may keep its worker from all other sessions.
 const HOLD_MAX: Nanos = Nanos::from_secs(60);
 /// A server that does not answer a login in this time is not there.
@@ -274,7 +274,7 @@ impl Parts<'_> {
             },
             workers,
             event_loop,
-            sessions_per_state: SESSIONS_PER_STATE,
+            sessions_per_state: sessions_per_state(self.sessions as usize, workers),
             grace: Nanos::from_secs(10),
             hold_max: HOLD_MAX,
         })

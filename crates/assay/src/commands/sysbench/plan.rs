@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use assay_engine::{Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage};
+use assay_engine::{
+    Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, sessions_per_state,
+};
 use assay_io::Backend;
 use assay_io::process::FilesLimit;
 use assay_script::{Distribution, DistributionKind, Entry, Program, Setup};
@@ -16,8 +18,6 @@ use super::voice::Voice;
 const FOREVER: Nanos = Nanos::from_secs(10 * 365 * 86_400);
 /// A server that does not answer a login in this time is not there.
 const CONNECT_TIMEOUT: Nanos = Nanos::from_secs(60);
-/// More make a garbage collection of Lua longer than a millisecond, fewer cost memory.
-const SESSIONS_PER_STATE: usize = 256;
 /// Connects under way at once.
 const CONNECTS_PENDING: usize = 64;
 
@@ -84,7 +84,7 @@ impl Parts<'_> {
             },
             workers,
             event_loop: EventLoop::of(Backend::best(sessions as usize, workers).0),
-            sessions_per_state: SESSIONS_PER_STATE,
+            sessions_per_state: sessions_per_state(sessions as usize, workers),
             grace: FOREVER,
             hold_max: FOREVER,
         })
