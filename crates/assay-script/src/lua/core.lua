@@ -533,15 +533,23 @@ end
 -- Modules that all sessions share: each is run once in a state, by the first session that wants it. Its functions see the
 -- globals of whichever session calls them, and set these.
 local environments = core.environments
-local loading -- the session that runs such a module: what it defines is everybody's
+local loading -- the session that runs such a module: what that defines is everybody's, and seen by it before the session's own
 
-local shared_env = setmetatable({}, {
+local shared_meta = {
   __index = function(_, key) return environments[shared.session][key] end,
-  __newindex = function(_, key, value)
-    local globals = current() == loading and common or environments[shared.session]
-    globals[key] = value
-  end,
-})
+  __newindex = function(_, key, value) environments[shared.session][key] = value end,
+}
+local shared_env = setmetatable({}, shared_meta)
+
+local function defined(_, key)
+  local value = current() == loading and rawget(common, key)
+  return value or current().env[key]
+end
+
+local function define(_, key, value)
+  local globals = current() == loading and common or current().env
+  globals[key] = value
+end
 
 --- From now on the session sees what shared modules define.
 function core.see_shared(session)
@@ -561,10 +569,10 @@ function core.share(name)
   local body = body_of_file(name, package_of(session).path, tried)
   if not body then raise("module '" .. name .. "' not found:" .. table.concat(tried, "\n\t")) end
   shared_modules[name] = LOADING
-  local outer = loading
-  loading = session
+  local outer, see, set = loading, shared_meta.__index, shared_meta.__newindex
+  loading, shared_meta.__index, shared_meta.__newindex = session, defined, define
   value = setfenv(body, shared_env)(name)
-  loading = outer
+  loading, shared_meta.__index, shared_meta.__newindex = outer, see, set
   if value == nil then value = true end
   shared_modules[name] = value
   return value
