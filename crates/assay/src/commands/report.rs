@@ -58,7 +58,13 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
     for (folder, ending, picture) in pictures {
         if let Some(folder) = folder {
             asked = true;
-            fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
+            fs::create_dir_all(folder).map_err(|error| {
+                let trouble = unwritable(folder, &error);
+                if !folder.is_file() {
+                    return trouble;
+                }
+                trouble.hint(format!("--{ending} takes a folder, for a picture of each chart"))
+            })?;
             for chart in report.all_charts() {
                 write(&folder.join(format!("{}.{ending}", chart.id)), &picture(chart))?;
             }

@@ -68,6 +68,14 @@ fn what_cannot_be_reported_is_said_and_nothing_is_written() {
     error: cannot write no/x.html
       No such file or directory (os error 2)
     ");
+    assert_snapshot!(folder.run("report a.json --svg b.json").shown(), @r"
+    exit 5
+    --- stderr
+    error: cannot write b.json
+      File exists (os error 17)
+
+    hint: --svg takes a folder, for a picture of each chart
+    ");
     assert_eq!(folder.names(), ["a.json", "b.json", "one_table.lua"]);
 }
 
