@@ -118,6 +118,12 @@ local function is_ignorable(errno, state)
   return false
 end
 
+-- What a connection needs for every statement lies in the array of its table, close together: there may be thousands of
+-- sessions, and between two statements of one come those of the others. BUSY: it is closed, or a loader's rows are on their
+-- way; FAILED: the last statement did, and left `error` and what belongs to it; SETS: result sets of the last one; PREPARED:
+-- statements so far. All else is a field, and there when it is needed.
+local NUMBER, BUSY, FAILED, SETS, PREPARED = 1, 2, 3, 4, 5
+
 --- What sysbench's driver does about an error before the script hears of it.
 local function drivers_part(connection, statement, errno, state, message, ignorable)
   if ignorable then
@@ -140,11 +146,6 @@ local function drivers_part(connection, statement, errno, state, message, ignora
   end
 end
 
--- What a connection needs for every statement lies in the array of its table, close together: there may be thousands of
--- sessions, and between two statements of one come those of the others. BUSY: it is closed, or a loader's rows are on their
--- way; FAILED: the last statement did, and left `error` and what belongs to it; SETS: result sets of the last one; PREPARED:
--- statements so far. All else is a field, and there when it is needed.
-local NUMBER, BUSY, FAILED, SETS, PREPARED = 1, 2, 3, 4, 5
 local Connection = { error = NONE, sql_errno = 0, closed = false, loading = false, deferring = false, set = 0 }
 
 --- sysbench's `query_row` calls `query`, so the place of its errors is a line of its own.

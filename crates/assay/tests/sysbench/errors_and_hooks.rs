@@ -95,6 +95,12 @@ fn a_statement_error_in_thread_init_ends_the_run() {
 fn a_duplicate_key_restarts_the_event_on_postgresql_and_ends_the_run_on_mysql() {
     same_on_servers("if n < 3 then con:query(\"INSERT INTO t VALUES (3, 'y')\") end", "");
     same_on_servers("if n < 3 then con:query('BEGIN') con:query(\"INSERT INTO t VALUES (3, 'y')\") end", "");
+    // What is rolled back is the connection's that failed.
+    same_on_servers(
+        "other = other or drv:connect() other:query('BEGIN')
+            pcall(other.query, other, \"INSERT INTO t VALUES (3, 'y')\") other:query('SELECT 2')",
+        "",
+    );
     same_on_servers(
         "con:query('BEGIN') pcall(con.query, con, \"INSERT INTO t VALUES (3, 'y')\") con:query('COMMIT')",
         "",
