@@ -631,20 +631,20 @@ unsafe extern "C" fn rows_text(rows: *mut Rows, text: *const u8, length: usize) 
 /// them.
 unsafe extern "C" fn rows_random_text(shared: *mut Shared, rows: *mut Rows, low: u32, high: u32) -> c_int {
     // SAFETY: see `parts`; `rows` as above: a batch is boxed, so it overlaps with neither.
-    let ((shared, native), rows) = unsafe { (parts(shared), &mut *rows) };
-    shared.scratch.resize(high as usize, 0);
-    let length = native.rng.alphanumeric(low.min(high), high, &mut shared.scratch);
-    c_int::from(rows.push_text(&shared.scratch[..length]).is_ok())
+    let ((_, native), rows) = unsafe { (parts(shared), &mut *rows) };
+    let made = rows.push_made(high as usize, |target| native.rng.alphanumeric(low.min(high), high, target));
+    c_int::from(made.is_ok())
 }
 
 /// A random text in a format, that never becomes a Lua string. 1, or 0 when the batch cannot hold it.
 unsafe extern "C" fn rows_filled_text(shared: *mut Shared, rows: *mut Rows, format: *const u8, length: usize) -> c_int {
     // SAFETY: see `parts`; `rows` as above: a batch is boxed, so it overlaps with neither; the format is a Lua string.
-    let ((shared, native), rows, format) =
-        unsafe { (parts(shared), &mut *rows, slice::from_raw_parts(format, length)) };
-    shared.scratch.resize(length, 0);
-    native.rng.fill(format, &mut shared.scratch);
-    c_int::from(rows.push_text(&shared.scratch).is_ok())
+    let ((_, native), rows, format) = unsafe { (parts(shared), &mut *rows, slice::from_raw_parts(format, length)) };
+    let made = rows.push_made(length, |target| {
+        native.rng.fill(format, target);
+        length
+    });
+    c_int::from(made.is_ok())
 }
 
 unsafe extern "C" fn rows_size(rows: *const Rows) -> u32 {

@@ -75,16 +75,6 @@ impl DistributionKind {
     }
 }
 
-/// The digits of 0 … 999.
-static THREE_DIGITS: [[u8; 3]; 1000] = {
-    let (mut all, mut n) = ([[b'0'; 3]; 1000], 0);
-    while n < 1000 {
-        all[n] = [b'0' + (n / 100) as u8, b'0' + (n / 10 % 10) as u8, b'0' + (n % 10) as u8];
-        n += 1;
-    }
-    all
-};
-
 /// xoshiro256++ (Blackman & Vigna 2019), seeded through SplitMix64.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng([u64; 4]);
@@ -200,48 +190,25 @@ impl Rng {
 
     /// Copies `format` to `target`, every `#` a digit, every `@` a letter. Lengths are equal.
     pub(crate) fn fill(&mut self, format: &[u8], target: &mut [u8]) {
-        // One draw serves several characters: multiplying a 64-bit fraction by 10 brings its next digit above the
-        // point, by 1000 its next three. After 9 characters at least 2²¹ values are left, so the bias stays below 10⁻⁵.
-        let next = |fraction: &mut u64, base: u64| {
-            let product = u128::from(*fraction) * u128::from(base);
-            *fraction = product as u64;
-            (product >> 64) as usize
-        };
-        if format.contains(&b'@') {
-            let (mut fraction, mut left) = (0, 0);
-            for (from, to) in format.iter().zip(target) {
-                let (base, zero) = match from {
-                    b'#' => (10, b'0'),
-                    b'@' => (26, b'a'),
-                    _ => {
-                        *to = *from;
-                        continue;
-                    }
-                };
-                if left == 0 {
-                    (fraction, left) = (self.next(), 9);
-                }
-                *to = zero + next(&mut fraction, base) as u8;
-                left -= 1;
-            }
-            return;
-        }
-        // Digits alone are made nine at a time, wherever they go.
-        let (mut digits, mut used) = ([0; 9], 9);
-        for (from, to) in format.iter().zip(target) {
-            *to = *from;
-            if *from == b'#' {
-                if used == 9 {
-                    let mut fraction = self.next();
-                    for three in digits.as_chunks_mut().0 {
-                        *three = THREE_DIGITS[next(&mut fraction, 1000)];
-                    }
-                    used = 0;
-                }
-                *to = digits[used];
-                used += 1;
+        for (format, target) in format.chunks(DRAWN).zip(target.chunks_mut(DRAWN)) {
+            for ((from, to), drawn) in format.iter().zip(target).zip(self.sixteen_bits(format.len())) {
+                // Without branches, the compiler makes eight at a time.
+                let letter = *from == b'@';
+                let (base, zero) = if letter { (26, b'a') } else { (10, b'0') };
+                let made = zero + share(drawn, base);
+                *to = if letter || *from == b'#' { made } else { *from };
             }
         }
+    }
+
+    /// For each of `count` characters its own, four of a draw; those after them are 0. `count <= DRAWN`
+    fn sixteen_bits(&mut self, count: usize) -> [u16; DRAWN] {
+        let mut drawn = [0; DRAWN];
+        for four in drawn.as_chunks_mut().0.iter_mut().take(count.div_ceil(4)) {
+            let x = self.next();
+            *four = [x as u16, (x >> 16) as u16, (x >> 32) as u16, (x >> 48) as u16];
+        }
+        drawn
     }
 
     /// `low` … `high` characters, each from `0` to `z`; how many it became. `target` holds `high`.
@@ -255,19 +222,26 @@ impl Rng {
 
     /// `low` … `high` characters, each a letter or a digit; how many it became. `target` holds `high`.
     pub(crate) fn alphanumeric(&mut self, low: u32, high: u32, target: &mut [u8]) -> usize {
-        const CHARACTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
         let length = self.uniform(low, high) as usize;
-        // As in `fill`. Before the eighth character 2²² values are left: the bias stays below 2·10⁻⁵.
-        for piece in target[..length].chunks_mut(8) {
-            let mut fraction = self.next();
-            for to in piece {
-                let product = u128::from(fraction) * CHARACTERS.len() as u128;
-                *to = CHARACTERS[(product >> 64) as usize];
-                fraction = product as u64;
+        for piece in target[..length].chunks_mut(DRAWN) {
+            let drawn = self.sixteen_bits(piece.len());
+            for (to, drawn) in piece.iter_mut().zip(drawn) {
+                let n = share(drawn, 62);
+                let upper = if n >= 10 { b'A' - (b'9' + 1) } else { 0 };
+                let lower = if n >= 36 { b'a' - (b'Z' + 1) } else { 0 };
+                *to = b'0' + n + upper + lower;
             }
         }
         length
     }
+}
+
+/// How many characters are drawn at a time.
+const DRAWN: usize = 64;
+
+/// 0 … base − 1, each as likely as the others but for 1/65,536 of all draws.
+fn share(drawn: u16, base: u16) -> u8 {
+    (u32::from(drawn) * u32::from(base) >> 16) as u8
 }
 
 /// LuaJIT's own `math.random`: Tausworthe's generator with period 2²²³, seeded as LuaJIT seeds it. Scripts that never seed
@@ -447,16 +421,24 @@ mod tests {
     }
 
     #[test]
-    fn digits_drawn_by_three_are_those_drawn_one_by_one() {
-        let by_three = b"###########-##".repeat(20);
-        let mut target = vec![0; by_three.len()];
-        Rng::new(3, 1).fill(&by_three, &mut target);
-        target.retain(|c| *c != b'-');
-        // Where there may be letters, each character is drawn by itself.
-        let mut apart = vec![0; target.len() + 1];
-        Rng::new(3, 1).fill(&[&b"#".repeat(target.len())[..], b"@"].concat(), &mut apart);
-        apart.pop();
-        assert_eq!(String::from_utf8(target), String::from_utf8(apart));
+    fn every_digit_and_letter_is_as_likely_as_the_others_wherever_it_stands() {
+        let format = [b"#".repeat(101), b"@".repeat(261)].concat();
+        let (mut rng, mut target, mut seen) = (Rng::new(3, 1), vec![0; format.len()], [0_u32; 128]);
+        let mut digits_at = vec![0; 101];
+        for _ in 0..10_000 {
+            rng.fill(&format, &mut target);
+            target.iter().for_each(|c| seen[usize::from(*c)] += 1);
+            digits_at.iter_mut().zip(&target).for_each(|(sum, c)| *sum += u32::from(*c - b'0'));
+        }
+        for (c, n) in (0_u8..).zip(seen) {
+            let range = match c {
+                b'0'..=b'9' => 99_500..102_500, // 101,000 ± 302
+                b'a'..=b'z' => 98_900..101_900, // 2,610,000 / 26 = 100,385 ± 311
+                _ => 0..1,
+            };
+            assert!(range.contains(&n), "{:?} came {n} times", char::from(c));
+        }
+        assert!(digits_at.iter().all(|sum| (43_500..46_500).contains(sum)), "{digits_at:?}"); // 45,000 ± 287
     }
 
     #[test]

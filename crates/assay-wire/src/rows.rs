@@ -107,6 +107,14 @@ impl Rows {
         self.bytes.is_ascii()
     }
 
+    /// The floating-point numbers, in the order of their cells. Cheaper than looking at all cells.
+    pub fn doubles(&self) -> impl Iterator<Item = f64> {
+        self.cells.iter().filter_map(|slot| match slot {
+            Slot::Double(value) => Some(*value),
+            _ => None,
+        })
+    }
+
     /// Bytes of memory held, used or spare.
     pub fn capacity(&self) -> usize {
         self.bytes.capacity() + self.cells.capacity() * size_of::<Slot>() + self.sets.capacity() * size_of::<Set>()
@@ -134,11 +142,32 @@ impl Rows {
 
     /// Appends text.
     pub fn push_text(&mut self, text: &[u8]) -> Result<(), TooLarge> {
-        let start = u32::try_from(self.bytes.len()).map_err(|_| TooLarge)?;
-        u32::try_from(self.bytes.len() + text.len()).map_err(|_| TooLarge)?;
+        self.room_for(text.len())?;
+        let start = self.bytes.len();
         self.bytes.extend_from_slice(text);
-        self.cells.push(Slot::Text { start, len: text.len() as u32 });
+        self.end_text(start);
         Ok(())
+    }
+
+    /// Appends text that is made in its place: `make` gets `most` zeros and says how many of them it wrote over.
+    pub fn push_made(&mut self, most: usize, make: impl FnOnce(&mut [u8]) -> usize) -> Result<(), TooLarge> {
+        self.room_for(most)?;
+        let start = self.bytes.len();
+        self.bytes.resize(start + most, 0);
+        let made = make(&mut self.bytes[start..]);
+        self.bytes.truncate(start + made);
+        self.end_text(start);
+        Ok(())
+    }
+
+    /// So many more bytes are not too many.
+    fn room_for(&self, bytes: usize) -> Result<(), TooLarge> {
+        u32::try_from(self.bytes.len() + bytes).map_or(Err(TooLarge), |_| Ok(()))
+    }
+
+    /// The bytes from `start` on are a cell's.
+    fn end_text(&mut self, start: usize) {
+        self.cells.push(Slot::Text { start: start as u32, len: (self.bytes.len() - start) as u32 });
     }
 
     /// Forgets the content, keeps the memory.

@@ -33,7 +33,7 @@ fn parameters_are_coerced_as_their_types_say() {
         Driver::default(),
         r#"prepare 0.0: INSERT INTO t VALUES (?, ?, ?, ?, 'what?', ?)
         log 0	<sql_param>	<sql_statement>	<sql_connection>
-        execute 0.0: [Int(-3), Int(9007199254740993), Double(2.0), Text([97, 98, 99]), Text([55, 49, 56])]
+        execute 0.0: [Int(-3), Int(9007199254740993), Double(2.0), Text([97, 98, 99]), Text([51, 54, 48])]
         execute 0.0: [Int(12), Null, Null, Text([55]), Null]
         close 0.0
         log 0	0

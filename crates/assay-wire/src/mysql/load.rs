@@ -307,7 +307,7 @@ impl Bulk {
         let mut cells = rows.cells_from(0, 0);
         for _ in 0..rows.len(0) {
             for (((known, constant), first), cell) in kinds.iter_mut().zip(&first).zip(cells.by_ref()) {
-                *constant &= cell == *first;
+                *constant = *constant && cell == *first;
                 let kind = match cell {
                     Cell::Null => continue,
                     Cell::Int(_) => LONGLONG,
@@ -357,10 +357,7 @@ pub(super) fn suits_file(rows: &Rows) -> bool {
 
 /// A number in the batch that MySQL has no literal for.
 pub(super) fn unwritable(rows: &Rows) -> Option<f64> {
-    rows.cells_from(0, 0).find_map(|cell| match cell {
-        Cell::Double(value) if !value.is_finite() => Some(value),
-        _ => None,
-    })
+    rows.doubles().find(|value| !value.is_finite())
 }
 
 /// Appends an INSERT of rows from `first` on, as many as make a statement of about `PACKET_BYTES`. Returns the row after
