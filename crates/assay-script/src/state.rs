@@ -249,6 +249,8 @@ impl State {
                 lua::lua_pushboolean(lua, c_int::from(value));
                 set(name);
             }
+            lua::lua_pushnumber(lua, f64::from(opening.sessions));
+            set(c"sessions_in_all");
             // A script found as a module is told its name, as by `require`.
             if script.source.display != script.given {
                 push_bytes(lua, script.given.as_bytes());
@@ -517,10 +519,8 @@ impl State {
         // while `self` is borrowed.
         unsafe {
             (*self.shared).terminals = (0..terminals).map(|number| Terminal::new(self.seed, number)).collect();
-            for (name, number) in [(c"terminals", terminals), (c"sessions_in_all", (*self.shared).sessions)] {
-                lua::lua_pushnumber(self.lua, f64::from(number));
-                lua::lua_setfield(self.lua, 1, name.as_ptr());
-            }
+            lua::lua_pushnumber(self.lua, f64::from(terminals));
+            lua::lua_setfield(self.lua, 1, c"terminals".as_ptr());
         }
     }
 

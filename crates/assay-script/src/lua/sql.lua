@@ -826,7 +826,11 @@ local rows_filled_text = core.bind("rows_filled_text", "int (*)(void *, void *, 
 local rows_size = core.bind("rows_size", "uint32_t (*)(void *)")
 local rows_clear = core.bind("rows_clear", "void (*)(void *, uint32_t)")
 
-local LOAD_SIZE = 1024 * 1024 -- bytes after which a loader sends what it has
+-- Bytes after which a loader sends what it has. The larger the batches, the less often a server commits and waits for its
+-- disk; all sessions together shall hold no more than 32 MiB, unless even 1 MiB for each is more.
+local function load_size()
+  return math.max(2 ^ 20, math.min(2 ^ 22, 2 ^ 25 / core.sessions_in_all))
+end
 
 local Loader = {}
 Loader.__index = Loader
@@ -906,7 +910,7 @@ local function row_function(width)
     local text = ("local put, size, limit = ...; return function(self, %s) %s; " ..
       "if size(self.rows) >= limit or self.broken then self:flush() end end"):format(
       table.concat(names, ", "), table.concat(puts, "; "))
-    known = loadstring(text, "=assay/loader")(put, rows_size, LOAD_SIZE)
+    known = loadstring(text, "=assay/loader")(put, rows_size, load_size())
     row_of_width[width] = known
   end
   return known
