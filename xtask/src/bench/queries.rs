@@ -56,13 +56,14 @@ struct Shown {
 
 pub(super) fn run(options: &Options) -> Result<String> {
     let mut report = heading("Queries: assay beside its peers", &options.servers)?;
+    let floors = if options.floor { " (no script), (bare loop): the floor, see below." } else { "" };
     writeln!(
         report,
         "One table of {} rows; {} runs of {} s for each tool and cell, in turn; median [least–most].\n\
          CPU: of the client process from start to end, connecting included, per query it counted.\n\
          Ratios: assay's median over the peer's, with what it should be in brackets, bold where it is not. Memory: largest\n\
          resident set per session. Latency: p50 of a transaction, pgbench's mean. MariaDB with more than {MANY} sessions: with\n\
-         its thread pool.\n\n\
+         its thread pool.{floors}\n\n\
          | server | workload | sessions | tool | CPU µs/query | QPS | latency µs | memory KiB/session | CPU assay ÷ it | QPS assay ÷ it |\n\
          | --- | --- | --: | --- | --: | --: | --: | --: | --: | --: |",
         options.table_size, options.repeats, options.seconds
@@ -184,7 +185,13 @@ fn rows(start: &str, shown: &[Shown], target: impl Fn(Tool) -> Option<Target>, l
                 _ => String::new(),
             };
             if missed {
-                lost.push_str(&format!("* {}: {what} {ratio:.2} of {name}'s{aim}\n", start.trim_matches(['|', ' '])));
+                lost.push_str(&format!("* {}: {what} {ratio:.2} of {name}'s{aim}", start.trim_matches(['|', ' '])));
+                let floors = shown.iter().filter(|shown| Tool::FLOORS.contains(&shown.tool));
+                for (floor, sign) in floors.zip([';', ',']) {
+                    let ratio = of(floor).median() / of(one).median();
+                    lost.push_str(&format!("{sign} {} {ratio:.2}", floor.tool.name()));
+                }
+                lost.push('\n');
                 return format!("**{ratio:.2}**{aim}");
             }
             format!("{ratio:.2}{aim}")
@@ -211,7 +218,7 @@ mod tests {
             memory: Sample::new(vec![2048.0]).unwrap(),
             middle: Sample::new(vec![300.0]).unwrap(),
         };
-        let both = [shown(Tool::Assay, 9.0, 2000.0), shown(Tool::Sysbench, 12.0, 1000.0)];
+        let mut both = vec![shown(Tool::Assay, 9.0, 2000.0), shown(Tool::Sysbench, 12.0, 1000.0)];
         let mut lost = String::new();
         assert_eq!(
             rows("|", &both, |_| None, &mut lost),
@@ -222,5 +229,10 @@ mod tests {
         let rows = rows("| a | 1 |", &both, |_| Some(Target { cpu: 0.5, qps: Some(1.5) }), &mut lost);
         assert!(rows.ends_with("| **0.75** (≤ 0.5) | 2.00 (≥ 1.5) |\n"), "{rows}");
         assert_eq!(lost, "* a | 1: CPU per query 0.75 of sysbench's (≤ 0.5)\n");
+        both.extend([shown(Tool::Protocol, 8.4, 2100.0), shown(Tool::Bare, 7.2, 2200.0)]);
+        lost.clear();
+        let aim = |tool| (tool == Tool::Sysbench).then_some(Target { cpu: 1.0, qps: Some(2.5) });
+        self::rows("| a | 1 |", &both, aim, &mut lost);
+        assert_eq!(lost, "* a | 1: QPS 2.00 of sysbench's (≥ 2.5); (no script) 2.10, (bare loop) 2.20\n");
     }
 }
