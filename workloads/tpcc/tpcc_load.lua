@@ -21,14 +21,16 @@ local function fail(...) error(format(...), 0) end
 
 -- Values (4.3.2) -----------------------------------------------------------------------------------------------------
 
-local function zip() return sysbench.rand.string("####11111") end
+--- 0 to `most` ten-thousandths, of which there are no 10,000.
+local function fraction(most) return format("0.%04d", uniform(0, most)) end
 
-local function tax() return format("%.4f", uniform(0, 2000) / 10000) end
+local function tax() return fraction(2000) end
 
 local function money(cents) return format("%d.%02d", floor(cents / 100), cents % 100) end
 
--- a-strings (4.3.2.2), made by the loaders.
+-- a-strings (4.3.2.2), zip codes (4.3.2.7) and telephone numbers, made by the loaders.
 local cell = assay.random_cell
+local ZIP, PHONE = cell("####11111"), cell("################")
 local A2, A6_10, A8_16, A10_20, A12_24, A14_24 = cell(2, 2), cell(6, 10), cell(8, 16), cell(10, 20), cell(12, 24), cell(14, 24)
 local A24, A26_50, A300_500 = cell(24, 24), cell(26, 50), cell(300, 500)
 
@@ -91,7 +93,7 @@ end
 -- Rows are sent, and their storing not waited for: the next use of the connection does that.
 
 local function load_warehouse(to, w, context)
-  to.warehouse:row(w, A6_10, A10_20, A10_20, A10_20, A2, zip(), tax(),
+  to.warehouse:row(w, A6_10, A10_20, A10_20, A10_20, A2, ZIP, tax(),
     money(DISTRICTS * context.customers * 1000))
   to.warehouse:flush()
 end
@@ -113,8 +115,7 @@ local function load_customers(to, w, d, context)
   for c = 1, customers do
     local name = c <= names and c - 1 or nurand(255, context.c_last, 0, names - 1)
     customer:row(c, d, w, A8_16, "OE", tpcc.last_name(name), A10_20, A10_20, A10_20, A2,
-      zip(), sysbench.rand.string("################"), now, bad_credit[c] and "BC" or "GC", 50000,
-      format("%.4f", uniform(0, 5000) / 10000), -10, 10, 1, 0, A300_500)
+      ZIP, PHONE, now, bad_credit[c] and "BC" or "GC", 50000, fraction(5000), -10, 10, 1, 0, A300_500)
     history:row(c, d, w, d, w, now, 10, A12_24)
   end
   customer:flush()
@@ -145,7 +146,7 @@ local function load_orders(to, w, d, context)
 end
 
 local function load_district(to, w, d, context)
-  to.district:row(d, w, A6_10, A10_20, A10_20, A10_20, A2, zip(), tax(),
+  to.district:row(d, w, A6_10, A10_20, A10_20, A10_20, A2, ZIP, tax(),
     money(context.customers * 1000), context.customers + 1)
   to.district:flush()
   load_customers(to, w, d, context)
