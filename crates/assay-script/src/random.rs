@@ -241,7 +241,7 @@ const DRAWN: usize = 64;
 
 /// 0 … base − 1, each as likely as the others but for 1/65,536 of all draws.
 fn share(drawn: u16, base: u16) -> u8 {
-    (u32::from(drawn) * u32::from(base) >> 16) as u8
+    ((u32::from(drawn) * u32::from(base)) >> 16) as u8
 }
 
 /// LuaJIT's own `math.random`: Tausworthe's generator with period 2²²³, seeded as LuaJIT seeds it. Scripts that never seed

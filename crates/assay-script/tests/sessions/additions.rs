@@ -99,24 +99,27 @@ fn sessions_of_a_run_share_counters_and_meet_at_barriers() {
 }
 
 #[test]
-fn a_loader_sends_rows_in_batches_of_about_a_mebibyte() {
-    let setup = Setup { entry: Entry::Function("top".into()), ..setup() };
+fn a_loader_sends_large_batches_and_smaller_ones_beside_many_sessions() {
     let script = r#"
         function top()
           local con = sysbench.sql.driver():connect()
           local load = con:loader("sbtest1", 'id, k, c, "a,b"')
-          for i = 1, 20000 do load:row(i, i * 2, ("x"):rep(100), nil) end
+          for i = 1, 40000 do load:row(i, i * 2, ("x"):rep(100), nil) end
           load:done()
           load:done()
         end"#;
-    let said = conversation(script, &setup, Driver::default());
-    let loads: Vec<usize> = said
-        .lines()
-        .filter_map(|line| line.strip_prefix("load 0: sbtest1 (id, k, c, \"a,b\"): "))
-        .map(|rest| rest.trim_end_matches(" rows").parse().unwrap())
-        .collect();
-    assert_eq!(loads.len(), 3, "{said}");
-    assert_eq!(loads.iter().sum::<usize>(), 20_000);
+    // 4.6 MB: in pieces of 4, 2 and 1 MiB.
+    for (sessions, batches) in [(1, 2), (8, 2), (16, 3), (32, 5), (1000, 5)] {
+        let setup = Setup { entry: Entry::Function("top".into()), sessions, ..setup() };
+        let said = conversation(script, &setup, Driver::default());
+        let loads: Vec<usize> = said
+            .lines()
+            .filter_map(|line| line.strip_prefix("load 0: sbtest1 (id, k, c, \"a,b\"): "))
+            .map(|rest| rest.trim_end_matches(" rows").parse().unwrap())
+            .collect();
+        assert_eq!(loads.len(), batches, "{said}");
+        assert_eq!(loads.iter().sum::<usize>(), 40_000);
+    }
 }
 
 #[test]

@@ -205,11 +205,11 @@ fn the_next_rows_are_made_while_the_server_stores_these_and_no_refusal_is_lost()
           for i = from, to do loader:row(i, ("x"):rep(100)) end
           return loader
         end
-        load(1, 30000):done()
+        load(1, 100000):done()
         print(con:query_row("SELECT COUNT(*), SUM(id) FROM t"))
-        print(pcall(load, 20001, 60000))
+        print(pcall(load, 50001, 250000))
         print(con:query_row("SELECT COUNT(*) FROM t"))
-        local loader = load(100001, 101000)
+        local loader = load(300001, 301000)
         loader:flush()
         if DONE then loader:done() end
     "#;
@@ -218,9 +218,9 @@ fn the_next_rows_are_made_while_the_server_stores_these_and_no_refusal_is_lost()
         let database = server.fresh_database().unwrap();
         go(&Folder::new(), &script.replace("DONE", done), &server.url(&database), "")
     };
-    let found = "30000 450015000\n\
-         false ./it.lua:7: SQL error, errno = 1062, state = '23000': Duplicate entry '20001' for key 'PRIMARY'\n\
-         30000\n";
+    let found = "100000 5000050000\n\
+         false ./it.lua:7: SQL error, errno = 1062, state = '23000': Duplicate entry '50001' for key 'PRIMARY'\n\
+         100000\n";
     assert_eq!(said(server, &run("true")), found);
     let ran = run("false");
     assert!(ran.stderr.contains("call `done` after the last row"), "{}", ran.shown());

@@ -364,7 +364,7 @@ fn statements_survive_what_a_script_does_to_its_connection() {
     );
 }
 
-/// The first batch of 1 MiB goes as text, those after it in binary where all columns allow it: `n` and `at` do not.
+/// The first batch of 4 MiB goes as text, those after it in binary where all columns allow it: `n` and `at` do not.
 #[test]
 fn large_loads_store_what_an_insert_stores() {
     assert_said!(
@@ -376,12 +376,12 @@ fn large_loads_store_what_an_insert_stores() {
             con:query("CREATE TABLE " .. table .. " (" .. columns .. more .. ")")
             con:query("CREATE TABLE expected_" .. table .. " AS SELECT * FROM " .. table)
             con:query("INSERT INTO expected_" .. table .. " SELECT i, i - 15000, i * 4294967296, i / 4.0::float8,"
-                .. "CASE WHEN i % 7 > 0 THEN 'ä' || chr(9) || i END, 'v' || i, repeat('c', i % 99)" .. extra
-                .. " FROM generate_series(1, 30000) i")
+                .. "CASE WHEN i % 7 > 0 THEN 'ä' || chr(9) || i || repeat('s', 40) END, 'v' || i, repeat('c', i % 99)" .. extra
+                .. " FROM generate_series(1, 45000) i")
             local names = "id, small, large, x, s, v, c" .. (more == "" and "" or ", n, at")
             local load = con:loader(table, names)
-            for i = 1, 30000 do
-                local s = i % 7 > 0 and "ä\t" .. i or nil
+            for i = 1, 45000 do
+                local s = i % 7 > 0 and "ä\t" .. i .. ("s"):rep(40) or nil
                 if more == "" then
                     load:row(i, i - 15000, i * 4294967296LL, i / 4, s, "v" .. i, ("c"):rep(i % 99))
                 else
@@ -397,17 +397,17 @@ fn large_loads_store_what_an_insert_stores() {
         con:query("CREATE TABLE narrow (id smallint, s text)")
         local load, filler = con:loader("narrow", "id, s"), ("x"):rep(1000)
         print(pcall(function()
-            for i = 30000, 34000 do load:row(i, filler) end
+            for i = 26000, 36000 do load:row(i, filler) end
             load:done()
         end))
         print((con:query_row("SELECT COUNT(*) FROM narrow")))
         "#,
         0,
         @r#"
-    30000 0
-    30000 0
+    45000 0
+    45000 0
     false ./it.lua:34: SQL error, errno = 0, state = '22003': value "32768" is out of range for type smallint
-    2082
+    4162
     "#
     );
 }
