@@ -21,6 +21,9 @@ const STATEMENT: StatementId = StatementId(0);
 /// Requests that a bare session makes with the protocol before it only repeats them.
 const REQUESTS: usize = 16;
 
+/// Connects under way at once, of a thread: a server's queue of them is short, and who finds it full waits for ever.
+const CONNECTS: usize = 32;
+
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     Bare,
@@ -98,18 +101,17 @@ fn histogram() -> Histogram<u64> {
 fn run(trial: Trial, database: &dyn Database, sessions: usize, seed: u64, start: &Barrier) -> Histogram<u64> {
     let mut io = Kernel::new(trial.backend, trial.clock, trial.backend.batch_default()).expect("an event loop");
     let address = Address::resolve(&database.endpoints()[0]).expect("a known host").swap_remove(0);
-    let mut all: Vec<Session> = (0..sessions)
-        .map(|_| Session {
-            socket: io.connect(&address, None).expect("a connection"),
-            machine: database.connection(),
-            prepared: false,
-            sent: Nanos::ZERO,
-            requests: Vec::new(),
-            reply_bytes: 0,
-            received_bytes: 0,
-            turn: 0,
-        })
-        .collect();
+    let connect = |io: &mut Kernel| Session {
+        socket: io.connect(&address, None).expect("a connection"),
+        machine: database.connection(),
+        prepared: false,
+        sent: Nanos::ZERO,
+        requests: Vec::new(),
+        reply_bytes: 0,
+        received_bytes: 0,
+        turn: 0,
+    };
+    let mut all: Vec<Session> = (0..sessions.min(CONNECTS)).map(|_| connect(&mut io)).collect();
     // Sockets of a fresh event loop are numbered from 0.
     let (mut pool, mut out, mut times, mut random) = (RowsPool::default(), Vec::new(), histogram(), seed * 2 + 1);
     let (mut ready, mut end) = (0, Nanos(u64::MAX));
@@ -154,6 +156,9 @@ fn run(trial: Trial, database: &dyn Database, sessions: usize, seed: u64, start:
                         session.execute(trial, &mut random, &mut pool, &mut out, &mut io);
                     } else {
                         ready += 1;
+                        if all.len() < sessions {
+                            all.push(connect(&mut io));
+                        }
                     }
                 }
                 other => panic!("{other:?}"),

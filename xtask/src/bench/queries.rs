@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
 use testkit::Kind;
 
@@ -142,6 +144,7 @@ fn cell(server: &testkit::Server, trial: &Trial<'_>, options: &Options, folder: 
             let i = (repeat + turn) % tools.len();
             let what = format!("{} {} {} sessions", server.kind().name(), trial.workload, trial.sessions);
             let measured = tools[i].run(server, trial, folder).and_then(|mut command| {
+                wait_for_rest(server)?;
                 let usage = measure(&mut command)?;
                 Ok((tools[i].read(&usage.output)?, usage))
             });
@@ -167,6 +170,23 @@ fn cell(server: &testkit::Server, trial: &Trial<'_>, options: &Options, folder: 
         })
         .collect()
 }
+
+/// Waits until the server is done with the connections of the run before, which would take their places and its time.
+fn wait_for_rest(server: &testkit::Server) -> Result<()> {
+    let others = if is_postgres(server.kind()) {
+        "SELECT count(*) - 1 FROM pg_stat_activity WHERE backend_type = 'client backend';"
+    } else {
+        "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'app';"
+    };
+    let end = Instant::now() + PATIENCE;
+    while server.sql("app", others)?.trim().parse::<u32>()? > 0 {
+        ensure!(Instant::now() < end, "the server still has connections of the run before");
+        thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A row for every tool; the peers' say how assay compares to them. What falls short of its target is added to `lost`.
 fn rows(start: &str, shown: &[Shown], target: impl Fn(Tool) -> Option<Target>, lost: &mut String) -> String {
