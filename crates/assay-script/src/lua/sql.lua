@@ -827,10 +827,9 @@ local rows_size = core.bind("rows_size", "uint32_t (*)(void *)")
 local rows_clear = core.bind("rows_clear", "void (*)(void *, uint32_t)")
 
 -- Bytes after which a loader sends what it has. The larger the batches, the less often a server commits and waits for its
--- disk; all sessions together shall hold no more than 32 MiB, unless even 1 MiB for each is more.
-local function load_size()
-  return math.max(2 ^ 20, math.min(2 ^ 22, 2 ^ 25 / core.sessions_in_all))
-end
+-- disk; all sessions together shall hold no more than 32 MiB, unless even 1 MiB for each is more. MySQL's servers refuse
+-- packets above their max_allowed_packet, which may be little: what goes to them stays at 1 MiB.
+local LOAD_SIZE = core.driver == "mysql" and 2 ^ 20 or math.max(2 ^ 20, math.min(2 ^ 22, 2 ^ 25 / core.sessions_in_all))
 
 local Loader = {}
 Loader.__index = Loader
@@ -910,7 +909,7 @@ local function row_function(width)
     local text = ("local put, size, limit = ...; return function(self, %s) %s; " ..
       "if size(self.rows) >= limit or self.broken then self:flush() end end"):format(
       table.concat(names, ", "), table.concat(puts, "; "))
-    known = loadstring(text, "=assay/loader")(put, rows_size, load_size())
+    known = loadstring(text, "=assay/loader")(put, rows_size, LOAD_SIZE)
     row_of_width[width] = known
   end
   return known

@@ -109,8 +109,10 @@ fn a_loader_sends_large_batches_and_smaller_ones_beside_many_sessions() {
           load:done()
         end"#;
     // 4.6 MB: in pieces of 4, 2 and 1 MiB.
-    for (sessions, batches) in [(1, 2), (8, 2), (16, 3), (32, 5), (1000, 5)] {
-        let setup = Setup { entry: Entry::Function("top".into()), sessions, ..setup() };
+    let elsewhere =
+        [(1, 2), (8, 2), (16, 3), (32, 5), (1000, 5)].map(|(sessions, batches)| ("pgsql", sessions, batches));
+    for (driver, sessions, batches) in elsewhere.into_iter().chain([("mysql", 1, 5)]) {
+        let setup = Setup { entry: Entry::Function("top".into()), sessions, driver, ..setup() };
         let said = conversation(script, &setup, Driver::default());
         let loads: Vec<usize> = said
             .lines()

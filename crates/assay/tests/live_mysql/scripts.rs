@@ -226,6 +226,28 @@ fn the_next_rows_are_made_while_the_server_stores_these_and_no_refusal_is_lost()
     assert!(ran.stderr.contains("call `done` after the last row"), "{}", ran.shown());
 }
 
+/// A batch is larger than what such a server takes at once.
+#[test]
+fn a_batch_travels_in_packets_that_servers_take() {
+    let script = r#"
+        local con = sysbench.sql.driver():connect()
+        con:query("CREATE TABLE t(id INT PRIMARY KEY, a CHAR(100))")
+        local loader = con:loader("t", "id,a")
+        for i = 1, 60000 do loader:row(i, ("x"):rep(100)) end
+        loader:done()
+        print(con:query_row("SELECT COUNT(*), SUM(id) FROM t"))
+    "#;
+    on_each(|kind| {
+        let settings = Settings { config: vec!["max_allowed_packet = 2M".to_owned()], ..Settings::default() };
+        let server = kind.start(&settings).unwrap();
+        assert_eq!(
+            said(&server, &go(&Folder::new(), script, &server.url("app"), "")),
+            "60000 1800030000\n",
+            "{kind:?}"
+        );
+    });
+}
+
 #[test]
 fn ascii_arrives_in_every_character_set_and_the_session_keeps_its_own() {
     let script = r#"
