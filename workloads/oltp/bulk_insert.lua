@@ -5,15 +5,10 @@
 
 local function table_name(n) return "sbtest" .. n end
 
---- What sysbench's users see.
-local function tell(text, ...)
-  if assay.as_sysbench then print(text:format(...)) end
-end
-
 function prepare()
-  local con = sysbench.sql.driver():connect() --@ bulk_insert.lua:19
+  local con = sysbench.sql.driver():connect()
   for n = 1, sysbench.opt.threads do
-    tell("Creating table '%s'...", table_name(n))
+    assay.tell("Creating table '%s'...", table_name(n))
     con:query(([[
 CREATE TABLE IF NOT EXISTS %s(
   id INTEGER NOT NULL,
@@ -24,13 +19,18 @@ CREATE TABLE IF NOT EXISTS %s(
   con:disconnect()
 end
 
+function tell_removed()
+  assay.log(("sbtest1 to sbtest%d are removed, as far as they existed"):format(sysbench.opt.threads))
+end
+
 function cleanup()
-  local con = sysbench.sql.driver():connect() --@ bulk_insert.lua:50
+  local con = sysbench.sql.driver():connect()
   for n = 1, sysbench.opt.threads do
-    tell("Dropping table '%s'...", table_name(n))
+    assay.tell("Dropping table '%s'...", table_name(n))
     con:query("DROP TABLE IF EXISTS " .. table_name(n))
   end
   con:disconnect()
+  tell_removed()
 end
 
 --- Ids of a table run from 1 without a gap.
@@ -51,17 +51,19 @@ sysbench.cmdline.commands = { check = { check } }
 
 local con, id
 
+--- A second run goes on after the first.
+function last_id(name) return tonumber(con:query_row("SELECT MAX(id) FROM " .. name)) or 0 end
+
 function thread_init()
-  con = sysbench.sql.driver():connect() --@ bulk_insert.lua:12
+  con = sysbench.sql.driver():connect()
   local name = table_name(sysbench.tid + 1)
-  -- A second run goes on after the first. sysbench's does not, and counts no such query.
-  id = not assay.as_sysbench and tonumber(con:query_row("SELECT MAX(id) FROM " .. name)) or 0
+  id = last_id(name)
   con:bulk_insert_init("INSERT INTO " .. name .. " (id, k) VALUES")
 end
 
 function event()
   id = id + 1
-  con:bulk_insert_next(("(%d,%d)"):format(id, id)) --@ bulk_insert.lua:38
+  con:bulk_insert_next(("(%d,%d)"):format(id, id))
 end
 
 function thread_done()

@@ -4,13 +4,6 @@
 -- transaction is. Tables, options, defaults and statements are those of sysbench 1.0 and of its development branch, so
 -- that results can be compared and scripts written for either run here: each function of `oltp_transactions` and
 -- `oltp_tables` that is not `local` is a global that a script may replace, and it is looked up when it is called.
---
--- A line that ends with `--@ oltp_common.lua:284` and fails is shown with that place to who called `sysbench`: it is where
--- sysbench 1.0.20 fails, and messages are compared.
-
-if assay.as_sysbench and sysbench.cmdline.command == nil then
-  error("/usr/share/sysbench/oltp_common.lua:28: Command is required. Supported commands: prepare, prewarm, run, cleanup, help", 0)
-end
 
 -- There may be thousands of sessions: the functions are the same for all of them.
 sysbench.cmdline.options = assay.share("oltp_transactions").options
@@ -22,12 +15,11 @@ sysbench.cmdline.commands = {
   warmup = { function() return cmd_warmup() end, PARALLEL },
   prewarm = { function() return cmd_prewarm() end, PARALLEL },
   check = { function() return cmd_check() end, PARALLEL },
-  -- In sysbench it is a plain function, which runs once.
-  cleanup = not assay.as_sysbench and { function() return cmd_cleanup() end, PARALLEL } or nil,
+  cleanup = { function() return cmd_cleanup() end, PARALLEL },
 }
 
 -- What creates, fills, checks and drops the tables is in a module that is loaded when one of these is needed.
 assay.later("oltp_tables", {
   "get_c_value", "get_pad_value", "create_table", "cmd_prepare", "cleanup", "cmd_cleanup", "cmd_warmup", "cmd_prewarm",
-  "expected_rows", "cmd_check",
+  "expected_rows", "cmd_check", "compare_tables",
 })

@@ -17,11 +17,11 @@ function event()
   local k = sysbench.rand.default(1, sysbench.opt.table_size)
   local c, pad = get_c_value(), get_pad_value()
   if sysbench.opt.auto_inc and drv:name() ~= "mysql" then
-    con:query(("INSERT INTO sbtest%d (k, c, pad) VALUES (%d, '%s', '%s')"):format(n, k, c, pad)) --@ oltp_insert.lua:50
+    con:query(("INSERT INTO sbtest%d (k, c, pad) VALUES (%d, '%s', '%s')"):format(n, k, c, pad))
   else
     -- Zero asks MySQL for the next number; otherwise a signed number of 32 bits that no other session has.
     local id = sysbench.opt.auto_inc and 0 or sysbench.rand.unique() - 2147483648
-    con:query(("INSERT INTO sbtest%d (id, k, c, pad) VALUES (%d, %d, '%s', '%s')"):format(n, id, k, c, pad)) --@ oltp_insert.lua:61
+    con:query(("INSERT INTO sbtest%d (id, k, c, pad) VALUES (%d, %d, '%s', '%s')"):format(n, id, k, c, pad))
   end
   check_reconnect()
 end

@@ -5,7 +5,7 @@
 -- up when it is called.
 
 local oltp = assay.share("oltp_transactions")
-local opt, formats, is_redshift = oltp.opt, oltp.formats, oltp.is_redshift
+local opt, formats, is_redshift, tell = oltp.opt, oltp.formats, oltp.is_redshift, assay.tell
 
 -- Dialects -----------------------------------------------------------------------------------------------------------
 
@@ -47,11 +47,6 @@ end
 
 local function table_name(n) return "sbtest" .. n end
 
---- What sysbench's users see of prepare and cleanup; others watch the rows.
-local function tell(text, ...)
-  if assay.as_sysbench then print(text:format(...)) end
-end
-
 function get_c_value() return sysbench.rand.string(formats.c) end
 
 function get_pad_value() return sysbench.rand.string(formats.pad) end
@@ -60,10 +55,9 @@ function get_pad_value() return sysbench.rand.string(formats.pad) end
 local C_CELL, PAD_CELL = assay.random_cell(formats.c), assay.random_cell(formats.pad)
 local own_c_value, own_pad_value = get_c_value, get_pad_value
 
---- On PostgreSQL sorting the ids once is quicker than putting each row's into its place. On the others rows lie in the key;
---- and sysbench's users see the statement that it would send.
+--- On PostgreSQL sorting the ids once is quicker than putting each row's into its place. On the others rows lie in the key.
 local function has_late_key(driver)
-  return driver:name() == "pgsql" and not (sysbench.opt.secondary or is_redshift() or assay.as_sysbench)
+  return oltp.key_is_late and driver:name() == "pgsql" and not (sysbench.opt.secondary or is_redshift())
 end
 
 local function create_empty_table(driver, connection, n)
@@ -86,7 +80,7 @@ CREATE TABLE %s(
   c CHAR(120) DEFAULT '' NOT NULL,
   pad CHAR(60) DEFAULT '' NOT NULL%s
 ) %s %s]]):format(table_name(n), id, key, ending, opt("create_table_options"))
-  connection:query(text) --@ oltp_common.lua:197
+  connection:query(text)
 end
 
 local function append_row(loader, id, size)
@@ -146,10 +140,10 @@ local function share_tables(counter, work)
   end
 end
 
---- Which of the tables exist: name → true.
-local function existing_tables(driver, connection)
+--- Which of the first `count` tables exist: name → true.
+local function existing_tables(driver, connection, count)
   local names, found = {}, {}
-  for n = 1, opt("tables") do names[n] = "'" .. table_name(n) .. "'" end
+  for n = 1, count do names[n] = "'" .. table_name(n) .. "'" end
   local result = connection:query(dialect_of(driver).tables:format(table.concat(names, ", ")))
   for _ = 1, result.nrows do found[result:fetch_row()[1]] = true end
   return found
@@ -173,20 +167,22 @@ end
 
 --- Creates and fills all tables; all sessions work on all of them.
 function cmd_prepare()
-  local driver = sysbench.sql.driver() --@ oltp_common.lua:82
-  local connection = driver:connect() --@ oltp_common.lua:83
+  local driver = sysbench.sql.driver()
+  local connection = driver:connect()
   local tables, threads = opt("tables"), sysbench.opt.threads
   if dialect_of(driver).one_writer then
     if sysbench.tid ~= 0 then return end
     threads = 1
   end
-  if create_table ~= own_create_table or is_redshift() or assay.as_sysbench then
+  if create_table ~= own_create_table or is_redshift() or not oltp.tables_are_shared then
     for n = sysbench.tid + 1, tables, threads do create_table(driver, connection, n) end
     return
   end
 
+  local lock = sysbench.tid == 0 and require("prepare_lock")(driver)
+  assay.barrier()
   -- Every session looks before any of them creates, so that all refuse or none.
-  local existing = sysbench.opt.replace and {} or existing_tables(driver, connection)
+  local existing = sysbench.opt.replace and {} or existing_tables(driver, connection, tables)
   for n = 1, tables do
     if existing[table_name(n)] then
       error(("table %s exists already and nothing was changed; remove the tables with `cleanup`, "
@@ -215,13 +211,15 @@ function cmd_prepare()
   end
   share_tables("finish", function(n) finish_table(driver, connection, n) end)
   connection:disconnect()
+  assay.barrier()
+  if lock then lock:disconnect() end
 end
 
 --- Drops the tables that exist.
 function cleanup()
-  local driver = sysbench.sql.driver() --@ oltp_common.lua:387
+  local driver = sysbench.sql.driver()
   if dialect_of(driver).one_writer and sysbench.tid ~= 0 then return end
-  local connection = driver:connect() --@ oltp_common.lua:388
+  local connection = driver:connect()
   share_tables("drop", function(n)
     tell("Dropping table '%s'...", table_name(n))
     connection:query("DROP TABLE IF EXISTS " .. table_name(n))
@@ -230,26 +228,77 @@ function cleanup()
 end
 local own_cleanup = cleanup
 
---- Runs `cleanup` in all sessions; one that a script put in its place expects to be called once.
+--- Runs `cleanup` in all sessions, and says what there was to remove; one that a script put in its place expects to be called
+--- once.
 function cmd_cleanup()
-  if cleanup == own_cleanup or sysbench.tid == 0 then return cleanup() end
+  if cleanup ~= own_cleanup then
+    if sysbench.tid == 0 then return cleanup() end
+    return
+  end
+  local driver, tables = sysbench.sql.driver(), opt("tables")
+  if dialect_of(driver).one_writer and sysbench.tid ~= 0 then return end
+  local connection, count = driver:connect(), 0
+  local existing = existing_tables(driver, connection, tables + 1)
+  connection:disconnect()
+  assay.barrier() -- all have looked before any drops
+  cleanup()
+  assay.barrier()
+  if sysbench.tid ~= 0 then return end
+  for n = 1, tables do count = count + (existing[table_name(n)] and 1 or 0) end
+  if count > 0 then
+    assay.log(("removed %d of %d tables"):format(count, tables))
+  elseif tables == 1 then
+    assay.log(("nothing to remove: %s does not exist"):format(table_name(1)))
+  else
+    assay.log(("nothing to remove: %s to %s do not exist"):format(table_name(1), table_name(tables)))
+  end
+  if existing[table_name(tables + 1)] then
+    assay.log(("table %s is still there: --tables is %d"):format(table_name(tables + 1), tables))
+  end
+end
+
+--- Says when the tables are not those that the options describe: transactions would leave out a part of them, or look for rows
+--- that do not exist. Looks at the ends of the index only. `one`: the workload reads one table, however many there are.
+function compare_tables(connection, one)
+  if create_table ~= own_create_table then return end
+  local tables, size = opt("tables"), opt("table_size")
+  local _, rows_max = expected_rows()
+  local existing = existing_tables(sysbench.sql.driver(), connection, tables + 1)
+  local smaller, larger -- name and greatest id of the first such table
+  for n = 1, tables do
+    if not existing[table_name(n)] then return end -- the first statement says so
+    local last = tonumber((connection:query_row("SELECT MAX(id) FROM " .. table_name(n)))) or 0
+    if last < size then smaller = smaller or { table_name(n), last } end
+    if last > size and rows_max == size then larger = larger or { table_name(n), last } end
+  end
+  local function warn(text, ...)
+    assay.log(("warning: " .. text .. "\n  were the tables prepared with other options?"):format(...))
+  end
+  if larger then
+    warn("--table-size is %d, but %s has rows up to id %d: the run leaves them out", size, larger[1], larger[2])
+  elseif smaller and expected_rows() == size then
+    warn("--table-size is %d, but %s ends at id %d: statements look for rows that do not exist", size, smaller[1], smaller[2])
+  end
+  if existing[table_name(tables + 1)] and not one then
+    warn("--tables is %d, but there is a table %s: the run leaves it out", tables, table_name(tables + 1))
+  end
 end
 
 --- Reads tables and indexes into the buffer pool.
 function cmd_warmup()
-  local driver = sysbench.sql.driver() --@ oltp_common.lua:97
+  local driver = sysbench.sql.driver()
   if driver:name() ~= "mysql" then
-    if assay.as_sysbench then error("/usr/share/sysbench/oltp_common.lua:100: prewarm is currently MySQL only", 0) end
     error("warmup exists for MySQL and MariaDB only; let a run warm the caches with --warmup", 0)
   end
-  local connection = driver:connect() --@ oltp_common.lua:98
+  local connection = driver:connect()
   connection:query("SET tmp_table_size = 2 * 1024 * 1024 * 1024")
   connection:query("SET max_heap_table_size = 2 * 1024 * 1024 * 1024")
   share_tables("warm up", function(n)
     local name, size = table_name(n), opt("table_size")
     tell("Prewarming table %s", name)
     connection:query("ANALYZE TABLE " .. name)
-    connection:query(("SELECT AVG(id) FROM (SELECT * FROM %s FORCE KEY (PRIMARY) LIMIT %d) t"):format(name, size)) --@ oltp_common.lua:111
+    local warm = "SELECT AVG(id) FROM (SELECT * FROM %s FORCE KEY (PRIMARY) LIMIT %d) t"
+    connection:query(warm:format(name, size))
     connection:query(("SELECT COUNT(*) FROM (SELECT * FROM %s WHERE k LIKE '%%0%%' LIMIT %d) t"):format(name, size))
   end)
   connection:disconnect()
@@ -301,7 +350,7 @@ end
 function cmd_check()
   local driver = sysbench.sql.driver()
   local connection = driver:connect()
-  local existing, right = existing_tables(driver, connection), true
+  local existing, right = existing_tables(driver, connection, opt("tables")), true
   share_tables("check", function(n)
     local name, right_here = table_name(n), true
     local function found(what, expected, actual)
@@ -317,5 +366,8 @@ function cmd_check()
     right = right and right_here
   end)
   connection:disconnect()
+  if not right and assay.claim("advice") == 0 then
+    assay.log("give the options that the tables were prepared with, or remove them with `cleanup` and prepare them again")
+  end
   return right
 end

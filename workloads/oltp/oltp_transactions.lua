@@ -41,7 +41,12 @@ end
 -- c is 10 groups of 11 digits, pad 5 groups, joined by dashes.
 local formats = { c = ("###########-"):rep(9) .. "###########", pad = ("###########-"):rep(4) .. "###########" }
 
-local function is_redshift() return sysbench.opt.pgsql_variant == "redshift" end
+local oltp = {
+  options = options, opt = opt, formats = formats,
+  is_redshift = function() return sysbench.opt.pgsql_variant == "redshift" end,
+  -- All sessions load each table; and on PostgreSQL its primary key comes when the rows are there.
+  tables_are_shared = true, key_is_late = true,
+}
 
 -- Statements ---------------------------------------------------------------------------------------------------------
 
@@ -64,7 +69,7 @@ local statements = {
 function prepare_for_each_table(key)
   local definition = statements[key]
   for n = 1, opt("tables") do
-    local statement, parameters = con:prepare(definition[1]:format(n)), {} --@ oltp_common.lua:284
+    local statement, parameters = con:prepare(definition[1]:format(n)), {}
     for i = 2, #definition do
       parameters[i - 1] = statement:bind_create(definition[i][1], definition[i][2])
     end
@@ -110,11 +115,12 @@ function prepare_delete_inserts()
 end
 
 function thread_init()
-  drv = sysbench.sql.driver() --@ oltp_common.lua:348
-  con = drv:connect() --@ oltp_common.lua:349
+  drv = sysbench.sql.driver()
+  con = drv:connect()
+  if sysbench.tid == 0 then compare_tables(con) end
   stmt, param = {}, {}
   for n = 1, opt("tables") do stmt[n], param[n] = {}, {} end
-  if is_redshift() then sysbench.opt.delete_inserts = 0 end
+  if oltp.is_redshift() then sysbench.opt.delete_inserts = 0 end
   prepare_statements()
 end
 
@@ -156,7 +162,7 @@ function execute_point_selects(count)
   local statement, id = stmt[n].point_selects, param[n].point_selects[1]
   for _ = 1, count or opt("point_selects") do
     id:set(pick_id())
-    statement:perform() --@ oltp_common.lua:419
+    statement:perform()
   end
 end
 
@@ -168,7 +174,7 @@ local function execute_ranges(key)
     local id = pick_id()
     first:set(id)
     last:set(id + length - 1)
-    statement:perform() --@ oltp_common.lua:432
+    statement:perform()
   end
 end
 
@@ -185,7 +191,7 @@ function execute_index_updates()
   local statement, id = stmt[n].index_updates, param[n].index_updates[1]
   for _ = 1, opt("index_updates") do
     id:set(pick_id())
-    statement:perform() --@ oltp_common.lua:458
+    statement:perform()
   end
 end
 
@@ -195,7 +201,7 @@ function execute_non_index_updates()
   for _ = 1, opt("non_index_updates") do
     c:set_rand_str(formats.c)
     id:set(pick_id())
-    statement:perform() --@ oltp_common.lua:469
+    statement:perform()
   end
 end
 
@@ -206,7 +212,7 @@ function execute_delete_inserts()
   for _ = 1, opt("delete_inserts") do
     local id = pick_id()
     gone[1]:set(id)
-    delete:perform() --@ oltp_common.lua:487
+    delete:perform()
     new[1]:set(id)
     new[2]:set(pick_id())
     new[3]:set_rand_str(formats.c)
@@ -215,4 +221,4 @@ function execute_delete_inserts()
   end
 end
 
-return { options = options, opt = opt, formats = formats, is_redshift = is_redshift }
+return oltp

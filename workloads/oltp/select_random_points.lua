@@ -5,12 +5,15 @@ sysbench.cmdline.options.random_points = { "Number of values in the IN list", 10
 
 local statement, points, low, high
 
+function need_one_table()
+  if sysbench.opt.tables > 1 then error("select_random_points reads one table: leave out --tables", 0) end
+end
+
 function thread_init()
-  drv = sysbench.sql.driver() --@ select_random_points.lua:33
-  con = drv:connect() --@ select_random_points.lua:34
-  if sysbench.opt.tables > 1 and not assay.as_sysbench then
-    error("select_random_points reads one table: leave out --tables", 0)
-  end
+  drv = sysbench.sql.driver()
+  con = drv:connect()
+  need_one_table()
+  if sysbench.tid == 0 then compare_tables(con, true) end
 
   -- Each session has its own share of the values.
   local size, threads = sysbench.opt.table_size, sysbench.opt.threads
@@ -18,14 +21,15 @@ function thread_init()
   high = math.max(low, math.floor(size * (sysbench.tid + 1) / threads))
 
   local places = ("?, "):rep(sysbench.opt.random_points):sub(1, -3)
-  statement, points = con:prepare("SELECT id, k, c, pad FROM sbtest1 WHERE k IN (" .. places .. ")"), {} --@ select_random_points.lua:38
+  local text = "SELECT id, k, c, pad FROM sbtest1 WHERE k IN (" .. places .. ")"
+  statement, points = con:prepare(text), {}
   for i = 1, sysbench.opt.random_points do points[i] = statement:bind_create(sysbench.sql.type.INT) end
   statement:bind_param(unpack(points))
 end
 
 function event()
   for i = 1, #points do points[i]:set(sysbench.rand.default(low, high)) end
-  statement:execute() --@ select_random_points.lua:71
+  statement:execute()
   check_reconnect()
 end
 

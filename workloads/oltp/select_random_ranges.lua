@@ -6,12 +6,15 @@ sysbench.cmdline.options.delta = { "Distance of a range's two ends", 5 }
 
 local statement, ends, low, high
 
+function need_one_table()
+  if sysbench.opt.tables > 1 then error("select_random_ranges reads one table: leave out --tables", 0) end
+end
+
 function thread_init()
-  drv = sysbench.sql.driver() --@ select_random_ranges.lua:35
-  con = drv:connect() --@ select_random_ranges.lua:36
-  if sysbench.opt.tables > 1 and not assay.as_sysbench then
-    error("select_random_ranges reads one table: leave out --tables", 0)
-  end
+  drv = sysbench.sql.driver()
+  con = drv:connect()
+  need_one_table()
+  if sysbench.tid == 0 then compare_tables(con, true) end
 
   -- Each session has its own share of the values.
   local size, threads = sysbench.opt.table_size, sysbench.opt.threads
@@ -19,7 +22,8 @@ function thread_init()
   high = math.max(low, math.floor(size * (sysbench.tid + 1) / threads))
 
   local ranges = ("k BETWEEN ? AND ? OR "):rep(sysbench.opt.number_of_ranges):sub(1, -5)
-  statement, ends = con:prepare("SELECT count(k) FROM sbtest1 WHERE " .. ranges), {} --@ select_random_ranges.lua:42
+  local text = "SELECT count(k) FROM sbtest1 WHERE " .. ranges
+  statement, ends = con:prepare(text), {}
   for i = 1, 2 * sysbench.opt.number_of_ranges do ends[i] = statement:bind_create(sysbench.sql.type.INT) end
   statement:bind_param(unpack(ends))
 end
@@ -30,7 +34,7 @@ function event()
     ends[i]:set(first)
     ends[i + 1]:set(first + sysbench.opt.delta)
   end
-  statement:execute() --@ select_random_ranges.lua:76
+  statement:execute()
   check_reconnect()
 end
 

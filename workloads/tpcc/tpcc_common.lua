@@ -1,10 +1,20 @@
 --- What the parts of the TPC-C workload share: options, tables, dialects, and the random values of the specification.
 --
--- Clauses are those of the TPC-C standard specification, revision 5.11. The parts are `tpcc` (the transactions),
--- `tpcc_load` (prepare and cleanup), `tpcc_check` (the consistency conditions), `tpcc_isolation` (the isolation tests) and
--- `tpcc_procedures` (--procedures); the latter four are loaded by who needs them only, so that other sessions do not carry them.
+-- Clauses are those of the TPC-C standard specification, revision 5.11. The parts are `tpcc` (sessions, mix and audit), a file for
+-- each transaction, `tpcc_customers` (how they choose customers), `tpcc_load` (prepare and cleanup), `tpcc_check` (the
+-- consistency conditions), `tpcc_isolation` (the isolation tests) and `tpcc_procedures` (--procedures); the latter four are
+-- loaded by who needs them only, so that other sessions do not carry them.
 
 local tpcc = {}
+
+--- What the transactions of this session share; `thread_init` makes it ready. `settings`: the options; `con`: the connection;
+--- `begin`, `begin_reading`, `commit`, `rollback`: statements; `defer`: executes a statement whose answer nothing waits for, at once
+--- or, with --batch-statements, with the next one; `sets`: per table set, its statements, or calls, and the constant for last
+--- names; `by`: the transactions as they are executed, by statements or calls; `warehouses`, `customers`, `items`, `names`: how
+--- many there are; `c_for_customers`, `c_for_items`: constants of NURand; `has_vanishing_rows`: see the dialects;
+--- `level_of_writing`: what the other transactions run at, Stock-Level apart; `level_of_reading`, `is_isolated`: what
+--- Order-Status reads at, and whether that is what 3.4.1 asks for; `enter_delivery`: writes a line of the result file (2.7.2.2).
+tpcc.session = {}
 
 -- Options ------------------------------------------------------------------------------------------------------------
 
@@ -27,7 +37,7 @@ tpcc.options = {
   procedures = {
     "Execute each transaction as one call of a stored procedure, on PostgreSQL, MySQL and MariaDB; `prepare` makes them", false,
   },
-  deferred_delivery = { "Queue deliveries and execute them afterwards (2.7), instead of at once", false },
+  deferred_delivery = { "Deliveries are deferred ones (2.7): 80 s allowed from queue to commit, and a result file (--journal)", false },
   scale = { "The same as warehouses (older name)", 0 },
   use_fk = { "The same as foreign-keys (older name): 0 or 1", "" },
   force_pk = { "The same as history-key (older name): 0 or 1", "" },
@@ -43,7 +53,10 @@ local LEVELS = {
 
 local SWITCH = { ["0"] = false, off = false, no = false, ["false"] = false, ["1"] = true, on = true, yes = true, ["true"] = true }
 
-local function refuse(...) error(string.format(...), 0) end
+--- Raises an error without a place.
+function tpcc.fail(...) error(string.format(...), 0) end
+
+local refuse = tpcc.fail
 
 --- The value of a text option that an older name may have given.
 local function either(name, older)
@@ -107,8 +120,8 @@ end
 
 -- Dialects -----------------------------------------------------------------------------------------------------------
 
--- `tables`, `procedures`, `index`: which of the named ones exist. `lock`: what makes a SELECT lock its rows. `joined`: text put together.
--- `money`: a sum to be compared, without the noise of binary fractions.
+-- `tables`, `procedures`, `index`: which of the named ones exist. `lock`: what makes a SELECT lock its rows.
+-- `money`: a sum to be compared, without the noise of binary fractions. `amount`: h_amount as text, with two decimals.
 local dialects = {
   mysql = {
     begin = "BEGIN",
@@ -119,6 +132,7 @@ local dialects = {
     analyze = "ANALYZE TABLE %s",
     isolation = "SET SESSION TRANSACTION ISOLATION LEVEL %s",
     level = "SHOW VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')", -- the older name on MariaDB
+    amount = "CAST(h_amount AS CHAR)",
     money = "%s",
     tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN (%s)",
     procedures = "SELECT routine_name FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_name IN (%s)",
@@ -141,6 +155,7 @@ local dialects = {
     analyze = "VACUUM ANALYZE %s",
     isolation = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL %s",
     level = "SHOW transaction_isolation",
+    amount = "CAST(h_amount AS TEXT)",
     money = "%s",
     tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
       .. " AND table_name IN (%s)",
@@ -164,6 +179,7 @@ local dialects = {
     timestamp = "TEXT",
     lock = "", -- whoever writes has the database to itself
     analyze = "ANALYZE %s",
+    amount = "PRINTF('%%.2f',h_amount)",
     money = "ROUND(%s, 2)", -- DECIMAL is a binary fraction there
     tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN (%s)",
     index = "SELECT COUNT(*) FROM sqlite_master WHERE type = 'index' AND tbl_name = '%s' AND name = '%s'",
@@ -274,20 +290,22 @@ function tpcc.sql(text, set)
   return (text:gsub("{([%w_]+)}", "%1" .. set))
 end
 
---- What was prepared, by the tables' own account: name → number, the number of pieces loaded by kind, and `pieces`,
---- a set of "kind number". Raises the server's error when the table is not there.
+--- What was prepared, by the tables' own account: name → number; `pieces`, a set of "kind number"; `runs`, on how many warehouses
+--- there were any: number → true. Raises the server's error when the table is not there.
 function tpcc.read_state(connection, set)
-  local state, pieces = {}, {}
+  local state, pieces, runs = {}, {}, {}
   local result = connection:query(tpcc.sql("SELECT what, n, v FROM {tpcc_load}", set))
   for _ = 1, result.nrows do
     local what, n, v = unpack(result:fetch_row())
     if what:sub(1, 6) == "piece " then
       pieces[what .. " " .. n] = true
+    elseif what == "run" then
+      runs[tonumber(n)] = true
     else
       state[what] = tonumber(v)
     end
   end
-  state.pieces = pieces
+  state.pieces, state.runs = pieces, runs
   return state
 end
 
@@ -301,15 +319,75 @@ function nurand(a, c, low, high)
   return (bor(uniform(0, a), uniform(low, high)) + c) % (high - low + 1) + low
 end
 
-local SYLLABLES = { [0] = "BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING" }
+-- How often `bor` of 0 to a and low to high, modulo how many values there are, has each value: (a + 1) × (high − low + 1)
+-- pairs in all; a + 1 is a power of two. Below a, a number is a set of bits: those of one are joined with any others.
+local function pairs_of(a, low, high)
+  local range, size, of = high - low + 1, a + 1, {}
+  for r = 0, range - 1 do of[r] = 0 end
+  for block = floor(low / size), floor(high / size) do
+    local sets = {}
+    for x = 0, a do
+      local y = block * size + x
+      local bits, rest = 0, x
+      while rest > 0 do bits, rest = bits + rest % 2, floor(rest / 2) end
+      sets[x] = y >= low and y <= high and 2 ^ bits or 0 -- pairs that make x of y
+    end
+    local bit = 1
+    while bit < size do -- sums over all subsets
+      for x = 0, a do
+        if floor(x / bit) % 2 == 1 then sets[x] = sets[x] + sets[x - bit] end
+      end
+      bit = bit * 2
+    end
+    for x = 0, a do
+      local r = (block * size + x) % range
+      of[r] = of[r] + sets[x]
+    end
+  end
+  return of, range
+end
+
+--- Which values NURand favours: more likely than an even generator makes them, in the upper half, and of every second run of
+--- a + 1, so that a larger `a` and a smaller range show as well. For values less low and the constant, modulo how many there are: a text with a 1 for each that is
+--- favoured. And the share of all draws that these should have.
+function tpcc.favoured(a, low, high)
+  local of, range = pairs_of(a, low, high)
+  local flags, favoured, is_short = {}, 0, range < 2 * (a + 1)
+  for r = 0, range - 1 do
+    local is_favoured = of[r] > a + 1 and (is_short or floor(r / (a + 1)) % 2 == 1 and r >= range / 2)
+    flags[r + 1] = is_favoured and "1" or "0"
+    if is_favoured then favoured = favoured + of[r] end
+  end
+  return table.concat(flags), favoured / ((a + 1) * range)
+end
+
+--- The home warehouse of a user, and the district (2.4.1.1, 2.8.1.1): user after user gets a warehouse.
+function tpcc.home_of(number)
+  local warehouses = tpcc.session.warehouses
+  return number % warehouses + 1, floor(number / warehouses) % tpcc.DISTRICTS + 1
+end
+
+--- Of the other warehouses, from the next one on, is `w` in the second half? And how many of them are, as a share.
+function tpcc.is_far(home, w)
+  local warehouses = tpcc.session.warehouses
+  return (w - home) % warehouses > floor((warehouses - 1) / 2)
+end
+
+function tpcc.far_share()
+  local others = tpcc.session.warehouses - 1
+  return (others - floor(others / 2)) / others
+end
+
+tpcc.SYLLABLES = { [0] = "BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING" }
 
 --- Clause 4.3.2.3: the last name of number 0 to 999.
 function tpcc.last_name(n)
-  return SYLLABLES[floor(n / 100)] .. SYLLABLES[floor(n / 10) % 10] .. SYLLABLES[n % 10]
+  local syllables = tpcc.SYLLABLES
+  return syllables[floor(n / 100)] .. syllables[floor(n / 10) % 10] .. syllables[n % 10]
 end
 
---- How many last names there are: with fewer than 1000 customers in a district, some would belong to nobody.
-function tpcc.last_names(customers) return math.min(customers, 1000) end
+--- How many last names there are: a third of the customers, so that none belongs to nobody, and some to several.
+function tpcc.last_names(customers) return floor(customers / 3) end
 
 --- How many orders of a district are loaded as delivered: 2,100 of 3,000 (4.3.3.1). Whole: customers come in twenties.
 function tpcc.delivered(customers) return customers * 7 / 10 end
@@ -329,6 +407,18 @@ function tpcc.constant_for_last_names(load)
     if delta >= 65 and delta <= 119 and delta ~= 96 and delta ~= 112 then allowed[#allowed + 1] = c end
   end
   return allowed[tpcc.constant_of_run(255, #allowed) + 1]
+end
+
+--- True in so many of 100 cases.
+function tpcc.chance(percent) return uniform(1, 100) <= percent end
+
+--- Any warehouse but this one; this one when there is no other.
+function tpcc.another_warehouse(w)
+  local warehouses = tpcc.session.warehouses
+  if warehouses == 1 then return w end
+  local other = uniform(1, warehouses - 1)
+  if other >= w then other = other + 1 end
+  return other
 end
 
 --- The numbers 1 to n in random order.

@@ -37,7 +37,7 @@ end
 local function order_of(d, items)
   return {
     set = 1, d = d, c = customer, lines = #items, remote = 0, unused = false, item = items,
-    supply = { W, W, W }, quantity = { 5, 5, 5 }, number = { 1, 2, 3 },
+    supply = { W, W, W, W, W }, quantity = { 1, 2, 3, 4, 5 }, number = { 1, 2, 3, 4, 5 },
   }
 end
 
@@ -106,7 +106,7 @@ local function reading(turn, roll_back)
   local before, seen, waited = last_order(), nil, nil
   assay.barrier()
   if is_first then
-    run_stopped(turn, "new_order", order_of(D, { 1, 2, 3 }), roll_back)
+    run_stopped(turn, "new_order", order_of(D, { 1, 2, 3, 4, 5 }), roll_back)
   else
     waited = with_statement("last_order", function(real, ...)
       local o, entered, carrier = real:row(...)
@@ -126,7 +126,7 @@ end
 local function numbering(turn, roll_back)
   local before, waited = next_order(), nil
   assay.barrier()
-  local input = order_of(D, { 1, 2, 3 })
+  local input = order_of(D, { 1, 2, 3, 4, 5 })
   if is_first then
     run_stopped(turn, "new_order", input, roll_back)
   else
@@ -201,7 +201,11 @@ local function pricing(turn)
   local prices = {}
   for i = 1, 2 do prices[i] = parts.con:query_row(tpcc.sql("SELECT i_price FROM {item} WHERE i_id = " .. i, 1)) end
   local passed, text = reading_twice(turn, function(seen)
-    return read_twice(turn, seen, "item", 1, 1, false, "new_order", order_of(D, { 1, 2, 1 }))
+    -- Lines of two prices must not stay.
+    parts.end_with(function(_, rollback) rollback:execute() end)
+    local attempts = read_twice(turn, seen, "item", 1, 1, false, "new_order", order_of(D, { 1, 2, 1, 3, 4 }))
+    parts.end_with(nil)
+    return attempts
   end, function()
     parts.con:query(tpcc.sql("UPDATE {item} SET i_price = i_price * 1.1 WHERE i_id IN (1, 2)", 1))
   end)
@@ -216,7 +220,7 @@ end
 local function ordering(turn)
   return reading_twice(turn, function(seen)
     return read_twice(turn, seen, "last_order", 3, customer, true, "order_status", { set = 1, c_w = W, c_d = D, c = customer })
-  end, function() run("new_order", order_of(D, { 1, 2, 3 })) end)
+  end, function() run("new_order", order_of(D, { 1, 2, 3, 4, 5 })) end)
 end
 
 -- No new order appears in a district within a Delivery that has found none (3.4.2.9).
@@ -228,7 +232,7 @@ local function delivering(turn)
   end
   local passed, text = reading_twice(turn, function(seen)
     return read_twice(turn, seen, "oldest_new_order", 2, EMPTY, true, "delivery", { set = 1, carrier = 7 })
-  end, function() run("new_order", order_of(EMPTY, { 1, 2, 3 })) end)
+  end, function() run("new_order", order_of(EMPTY, { 1, 2, 3, 4, 5 })) end)
   if is_first then
     parts.end_with(nil)
     restore_new_orders()

@@ -101,12 +101,15 @@ end
 local function load_stock(to, w, part, context)
   if part == 1 then load_warehouse(to, w, context) end
   local first, last = part_of_items(part, context.items)
-  local original, stock = a_tenth(last - first + 1), to.stock
+  local original, stock, quantities = a_tenth(last - first + 1), to.stock, 0
   for i = first, last do
-    stock:row(i, w, uniform(10, 100), A24, A24, A24, A24, A24, A24,
+    local quantity = uniform(10, 100)
+    quantities = quantities + quantity % 91
+    stock:row(i, w, quantity, A24, A24, A24, A24, A24, A24,
       A24, A24, A24, A24, 0, 0, 0, data(original[i - first + 1]))
   end
   stock:flush()
+  return 2 + quantities -- noted for `check`: selling changes no s_quantity + s_ytd, modulo 91
 end
 
 local function load_customers(to, w, d, context)
@@ -125,7 +128,7 @@ end
 local function load_orders(to, w, d, context)
   local orders, lines, new_orders, now = to.orders, to.order_line, to.new_orders, context.now
   local items = context.items
-  local delivered_until = tpcc.delivered(context.customers)
+  local delivered_until, cents = tpcc.delivered(context.customers), 0
   for o, c in ipairs(tpcc.permutation(context.customers)) do
     local delivered, count = o <= delivered_until, uniform(5, 15)
     orders:row(o, d, w, c, now, delivered and uniform(1, 10) or nil, count, 1)
@@ -133,7 +136,9 @@ local function load_orders(to, w, d, context)
       if delivered then
         lines:row(o, d, w, number, uniform(1, items), w, now, 5, 0, A24)
       else
-        lines:row(o, d, w, number, uniform(1, items), w, nil, 5, money(uniform(1, 999999)), A24)
+        local item, amount = uniform(1, items), uniform(1, 999999)
+        cents = cents + amount
+        lines:row(o, d, w, number, item, w, nil, 5, money(amount), A24)
       end
     end
     if not delivered then new_orders:row(o, d, w) end
@@ -143,6 +148,7 @@ local function load_orders(to, w, d, context)
   orders:flush()
   lines:flush()
   new_orders:flush()
+  return cents
 end
 
 local function load_district(to, w, d, context)
@@ -150,7 +156,7 @@ local function load_district(to, w, d, context)
     money(context.customers * 1000), context.customers + 1)
   to.district:flush()
   load_customers(to, w, d, context)
-  load_orders(to, w, d, context)
+  return 2 + load_orders(to, w, d, context) % 1000000000
 end
 
 local function pieces(warehouses) return PARTS + warehouses * (PARTS + DISTRICTS) end
@@ -167,7 +173,7 @@ local function piece_of(n, warehouses)
   local before = floor(math.min(n, spread) * districts / spread) -- districts before this piece
   if n < spread and floor((n + 1) * districts / spread) > before then
     local w, d = floor(before / DISTRICTS) + 1, before % DISTRICTS + 1
-    return "piece district", before + 1, function(to, context) load_district(to, w, d, context) end
+    return "piece district", before + 1, function(to, context) return load_district(to, w, d, context) end
   end
   local other = n - before
   if other < PARTS then
@@ -175,7 +181,7 @@ local function piece_of(n, warehouses)
   end
   other = other - PARTS
   local w, part = floor(other / PARTS) + 1, other % PARTS + 1
-  return "piece stock", other + 1, function(to, context) load_stock(to, w, part, context) end
+  return "piece stock", other + 1, function(to, context) return load_stock(to, w, part, context) end
 end
 
 --- Rows of a kind of piece; of order lines, of which there are 5 to 15 per order, the average.
@@ -189,8 +195,8 @@ local function load_piece(connection, dialect, set, n, context)
   if context.pieces[kind .. " " .. number] then return end
   assay.seed(context.seed, kind, number)
   connection:query(dialect.begin)
-  work(context.to, context)
-  connection:query(tpcc.sql(format("INSERT INTO {tpcc_load} (what, n, v) VALUES ('%s', %d, 1)", kind, number), set))
+  local note = work(context.to, context) or 1 -- what nothing changes from now on, and `check` compares: 2 or more
+  connection:query(tpcc.sql(format("INSERT INTO {tpcc_load} (what, n, v) VALUES ('%s', %d, %d)", kind, number, note), set))
   connection:query("COMMIT")
 end
 
@@ -380,7 +386,8 @@ function load.prepare()
     warehouses = settings.warehouses == 0 and 1 or settings.warehouses, customers = settings.customers,
     items = settings.items,
   }
-  if sysbench.tid == 0 then
+  local lock = sysbench.tid == 0 and require("prepare_lock")(sysbench.sql.driver())
+  if lock then
     for set = 1, settings.sets do -- drawn for all of them, also for those that are there
       begin_set(connection, dialect, set, settings, wanted, uniform(0, 255), uniform(0, 2147483647))
     end
@@ -456,6 +463,7 @@ function load.prepare()
       end
       if settings.procedures then require("tpcc_procedures").make(connection, dialect, set) end
     end
+    lock:disconnect()
   end
   connection:disconnect()
 end
@@ -466,12 +474,19 @@ function load.cleanup()
   local connection, dialect = tpcc.connect(settings)
   if dialect.one_writer and sysbench.tid ~= 0 then return end
   if dialect.kind == "mysql" then connection:query("SET foreign_key_checks = 0") end
-  local sets = {}
+  local sets, count, total = {}, 0, 0
   for set = 1, settings.sets do
+    local names = names_of(set)
+    local found = existing(connection, dialect, names)
+    for _, name in ipairs(names) do count, total = count + (found[name] and 1 or 0), total + 1 end
     sets[set] = function() drop_tables(connection, dialect, set) end
   end
+  assay.barrier() -- all have looked before any drops
   share("drop", sets)
   connection:disconnect()
+  assay.barrier()
+  if sysbench.tid ~= 0 then return end
+  assay.log(count == 0 and "nothing to remove: there are no tables of TPC-C" or format("removed %d of %d tables", count, total))
 end
 
 return load

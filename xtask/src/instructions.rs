@@ -49,6 +49,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let expected = fs::read_to_string(&path).unwrap_or_default();
     let (mut counted, mut complaints) = (String::new(), Vec::new());
     for (protocol, workload, transactions) in PATHS {
+        println!("counting {protocol} {workload}");
         let (short, long) = (
             count(&program, protocol, workload, transactions)?,
             count(&program, protocol, workload, 3 * transactions)?,
@@ -88,7 +89,7 @@ fn expected_of(text: &str, name: &str) -> Option<f64> {
 
 /// Builds the program as it is released.
 fn build() -> Result<PathBuf> {
-    let arguments = ["bench", "-q", "-p", "assay", "--bench", "measured_path", "--no-run", "--message-format=json"];
+    let arguments = ["bench", "-p", "assay", "--bench", "measured_path", "--no-run", "--message-format=json"];
     let output = cargo(&arguments).stderr(std::process::Stdio::inherit()).output()?;
     ensure!(output.status.success(), "cargo {}: {}", arguments.join(" "), output.status);
     let programs = String::from_utf8(output.stdout)?;

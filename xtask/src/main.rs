@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod boot;
 mod fuzz;
 mod install;
 mod instructions;
@@ -60,10 +61,54 @@ fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use clap::CommandFactory;
+
+    use super::*;
+    use crate::steps::root;
 
     #[test]
     fn the_command_line_is_consistent() {
-        super::Arguments::command().debug_assert();
+        Arguments::command().debug_assert();
+    }
+
+    /// Lines that begin with one of `heads`, without their comments, of a file below the root.
+    fn lines(path: &str, heads: &[&str]) -> Vec<String> {
+        let text = fs::read_to_string(root().join(path)).unwrap();
+        let of_ours = text.lines().filter(|line| heads.iter().any(|head| line.starts_with(head)));
+        of_ours.map(|line| line.split(" #").next().unwrap().trim().to_owned()).collect()
+    }
+
+    #[test]
+    fn ci_calls_the_two_commands_of_the_readme_as_they_stand_there() {
+        let theirs = lines("README.md", &["cargo run ", "cargo xtask "]);
+        assert_eq!(theirs, ["cargo run --release -- run oltp_read_write", "cargo xtask test"]);
+        assert_eq!(lines(".ci/run", &["cargo "]), theirs);
+    }
+
+    #[test]
+    fn what_the_readme_installs_is_a_package_with_a_program() {
+        let [line] = &lines("README.md", &["cargo install "])[..] else { panic!("one way to install") };
+        let folder = line.strip_prefix("cargo install --path ").unwrap();
+        assert!(root().join(folder).join("Cargo.toml").is_file() && root().join(folder).join("src/main.rs").is_file());
+    }
+
+    #[test]
+    fn commands_of_the_documents_are_read() {
+        let mut seen = 0;
+        for entry in fs::read_dir(root().join("docs")).unwrap() {
+            let path = format!("docs/{}", entry.unwrap().file_name().to_str().unwrap());
+            if !path.ends_with(".md") {
+                continue;
+            }
+            for line in lines(&path, &["cargo xtask ", "benches/many-connections.sh "]) {
+                let line = line.replace("benches/many-connections.sh", "cargo xtask bench connections");
+                let words = line.split_whitespace().skip(1);
+                assert!(Arguments::try_parse_from(words).is_ok(), "{path}: {line}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 3, "only {seen} commands");
     }
 }

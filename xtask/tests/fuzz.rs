@@ -5,11 +5,14 @@
 
 #![forbid(unsafe_code)]
 
+use std::cell::RefCell;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, Once, mpsc};
 use std::time::{Duration, Instant};
+
+use assay_random::Random;
 
 /// An input takes microseconds; one that takes this long hangs.
 const HANG: Duration = Duration::from_secs(20);
@@ -28,13 +31,45 @@ fn nothing_a_mysql_server_sends_panics() {
 }
 
 #[test]
-#[should_panic(expected = "itself panicked after")]
-fn a_parser_that_panics_is_found_out() {
-    fuzz("itself", "postgres", |data| assert!(!data.ends_with(b"\0"), "a bug that only mutation finds"));
+fn a_parser_that_panics_is_found_out_without_a_word_in_between() {
+    let entry = |data: &[u8]| assert!(!data.ends_with(b"\0"), "a bug that only mutation finds");
+    let trouble = fuzzed("itself", "postgres", entry).unwrap_err();
+    for part in
+        ["itself panicked after ", "tests/fuzz.rs:", "a bug that only mutation finds", "--seed ", "fuzz/itself-"]
+    {
+        assert!(trouble.contains(part), "{part}: {trouble}");
+    }
 }
 
-/// `name`: whose input is kept when it fails. `seeds`: the folder of inputs to begin with.
 fn fuzz(name: &str, seeds: &str, entry: fn(&[u8])) {
+    match fuzzed(name, seeds, entry) {
+        Ok(done) => println!("{done}"),
+        Err(trouble) => panic!("{trouble}"),
+    }
+}
+
+thread_local! {
+    /// What the last panic of this thread said, if it runs what is fuzzed; there it is a finding, to be reported once.
+    static SAID: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Keeps panics of threads that have `SAID` from the terminal.
+fn listen_to_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            SAID.with_borrow_mut(|said| match said {
+                Some(said) => *said = panic.to_string(),
+                None => usual(panic),
+            });
+        }));
+    });
+}
+
+/// `name`: whose input is kept when it fails. `seeds`: the folder of inputs to begin with. What was done, or what went
+/// wrong.
+fn fuzzed(name: &str, seeds: &str, entry: fn(&[u8])) -> Result<String, String> {
     let number = |variable, default| match std::env::var(variable) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} is not a number: {text}")),
         Err(_) => default,
@@ -57,18 +92,22 @@ fn fuzz(name: &str, seeds: &str, entry: fn(&[u8])) {
     assert!(!seeds.is_empty(), "no inputs to begin with for {name}");
 
     // In a thread of its own, for one that hangs cannot be stopped, only reported.
+    listen_to_panics();
     let current = Arc::new(Mutex::new(Vec::new()));
     let (sender, outcomes) = mpsc::channel();
     let shared = Arc::clone(&current);
     std::thread::spawn(move || {
-        let mut random = Random(seed);
+        SAID.set(Some(String::new()));
+        let mut random = Random::new(seed);
         let mut unchanged = seeds.iter();
         let end = Instant::now() + Duration::from_secs(seconds);
         while Instant::now() < end {
             let input = unchanged.next().cloned().unwrap_or_else(|| mutated(&seeds, &mut random));
             shared.lock().unwrap().clone_from(&input);
-            let survived = catch_unwind(AssertUnwindSafe(|| entry(&input))).is_ok();
-            if sender.send(survived).is_err() || !survived {
+            let survived = catch_unwind(AssertUnwindSafe(|| entry(&input)));
+            let outcome = survived.map_err(|_| SAID.take().unwrap_or_default());
+            let is_over = outcome.is_err();
+            if sender.send(outcome).is_err() || is_over {
                 return;
             }
         }
@@ -76,35 +115,38 @@ fn fuzz(name: &str, seeds: &str, entry: fn(&[u8])) {
     let mut inputs = 0_u64;
     loop {
         let trouble = match outcomes.recv_timeout(HANG) {
-            Ok(true) => {
+            Ok(Ok(())) => {
                 inputs += 1;
                 continue;
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
-            Ok(false) => "panicked",
-            Err(mpsc::RecvTimeoutError::Timeout) => "hangs",
+            Ok(Err(said)) => format!("{name} panicked after {inputs} inputs: {said}"),
+            Err(mpsc::RecvTimeoutError::Timeout) => format!("{name} hangs after {inputs} inputs"),
         };
-        panic!("{name} {trouble} after {inputs} inputs; {}", keep(&current.lock().unwrap()));
+        return Err(format!("{trouble}\n{}", keep(&current.lock().unwrap())));
     }
-    println!("{name}: {inputs} inputs in {seconds} s, seed {seed}");
-    assert!(inputs > 100, "only {inputs} inputs in {seconds} s");
+    if inputs <= 100 {
+        return Err(format!("{name}: only {inputs} inputs in {seconds} s"));
+    }
+    Ok(format!("{name}: {inputs} inputs in {seconds} s, seed {seed}"))
 }
 
 /// One to eight changes to one of the seeds: what protocols are sensitive to are lengths, tags and cuts.
 fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
+    let mut below = |bound: usize| random.below(bound as u64) as usize;
     const LENGTHS: [u32; 12] = [0, 1, 3, 4, 5, 0x7f, 0x80, 0xff, 0xffff, 0x00ff_ffff, 0x7fff_ffff, 0xffff_ffff];
-    let mut input = seeds[random.below(seeds.len())].clone();
-    for _ in 0..=random.below(8) {
-        let at = random.below(input.len().max(1));
-        let some = (1 + random.below(64)).min(input.len().saturating_sub(at));
-        match random.below(9) {
-            0 if !input.is_empty() => input[at] ^= 1 << random.below(8),
-            1 if !input.is_empty() => input[at] = random.below(256) as u8,
+    let mut input = seeds[below(seeds.len())].clone();
+    for _ in 0..=below(8) {
+        let at = below(input.len().max(1));
+        let some = (1 + below(64)).min(input.len().saturating_sub(at));
+        match below(9) {
+            0 if !input.is_empty() => input[at] ^= 1 << below(8),
+            1 if !input.is_empty() => input[at] = below(256) as u8,
             2 if input.len() >= at + 4 => {
-                input[at..at + 4].copy_from_slice(&LENGTHS[random.below(LENGTHS.len())].to_be_bytes());
+                input[at..at + 4].copy_from_slice(&LENGTHS[below(LENGTHS.len())].to_be_bytes());
             }
             3 if input.len() >= at + 3 => {
-                input[at..at + 3].copy_from_slice(&LENGTHS[random.below(LENGTHS.len())].to_le_bytes()[..3]);
+                input[at..at + 3].copy_from_slice(&LENGTHS[below(LENGTHS.len())].to_le_bytes()[..3]);
             }
             4 => drop(input.drain(at..at + some)),
             5 => {
@@ -112,32 +154,18 @@ fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
                 input.splice(at..at, copy);
             }
             6 => {
-                let other = &seeds[random.below(seeds.len())];
-                let from = random.below(other.len().max(1));
+                let other = &seeds[below(seeds.len())];
+                let from = below(other.len().max(1));
                 input.truncate(at);
                 input.extend_from_slice(&other[from..]);
             }
             7 => input.truncate(at),
             _ => {
-                let noise: Vec<u8> = (0..random.below(16)).map(|_| random.below(256) as u8).collect();
+                let noise: Vec<u8> = (0..below(16)).map(|_| below(256) as u8).collect();
                 input.splice(at..at, noise);
             }
         }
         input.truncate(LENGTH_MAX);
     }
     input
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same everywhere.
-struct Random(u64);
-
-impl Random {
-    /// 0 <= result < `bound`, for a bound of at least 1.
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % bound as u64) as usize
-    }
 }

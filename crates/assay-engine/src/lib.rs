@@ -5,17 +5,19 @@
 
 #![forbid(unsafe_code)]
 
+mod arrivals;
 pub mod control;
+mod coordinator;
 mod messages;
 pub mod observer;
 pub mod outcome;
-mod phases;
 pub mod plan;
-mod random;
 mod retry;
 pub mod run;
 pub mod schedule;
 mod shared;
+mod sums;
+mod watchdog;
 mod worker;
 
 pub use control::Control;
@@ -25,6 +27,7 @@ pub use outcome::{
     SessionTally, SparseLatencies, StageOutcome, StatementTally, Tally, TransactionTally,
 };
 pub use plan::{
-    Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target, sessions_per_state,
+    Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, RATE_MAX, Stage, Target,
+    sessions_per_state,
 };
 pub use run::{Reporter, run, run_inline};

@@ -1,7 +1,7 @@
 //! What the coordinator and the workers tell each other: a handful of messages per stage and interval.
 
 use assay_script::{Declaration, Key, Report};
-use assay_wire::{Nanos, ServerFacts};
+use assay_seam::{Nanos, ServerFacts};
 
 use crate::observer::Warning;
 use crate::outcome::{Line, Outside, RunError, SessionTally, Tally};
@@ -16,6 +16,8 @@ pub(crate) enum Command {
     Begin(Nanos),
     /// Begin no more transactions; say `StageDone` once those in flight are done, or the grace period is over.
     End,
+    /// Who runs this wants to leave: grace periods are short from now on. Begin no more transactions.
+    Hurry,
     /// Let every session leave its loop and clean up, then say `Finished`.
     Finish,
     /// Let the session that makes reports make this one, then say `Ready`.
@@ -84,7 +86,12 @@ pub(crate) struct Part {
     pub(crate) tallies: Vec<Tally>,
     pub(crate) due: u64,
     pub(crate) dropped: u64,
+    /// Due and waiting for a session at its end, and at most at any instant.
     pub(crate) backlog: u64,
+    pub(crate) backlog_max: u64,
+    /// When the first and the last transaction in it ended well.
+    pub(crate) first_done: Option<Nanos>,
+    pub(crate) last_done: Option<Nanos>,
     pub(crate) sessions: u32,
     pub(crate) outside: Outside,
     pub(crate) in_flight: u64,

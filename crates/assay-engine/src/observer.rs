@@ -1,7 +1,7 @@
 //! What a run tells while it is going on, to whoever watches: the terminal, a partial record.
 
 use assay_script::Report;
-use assay_wire::Nanos;
+use assay_seam::{Nanos, StatementError};
 
 use crate::outcome::{Interval, Line, Outcome, Outside};
 
@@ -17,6 +17,11 @@ pub trait Observer {
 
     /// Whether the run was given up: `done` is not run then.
     fn has_given_up(&self) -> bool {
+        false
+    }
+
+    /// Whether `Notice::Overdue` ends the program, should it come now. If not, workers are waited for, and it does not come.
+    fn gives_up(&self) -> bool {
         false
     }
 }
@@ -59,8 +64,8 @@ pub enum Notice<'a> {
         /// Everything so far, for a partial record. `end` is `Interrupted` in it.
         so_far: &'a Outcome,
     },
-    /// Workers do not answer although the time of the run and its grace are over: something in a script, or in what it
-    /// calls, holds them. Said again and again.
+    /// Workers do not answer although the time of the run and its grace are over, or after an interrupt: something in a
+    /// script, or in what it calls, holds them. What can be known of the measured part has been told.
     Overdue {
         /// Sessions of these workers.
         sessions: u32,
@@ -119,6 +124,15 @@ pub enum Warning {
         place: Option<String>,
         /// How long so far.
         held: Nanos,
+    },
+    /// The run survives an error that somebody should do something about. Said once per target and code.
+    Advice {
+        /// Index into `Plan::targets`.
+        target: usize,
+        /// The first such error.
+        error: Box<StatementError>,
+        /// What to do.
+        hint: String,
     },
     /// The server is away; the run goes on trying. Said once per outage and target.
     Outage {

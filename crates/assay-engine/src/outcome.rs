@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use assay_script::{Declaration, Key};
-use assay_wire::{Class, Code, Nanos, Origin, ServerFacts, StatementError};
+use assay_seam::{Class, Code, Nanos, Origin, ServerFacts, StatementError};
 use hdrhistogram::Histogram;
 
 /// Everything a run has to say.
@@ -219,7 +219,8 @@ pub struct Tally {
     pub errors: BTreeMap<ErrorKey, ErrorTally>,
     /// Connections made again after they were lost.
     pub reconnects: u64,
-    /// Open loop and terminals: transactions that became due.
+    /// Transactions that became due; in a closed loop, those begun.
+    /// due = done + rolled back + failed + stopped + dropped + unstarted + unfinished
     pub due: u64,
     /// Open loop: due, but dropped because of `Load::Open::backlog_max`.
     pub dropped: u64,
@@ -227,6 +228,8 @@ pub struct Tally {
     pub unstarted: u64,
     /// Begun, but not finished when the grace period was over.
     pub unfinished: u64,
+    /// Ended with their session, by the script's wish, without being counted: `event` returned something true.
+    pub stopped: u64,
     /// Open loop and terminals: how long a due transaction waited for a session to be free.
     pub wait: Latencies,
     /// sent − due of every transaction: how late we were ourselves, waiting for a free session not included.
@@ -244,6 +247,8 @@ pub struct TransactionTally {
     pub failed: u64,
     /// Runs of it that were started over.
     pub retries: u64,
+    /// Those of them after the answer to a commit was lost: the server may have done that run's work too.
+    pub retries_in_doubt: u64,
     /// done − due, retries included; only of those that finished well or rolled back by design.
     pub response: Latencies,
     /// done − sent.
@@ -389,6 +394,12 @@ pub struct Interval {
     pub outside: Outside,
     /// Open loop and terminals: due and waiting for a session at its end.
     pub backlog: u64,
+    /// The same at most. With several workers the sum of what each had at most within the interval: never too low.
+    pub backlog_max: u64,
+    /// When the first transaction in it ended well, since the start of the measured part.
+    pub first_done: Option<Nanos>,
+    /// And the last.
+    pub last_done: Option<Nanos>,
     /// Transactions under way at its end.
     pub in_flight: u64,
     /// Sessions connected and taking transactions at its end.
@@ -507,6 +518,7 @@ impl Tally {
             ours.rolled_back += theirs.rolled_back;
             ours.failed += theirs.failed;
             ours.retries += theirs.retries;
+            ours.retries_in_doubt += theirs.retries_in_doubt;
             ours.response.add(&theirs.response);
             ours.service.add(&theirs.service);
         }
@@ -534,6 +546,7 @@ impl Tally {
         self.dropped += other.dropped;
         self.unstarted += other.unstarted;
         self.unfinished += other.unfinished;
+        self.stopped += other.stopped;
         self.wait.add(&other.wait);
         self.lag.add(&other.lag);
     }
@@ -542,7 +555,7 @@ impl Tally {
     pub(crate) fn clear(&mut self) {
         for transaction in &mut self.transactions {
             (transaction.count, transaction.rolled_back) = (0, 0);
-            (transaction.failed, transaction.retries) = (0, 0);
+            (transaction.failed, transaction.retries, transaction.retries_in_doubt) = (0, 0, 0);
             transaction.response.clear();
             transaction.service.clear();
         }
@@ -552,7 +565,8 @@ impl Tally {
             statement.service.clear();
         }
         self.errors.clear();
-        (self.reconnects, self.due, self.dropped, self.unstarted, self.unfinished) = (0, 0, 0, 0, 0);
+        (self.reconnects, self.due, self.dropped) = (0, 0, 0);
+        (self.unstarted, self.unfinished, self.stopped) = (0, 0, 0);
         self.wait.clear();
         self.lag.clear();
     }

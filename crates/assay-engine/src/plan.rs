@@ -3,11 +3,12 @@
 //! A `Plan` is made of values that vary independently: sessions, load, limits, warm-up, policy, seed. Front ends
 //! (`assay run`, the sysbench front) translate their options into it; nothing in here knows an option's name.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use assay_io::{Address, Backend, Tls};
 use assay_script::{Entry, Program, Setup};
-use assay_wire::{Database, Nanos, StatementError};
+use assay_seam::{Database, Nanos, StatementError};
 
 /// A whole run: one or more stages of the same workload, or one command of it.
 #[derive(Clone)]
@@ -16,7 +17,8 @@ pub struct Plan {
     pub program: Arc<Program>,
     /// Command, options, seed and names for the script. `setup.sessions` is the largest stage.
     pub setup: Setup,
-    /// Servers; sessions are spread over them round-robin. At least one.
+    /// Servers; sessions are spread over them round-robin. At least one. Those of a driver lie side by side; a script that
+    /// names a driver gets its connections from them.
     pub targets: Vec<Target>,
     /// One entry per step of the ladder; a plain run has one. At least one.
     pub stages: Vec<Stage>,
@@ -38,8 +40,10 @@ pub struct Plan {
     pub event_loop: EventLoop,
     /// Sessions per Lua state; more make garbage collection pauses longer, fewer cost memory.
     pub sessions_per_state: usize,
-    /// How long transactions in flight may take to finish after the end of a stage, or after an interrupt.
+    /// How long transactions in flight may take to finish after the end of a stage, and sessions to end after the last.
     pub grace: Nanos,
+    /// The same after an interrupt. <= grace
+    pub grace_interrupted: Nanos,
     /// How long a script may hold its worker before the run ends with an error; it is named after one second.
     pub hold_max: Nanos,
 }
@@ -50,6 +54,20 @@ impl Plan {
         let program = &self.program;
         let around = program.defines("init") || program.defines("done") || program.hooks("report_cumulative");
         self.setup.entry == Entry::Thread && around
+    }
+
+    /// The targets of the driver with this name; `None` when there are none.
+    pub(crate) fn targets_of(&self, driver: &[u8]) -> Option<Range<usize>> {
+        let of_driver = |target: &Target| target.database.driver().as_bytes() == driver;
+        let start = self.targets.iter().position(of_driver)?;
+        let count = self.targets[start..].iter().take_while(|target| of_driver(target)).count();
+        Some(start..start + count)
+    }
+
+    /// The first target of the same driver.
+    pub(crate) fn first_like(&self, target: usize) -> usize {
+        let driver = self.targets[target].database.driver();
+        self.targets.iter().position(|other| other.database.driver() == driver).unwrap_or(target)
     }
 }
 
@@ -105,7 +123,7 @@ pub enum Load {
     },
     /// At a rate, whatever the server does.
     Open {
-        /// Transactions per second over all sessions. 0 < rate.
+        /// Transactions per second over all sessions. 0 < rate <= RATE_MAX.
         rate: f64,
         /// How due instants are spaced.
         arrival: Arrival,
@@ -113,6 +131,10 @@ pub enum Load {
         backlog_max: Option<u64>,
     },
 }
+
+/// The most transactions per second that can be due. A worker passes every arrival on its way to the next, also those
+/// that nobody will ever begin: some 20 ns each, a fifth of its time at this rate.
+pub const RATE_MAX: f64 = 1e7;
 
 /// How the due instants of an open loop are spaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +168,13 @@ pub struct Policy {
     pub on_error: OnError,
     /// Roll an open transaction back before it is run again or given up.
     pub rollback: bool,
+    /// Errors outside of transactions are counted with what else was done there (`Outside`), not among those of the
+    /// run.
+    pub errors_outside_apart: bool,
+    /// A statement that cannot be prepared is an error that counts.
+    pub failed_prepares_count: bool,
+    /// When a session cannot get ready, or fails in a command, the others still come to the end of theirs.
+    pub failures_are_alone: bool,
     /// How long to keep trying to reconnect after a connection was lost.
     pub reconnect: Nanos,
 }
@@ -189,6 +218,9 @@ pub struct Connects {
     pub rate: Option<f64>,
     /// How long one may take, login included, unless the target says so itself.
     pub timeout: Nanos,
+    /// A connection is lost when the server's machine has acknowledged nothing for this long: whole seconds, at least 2.
+    /// `None`: the kernel decides, after hours.
+    pub silence_max: Option<Nanos>,
     /// Which target one goes to.
     pub deal: Deal,
 }

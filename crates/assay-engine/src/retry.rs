@@ -2,11 +2,11 @@
 //!
 //! Pure decisions of the plan's `Policy`; the worker carries them out.
 
+use assay_random::Random;
 use assay_script::Verdict;
-use assay_wire::{Class, Nanos, Origin, Retry, StatementError};
+use assay_seam::{Class, Nanos, Origin, Retry, StatementError};
 
 use crate::plan::{OnError, Policy};
-use crate::random::Random;
 
 /// What to do about a transaction that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,11 +33,18 @@ pub(crate) fn remedy(policy: &Policy, error: Option<&StatementError>, retries: u
     if policy.restart_ignored && (ignored || error.is_none()) {
         return Remedy::Again(Nanos::ZERO);
     }
+    // What may be retried is retried first; ignored is what still fails then.
     let retry = error.map_or(Retry::Now, |error| error.retry);
-    if !ignored && retry != Retry::Never && retries < policy.retries {
+    if retry != Retry::Never && retries < policy.retries {
         return Remedy::Again(if retry == Retry::AfterBackoff { pause(retries, random) } else { Nanos::ZERO });
     }
     if ignored || policy.on_error == OnError::Continue { Remedy::GiveUp } else { Remedy::EndRun }
+}
+
+/// What somebody should do about an error that the run survives. Deadlocks and the like are a matter of course: what servers
+/// advise about them is that the transaction be run again.
+pub(crate) fn advice(error: &StatementError) -> Option<&String> {
+    error.hint.as_ref().filter(|_| !matches!(error.class, Class::Deadlock | Class::Serialization))
 }
 
 /// Whether a failed attempt to reconnect is worth another: a server that is starting, full or away may come back, a
@@ -67,10 +74,20 @@ fn jittered(pause: Nanos, random: &mut Random) -> Nanos {
 mod tests {
     use super::*;
     use crate::plan::Ignore;
-    use assay_wire::Code;
+    use assay_seam::Code;
 
     fn policy(ignore: Ignore, on_error: OnError) -> Policy {
-        Policy { ignore, retries: 2, restart_ignored: false, on_error, rollback: true, reconnect: Nanos::from_secs(1) }
+        Policy {
+            ignore,
+            retries: 2,
+            restart_ignored: false,
+            on_error,
+            rollback: true,
+            errors_outside_apart: false,
+            failed_prepares_count: true,
+            failures_are_alone: false,
+            reconnect: Nanos::from_secs(1),
+        }
     }
 
     fn error(number: u32, state: &str, retry: Retry) -> StatementError {
@@ -81,7 +98,7 @@ mod tests {
     }
 
     fn check(policy: &Policy, error: Option<&StatementError>, retries: u32) -> &'static str {
-        match remedy(policy, error, retries, &mut Random::new(1, 1)) {
+        match remedy(policy, error, retries, &mut Random::of_stream(1, 1)) {
             Remedy::Again(Nanos::ZERO) => "again now",
             Remedy::Again(_) => "again later",
             Remedy::GiveUp => "give up",
@@ -100,7 +117,8 @@ mod tests {
         assert_eq!(check(&stop, Some(&error(1062, "23000", Retry::Never)), 0), "end run");
         assert_eq!(check(&stop, None, 0), "again now");
         let ignore = policy(Ignore::Codes(vec!["1213".into()]), OnError::Stop);
-        assert_eq!(check(&ignore, Some(&deadlock), 0), "give up");
+        assert_eq!(check(&ignore, Some(&deadlock), 1), "again later");
+        assert_eq!(check(&ignore, Some(&deadlock), 2), "give up");
         assert_eq!(check(&ignore, Some(&error(0, "40P01", Retry::AfterBackoff)), 0), "again later");
         assert_eq!(check(&policy(Ignore::All, OnError::Stop), Some(&error(1, "", Retry::Never)), 0), "give up");
         let sysbench = Policy { restart_ignored: true, ..ignore };
@@ -110,7 +128,7 @@ mod tests {
 
     #[test]
     fn pauses_grow_and_stay_bounded() {
-        let mut random = Random::new(3, 3);
+        let mut random = Random::of_stream(3, 3);
         for attempt in 0..40 {
             let pause = pause(attempt, &mut random);
             assert!(pause >= Nanos(500_000) && pause <= Nanos::from_millis(192), "{attempt}: {pause}");

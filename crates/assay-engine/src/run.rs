@@ -8,15 +8,16 @@ use std::time::Duration;
 use assay_io::process::{Scheduler, Usage};
 use assay_io::{Clock, Io, Kernel, Waker};
 use assay_script::{Entry, Report};
-use assay_wire::Nanos;
 
 use crate::control::Control;
+use crate::coordinator::Coordinator;
 use crate::messages::{Command, Message};
-use crate::observer::{Notice, Observer, Warning};
+use crate::observer::{Notice, Observer};
 use crate::outcome::{End, Outcome, Outside, RunError};
-use crate::phases::{Consumption, Coordinator};
 use crate::plan::{Plan, Stage};
 use crate::shared::Shared;
+use crate::sums::Consumption;
+use crate::watchdog::Watchdog;
 use crate::worker::Worker;
 
 /// Carries out a plan with one thread per worker over the kernel's event loop, and one that watches for scripts that
@@ -67,12 +68,13 @@ fn run_workers(plan: Arc<Plan>, clock: Clock, control: &Control, observer: &mut 
             }
         }
     }
-    let watchdog = Watchdog::start(shared.clone(), outbox.clone(), plan.hold_max);
+    // All or none: what the kernel does not keep of one thread, it keeps of none.
+    let schedulers: Arc<[Scheduler]> = schedulers.into_iter().collect::<Option<_>>().unwrap_or_default();
+    let watchdog = Watchdog::start(shared.clone(), schedulers.clone(), outbox.clone(), plan.hold_max);
     drop(outbox);
 
-    let schedulers: Option<Vec<Scheduler>> = schedulers.into_iter().collect();
     let mut consumption = || {
-        let turns = schedulers.iter().flatten().map(Scheduler::turns).collect::<Option<Vec<_>>>();
+        let turns = schedulers.iter().map(Scheduler::turns).collect::<Option<Vec<_>>>();
         Consumption { process: Usage::of_process(), workers: turns.unwrap_or_default() }
     };
     let mut coordinator = Coordinator::new(plan, shared, control, observer, &mut consumption, workers, clock.now());
@@ -166,8 +168,9 @@ impl Aside {
         let hold_max = plan.hold_max;
         let shared = Arc::new(Shared::new(plan.program.name(), 1));
         let (outbox, messages) = mpsc::channel();
-        let worker = WorkerThread::start(0, Arc::new(plan), shared.clone(), outbox.clone(), clock)?;
-        let aside = Aside { worker, messages, watchdog: Watchdog::start(shared, outbox, hold_max) };
+        let mut worker = WorkerThread::start(0, Arc::new(plan), shared.clone(), outbox.clone(), clock)?;
+        let watchdog = Watchdog::start(shared, worker.scheduler.take().into_iter().collect(), outbox, hold_max);
+        let aside = Aside { worker, messages, watchdog };
         aside.order(Command::Stage(0));
         Ok(aside)
     }
@@ -334,61 +337,4 @@ const LOOK_AROUND: Duration = Duration::from_millis(20);
 /// Sessions that take part in barriers: all of the run.
 fn sessions_of(plan: &Plan) -> u32 {
     plan.stages.iter().map(|stage| stage.sessions).max().unwrap_or(1)
-}
-
-/// The thread that notices scripts holding their worker.
-struct Watchdog {
-    stop: mpsc::Sender<()>,
-    thread: Option<JoinHandle<()>>,
-}
-
-/// Between two looks at the Lua states.
-const WATCH_EVERY: Nanos = Nanos::from_millis(100);
-/// A script that holds its worker this long is named.
-const HELD_NAMED: Nanos = Nanos::from_secs(1);
-/// Generations are odd while Lua runs.
-const fn is_running(generation: u64) -> bool {
-    generation % 2 == 1
-}
-
-impl Watchdog {
-    fn start(shared: Arc<Shared>, outbox: mpsc::Sender<Message>, hold_max: Nanos) -> Watchdog {
-        let (stop, stopped) = mpsc::channel();
-        // Without the thread a run is as right as with it: nobody names a script that holds its worker.
-        let thread = thread::Builder::new().name("watchdog".into()).spawn(move || {
-            // Per state: the generation last seen, and how long it has been the same.
-            let mut seen: Vec<(u64, Nanos)> = Vec::new();
-            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(Duration::from_nanos(WATCH_EVERY.0)) {
-                let guards = shared.guards();
-                seen.resize(guards.len(), (0, Nanos::ZERO));
-                for (guard, (last, held)) in guards.iter().zip(&mut seen) {
-                    let generation = guard.generation();
-                    if generation != *last || !is_running(generation) {
-                        (*last, *held) = (generation, Nanos::ZERO);
-                        continue;
-                    }
-                    *held += WATCH_EVERY;
-                    if *held == HELD_NAMED {
-                        guard.inspect(generation);
-                    } else if *held == HELD_NAMED + WATCH_EVERY {
-                        let warning = Warning::Held { place: guard.place(), held: *held };
-                        if outbox.send(Message::Warning(warning)).is_err() {
-                            return;
-                        }
-                    } else if *held >= hold_max && held.0.is_multiple_of(1_000_000_000) {
-                        let message = format!("held its worker, and every session on it, for {hold_max}");
-                        guard.interrupt(generation, &message);
-                    }
-                }
-            }
-        });
-        Watchdog { stop, thread: thread.ok() }
-    }
-
-    fn stop(mut self) {
-        let _ = self.stop.send(());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
 }

@@ -9,10 +9,10 @@
 //! waits for another. Constant arrivals are dealt to sessions in turn, which keeps them evenly spaced over the whole
 //! run; Poisson arrivals are independent streams of a share each, whose sum is a Poisson stream of the whole rate.
 
-use assay_wire::Nanos;
+use assay_random::Random;
+use assay_seam::Nanos;
 
 use crate::plan::Arrival;
-use crate::random::Random;
 
 /// One worker's part of the arrivals of one stage.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ impl Schedule {
             Arrival::Constant => Kind::Constant { rate, share, index: 0 },
             Arrival::Poisson => Kind::Poisson {
                 rate: rate * f64::from(share.own_sessions()) / f64::from(share.sessions),
-                random: Random::new(seed, u64::from(share.worker) + 1),
+                random: Random::of_stream(seed, u64::from(share.worker) + 1),
                 elapsed: 0.0,
             },
         };
@@ -93,6 +93,34 @@ impl Schedule {
         let due = self.next;
         self.advance();
         due
+    }
+
+    /// Takes all that are due before `limit`; how many. At a constant rate that costs the same for any number.
+    pub fn skip_before(&mut self, limit: Nanos) -> u64 {
+        if self.next >= limit {
+            return 0;
+        }
+        if let Kind::Constant { rate, share, index } = &mut self.kind {
+            let due = |index: u64| self.start + Nanos::from_secs_f64(index as f64 / *rate);
+            // Rounding may be off by a few.
+            let mut first = ((limit - self.start).as_secs_f64() * *rate) as u64;
+            while first > *index && due(first - 1) >= limit {
+                first -= 1;
+            }
+            while due(first) < limit {
+                first += 1;
+            }
+            let skipped = share.part_of(first) - share.part_of(*index);
+            *index = first - 1;
+            self.advance();
+            return skipped;
+        }
+        let mut skipped = 0;
+        while self.next < limit {
+            self.advance();
+            skipped += 1;
+        }
+        skipped
     }
 
     fn advance(&mut self) {

@@ -11,7 +11,7 @@ use assay_script::Guard;
 /// Shared by the workers of one run.
 #[derive(Default)]
 pub(crate) struct Shared {
-    /// Measured transactions begun in the present stage.
+    /// Measured transactions of the present stage that were due (in a closed loop: begun), where they have a limit.
     pub(crate) begun: AtomicU64,
     /// Rows loaded, and rows the script expects to load.
     pub(crate) loaded: AtomicU64,
@@ -23,7 +23,8 @@ pub(crate) struct Shared {
     claims: Mutex<HashMap<Vec<u8>, u64>>,
     meeting: Mutex<Meeting>,
     wakers: Mutex<Vec<Waker>>,
-    guards: Mutex<Vec<Guard>>,
+    /// With the number of the worker they run on.
+    guards: Mutex<Vec<(usize, Guard)>>,
 }
 
 #[derive(Debug, Default)]
@@ -115,21 +116,22 @@ impl Shared {
         }
     }
 
-    /// Registers a Lua state with the watchdog.
-    pub(crate) fn add_guard(&self, guard: Guard) {
-        lock(&self.guards).push(guard);
+    /// Registers a Lua state of a worker with the watchdog.
+    pub(crate) fn add_guard(&self, worker: usize, guard: Guard) {
+        lock(&self.guards).push((worker, guard));
     }
 
     /// The Lua states there are.
-    pub(crate) fn guards(&self) -> MutexGuard<'_, Vec<Guard>> {
+    pub(crate) fn guards(&self) -> MutexGuard<'_, Vec<(usize, Guard)>> {
         lock(&self.guards)
     }
 
-    /// Takes the right to begin one measured transaction; false when all `limit` are taken.
-    pub(crate) fn begin(&self, limit: Option<u64>) -> bool {
-        limit.is_none_or(|limit| {
-            self.begun.load(Ordering::Relaxed) < limit && self.begun.fetch_add(1, Ordering::Relaxed) < limit
-        })
+    /// Takes the right to `count` measured transactions of `limit`: how many of them are left.
+    pub(crate) fn claim_of(&self, limit: u64, count: u64) -> u64 {
+        if self.begun.load(Ordering::Relaxed) >= limit {
+            return 0;
+        }
+        limit.saturating_sub(self.begun.fetch_add(count, Ordering::Relaxed)).min(count)
     }
 }
 

@@ -6,14 +6,14 @@
 //! the time in between goes into a histogram. `bare` sends bytes that were made before and counts what comes back.
 //! It checks nothing and reports no errors but by a panic: it is no load generator.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Barrier};
 
 use assay_io::{Address, Backend, Clock, Event, Io, Kernel, SocketId};
-use assay_wire::{
-    ConnectOptions, Connection, Database, Exchange, Nanos, Operation, Progress, RowsPool, StatementId, Surroundings,
-    Value, mysql, postgres,
+use assay_seam::{
+    ConnectOptions, Connection, Database, Exchange, Nanos, NoSurroundings, Operation, Progress, RowsPool, StatementId,
+    Value,
 };
+use assay_wire::{mysql, postgres};
 use hdrhistogram::Histogram;
 
 const STATEMENT: StatementId = StatementId(0);
@@ -74,7 +74,7 @@ fn main() {
     };
     let driver = if url.starts_with("postgres") { postgres::DRIVER } else { mysql::DRIVER };
     let database: Arc<dyn Database> =
-        (driver.open)(url, &ConnectOptions::default(), &Nowhere).expect("a database URL").into();
+        (driver.open)(url, &ConnectOptions::default(), &NoSurroundings).expect("a database URL").into();
     let start = Arc::new(Barrier::new(threads));
     let running: Vec<_> = (0..threads)
         .map(|thread| {
@@ -200,30 +200,5 @@ impl Session {
         self.received_bytes = 0;
         self.turn = (self.turn + 1) % REQUESTS;
         io.send(self.socket, &self.requests[self.turn]);
-    }
-}
-
-/// A machine without environment or files.
-struct Nowhere;
-
-impl Surroundings for Nowhere {
-    fn variable(&self, _name: &str) -> Option<String> {
-        None
-    }
-
-    fn read(&self, _path: &Path) -> Option<Vec<u8>> {
-        None
-    }
-
-    fn mode(&self, _path: &Path) -> Option<u32> {
-        None
-    }
-
-    fn home(&self) -> Option<PathBuf> {
-        None
-    }
-
-    fn user(&self) -> Option<String> {
-        None
     }
 }

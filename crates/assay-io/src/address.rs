@@ -4,9 +4,9 @@ use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-use assay_wire::Endpoint;
+use assay_seam::Endpoint;
 
-use crate::trouble;
+use crate::os_error;
 
 /// A place a socket can connect to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +31,7 @@ impl Address {
                     message: format!("looking up the host {host}: {why}"),
                     hint: Some("check the spelling of the host name, or give an IP address".into()),
                 };
-                let found = (bare, *port).to_socket_addrs().map_err(|error| unknown(trouble::words(&error)))?;
+                let found = (bare, *port).to_socket_addrs().map_err(|error| unknown(os_error::words(&error)))?;
                 let mut addresses = Vec::new();
                 for address in found.map(Address::Tcp) {
                     if !addresses.contains(&address) {

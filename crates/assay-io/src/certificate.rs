@@ -2,7 +2,10 @@
 //!
 //! webpki refuses certificates of version 1, which `openssl x509 -req` makes and many database servers therefore
 //! have, and tells neither the signature's algorithm (for channel binding) nor whether a certificate signed itself. This reads
-//! just that, strictly forward, and fails with `None` on anything odd. It verifies nothing.
+//! just what is needed for those, strictly forward, and fails with `None` on anything odd. It verifies nothing.
+//!
+//! Why not the crate x509-cert: it copies all names and extensions, refuses a serial number of more than 21 bytes, which a
+//! database's home-made certificate may have, and gives the bytes of issuer, subject and key only by encoding them again.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -20,7 +23,11 @@ pub(crate) struct Certificate<'a> {
     /// `YYYYMMDDhhmmss`, UTC.
     not_before: [u8; 14],
     not_after: [u8; 14],
-    signature_algorithm: &'a [u8],
+    /// The signature's AlgorithmIdentifier, without tag and length.
+    pub(crate) signature_algorithm: &'a [u8],
+    pub(crate) signature: &'a [u8],
+    /// What was signed, tag and length included.
+    pub(crate) signed: &'a [u8],
     version_1: bool,
     der: &'a [u8],
 }
@@ -38,8 +45,11 @@ impl<'a> Certificate<'a> {
     /// Source: RFC 5280 §4.1.
     pub(crate) fn parse(der: &'a [u8]) -> Option<Certificate<'a>> {
         let mut outer = Reader(Reader(der).take(SEQUENCE)?);
+        let before = outer.0;
         let mut inner = Reader(outer.take(SEQUENCE)?);
+        let signed = &before[..before.len() - outer.0.len()];
         let signature_algorithm = outer.take(SEQUENCE)?;
+        let signature = outer.take(BIT_STRING)?.strip_prefix(&[0])?;
         let version_1 = inner.0.first() != Some(&CONTEXT_0);
         if !version_1 {
             inner.take(CONTEXT_0)?;
@@ -64,6 +74,8 @@ impl<'a> Certificate<'a> {
             not_before,
             not_after,
             signature_algorithm,
+            signature,
+            signed,
             version_1,
             der,
         })

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use assay_wire::Nanos;
+use assay_seam::Nanos;
 
 /// Reads the monotonic clock as time since an epoch. Copies share the epoch, so instants of different workers can be
 /// compared.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use assay_wire::Nanos;
+use assay_seam::Nanos;
 
 use crate::{Address, Clock, ConnectError, Event, Io, Readiness, SocketId, Tls, Uring, Waker, readiness, uring};
 
@@ -98,6 +98,14 @@ impl Io for Kernel {
 
     fn start_tls(&mut self, socket: SocketId) {
         either!(self, io => io.start_tls(socket))
+    }
+
+    fn keep_alive(&mut self, socket: SocketId, limit: Nanos) {
+        either!(self, io => io.keep_alive(socket, limit))
+    }
+
+    fn close_if_silent(&mut self, socket: SocketId, limit: Nanos) {
+        either!(self, io => io.close_if_silent(socket, limit))
     }
 
     fn close(&mut self, socket: SocketId) {

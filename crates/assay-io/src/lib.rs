@@ -5,14 +5,16 @@
 
 use std::sync::Arc;
 
-use assay_wire::{Nanos, TlsFacts};
+use assay_seam::{Nanos, TlsFacts};
 
 pub mod address;
 mod certificate;
 pub mod clock;
 mod kernel;
+mod os_error;
 pub mod process;
 pub mod readiness;
+mod silence;
 pub mod sim;
 mod stream;
 mod timer;
@@ -49,6 +51,15 @@ pub trait Io {
 
     /// Begins the TLS handshake after everything sent so far. `Secured` or `Closed` follows.
     fn start_tls(&mut self, socket: SocketId);
+
+    /// Has the kernel ask the peer's machine for a sign of life while nothing is under way; `Closed` follows when it gave none
+    /// for `limit`: whole seconds, at least 2. Does nothing to a unix socket.
+    fn keep_alive(&mut self, socket: SocketId, limit: Nanos);
+
+    /// For a socket whose peer owes an answer, asked several times within `limit`: `Closed` follows when two looks in a row
+    /// find that the peer's machine was sent something and has acknowledged nothing for `limit`. It does acknowledge while its
+    /// server is busy or stands still.
+    fn close_if_silent(&mut self, socket: SocketId, limit: Nanos);
 
     /// Sends what is still pending as far as the kernel takes it now, then closes. No event follows.
     fn close(&mut self, socket: SocketId);

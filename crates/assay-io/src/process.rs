@@ -8,7 +8,7 @@ use std::io;
 use std::ops::Sub;
 use std::os::unix::fs::FileExt;
 
-use assay_wire::Nanos;
+use assay_seam::Nanos;
 
 /// What a process or thread has used since it began. The difference of two is what was used in between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

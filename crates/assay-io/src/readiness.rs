@@ -18,7 +18,7 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_wire::Nanos;
+use assay_seam::Nanos;
 use mio::{Events, Interest, Poll, Registry, Token};
 
 use crate::clock::Clock;
@@ -118,6 +118,8 @@ struct Socket {
     queued: bool,
     /// Writability is asked for.
     watches_writes: bool,
+    /// The last look of `close_if_silent` found it so.
+    silent: bool,
     /// Bytes the kernel did not take yet: `unsent[sent..]`. Bounded by what the caller sends without waiting.
     unsent: Vec<u8>,
     /// 0 <= sent <= unsent.len()
@@ -322,6 +324,7 @@ impl Io for Readiness {
             hung_up: false,
             queued: false,
             watches_writes: !unix,
+            silent: false,
             unsent: Vec::new(),
             sent: 0,
             tls: tls.cloned(),
@@ -382,6 +385,22 @@ impl Io for Readiness {
             Err(_) => socket.fail(&io::Error::from_raw_os_error(libc::EPROTO)),
         }
         if socket.broken != 0 {
+            socket.queue(id, ready);
+        }
+    }
+
+    fn keep_alive(&mut self, id: SocketId, limit: Nanos) {
+        if let Some(socket) = live(&mut self.slots, id) {
+            socket.stream.keep_alive(limit);
+        }
+    }
+
+    fn close_if_silent(&mut self, id: SocketId, limit: Nanos) {
+        let Readiness { slots, ready, .. } = self;
+        let Some(socket) = live(slots, id).filter(|socket| socket.connected) else { return };
+        let silent = socket.stream.is_silent(limit);
+        if std::mem::replace(&mut socket.silent, silent) && silent {
+            socket.fail(&io::Error::from_raw_os_error(libc::ETIMEDOUT));
             socket.queue(id, ready);
         }
     }

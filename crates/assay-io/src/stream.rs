@@ -3,11 +3,12 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 
+use assay_seam::Nanos;
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 
-use crate::Address;
+use crate::{Address, silence};
 
 #[derive(Debug)]
 pub(crate) enum Stream {
@@ -39,6 +40,19 @@ impl Stream {
             Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// See `Io::keep_alive`.
+    pub(crate) fn keep_alive(&self, limit: Nanos) {
+        if let Stream::Tcp(stream) = self {
+            // Only a socket that is gone refuses, which is heard otherwise.
+            let _ = silence::keep_alive(stream.as_raw_fd(), limit);
+        }
+    }
+
+    /// Whether the peer's machine was sent something and has acknowledged nothing for `limit`.
+    pub(crate) fn is_silent(&self, limit: Nanos) -> bool {
+        matches!(self, Stream::Tcp(stream) if silence::is_silent(stream.as_raw_fd(), limit))
     }
 
     /// What the kernel has, as much as `buffer` takes.

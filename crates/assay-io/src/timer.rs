@@ -8,7 +8,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use assay_wire::Nanos;
+use assay_seam::Nanos;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 

@@ -16,17 +16,18 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use assay_wire::{TlsFacts, TlsMode, TlsSettings};
+use assay_seam::{TlsFacts, TlsMode, TlsSettings};
+use rustls::RootCertStore;
 use rustls::client::{Resumption, UnbufferedClientConnection};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
 use rustls::{AlertDescription, CertificateError, ClientConfig, InvalidMessage, OtherError, PeerIncompatible};
-use rustls::{InconsistentKeys, RootCertStore};
 
 use crate::address::{Address, ConnectError};
 use crate::certificate::Certificate;
-use crate::{Closed, trouble};
+use crate::{Closed, os_error};
 
 mod verify;
 
@@ -76,7 +77,7 @@ impl Tls {
         } else {
             Verifier::anything(algorithms)
         };
-        let builder = ClientConfig::builder_with_provider(provider)
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .expect("the ring provider has suites for TLS 1.2 and 1.3")
             .dangerous()
@@ -89,12 +90,18 @@ impl Tls {
                     pem::Error::NoItemsFound => unusable(key, "it holds no private key (encrypted ones are not read)"),
                     error => unreadable(key, &error),
                 })?;
-                builder.with_client_auth_cert(chain, private).map_err(|error| match error {
-                    rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-                        unusable(key, &format!("it is not the key of {}", certificate.display()))
-                    }
-                    error => unusable(key, &format!("it does not fit {}: {error}", certificate.display())),
-                })?
+                let signer = provider
+                    .key_provider
+                    .load_private_key(private)
+                    .map_err(|error| unusable(key, &format!("its private key cannot be used: {error}")))?;
+                // rustls compares the two itself, but reads no certificate of version 1.
+                let read = chain.first().and_then(|first| Certificate::parse(first));
+                let read = read.ok_or_else(|| unusable(certificate, "its first certificate is damaged"))?;
+                if signer.public_key().is_some_and(|public| public.as_ref() != read.key) {
+                    return Err(unusable(key, &format!("it is not the key of {}", certificate.display())));
+                }
+                let pair = SingleCertAndKey::from(CertifiedKey::new(chain, signer));
+                builder.with_client_cert_resolver(Arc::new(pair))
             }
         };
         config.resumption = Resumption::disabled();
@@ -124,7 +131,7 @@ fn system_roots() -> Result<Vec<CertificateDer<'static>>, ConnectError> {
 
 fn unreadable(path: &Path, error: &pem::Error) -> ConnectError {
     let why = match error {
-        pem::Error::Io(error) => trouble::words(error),
+        pem::Error::Io(error) => os_error::words(error),
         error => error.to_string(),
     };
     unusable(path, &why)
@@ -387,8 +394,8 @@ fn certificate_words(error: &CertificateError) -> (String, Option<&'static str>)
             Some("name the certificate itself as root, or do not verify (`require`)"),
         ),
         E::Other(OtherError(why)) if why.is::<Version1>() => (
-            "the server's certificate is of X.509 version 1, which cannot be verified".into(),
-            Some("issue one of version 3 with the host as alternative name, or do not verify (`require`)"),
+            "the server's certificate is of X.509 version 1, which names no host to compare with".into(),
+            Some("issue one of version 3 with the host as alternative name, or check only its chain (`verify-ca`)"),
         ),
         E::NotValidForNameContext { expected, presented } if presented.is_empty() => (
             format!("the server's certificate names no host, so it is not for {}", expected.to_str()),

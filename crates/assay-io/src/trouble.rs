@@ -4,6 +4,7 @@ use std::io;
 
 use crate::Closed;
 use crate::address::{Address, ConnectError};
+use crate::os_error::words;
 use crate::process;
 
 /// A connect that failed, at once or later.
@@ -13,7 +14,19 @@ pub(crate) fn connecting(address: &Address, error: &io::Error) -> ConnectError {
 
 /// A connection that was there and broke.
 pub(crate) fn lost(address: &Address, error: &io::Error) -> Closed {
-    Closed { message: format!("lost the connection to {address}: {}", words(error)), hint: None, tls: false }
+    match error.raw_os_error() {
+        // What the kernel says depends on where its packets got stuck.
+        Some(libc::ETIMEDOUT | libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EHOSTDOWN) => Closed {
+            message: format!("lost the connection to {address}: its host no longer answers"),
+            hint: Some(
+                "the server's machine is down, or the network between drops packets; `--network-timeout` sets how long to \
+                 wait for a sign of life"
+                    .into(),
+            ),
+            tls: false,
+        },
+        _ => Closed { message: format!("lost the connection to {address}: {}", words(error)), hint: None, tls: false },
+    }
 }
 
 /// A connection that the peer closed in order.
@@ -25,14 +38,6 @@ impl From<ConnectError> for Closed {
     fn from(error: ConnectError) -> Closed {
         Closed { message: error.message, hint: error.hint, tls: false }
     }
-}
-
-/// The system's words as a lowercase fragment, without the number.
-pub(crate) fn words(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 fn advice(address: &Address, error: &io::Error) -> Option<String> {

@@ -27,14 +27,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-use assay_wire::Nanos;
+use assay_seam::Nanos;
 use io_uring::types::{BufRingEntry, CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::clock::Clock;
 use crate::stream::Stream;
 use crate::tls::{self, Session};
-use crate::{Address, Closed, ConnectError, Event, Io, SocketId, Tls, Waker, trouble};
+use crate::{Address, Closed, ConnectError, Event, Io, SocketId, Tls, Waker, os_error, trouble};
 
 /// Events handed out before what they led to is sent, unless told otherwise: docs/performance.md has the measurements.
 pub const BATCH_MAX: usize = 32;
@@ -135,6 +135,8 @@ struct Socket {
     queued: bool,
     /// A request that waits is sending `draining`.
     drains: bool,
+    /// The last look of `close_if_silent` found it so.
+    silent: bool,
     /// What is to be sent next; no buffer when that is nothing. Bounded by what the caller sends without waiting.
     out: Vec<u8>,
     /// What the kernel did not take at once, in front of `out`. Not touched while `drains`.
@@ -515,6 +517,7 @@ impl Io for Uring {
             connected: false,
             queued: false,
             drains: false,
+            silent: false,
             out: Vec::new(),
             draining: Vec::new(),
             tls: tls.cloned(),
@@ -560,6 +563,20 @@ impl Io for Uring {
             Err(_) => socket.fail(libc::EPROTO),
         }
         socket.queue(id, to_send);
+    }
+
+    fn keep_alive(&mut self, id: SocketId, limit: Nanos) {
+        if let Some(socket) = live(&mut self.slots, id) {
+            socket.stream.keep_alive(limit);
+        }
+    }
+
+    fn close_if_silent(&mut self, id: SocketId, limit: Nanos) {
+        let Some(socket) = live(&mut self.slots, id).filter(|socket| socket.connected) else { return };
+        let silent = socket.stream.is_silent(limit);
+        if std::mem::replace(&mut socket.silent, silent) && silent {
+            socket.fail(libc::ETIMEDOUT);
+        }
     }
 
     fn close(&mut self, id: SocketId) {
@@ -700,9 +717,12 @@ impl Socket {
         }
     }
 
-    /// The peer is gone. What it said before, its reason perhaps, is still to be read; after it the read ends.
+    /// The peer is gone. What it said before, its reason perhaps, is still to be read; after it the read ends. The first
+    /// reason counts: what is under way fails in its wake.
     fn fail(&mut self, errno: i32) {
-        self.broken = errno;
+        if self.broken == 0 {
+            self.broken = errno;
+        }
         self.out.clear();
         self.draining.clear();
         shut_down(self.stream.as_raw_fd());
@@ -856,7 +876,7 @@ fn words(error: &io::Error, switched_off: &str) -> String {
         Some(libc::ENOMEM) => {
             "the limit of locked memory is too low for it (`ulimit -l`), or memory ran out".to_owned()
         }
-        _ => trouble::words(error),
+        _ => os_error::words(error),
     }
 }
 

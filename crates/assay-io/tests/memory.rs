@@ -1,54 +1,16 @@
 //! What the loop allocates while it works, and what a socket costs while it waits, counted by the allocator.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::thread;
 
+use allocation_counter::measure;
 use assay_io::{Address, Backend, Clock, Event, Io, Kernel, SocketId, Tls};
-use assay_wire::{Nanos, TlsMode, TlsSettings};
+use assay_seam::{Nanos, TlsMode, TlsSettings};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-
-struct Counting;
-
-thread_local! {
-    static CALLS: Cell<usize> = const { Cell::new(0) };
-    static BYTES: Cell<isize> = const { Cell::new(0) };
-}
-
-fn count(calls: usize, bytes: isize) {
-    CALLS.set(CALLS.get() + calls);
-    BYTES.set(BYTES.get() + bytes);
-}
-
-// SAFETY: everything is passed on to the system's allocator unchanged; counting neither allocates (the cells are
-// initialised at compile time and have no destructor) nor unwinds.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(1, layout.size() as isize);
-        // SAFETY: the caller keeps the contract, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(0, -(layout.size() as isize));
-        // SAFETY: as above; `pointer` came from `System`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(1, size as isize - layout.size() as isize);
-        // SAFETY: as above.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Takes events until `done` says so.
 fn drive(io: &mut Kernel, mut done: impl FnMut(&mut Kernel, Event) -> bool) {
@@ -90,9 +52,7 @@ fn serve(mut stream: impl Read + Write) {
 
 fn calls_per_round(io: &mut Kernel, id: SocketId) -> f64 {
     echo(io, id, 50); // warm-up
-    let before = CALLS.get();
-    echo(io, id, 200);
-    (CALLS.get() - before) as f64 / 200.0
+    measure(|| echo(io, id, 200)).count_total as f64 / 200.0
 }
 
 /// A loop over epoll, and one of the better form where there is one.
@@ -131,12 +91,13 @@ fn an_idle_socket_costs_its_slot() {
     let address = Address::Tcp(listener.local_addr().unwrap());
     let thread = thread::spawn(move || (0..2 * SOCKETS).map(|_| listener.accept().unwrap().0).collect::<Vec<_>>());
     for mut io in both() {
-        let before = BYTES.get();
-        for _ in 0..SOCKETS {
-            let id = io.connect(&address, None).unwrap();
-            drive(&mut io, |_, event| matches!(event, Event::Connected(this) if this == id));
-        }
-        let bytes = (BYTES.get() - before) as usize / SOCKETS;
+        let counted = measure(|| {
+            for _ in 0..SOCKETS {
+                let id = io.connect(&address, None).unwrap();
+                drive(&mut io, |_, event| matches!(event, Event::Connected(this) if this == id));
+            }
+        });
+        let bytes = counted.bytes_current / SOCKETS as i64;
         println!("bytes per idle socket: {bytes}");
         assert!(bytes < 200, "{bytes}");
     }
@@ -183,9 +144,9 @@ fn an_encrypted_socket_keeps_no_buffers_and_allocates_little() {
         };
         let first = connect(&mut io);
         let calls = calls_per_round(&mut io, first);
-        let before = BYTES.get();
-        let others: Vec<_> = (1..20).map(|_| connect(&mut io)).collect();
-        let bytes = (BYTES.get() - before) as usize / others.len();
+        let mut others = Vec::with_capacity(19);
+        let counted = measure(|| others.extend((1..20).map(|_| connect(&mut io))));
+        let bytes = counted.bytes_current / others.len() as i64;
         println!("{:?}: {calls} allocations per round trip, {bytes} bytes per idle session", version.version);
         // Both calls are rustls's own, one per record sent and received; a buffer of ours would be 16 KiB.
         assert!(calls <= 3.0 && bytes <= 8192);

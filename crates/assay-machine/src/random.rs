@@ -1,4 +1,5 @@
-//! Random numbers for the tests: xoroshiro128+ (Blackman and Vigna 2016), 128 bits of state, seeded by splitmix64.
+//! Random numbers for the tests: xoroshiro128+ (Blackman and Vigna 2016), 128 bits of state, seeded by assay-random's.
+//! That one is for seeds and rare numbers; this costs less per number, which is what a memory test measures beside.
 
 /// A generator. Each worker has its own.
 #[derive(Clone, Debug)]
@@ -10,14 +11,8 @@ const UNIT: f64 = 1.0 / (1_u64 << 53) as f64;
 impl Random {
     /// The numbers of stream `stream` of a seed.
     pub(crate) fn new(seed: u64, stream: u64) -> Random {
-        let mut state = seed ^ stream.wrapping_mul(0xd134_2543_de82_ef95);
-        let mut mix = || {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ (z >> 31)
-        };
-        Random([mix(), mix()])
+        let mut seeds = assay_random::Random::new(seed ^ stream.wrapping_mul(0xd134_2543_de82_ef95));
+        Random([seeds.bits(), seeds.bits()])
     }
 
     /// 64 random bits.

@@ -6,7 +6,6 @@
 //! at random instants, independent of how fast they are executed, and a latency runs from the instant at which the
 //! event was due; nothing is dropped.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -64,7 +63,8 @@ pub struct Plan {
     pub give_up: Option<Duration>,
     /// Of the instants at which events are due.
     pub seed: u64,
-    /// Asked every tenth of a second: whether the run is to end early.
+    /// Asked every tenth of a second: whether the run is to end early. Events that go on for longer than a moment after
+    /// that are given up.
     pub stop: fn() -> bool,
 }
 
@@ -141,49 +141,72 @@ struct Shared {
 struct Arrivals {
     due: Mutex<Due>,
     changed: Condvar,
+    /// Between two of them, in seconds.
     mean: f64,
+    seed: u64,
 }
 
 struct Due {
-    /// Due by now, begun by nobody.
-    waiting: VecDeque<Instant>,
-    /// The one after those.
-    next: Option<Instant>,
+    /// The first that is not due yet; `None` before the start.
+    next: Option<Arrival>,
+    /// The first that nobody has begun: behind the one above by as many as wait. A rate that the threads cannot keep makes
+    /// ever more wait, so they are counted, and made a second time when their turn comes.
+    first: Option<Arrival>,
+    waiting: u64,
+}
+
+/// One of the sequence of arrivals.
+#[derive(Clone, Debug)]
+struct Arrival {
+    at: Instant,
     random: Random,
 }
 
-impl Due {
-    /// Moves what is due by now to those that wait.
-    fn advance(&mut self, now: Instant, mean: f64) {
-        while let Some(next) = self.next.filter(|next| *next <= now) {
-            self.waiting.push_back(next);
-            self.next = Some(next + gap(&mut self.random, mean));
-        }
+impl Arrival {
+    /// Goes on to the next one. Gaps between independent arrivals are exponential. `mean` in seconds.
+    fn advance(&mut self, mean: f64) {
+        self.at += Duration::from_secs_f64(-mean * (1.0 - self.random.unit()).ln());
     }
 }
 
-/// Gaps between independent arrivals are exponential. `mean` in seconds.
-fn gap(random: &mut Random, mean: f64) -> Duration {
-    Duration::from_secs_f64(-mean * (1.0 - random.unit()).ln())
+impl Due {
+    /// Lets arrive what is due by now.
+    fn arrive(&mut self, now: Instant, mean: f64) {
+        let Some(next) = &mut self.next else { return };
+        while next.at <= now {
+            next.advance(mean);
+            self.waiting += 1;
+        }
+    }
+
+    /// Takes the one that has waited longest.
+    fn take(&mut self, mean: f64) -> Option<Instant> {
+        let first = self.first.as_mut().filter(|_| self.waiting > 0)?;
+        let due = first.at;
+        first.advance(mean);
+        self.waiting -= 1;
+        Some(due)
+    }
 }
 
 impl Arrivals {
     fn new(rate: u64, seed: u64) -> Arrivals {
-        let random = Random::new(seed, u64::MAX);
-        let due = Due { waiting: VecDeque::new(), next: None, random };
-        Arrivals { due: Mutex::new(due), changed: Condvar::new(), mean: 1.0 / rate as f64 }
+        let due = Due { next: None, first: None, waiting: 0 };
+        Arrivals { due: Mutex::new(due), changed: Condvar::new(), mean: 1.0 / rate as f64, seed }
     }
 
     fn begin(&self, now: Instant) {
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
-        due.next = Some(now + gap(&mut due.random, self.mean));
+        let mut first = Arrival { at: now, random: Random::new(self.seed, u64::MAX) };
+        first.advance(self.mean);
+        (due.next, due.first) = (Some(first.clone()), Some(first));
     }
 
     /// How many events wait.
     fn waiting(&self) -> u64 {
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
-        due.advance(Instant::now(), self.mean);
-        due.waiting.len() as u64
+        due.arrive(Instant::now(), self.mean);
+        due.waiting
     }
 
     /// Waits for the next event. `None`: none before the end.
@@ -194,17 +217,19 @@ impl Arrivals {
             if stop.load(Relaxed) || end.is_some_and(|end| end <= now) {
                 return None;
             }
-            due.advance(now, self.mean);
-            if let Some(instant) = due.waiting.pop_front() {
+            due.arrive(now, self.mean);
+            if let Some(instant) = due.take(self.mean) {
                 return Some(instant);
             }
-            let next = due.next.expect("set before any worker begins");
+            let next = due.next.as_ref().expect("set before any worker begins").at;
             let wait = (next.min(end.unwrap_or(next)) - now).min(STOP_ASKED);
             due = self.changed.wait_timeout(due, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
 
+/// How long events in flight are waited for when the run is to end early.
+const STOP_GRACE: Duration = Duration::from_millis(300);
 /// Between questions whether to stop.
 const STOP_ASKED: Duration = Duration::from_millis(100);
 
@@ -356,7 +381,7 @@ fn report(
     let (mut of_intervals, mut of_checkpoints) = (Base::new(slots.len()), Base::new(slots.len()));
     let mut next_interval = plan.interval.map(|interval| start + interval);
     let mut checkpoints = plan.checkpoints.iter().map(|checkpoint| start + *checkpoint).peekable();
-    let give_up = plan.give_up.map(|after| start + after);
+    let mut give_up = plan.give_up.map(|after| start + after);
     let (mut last, mut failed) = (start, None);
     let begin_epoch = || shared.epoch.fetch_add(1, Relaxed);
     loop {
@@ -392,8 +417,9 @@ fn report(
         if running == 0 {
             break;
         }
-        if (plan.stop)() {
-            shared.stop.store(true, Relaxed);
+        if (plan.stop)() && !shared.stop.swap(true, Relaxed) {
+            let limit = now + STOP_GRACE;
+            give_up = Some(give_up.map_or(limit, |end| end.min(limit)));
         }
         let warm = warming.then_some(start);
         let next = [next_interval, checkpoints.peek().copied(), give_up, warm].into_iter().flatten().min();
@@ -433,6 +459,7 @@ mod tests {
         fails_at: Option<u64>,
         quota: Option<u64>,
         hangs: Option<Arc<Gate>>,
+        executed: AtomicU64,
     }
 
     struct Hand {
@@ -463,6 +490,7 @@ mod tests {
             if let Some(gate) = &self.test.hangs {
                 wait(gate);
             }
+            self.test.executed.fetch_add(1, Relaxed);
             counts.written(10);
             if self.test.fails_at == Some(request) { Err(Fault::new("broken")) } else { Ok(()) }
         }
@@ -496,28 +524,48 @@ mod tests {
     }
 
     #[test]
-    fn time_ends_a_run_and_reports_part_it_without_a_loss() {
+    fn time_ends_a_run_and_says_so_for_every_thread() {
+        let mut limits = Vec::new();
+        let plan = Plan { time: Some(Duration::from_millis(20)), ..Plan::new(2) };
+        let outcome = run(&Arc::new(Scripted::default()), &plan, |moment| {
+            if let Moment::Limit(limit) = moment {
+                limits.push(limit);
+            }
+        });
+        assert!(outcome.unwrap().snapshot.total >= Duration::from_millis(20));
+        assert_eq!(limits, [Limit::Time; 2]);
+    }
+
+    #[test]
+    fn reports_part_a_run_without_a_loss() {
+        static ENOUGH: AtomicBool = AtomicBool::new(false);
         let (mut intervals, mut checkpoints) = (Vec::new(), Vec::new());
         let plan = Plan {
-            time: Some(Duration::from_millis(60)),
-            interval: Some(Duration::from_millis(20)),
-            checkpoints: vec![Duration::from_millis(30)],
+            interval: Some(Duration::from_millis(2)),
+            checkpoints: vec![Duration::from_millis(3)],
+            stop: || ENOUGH.load(Relaxed),
             ..Plan::new(2)
         };
-        let outcome = run(&Arc::new(Scripted::default()), &plan, |moment| match moment {
-            Moment::Interval(snapshot) => intervals.push(snapshot),
-            Moment::Checkpoint(snapshot) => checkpoints.push(snapshot),
-            _ => (),
+        let test = Arc::new(Scripted::default());
+        let outcome = run(&test, &plan, |moment| {
+            match moment {
+                Moment::Interval(snapshot) => intervals.push(snapshot),
+                Moment::Checkpoint(snapshot) => checkpoints.push(snapshot),
+                _ => (),
+            }
+            ENOUGH.store(intervals.len() >= 3 && !checkpoints.is_empty(), Relaxed);
         });
         let last = outcome.unwrap().snapshot;
-        assert!(last.total >= Duration::from_millis(60));
-        assert!(intervals.len() >= 2 && checkpoints.len() == 1, "{} {}", intervals.len(), checkpoints.len());
-        for snapshot in checkpoints.iter().chain([&last]) {
+        let [checkpoint] = &checkpoints[..] else { panic!("{} checkpoints", checkpoints.len()) };
+        let executed = test.executed.load(Relaxed);
+        assert_eq!((checkpoint.events + last.events, checkpoint.writes + last.writes), (executed, executed));
+        for snapshot in [checkpoint, &last] {
             assert_eq!(snapshot.events, snapshot.shares.iter().map(|share| share.events).sum::<u64>());
             assert!(snapshot.latencies.min <= snapshot.latencies.max);
         }
-        assert_eq!(checkpoints[0].total, checkpoints[0].interval);
-        assert!(last.interval < last.total);
+        assert!(intervals.iter().map(|snapshot| snapshot.events).sum::<u64>() <= executed);
+        assert_eq!(checkpoint.total, checkpoint.interval);
+        assert!(last.total <= checkpoint.interval + last.interval);
     }
 
     #[test]
@@ -531,18 +579,47 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_kept_and_its_latency_begins_when_an_event_is_due() {
+    fn a_rate_is_kept_however_fast_events_are() {
         let plan = Plan { rate: Some(10_000), events: Some(300), seed: 3, ..Plan::new(2) };
         let outcome = run(&Arc::new(Scripted::default()), &plan, |_| ()).unwrap();
         assert_eq!(outcome.snapshot.events, 300);
         // 300 events at 10,000/s last 30 ms on average, however fast each is.
         assert!(outcome.snapshot.total >= Duration::from_millis(20), "{:?}", outcome.snapshot.total);
+    }
 
+    #[test]
+    fn a_latency_runs_from_the_instant_at_which_the_event_was_due() {
+        // The one thread is held in its first event until the second has been due for a while.
+        const HELD: Duration = Duration::from_millis(20);
+        let gate: Arc<Gate> = Arc::new((Mutex::new(None), Condvar::new()));
+        let test = Scripted { hangs: Some(gate.clone()), ..Scripted::default() };
+        let interval = Some(Duration::from_millis(1));
+        let plan = Plan { rate: Some(1000), events: Some(2), interval, seed: 3, ..Plan::new(1) };
+        let mut due = None;
+        let outcome = run(&Arc::new(test), &plan, |moment| {
+            if let Moment::Interval(snapshot) = moment
+                && snapshot.busy == 1
+                && snapshot.waiting > 0
+            {
+                let due = due.get_or_insert_with(Instant::now);
+                if due.elapsed() >= HELD {
+                    open(&gate, None);
+                }
+            }
+        });
+        let snapshot = outcome.unwrap().snapshot;
+        assert_eq!(snapshot.events, 2);
+        assert!(snapshot.latencies.min >= HELD, "{:?}", snapshot.latencies.min);
+    }
+
+    #[test]
+    fn events_come_due_at_the_rate_whether_they_are_begun_or_not() {
         let arrivals = Arrivals::new(1000, 1);
         let long_ago = Instant::now() - Duration::from_secs(10);
         arrivals.begin(long_ago);
-        let waiting = arrivals.waiting();
-        assert!((9_000..11_000).contains(&waiting), "{waiting}");
+        let waiting = arrivals.waiting() as f64;
+        let expected = 1000.0 * long_ago.elapsed().as_secs_f64();
+        assert!((0.95..1.05).contains(&(waiting / expected)), "{waiting} of {expected}");
         let due = arrivals.take(None, &AtomicBool::new(false)).unwrap();
         assert!(due < long_ago + Duration::from_secs(1));
         assert_eq!(arrivals.take(Some(Instant::now()), &AtomicBool::new(false)), None);

@@ -43,7 +43,8 @@ pub struct Tally {
     pub errors: Vec<ErrorTally>,
     /// Connections made again after they were lost.
     pub reconnects: u64,
-    /// Open loop and terminals: transactions that became due.
+    /// Transactions that became due; in a closed loop those begun (0 in records of 0.1.0).
+    /// due = done + rolled back + failed + stopped + dropped + unstarted + unfinished
     pub due: u64,
     /// Open loop: due, but dropped because of `Load::Open::backlog_max`.
     pub dropped: u64,
@@ -51,6 +52,9 @@ pub struct Tally {
     pub unstarted: u64,
     /// Begun, but not finished when the grace period was over.
     pub unfinished: u64,
+    /// Ended with their session, by the script's wish, without being counted.
+    #[serde(default)]
+    pub stopped: u64,
     /// Open loop and terminals: how long due transactions waited for a session to be free.
     #[serde(default)]
     pub wait: Latencies,
@@ -72,6 +76,9 @@ pub struct TransactionTally {
     pub failed: u64,
     /// Runs of it that were started over.
     pub retries: u64,
+    /// Those of them after the answer to a commit was lost: the server may have done that run's work too.
+    #[serde(default)]
+    pub retries_in_doubt: u64,
     /// done − due, retries included; only of those that finished well or rolled back by design.
     pub response: Latencies,
     /// done − sent.
@@ -147,8 +154,17 @@ pub struct Interval {
     pub failed: u64,
     /// Connections made again.
     pub reconnects: u64,
-    /// Open loop: due and waiting for a session at its end.
+    /// Open loop and terminals: due and waiting for a session at its end.
     pub backlog: u64,
+    /// The same at most, at any instant in it; `None`: not known.
+    #[serde(default)]
+    pub backlog_max: Option<u64>,
+    /// When the first transaction in it ended well, since the start of the measured part; `None`: none did, or not known.
+    #[serde(default)]
+    pub first_done_ns: Option<u64>,
+    /// And the last.
+    #[serde(default)]
+    pub last_done_ns: Option<u64>,
     /// Sessions connected and taking transactions at its end.
     pub sessions: u32,
     /// CPU time of this process spent in it.

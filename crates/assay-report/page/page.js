@@ -1,5 +1,6 @@
 // Draws the charts of a report from the figures in the page. Computes nothing but places on the screen: every number was
-// made by assay. Text from records reaches the page as text (textContent, canvas), never as markup.
+// made by assay, and so were ranges, ticks and looks (`chart.layout`). Text from records reaches the page as text
+// (textContent, canvas), never as markup.
 "use strict";
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
@@ -47,23 +48,30 @@
   // ---- colours
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const colour = (number) => style("--s" + (number % 8));
-  const dashes = [[], [7, 3], [2, 3]];
-  const dash = (number) => dashes[Math.floor(number / 8) % dashes.length];
 
   // ---- axes
 
-  // 1, 2, 5 of every decade; of wide ranges only the decades.
-  const logSplits = (min, max) => {
-    const steps = Math.log10(max / min) > 2.5 ? [1] : [1, 2, 5];
-    const splits = [];
-    for (let decade = Math.floor(Math.log10(min)); decade <= Math.log10(max); decade++) {
-      for (const step of steps) {
-        const value = Number((step * 10 ** decade).toPrecision(1));
-        if (value >= min && value <= max) splits.push(value);
-      }
-    }
-    return splits.length > 1 ? splits : [min, max];
+  // Those of the whole range, where enough of them are seen; else some of our own.
+  const ticksOf = (range, min, max) => {
+    const inside = range.ticks.filter((tick) => tick.at >= min && tick.at <= max);
+    if (inside.length > 1 || (inside.length === range.ticks.length && inside.length > 0)) return inside;
+    if (range.logarithmic) return [min, max].map((at) => ({ at, text: tick(at) }));
+    const raw = (max - min) / 6;
+    const scale = 10 ** Math.floor(Math.log10(raw));
+    const step = [1, 2, 5, 10].find((step) => step * scale >= raw) * scale;
+    const own = [];
+    for (let at = Math.ceil(min / step) * step; at <= max; at += step) own.push({ at, text: tick(at) });
+    return own;
+  };
+  // As many as have room for their names side by side.
+  const sideBySide = (ticks, place) => {
+    let free = -Infinity;
+    return ticks.filter(({ at, text }) => {
+      const half = 3.4 * text.length;
+      if (place(at) - half < free) return false;
+      free = place(at) + half + 8;
+      return true;
+    });
   };
   const axis = (of, values) => ({
     stroke: style("--soft"),
@@ -75,44 +83,49 @@
     labelGap: 0,
     grid: { stroke: style("--grid"), width: 1 },
     ticks: { stroke: style("--grid"), width: 1 },
+    filter: (u, splits) => splits,
     ...values,
   });
-  const xAxis = (chart, points) => {
-    if (chart.x.scale === "nines") {
-      return axis(chart.x, {
-        splits: (u, i, min, max) => [0, 0.30103, 1, 2, 3, 4, 5, 6].filter((nines) => nines >= min && nines <= max && (nines !== 0.30103 || u.width > 560)),
-        values: (u, splits) => splits.map((nines) => (nines === 0.30103 ? "50%" : percentile(nines))),
-      });
-    }
-    if (chart.x.label === "sessions") {
-      return axis(chart.x, {
-        splits: (u, i, min, max) => (points.length <= 16 ? points : logSplits(min, max)).filter((x) => x >= min && x <= max),
-        values: (u, splits) => splits.map(tick),
-        filter: (u, splits) => splits,
-      });
-    }
-    return axis(chart.x, { values: (u, splits) => splits.map(tick) });
+  const Y_WIDTH = 64;
+  const xAxis = (chart) => {
+    const range = chart.layout.x;
+    const along = (value) => (range.logarithmic ? Math.log(value) : value);
+    const seen = (u, min, max) => {
+      const width = u.width - Y_WIDTH - 20;
+      return sideBySide(ticksOf(range, min, max), (at) => ((along(at) - along(min)) / (along(max) - along(min))) * width);
+    };
+    return axis(chart.x, {
+      splits: (u, number, min, max) => seen(u, min, max).map((tick) => tick.at),
+      values: (u, splits) => splits.map((at) => range.ticks.find((tick) => tick.at === at)?.text ?? (chart.x.scale === "nines" ? percentile(at) : tick(at))),
+    });
   };
   const yAxis = (chart) => {
-    const common = { size: 64, values: (u, splits) => splits.map(tick) };
-    if (chart.y.scale !== "log") return axis(chart.y, common);
-    return axis(chart.y, { ...common, splits: (u, i, min, max) => logSplits(min, max), filter: (u, splits) => splits });
+    const range = chart.layout.y;
+    return axis(chart.y, {
+      size: Y_WIDTH,
+      splits: (u, number, min, max) => ticksOf(range, min, max).map((tick) => tick.at),
+      values: (u, splits) => splits.map((at) => range.ticks.find((tick) => tick.at === at)?.text ?? tick(at)),
+    });
   };
-  const yScale = (chart) =>
-    chart.y.scale === "log"
-      ? { distr: 3, log: 10, range: (u, min, max) => (min > 0 ? [min / 1.2, max * 1.2] : [0.1, 10]) }
-      : { range: (u, min, max) => [0, max > 0 ? max * 1.06 : 1] };
+  // What is seen fills the height, with the room above it that the whole has.
+  const yScale = ({ layout: { y } }) =>
+    y.logarithmic
+      ? { distr: 3, log: 10, range: (u, min, max) => (min > 0 ? [min / y.room, max * y.room] : [y.low, y.high]) }
+      : { range: (u, min, max) => [0, max > 0 ? max * y.room : y.high] };
 
   // ---- marks
 
-  const drawMarks = (chart) => (u) => {
+  // `draw`, with nothing outside the axes.
+  const inside = (draw) => (u) => {
     const { ctx, bbox } = u;
-    const ratio = uPlot.pxRatio;
     ctx.save();
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
-    const place = (x) => u.valToPos(x, "x", true);
+    draw(u, ctx, bbox, uPlot.pxRatio, (x) => u.valToPos(x, "x", true));
+    ctx.restore();
+  };
+  const drawMarks = (chart) => inside((u, ctx, bbox, ratio, place) => {
     chart.marks.filter((mark) => mark.kind === "stage").forEach((mark, number) => {
       const [left, right] = [place(mark.from), place(mark.to)];
       if (number % 2 === 0) {
@@ -127,16 +140,8 @@
       ctx.fillStyle = style("--bad");
       ctx.fillRect(left, bbox.top, Math.max(place(mark.to) - left, 2 * ratio), 3 * ratio);
     }
-    ctx.restore();
-  };
-  const drawMarksOnTop = (chart) => (u) => {
-    const { ctx, bbox } = u;
-    const ratio = uPlot.pxRatio;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-    ctx.clip();
-    const place = (x) => u.valToPos(x, "x", true);
+  });
+  const drawMarksOnTop = (chart) => inside((u, ctx, bbox, ratio, place) => {
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
     ctx.textBaseline = "top";
     ctx.textAlign = "left";
@@ -172,8 +177,7 @@
       const left = place(mark.from);
       ctx.fillRect(left, foot - 7 * ratio, Math.max(place(mark.to) - left, 2 * ratio), 7 * ratio);
     }
-    ctx.restore();
-  };
+  });
 
   // ---- lines and heat, by uPlot
 
@@ -201,13 +205,13 @@
     const data = joined(chart);
     const dotted = chart.x.scale !== "linear" || chart.x.label === "sessions";
     const crowded = data[0].length > 1500;
-    const series = chart.lines.map((line) => ({
+    const series = chart.lines.map((line, number) => ({
       label: line.name,
-      stroke: colour(line.group),
+      stroke: style("--s" + chart.layout.looks[number].colour),
       width: dotted ? 2 : crowded ? 1 : 1.5,
       alpha: crowded && chart.lines.length > 1 ? 0.75 : 1,
-      dash: dash(line.group),
-      points: { show: chart.x.scale !== "nines" && data[0].length < 90, size: 6, fill: colour(line.group) },
+      dash: chart.layout.looks[number].dash,
+      points: { show: chart.x.scale !== "nines" && data[0].length < 90, size: 6, fill: style("--s" + chart.layout.looks[number].colour) },
     }));
     return uplot(chart, plot, data, series, controls, {});
   };
@@ -218,17 +222,12 @@
     const most = Math.max(...chart.cells.map((column) => Math.max(...column)));
     const levels = 24;
     const level = (value) => Math.min(levels - 1, Math.floor((levels * Math.log1p((value / most) * 1000)) / Math.log1p(1000)));
-    const paint = (u) => {
+    const paint = inside((u, ctx, bbox, ratio, place) => {
       const stops = [0, 1, 2, 3, 4, 5].map((number) => style("--h" + number));
-      const { ctx, bbox } = u;
-      ctx.save();
-      ctx.beginPath();
-      ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-      ctx.clip();
       const heights = chart.edges.map((edge) => u.valToPos(edge, "y", true));
       const paths = Array.from({ length: levels }, () => new Path2D());
       chart.columns.forEach(([from, to], column) => {
-        const [left, right] = [u.valToPos(from, "x", true), u.valToPos(to, "x", true)];
+        const [left, right] = [place(from), place(to)];
         chart.cells[column].forEach((value, row) => {
           if (value === 0) return;
           const [bottom, top] = [heights[row], heights[row + 1]];
@@ -239,13 +238,10 @@
         ctx.fillStyle = mix(stops, number / (levels - 1));
         ctx.fill(path);
       });
-      ctx.restore();
-    };
-    const [low, high] = [chart.edges[0], chart.edges[chart.edges.length - 1]];
+    });
+    const { low, high } = chart.layout.y;
     return uplot(chart, plot, data, [{ label: "", stroke: "transparent", points: { show: false } }], controls, {
       y: { distr: 3, log: 10, range: () => [low, high] },
-      x: { range: (u, min, max) => (min === null ? [chart.columns[0][0], chart.columns[chart.columns.length - 1][1]] : [min, max]) },
-      first: [chart.columns[0][0], chart.columns[chart.columns.length - 1][1]],
       paint,
     });
   };
@@ -258,10 +254,8 @@
 
   const uplot = (chart, plot, data, series, controls, special) => {
     const group = chart.x.label.startsWith("seconds") ? chart.id.replace(/^.*-/, "") : null;
-    const logarithmic = chart.x.scale === "log";
-    const whole = special.first ?? [group ? 0 : data[0][0], data[0][data[0].length - 1]];
-    if (whole[0] === whole[1]) whole[1] = whole[0] + 1;
-    const padding = chart.x.label === "sessions" ? (logarithmic ? [whole[0] / 1.15, whole[1] * 1.15] : [0, whole[1] * 1.05]) : whole;
+    const { low, high, logarithmic } = chart.layout.x;
+    const whole = [low, high];
     const options = {
       width: plot.clientWidth,
       height: chart.kind === "heat" ? 320 : 272,
@@ -277,17 +271,17 @@
         x: {
           time: false,
           ...(logarithmic ? { distr: 3, log: 2 } : {}),
-          range: (u, min, max) => (min === null || (min === data[0][0] && max === data[0][data[0].length - 1]) ? padding : [min, max]),
+          range: (u, min, max) => (min === null || (min === data[0][0] && max === data[0][data[0].length - 1]) ? whole : [min, max]),
         },
         y: special.y ?? yScale(chart),
       },
-      axes: [xAxis(chart, data[0]), yAxis(chart)],
+      axes: [xAxis(chart), yAxis(chart)],
       series: [{}, ...series],
       hooks: {
         drawClear: [drawMarks(chart)],
         draw: [...(special.paint ? [special.paint] : []), drawMarksOnTop(chart)],
         setCursor: [(u) => controls.show(u, u.cursor.idx)],
-        setScale: [follow(group), (u, key) => key === "x" && controls.zoomed(u.scales.x.min > padding[0] || u.scales.x.max < padding[1])],
+        setScale: [follow(group), (u, key) => key === "x" && controls.zoomed(u.scales.x.min > whole[0] || u.scales.x.max < whole[1])],
       },
     };
     const made = new uPlot(options, data, plot);
@@ -296,10 +290,10 @@
       if (!groups.has(group)) groups.set(group, new Set());
       groups.get(group).add(made);
     }
-    controls.keys(made, data[0], padding);
+    controls.keys(made, data[0], whole);
     return {
       resize: () => made.setSize({ width: plot.clientWidth, height: options.height }),
-      reset: () => made.setScale("x", { min: padding[0], max: padding[1] }),
+      reset: () => made.setScale("x", { min: whole[0], max: whole[1] }),
       remove: () => {
         if (group) groups.get(group).delete(made);
         made.destroy();
@@ -326,13 +320,12 @@
       const left = narrow ? 8 : Math.min(400, 24 + longest * 6.9);
       const row = narrow ? 50 : 36;
       const height = chart.boxes.length * row + 44;
-      const most = Math.max(...chart.boxes.map((box) => Math.max(box.high, ...box.outside))) || 1;
-      const place = (value) => left + (value / most) * (width - left - 24);
+      const { high, ticks } = chart.layout.y;
+      const place = (value) => left + (value / high) * (width - left - 24);
       const svg = node(plot, "svg", { class: "boxplot", width, height, viewBox: `0 0 ${width} ${height}` });
-      const step = niceStep(most, narrow ? 3 : 6);
-      for (let value = 0; value <= most; value += step) {
-        node(svg, "line", { class: "gridline", x1: place(value), x2: place(value), y1: 0, y2: height - 40 });
-        node(svg, "text", { class: "tick", x: place(value), y: height - 24, "text-anchor": value === 0 ? "start" : "middle" }, tick(value));
+      for (const { at, text } of sideBySide(ticks, place)) {
+        node(svg, "line", { class: "gridline", x1: place(at), x2: place(at), y1: 0, y2: height - 40 });
+        node(svg, "text", { class: "tick", x: place(at), y: height - 24, "text-anchor": at === 0 ? "start" : "middle" }, text);
       }
       node(svg, "text", { class: "tick", x: (left + width) / 2, y: height - 6, "text-anchor": "middle" }, chart.y.label);
       chart.boxes.forEach((box, number) => {
@@ -356,11 +349,6 @@
     };
     draw();
     return { resize: draw, reset() {}, remove: () => plot.replaceChildren(), toggle() {} };
-  };
-  const niceStep = (most, steps) => {
-    const raw = most / steps;
-    const scale = 10 ** Math.floor(Math.log10(raw));
-    return [1, 2, 5, 10].find((step) => step * scale >= raw) * scale;
   };
 
   // ---- the table behind a chart
@@ -485,8 +473,8 @@
         entry.setAttribute("aria-pressed", "true");
         const swatch = document.createElementNS(SVG, "svg");
         const stroke = document.createElementNS(SVG, "line");
-        for (const [key, value] of Object.entries({ x1: 0, x2: "100%", y1: "60%", y2: "60%", "stroke-width": 3, "stroke-dasharray": dash(line.group).join(" ") })) stroke.setAttribute(key, value);
-        stroke.style.stroke = `var(--s${line.group % 8})`;
+        for (const [key, value] of Object.entries({ x1: 0, x2: "100%", y1: "60%", y2: "60%", "stroke-width": 3, "stroke-dasharray": chart.layout.looks[number].dash.join(" ") })) stroke.setAttribute(key, value);
+        stroke.style.stroke = `var(--s${chart.layout.looks[number].colour})`;
         swatch.append(stroke);
         const output = element("output");
         outputs.push(output);
@@ -506,6 +494,7 @@
     const column = chart.columns.findIndex(([from, to]) => from <= x && x <= to);
     if (column < 0) return "";
     const cells = chart.cells[column];
+    if (!cells.some((value) => value > 0)) return "no transactions";
     const row = cells.indexOf(Math.max(...cells));
     return `most took ${figure(chart.edges[row])} to ${figure(chart.edges[row + 1])} ms`;
   };

@@ -104,7 +104,8 @@ fn every_output_says_the_same_of_a_record() {
     let row: Vec<&str> = row.split(['<', '>']).filter(|cell| cell.starts_with(|c: char| c.is_ascii_digit())).collect();
     assert_eq!(row[..5], ["2,400", "7,200", &shown[0], &shown[1], &shown[2]]);
     // And the points of the charts.
-    let ladder = both.charts.iter().find(|chart| chart.id == "ladder-throughput").unwrap();
+    let charts = charts(&both);
+    let ladder = charts.of_all.iter().find(|chart| chart.id == "ladder-throughput").unwrap();
     let Body::Lines { lines } = &ladder.body else { panic!("a ladder is lines") };
     assert_eq!(lines[0].y, [1200.0, 2400.0].map(Some));
 }

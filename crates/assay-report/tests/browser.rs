@@ -67,6 +67,7 @@ fn a_page_can_be_read_zoomed_printed_and_used_by_keyboard() {
     }
     let mut page = Page { browser: Browser::start().unwrap() };
     one_record(&mut page);
+    empty_seconds(&mut page);
     several_records(&mut page);
     hostile_records(&mut page);
 }
@@ -118,6 +119,18 @@ fn one_record(page: &mut Page) {
     page.is_sound("narrow");
     assert!(page.browser.pdf().unwrap().starts_with(b"%PDF"));
     page.is_sound("after-print");
+}
+
+fn empty_seconds(page: &mut Page) {
+    let mut record = example();
+    record.stages[0].intervals[1].response = Latencies::default();
+    page.open(&[record], WIDE);
+    page.check(DRAWN, 8);
+    page.browser.evaluate("document.querySelector('#chart-heat-1 .plot').focus()").unwrap();
+    page.browser.press("ArrowRight").unwrap();
+    page.browser.press("ArrowRight").unwrap();
+    let readout = "document.querySelector('#chart-heat-1 .readout').textContent.split(' · ').at(-1)";
+    page.check(readout, "no transactions");
 }
 
 fn several_records(page: &mut Page) {

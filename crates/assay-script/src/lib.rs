@@ -4,7 +4,7 @@
 //! some hundred sessions, each a coroutine with its own global environment; the engine resumes a session with an
 //! `Answer` and gets its next `Request`. A script reaches the world in no other way.
 
-pub mod declare;
+mod declared;
 pub mod failure;
 pub mod guard;
 pub mod host;
@@ -14,14 +14,14 @@ pub mod program;
 pub mod random;
 pub mod request;
 pub mod rule;
+mod stack;
 pub mod state;
 mod version;
 
-pub use declare::{CommandDeclaration, InvalidValue, OptionDeclaration, OptionKind, OptionValue};
 pub use failure::ScriptError;
 pub use guard::Guard;
 pub use host::{Host, Severity};
-pub use library::{Library, Source};
+pub use library::{Installed, Library, Source};
 pub use native::{Key, Marks};
 pub use program::{Program, TopLevel};
 pub use random::{Distribution, DistributionKind};

@@ -13,10 +13,24 @@ use crate::failure::ScriptError;
 pub struct Library {
     /// Modules inside the binary: name as in `require(name)`, and text.
     pub modules: Vec<(&'static str, &'static str)>,
+    /// Those of them that are parts of others: never suggested to somebody who mistyped a name.
+    pub parts: Vec<&'static str>,
     /// The search path in Lua's form (`./?.lua;…`) in place of the default and of `LUA_PATH`.
     pub path: Option<String>,
     /// An exact file wins whatever its name looks like.
     pub sysbench_order: bool,
+    /// The folder searched after all others.
+    pub installed: Option<Installed>,
+}
+
+/// A folder of scripts that another program brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installed {
+    /// Where.
+    pub folder: PathBuf,
+    /// They are as they came, those at least that our modules stand for: then the modules are taken, which do the same and
+    /// need less memory.
+    pub original: bool,
 }
 
 /// A script's text and where it came from.
@@ -43,6 +57,9 @@ impl Library {
         for template in self.search_path(None).split(';') {
             let candidate = template.replace('?', &file);
             if Path::new(&candidate).is_file() {
+                if let Some((name, text)) = self.stand_in(&candidate) {
+                    return Ok(Source { display: format!("{name}.lua"), path: None, text: text.into() });
+                }
                 return read(Path::new(&candidate), &candidate);
             }
         }
@@ -87,6 +104,13 @@ impl Library {
         self.modules.iter().find(ends_with).map(|(_, text)| *text)
     }
 
+    /// The module that is taken in the place of a file: its name and text.
+    pub(crate) fn stand_in(&self, path: &str) -> Option<(&'static str, &'static str)> {
+        let installed = self.installed.as_ref().filter(|installed| installed.original)?;
+        let name = Path::new(path).strip_prefix(&installed.folder).ok()?.to_str()?.strip_suffix(".lua")?;
+        self.modules.iter().find(|(known, _)| *known == name).copied()
+    }
+
     /// `package.path` for a script in the folder `script`: `path`, else `LUA_PATH`, else sysbench's own with the
     /// script's folder after the current one. In `LUA_PATH`, `;;` stands for the default.
     pub(crate) fn search_path(&self, script: Option<&Path>) -> String {
@@ -104,6 +128,7 @@ impl Library {
             }
         }
         parts.extend(["/usr/local/share/lua/5.1/?.lua", "/usr/share/lua/5.1/?.lua"].map(str::to_owned));
+        parts.extend(self.installed.iter().map(|installed| format!("{}/?.lua", installed.folder.display())));
         let own = parts.join(";");
         match self.path.clone().or_else(|| std::env::var("LUA_PATH").ok()) {
             Some(path) => path.replace(";;", &format!(";{own};")).trim_matches(';').to_owned(),
@@ -118,6 +143,8 @@ impl Library {
             own.push_str(&format!(";{home}/.luarocks/lib/lua/5.1/?.so;{home}/.luarocks/lib/lua/?.so"));
         }
         own.push_str(";/usr/local/lib/lua/5.1/?.so;/usr/lib/lua/5.1/?.so");
+        // Where Debian puts them.
+        own.push_str(&format!(";/usr/lib/{}-linux-gnu/lua/5.1/?.so", std::env::consts::ARCH));
         match std::env::var("LUA_CPATH") {
             Ok(path) => path.replace(";;", &format!(";{own};")).trim_matches(';').to_owned(),
             Err(_) => own,
@@ -129,6 +156,7 @@ impl Library {
         let mut near: Vec<(usize, &str)> = self
             .modules
             .iter()
+            .filter(|(known, _)| !self.parts.contains(known))
             .map(|(known, _)| (distance(name, known), *known))
             .filter(|(distance, known)| !known.contains('/') && (*distance <= known.len() / 3 || known.contains(name)))
             .collect();
@@ -166,9 +194,15 @@ mod tests {
 
     fn library(path: &str) -> Library {
         Library {
-            modules: vec![("oltp_read_write", "-- rw"), ("oltp_read_only", "-- ro"), ("tpcc", "-- tpcc")],
+            modules: vec![
+                ("oltp_read_write", "-- rw"),
+                ("oltp_read_only", "-- ro"),
+                ("tpcc", "-- tpcc"),
+                ("tpcc_load", "-- part"),
+            ],
+            parts: vec!["tpcc_load"],
             path: Some(path.to_owned()),
-            sysbench_order: false,
+            ..Library::default()
         }
     }
 
@@ -204,6 +238,23 @@ mod tests {
             ("tests/include/oltp_legacy/nosuch.lua", None),
         ] {
             assert_eq!(library.find(path).ok().map(|found| String::from_utf8(found.text).unwrap()).as_deref(), text);
+        }
+    }
+
+    #[test]
+    fn modules_stand_for_installed_scripts_that_nobody_has_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["oltp_read_only", "my"] {
+            std::fs::write(folder.path().join(format!("{name}.lua")), "-- installed").unwrap();
+        }
+        for (original, read_only) in [(true, "-- ro"), (false, "-- installed")] {
+            let mut library = Library { path: None, ..library("") };
+            library.installed = Some(Installed { folder: folder.path().to_owned(), original });
+            if std::env::var_os("LUA_PATH").is_none() {
+                assert_eq!(library.find("oltp_read_only").unwrap().text, read_only.as_bytes());
+                assert_eq!(library.find("my").unwrap().text, b"-- installed");
+            }
+            assert_eq!(library.find("oltp_read_write").unwrap().text, b"-- rw");
         }
     }
 

@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::slice;
 use std::sync::Arc;
 
-use assay_wire::{Cell, Rows};
+use assay_seam::{Cell, Rows};
 
 use crate::host::{Host, Severity};
 use crate::library::Library;
@@ -258,6 +258,7 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("counter_add", counter_add as *const c_void),
     ("counter_value", counter_value as *const c_void),
     ("module_text", module_text as *const c_void),
+    ("stand_in", stand_in as *const c_void),
     ("installed_text", installed_text as *const c_void),
     ("type_index", type_index as *const c_void),
     ("count_index", count_index as *const c_void),
@@ -435,6 +436,16 @@ unsafe extern "C" fn module_text(shared: *mut Shared, name: *const u8, length: u
     // SAFETY: see `parts`; the name is a Lua string.
     let (shared, name) = unsafe { (parts(shared).0, slice::from_raw_parts(name, length)) };
     let Some(text) = std::str::from_utf8(name).ok().and_then(|name| shared.library.module(name)) else { return 0 };
+    shared.give(text.as_ptr(), text.len());
+    1
+}
+
+/// 1 and the text of the built-in that is taken in the place of the file at this path, or 0.
+unsafe extern "C" fn stand_in(shared: *mut Shared, path: *const u8, length: usize) -> c_int {
+    // SAFETY: see `parts`; the path is a Lua string.
+    let (shared, path) = unsafe { (parts(shared).0, slice::from_raw_parts(path, length)) };
+    let module = std::str::from_utf8(path).ok().and_then(|path| shared.library.stand_in(path));
+    let Some((_, text)) = module else { return 0 };
     shared.give(text.as_ptr(), text.len());
     1
 }

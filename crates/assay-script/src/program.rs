@@ -1,14 +1,14 @@
 //! A script loaded once: its text, and what its top level declared.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use crate::declare::{CommandDeclaration, OptionDeclaration};
+use crate::declared::Declared;
 use crate::failure::ScriptError;
 use crate::host::Host;
 use crate::library::{Library, Source};
 use crate::state;
+use assay_options::{CommandDeclaration, OptionDeclaration};
 
 /// A script, known but not running. Shared by all workers.
 #[derive(Debug)]
@@ -34,31 +34,11 @@ impl Script {
     pub(crate) fn folder(&self) -> Option<PathBuf> {
         self.source.path.as_ref()?.parent().map(PathBuf::from)
     }
-}
 
-/// What a script's top level left behind.
-#[derive(Debug, Default)]
-pub(crate) struct Declared {
-    /// By name.
-    pub(crate) options: Vec<OptionDeclaration>,
-    pub(crate) has_options: bool,
-    /// By name.
-    pub(crate) commands: Vec<CommandDeclaration>,
-    /// Global functions.
-    pub(crate) globals: BTreeSet<String>,
-    /// Functions in `sysbench.hooks`.
-    pub(crate) hooks: BTreeSet<String>,
-}
-
-impl Declared {
-    const fn nothing() -> Declared {
-        Declared {
-            options: Vec::new(),
-            has_options: false,
-            commands: Vec::new(),
-            globals: BTreeSet::new(),
-            hooks: BTreeSet::new(),
-        }
+    /// The name of the module that it is, when that lies inside the binary.
+    pub(crate) fn built_in(&self) -> Option<&str> {
+        let name = self.source.display.strip_suffix(".lua")?;
+        self.library.module(name).filter(|text| text.as_bytes() == self.source.text).map(|_| name)
     }
 }
 
@@ -71,8 +51,8 @@ pub struct TopLevel {
     pub argv: Vec<String>,
     /// The driver's name, for scripts that ask at top level: `pgsql`, `mysql`, `sqlite`.
     pub driver: &'static str,
-    /// Where the top level prints, when there is a command: it runs for the last time in what sysbench calls the main
-    /// state. See `Setup::host`.
+    /// Where the top level prints. With a command it runs for the last time in what sysbench calls the main state; without
+    /// one `Entry::TopLevel` runs it again, and says all of it again. See `Setup::host`.
     pub host: Option<Arc<dyn Host>>,
 }
 

@@ -4,6 +4,8 @@
 //! So a session's statements repeat from run to run, whatever the timing and however sessions are spread over
 //! workers. Ranges are inclusive and wrap at 2³², as sysbench's do. Nothing here is fit for secrets.
 
+use assay_random::{Random, mixed};
+
 /// What `sysbench.rand.default` draws from, and the parameters of all distributions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distribution {
@@ -82,11 +84,8 @@ pub(crate) struct Rng([u64; 4]);
 impl Rng {
     /// Independent streams for every pair of `seed` and `stream`.
     pub(crate) fn new(seed: u64, stream: u64) -> Rng {
-        let mut state = mix64(seed) ^ mix64(stream ^ 0x6a09_e667_f3bc_c909).rotate_left(32);
-        Rng(std::array::from_fn(|_| {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            mix64(state)
-        }))
+        let mut seeds = Random::new(mixed(seed) ^ mixed(stream ^ 0x6a09_e667_f3bc_c909).rotate_left(32));
+        Rng(std::array::from_fn(|_| seeds.bits()))
     }
 
     /// Independent streams for every pair of `text` and `stream`.
@@ -285,12 +284,6 @@ impl Tausworthe {
 #[inline]
 fn range(low: u32, high: u32) -> u64 {
     u64::from(high.wrapping_sub(low)) + 1
-}
-
-fn mix64(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// What Zipf's law needs for one range size, kept from draw to draw.

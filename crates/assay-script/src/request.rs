@@ -1,6 +1,6 @@
 //! What sessions ask for and what they are told: the whole conversation between scripts and the engine.
 
-use assay_wire::{Nanos, Operation, Reply, StatementError};
+use assay_seam::{Nanos, Operation, Reply, StatementError};
 
 use crate::rule::Declaration;
 
@@ -15,8 +15,8 @@ pub struct ConnectionNumber(pub u32);
 /// What a session wants. Borrowed parts lie in the script's memory and are valid until the session is resumed.
 #[derive(Debug)]
 pub enum Request<'a> {
-    /// Open a connection. Answer: `Done` or `Error`.
-    Connect(ConnectionNumber),
+    /// Open a connection to a server of the driver with this name. Answer: `Done` or `Error`.
+    Connect(ConnectionNumber, &'a [u8]),
     /// Close it. Answer: `Done`.
     Disconnect(ConnectionNumber),
     /// Close it and open it again, keeping its prepared statements. Answer: `Done` or `Error`.
@@ -73,7 +73,7 @@ pub enum Answer {
     Done,
     /// The server's answer. When it is an error, the verdict says how the script learns of it.
     Reply(Reply, Verdict),
-    /// A connection could not be opened: to which of the plan's targets, from 0.
+    /// A connection could not be opened: to which of the plan's targets of that driver, from 0.
     Error(Box<StatementError>, usize),
     /// To `Next`.
     Proceed(bool),

@@ -1,9 +1,9 @@
-//! What a script says about its own work: rules for the audit, rates with a name, columns of a journal.
+//! What a script says about its own work: rules for the audit, rates with a name, columns of a journal, the size of what it found.
 //!
 //! Data only. The engine passes them on as they are; whether a rule holds is decided in `assay-report`, from what was
 //! measured.
 
-use assay_wire::Nanos;
+use assay_seam::Nanos;
 
 /// Something a script declared about its transactions.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +14,8 @@ pub enum Declaration {
     Rate(Rate),
     /// `assay.journal{…}`: names of the columns.
     Journal(Vec<String>),
+    /// `assay.found(…)`: the name of an option, and the value that its tables have.
+    Found(String, f64),
 }
 
 /// How often something has to happen, or how long it may take.

@@ -8,22 +8,22 @@
 //! state should hold some hundred sessions, not ten thousand (`sessions_per_state` in assay-engine).
 
 use std::ffi::{CStr, c_int, c_void};
-use std::slice;
 use std::sync::{Arc, OnceLock};
 
 use assay_luajit as lua;
 use assay_luajit::lua_State;
-use assay_wire::{Nanos, Operation, RowsPool, StatementError, StatementId, Value};
+use assay_seam::{Nanos, Operation, RowsPool, StatementId, Value};
 
-use crate::declare::{CommandDeclaration, OptionDeclaration, OptionKind, OptionValue};
+use crate::declared::{Declared, declaration, read_declared};
 use crate::failure::ScriptError;
 use crate::guard::{Guard, Watch};
 use crate::host::{Host, Severity};
 use crate::native::{FUNCTIONS, Key, Marks, Native, Shared, Terminal, serve};
-use crate::program::{Declared, Program, Script, TopLevel};
+use crate::program::{Program, Script, TopLevel};
 use crate::random::Distribution;
-use crate::request::{Answer, ConnectionNumber, Decision, Failure, Request, Slot, Verdict};
-use crate::rule::{Declaration, Measure, Rate, Rule};
+use crate::request::{Answer, ConnectionNumber, Failure, Request, Slot};
+use crate::stack::{UNSUITABLE, failure, push_answer, push_bytes, push_option, read_parameters, text_at};
+use assay_options::OptionValue;
 
 /// What the sessions of a state are to do, and what they see.
 #[derive(Clone, Debug)]
@@ -100,12 +100,15 @@ impl Drop for Session {
     }
 }
 
-/// The parts of the prelude, in the order they run.
+/// The part of the prelude that runs first; what the front adds comes next.
+const CORE: (&CStr, &str) = (c"=assay/core", include_str!("lua/core.lua"));
+
+/// The other parts, in the order they run.
 const PRELUDE: [(&CStr, &str); 7] = [
-    (c"=assay/core", include_str!("lua/core.lua")),
     (c"=assay/foreign", include_str!("lua/foreign.lua")),
     (c"=assay/rand", include_str!("lua/rand.lua")),
     (c"=assay/sql", include_str!("lua/sql.lua")),
+    (c"=assay/load", include_str!("lua/load.lua")),
     (c"=assay/legacy", include_str!("lua/legacy.lua")),
     (c"=assay/report", include_str!("lua/report.lua")),
     (c"=assay/session", include_str!("lua/session.lua")),
@@ -130,6 +133,23 @@ struct Opening<'a> {
     host: Option<Arc<dyn Host>>,
     /// The top level prints nothing.
     silent: bool,
+}
+
+impl Opening<'_> {
+    /// What `--luajit-cmd` asks of the compiler.
+    fn compiler_command(&self) -> Option<&'static str> {
+        self.host.as_ref()?;
+        let (_, value) = self.options?.iter().find(|(key, _)| key == "luajit_cmd")?;
+        match value {
+            OptionValue::Text(command) => match command.as_str() {
+                "on" => Some("jit.on()"),
+                "off" => Some("jit.off()"),
+                "flush" => Some("jit.flush()"),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 impl State {
@@ -189,7 +209,8 @@ impl State {
                 declared: Arc::default(),
             };
             state.push_core(script, opening);
-            for (name, text) in PRELUDE {
+            let overlay = opening.host.as_ref().map_or(&[][..], |host| host.overlay());
+            for (name, text) in [CORE].iter().chain(overlay).chain(&PRELUDE) {
                 if lua::luaL_loadbuffer(lua, text.as_ptr().cast(), text.len(), name.as_ptr()) != lua::LUA_OK {
                     return Err(state.error_on_top());
                 }
@@ -197,11 +218,12 @@ impl State {
                 state.run(1, 0)?;
             }
             lua::lua_gc(lua, lua::LUA_GCRESTART, 0);
-            // core.script = core.compile(text, display)
+            // core.script = core.compile(text, display, built_in)
             lua::lua_getfield_(lua, 1, c"compile".as_ptr());
             push_bytes(lua, &script.source.text);
             push_bytes(lua, script.source.display.as_bytes());
-            state.run(2, 2)?;
+            lua::lua_pushboolean(lua, c_int::from(script.built_in().is_some()));
+            state.run(3, 2)?;
             if lua::lua_type(lua, -2) == lua::LUA_TNIL {
                 if let Some(host) = &opening.host {
                     host.message(Severity::Fatal, &String::from_utf8_lossy(text_at(lua, -1)));
@@ -210,6 +232,10 @@ impl State {
             }
             lua::lua_settop(lua, -2);
             lua::lua_setfield(lua, 1, c"script".as_ptr());
+            if let Some(text) = opening.compiler_command() {
+                lua::luaL_loadbuffer(lua, text.as_ptr().cast(), text.len(), c"=assay/compiler".as_ptr());
+                state.run(0, 0)?;
+            }
             Ok(state)
         }
     }
@@ -221,6 +247,8 @@ impl State {
     unsafe fn push_core(&self, script: &Script, opening: &Opening<'_>) {
         let lua = self.lua;
         let (path, cpath) = (script.library.search_path(script.folder().as_deref()), script.library.search_cpath());
+        let installed =
+            script.library.installed.as_ref().and_then(|installed| installed.folder.to_str()).unwrap_or("\0");
         // SAFETY: every push is matched by the `set` after it.
         unsafe {
             lua::lua_createtable(lua, 0, 32);
@@ -238,6 +266,7 @@ impl State {
                 (c"path", path.as_str()),
                 (c"cpath", &cpath),
                 (c"script_path", &script.given),
+                (c"installed", installed),
                 (c"driver", opening.driver),
                 (c"entry", opening.entry),
                 (c"entry_name", opening.entry_name),
@@ -245,7 +274,12 @@ impl State {
                 push_bytes(lua, text.as_bytes());
                 set(name);
             }
-            for (name, value) in [(c"hosted", opening.host.is_some()), (c"silent", opening.silent)] {
+            // Each session loads the same: the first to do so says what.
+            let announces =
+                opening.host.is_some() && !opening.silent && matches!(opening.entry, "declare" | "top_level");
+            for (name, value) in
+                [(c"hosted", opening.host.is_some()), (c"silent", opening.silent), (c"announces", announces)]
+            {
                 lua::lua_pushboolean(lua, c_int::from(value));
                 set(name);
             }
@@ -259,6 +293,10 @@ impl State {
             if let Some(command) = opening.command {
                 push_bytes(lua, command.as_bytes());
                 set(c"command");
+            }
+            if let Some(module) = script.built_in() {
+                push_bytes(lua, module.as_bytes());
+                set(c"built_in");
             }
             lua::lua_createtable(lua, opening.argv.len() as c_int, 1);
             for (i, argument) in opening.argv.iter().enumerate() {
@@ -346,27 +384,41 @@ impl State {
             if lua::lua_status(thread) == lua::LUA_YIELD {
                 lua::lua_settop(thread, 0);
             }
-            let count = push_answer(thread, &mut *session.native, session.asked, answer, pool);
+            let mut count = push_answer(thread, &mut *session.native, session.asked, answer, pool);
             (*self.shared).session = slot.0 + 1;
             (*self.shared).native = session.native;
-            self.generation += 1;
-            self.watch.step(self.generation);
-            let status = lua::lua_resume_(thread, count);
-            self.generation += 1;
-            self.watch.step(self.generation);
-            match status {
-                lua::LUA_YIELD | lua::LUA_OK if lua::lua_type(thread, 1) == lua::LUA_TNUMBER => {
-                    let asked = Asked::from_number(lua::lua_tonumber(thread, 1));
-                    session.ended = matches!(asked, Asked::Finished | Asked::Died) || status == lua::LUA_OK;
-                    asked
+            loop {
+                self.generation += 1;
+                self.watch.step(self.generation);
+                let status = lua::lua_resume_(thread, count);
+                self.generation += 1;
+                self.watch.step(self.generation);
+                let asked = match status {
+                    lua::LUA_YIELD | lua::LUA_OK if lua::lua_type(thread, 1) == lua::LUA_TNUMBER => {
+                        let asked = Asked::from_number(lua::lua_tonumber(thread, 1));
+                        session.ended = matches!(asked, Asked::Finished | Asked::Died) || status == lua::LUA_OK;
+                        asked
+                    }
+                    lua::LUA_YIELD => {
+                        session.ended = true;
+                        Asked::Stray
+                    }
+                    _ => {
+                        session.ended = true;
+                        Asked::Broken
+                    }
+                };
+                if !matches!(asked, Asked::Execute | Asked::Defer) {
+                    return asked;
                 }
-                lua::LUA_YIELD => {
-                    session.ended = true;
-                    Asked::Stray
-                }
-                _ => {
-                    session.ended = true;
-                    Asked::Broken
+                match read_parameters(self.lua, thread, &mut self.parameters) {
+                    Ok(()) => return asked,
+                    Err(reason) => {
+                        lua::lua_settop(thread, 0);
+                        lua::lua_pushnumber(thread, UNSUITABLE);
+                        push_bytes(thread, reason.as_bytes());
+                        count = 2;
+                    }
                 }
             }
         }
@@ -381,7 +433,7 @@ impl State {
         unsafe {
             let number = |index| lua::lua_tonumber(thread, index);
             match asked {
-                Asked::Connect => Request::Connect(ConnectionNumber(number(2) as u32)),
+                Asked::Connect => Request::Connect(ConnectionNumber(number(2) as u32), text_at(thread, 3)),
                 Asked::Disconnect | Asked::Reconnect => {
                     let connection = number(2) as u32;
                     if let Some(rows) = (*session.native).live(connection).begin() {
@@ -473,11 +525,6 @@ impl State {
                 Asked::Query => Operation::Query { sql: text_at(thread, 3) },
                 Asked::Prepare => Operation::Prepare { statement: statement(), sql: text_at(thread, 4) },
                 Asked::Execute | Asked::Defer => {
-                    let kinds = text_at(thread, 4);
-                    self.parameters.clear();
-                    for (i, kind) in kinds.iter().enumerate() {
-                        self.parameters.push(parameter(thread, 5 + i as c_int, *kind));
-                    }
                     Operation::Execute { statement: statement(), parameters: &self.parameters }
                 }
                 Asked::Load => {
@@ -688,206 +735,6 @@ impl Asked {
     }
 }
 
-/// Pushes what the session gets from its `yield`; how many values.
-///
-/// # Safety
-/// The thread is suspended with an empty stack.
-unsafe fn push_answer(
-    thread: *mut lua_State,
-    native: &mut Native,
-    asked: u32,
-    answer: Answer,
-    pool: &mut RowsPool,
-) -> c_int {
-    // SAFETY: a coroutine's stack always has room for LUA_MINSTACK values.
-    unsafe {
-        match answer {
-            Answer::Done => 0,
-            Answer::Reply(reply, verdict) => {
-                if let Some(error) = reply.error {
-                    if let Some(rows) = reply.rows {
-                        pool.put(rows);
-                    }
-                    let count = push_error(thread, &error, verdict);
-                    lua::lua_pushnumber(thread, f64::from(error.position));
-                    push_bytes(thread, error.hint.as_deref().unwrap_or_default().as_bytes());
-                    return count + 2;
-                }
-                let Some(rows) = reply.rows else { return 0 };
-                if rows.sets() == 0 {
-                    pool.put(rows);
-                    return 0;
-                }
-                let live = native.live(asked);
-                for number in [1, live.serial as usize, rows.len(0), rows.columns(0), rows.sets()] {
-                    lua::lua_pushnumber(thread, number as f64);
-                }
-                live.rows = Some(rows);
-                5
-            }
-            Answer::Error(error, target) => {
-                let count = push_error(thread, &error, Verdict::Fatal);
-                lua::lua_pushnumber(thread, target as f64);
-                count + 1
-            }
-            Answer::Proceed(proceed) => {
-                lua::lua_pushboolean(thread, c_int::from(proceed));
-                1
-            }
-            Answer::Number(number) => {
-                lua::lua_pushnumber(thread, number as f64);
-                1
-            }
-            Answer::Decision(decision) => {
-                lua::lua_pushboolean(thread, c_int::from(decision == Decision::Retry));
-                1
-            }
-            Answer::Report(report) => {
-                push_bytes(thread, report.hook.as_bytes());
-                lua::lua_createtable(thread, 0, report.stat.len() as c_int);
-                for (name, value) in &report.stat {
-                    push_bytes(thread, name.as_bytes());
-                    lua::lua_pushnumber(thread, *value);
-                    lua::lua_rawset(thread, -3);
-                }
-                2
-            }
-        }
-    }
-}
-
-/// # Safety
-/// As for `push_answer`.
-unsafe fn push_error(thread: *mut lua_State, error: &StatementError, verdict: Verdict) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe {
-        lua::lua_pushnumber(thread, 2.0);
-        lua::lua_pushnumber(thread, f64::from(error.code.number));
-        push_bytes(thread, error.code.state.as_bytes());
-        push_bytes(thread, error.message.as_bytes());
-        lua::lua_pushboolean(thread, c_int::from(verdict == Verdict::Restart));
-    }
-    5
-}
-
-/// # Safety
-/// The stack has room for one more value.
-unsafe fn push_bytes(lua: *mut lua_State, bytes: &[u8]) {
-    // SAFETY: Lua copies the bytes; a slice's pointer is never null.
-    unsafe { lua::lua_pushlstring_(lua, bytes.as_ptr().cast(), bytes.len()) }
-}
-
-/// # Safety
-/// The stack has room for three more values.
-unsafe fn push_option(lua: *mut lua_State, value: &OptionValue) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match value {
-            OptionValue::None => lua::lua_pushnil(lua),
-            OptionValue::Bool(value) => lua::lua_pushboolean(lua, c_int::from(*value)),
-            OptionValue::Number(value) => lua::lua_pushnumber(lua, *value),
-            OptionValue::Text(value) => push_bytes(lua, value.as_bytes()),
-            OptionValue::List(items) => {
-                lua::lua_createtable(lua, items.len() as c_int, 0);
-                for (i, item) in items.iter().enumerate() {
-                    push_bytes(lua, item.as_bytes());
-                    lua::lua_rawseti_(lua, -2, i as c_int + 1);
-                }
-            }
-        }
-    }
-}
-
-/// The string (or number, which becomes one) at `index`; empty when it is neither.
-///
-/// # Safety
-/// The value stays on the stack, and so alive, as long as the result is used.
-unsafe fn text_at<'a>(lua: *mut lua_State, index: c_int) -> &'a [u8] {
-    // SAFETY: Lua gives null or a pointer to `length` bytes.
-    unsafe {
-        let mut length = 0;
-        let text = lua::lua_tolstring(lua, index, &mut length);
-        if text.is_null() { &[] } else { slice::from_raw_parts(text.cast(), length) }
-    }
-}
-
-/// A statement parameter of kind `i` (integer), `d` (double) or `t` (text).
-///
-/// # Safety
-/// As for `text_at`; the lifetime is chosen by the caller, who must not use the value longer than that.
-unsafe fn parameter(thread: *mut lua_State, index: c_int, kind: u8) -> Value<'static> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match (lua::lua_type(thread, index), kind) {
-            (lua::LUA_TNUMBER, b'i') => Value::Int(lua::lua_tonumber(thread, index) as i64),
-            (lua::LUA_TNUMBER, b'd') => Value::Double(lua::lua_tonumber(thread, index)),
-            // 64-bit integers travel as digits: see `Parameter:set` in sql.lua.
-            (lua::LUA_TSTRING, b'i') => std::str::from_utf8(text_at(thread, index))
-                .ok()
-                .and_then(|digits| digits.parse::<i64>().ok())
-                .map_or(Value::Text(text_at(thread, index)), Value::Int),
-            // Lua makes a text of a number in its place on the stack.
-            (lua::LUA_TSTRING | lua::LUA_TNUMBER, _) => Value::Text(text_at(thread, index)),
-            (lua::LUA_TBOOLEAN, _) => Value::Int(i64::from(lua::lua_toboolean(thread, index))),
-            _ => Value::Null,
-        }
-    }
-}
-
-/// `restart, statement, message, traceback` from index 2.
-///
-/// # Safety
-/// The thread is suspended.
-unsafe fn failure(thread: *mut lua_State) -> Failure {
-    // SAFETY: the caller's promise; texts are copied.
-    unsafe {
-        Failure {
-            restart: lua::lua_toboolean(thread, 2) != 0,
-            statement: lua::lua_toboolean(thread, 3) != 0,
-            message: String::from_utf8_lossy(text_at(thread, 4)).into_owned(),
-            traceback: String::from_utf8_lossy(text_at(thread, 5)).into_owned(),
-        }
-    }
-}
-
-/// `kind, name, clause, part, whole, low, high, percentile` from index 2, made in `declare` of session.lua.
-///
-/// # Safety
-/// The thread is suspended.
-unsafe fn declaration(thread: *mut lua_State) -> Declaration {
-    // SAFETY: the caller's promise; texts are copied.
-    unsafe {
-        let text = |index| String::from_utf8_lossy(text_at(thread, index)).into_owned();
-        let number =
-            |index| (lua::lua_type(thread, index) == lua::LUA_TNUMBER).then(|| lua::lua_tonumber(thread, index));
-        let (name, clause, part, whole, last) = (text(3), text(4), text(5), text(6), number(9));
-        let (low, high) = (number(7), number(8));
-        let measure = match text_at(thread, 2) {
-            b"journal" => return Declaration::Journal(name.split(',').map(str::to_owned).collect()),
-            b"rate" => {
-                return Declaration::Rate(Rate {
-                    name,
-                    of: Some(part).filter(|of| !of.is_empty()),
-                    rolled_back: whole == "rolled_back",
-                    per: Nanos::from_secs_f64(last.unwrap_or(1.0)),
-                    nominal: high,
-                });
-            }
-            b"mean" => Measure::Mean { of: part },
-            b"mix" => Measure::Mix { of: part },
-            b"rolled_back" => Measure::RolledBack { of: part },
-            b"percentile" => {
-                let ppm = (last.unwrap_or(0.0) * 1e4).round().clamp(1.0, 999_999.0) as u32;
-                let ns = |seconds: f64| seconds * 1e9;
-                let measure = Measure::Percentile { of: part, ppm };
-                return Declaration::Rule(Rule { name, clause, measure, low: low.map(ns), high: high.map(ns) });
-            }
-            _ => Measure::Share { part, whole },
-        };
-        Declaration::Rule(Rule { name, clause, measure, low, high })
-    }
-}
-
 /// Runs a script's top level in a state of its own, and reads what it declared; `None` when it would use the database,
 /// and may.
 pub(crate) fn declare(script: &Script, top: &TopLevel) -> Result<Option<Declared>, ScriptError> {
@@ -904,7 +751,7 @@ pub(crate) fn declare(script: &Script, top: &TopLevel) -> Result<Option<Declared
             distribution: Distribution::default(),
             argv: &top.argv,
             host: top.host.clone(),
-            silent: top.command.is_none(),
+            silent: false,
         },
     )?;
     let slot = state.add_session(0)?;
@@ -938,95 +785,6 @@ pub(crate) fn declare(script: &Script, top: &TopLevel) -> Result<Option<Declared
                 error.hint = Some("connect in `thread_init()`, or in the function of a command".to_owned());
                 return Err(error);
             }
-        }
-    }
-}
-
-/// # Safety
-/// `options`, `commands`, `globals`, `has_options`, `hooks` of `entries.declare` in session.lua lie at 2 to 6.
-unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, ScriptError> {
-    let mut declared = Declared::default();
-    // SAFETY: the caller's promise; every value read is pushed and popped again, and texts are copied.
-    unsafe {
-        let field = |name: &CStr| lua::lua_getfield_(thread, -1, name.as_ptr());
-        let pop = || lua::lua_settop(thread, -2);
-        let text = |name: &CStr| {
-            field(name);
-            let text = String::from_utf8_lossy(text_at(thread, -1)).into_owned();
-            pop();
-            text
-        };
-        declared.has_options = lua::lua_toboolean(thread, 5) != 0;
-        for i in 1..=lua::lua_objlen(thread, 2) {
-            lua::lua_rawgeti_(thread, 2, i as c_int);
-            field(c"kind");
-            let kind = match lua::lua_tonumber(thread, -1) as i64 {
-                1 => OptionKind::Bool,
-                2 => OptionKind::Int,
-                3 => OptionKind::Size,
-                4 => OptionKind::Double,
-                6 => OptionKind::List,
-                7 => OptionKind::File,
-                _ => OptionKind::Text,
-            };
-            pop();
-            field(c"default");
-            let default = read_option(thread);
-            pop();
-            let name = text(c"name");
-            let default = match default {
-                OptionValue::Text(text) if !matches!(kind, OptionKind::Text) => {
-                    kind.parse(Some(&text)).map_err(|error| {
-                        ScriptError::from_message(&format!("the default of option `{name}`: {error}"), "")
-                    })?
-                }
-                OptionValue::None => kind.parse(Some("")).unwrap_or_default(),
-                other => other,
-            };
-            declared.options.push(OptionDeclaration { description: text(c"description"), name, kind, default });
-            pop();
-        }
-        for i in 1..=lua::lua_objlen(thread, 3) {
-            lua::lua_rawgeti_(thread, 3, i as c_int);
-            field(c"parallel");
-            let parallel = lua::lua_toboolean(thread, -1) != 0;
-            pop();
-            declared.commands.push(CommandDeclaration { name: text(c"name"), parallel });
-            pop();
-        }
-        for (index, names) in [(4, &mut declared.globals), (6, &mut declared.hooks)] {
-            for i in 1..=lua::lua_objlen(thread, index) {
-                lua::lua_rawgeti_(thread, index, i as c_int);
-                names.insert(String::from_utf8_lossy(text_at(thread, -1)).into_owned());
-                pop();
-            }
-        }
-    }
-    Ok(declared)
-}
-
-/// The value on top of the stack.
-///
-/// # Safety
-/// There is one.
-unsafe fn read_option(thread: *mut lua_State) -> OptionValue {
-    // SAFETY: the caller's promise; items are popped again.
-    unsafe {
-        match lua::lua_type(thread, -1) {
-            lua::LUA_TBOOLEAN => OptionValue::Bool(lua::lua_toboolean(thread, -1) != 0),
-            lua::LUA_TNUMBER => OptionValue::Number(lua::lua_tonumber(thread, -1)),
-            lua::LUA_TSTRING => OptionValue::Text(String::from_utf8_lossy(text_at(thread, -1)).into_owned()),
-            lua::LUA_TTABLE => OptionValue::List(
-                (1..=lua::lua_objlen(thread, -1))
-                    .map(|i| {
-                        lua::lua_rawgeti_(thread, -1, i as c_int);
-                        let item = String::from_utf8_lossy(text_at(thread, -1)).into_owned();
-                        lua::lua_settop(thread, -2);
-                        item
-                    })
-                    .collect(),
-            ),
-            _ => OptionValue::None,
         }
     }
 }

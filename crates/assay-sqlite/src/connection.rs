@@ -9,7 +9,8 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_wire::{
+use assay_random::Random;
+use assay_seam::{
     Class, Connection, Exchange, Nanos, Operation, Origin, Progress, Reply, Retry, Rows, RowsPool, ServerFacts,
     StatementError, StatementId, TlsFacts, Value,
 };
@@ -18,18 +19,18 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Batch, OpenFlags, Statement, TransactionState};
 
 use crate::failure;
+use crate::settings::{FileSettings, PragmaValue};
 use crate::split::statement_end;
-use crate::target::{PragmaValue, Settings};
 
 /// A connection that runs inside this process.
-pub(crate) struct Embedded {
-    settings: Arc<Settings>,
+pub(crate) struct SqliteConnection {
+    settings: Arc<FileSettings>,
     open: Option<Open>,
     /// The text of every prepared statement; outlives `open`.
     texts: HashMap<StatementId, Arc<str>>,
     /// What waits for a lock, and since when.
     waiting: Waiting,
-    random: u64,
+    random: Random,
 }
 
 /// An open file. Everything here ends with it.
@@ -90,11 +91,11 @@ enum Parameter {
 const PAUSE_MIN: Nanos = Nanos::from_micros(50);
 const PAUSE_DOUBLINGS_MAX: u32 = 6;
 
-impl Embedded {
+impl SqliteConnection {
     /// `number`: the connection's place among those of its database; decides its pauses.
-    pub(crate) fn new(settings: Arc<Settings>, number: u64) -> Embedded {
-        let random = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        Embedded { settings, open: None, texts: HashMap::new(), waiting: Waiting::default(), random }
+    pub(crate) fn new(settings: Arc<FileSettings>, number: u64) -> SqliteConnection {
+        let random = Random::new(number);
+        SqliteConnection { settings, open: None, texts: HashMap::new(), waiting: Waiting::default(), random }
     }
 
     /// Runs an operation as far as it goes now. On an error `partial` says how far that was.
@@ -170,12 +171,9 @@ impl Embedded {
         }
         let doublings = self.waiting.tries.min(PAUSE_DOUBLINGS_MAX);
         self.waiting.tries += 1;
-        // xorshift64: half to one and a half times the nominal pause, so that those who met part again.
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
+        // Half to one and a half times the nominal pause, so that those who met part again.
         let nominal = PAUSE_MIN.0 << doublings;
-        Ok(Progress::Wait(Nanos(nominal / 2 + self.random % nominal)))
+        Ok(Progress::Wait(Nanos(nominal / 2 + self.random.below(nominal))))
     }
 
     fn try_to_open(&mut self, now: Nanos) -> Progress {
@@ -194,7 +192,7 @@ impl Embedded {
     }
 }
 
-impl Connection for Embedded {
+impl Connection for SqliteConnection {
     fn in_transaction(&self) -> bool {
         self.open.as_ref().is_some_and(|open| !open.sqlite.is_autocommit())
     }
@@ -247,7 +245,7 @@ impl Connection for Embedded {
 }
 
 impl Open {
-    fn new(settings: &Settings, statements: usize) -> Result<Open, StatementError> {
+    fn new(settings: &FileSettings, statements: usize) -> Result<Open, StatementError> {
         let failed = |error| failure::from_sqlite(error, &settings.path);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let sqlite = rusqlite::Connection::open_with_flags(settings.file(), flags).map_err(failed)?;
@@ -396,10 +394,10 @@ impl Open {
         for row in 0..rows.len(0) {
             for column in 0..rows.columns(0) {
                 let value = match rows.cell(0, row, column).expect("row and column are in range") {
-                    assay_wire::Cell::Null => Value::Null,
-                    assay_wire::Cell::Int(value) => Value::Int(value),
-                    assay_wire::Cell::Double(value) => Value::Double(value),
-                    assay_wire::Cell::Text(text) => Value::Text(text),
+                    assay_seam::Cell::Null => Value::Null,
+                    assay_seam::Cell::Int(value) => Value::Int(value),
+                    assay_seam::Cell::Double(value) => Value::Double(value),
+                    assay_seam::Cell::Text(text) => Value::Text(text),
                 };
                 statement.raw_bind_parameter(column + 1, bound(value))?;
             }
@@ -415,7 +413,7 @@ impl Open {
         (reader && !self.sqlite.is_autocommit()).then(|| StatementError {
             origin: Origin::Server,
             class: Class::Serialization,
-            code: assay_wire::Code { number: rusqlite::ffi::SQLITE_BUSY as u32, state: String::new() },
+            code: assay_seam::Code { number: rusqlite::ffi::SQLITE_BUSY as u32, state: String::new() },
             retry: Retry::AfterBackoff,
             message: "database is locked by another writer, and this transaction has already read".into(),
             position: 0,

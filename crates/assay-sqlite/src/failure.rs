@@ -2,7 +2,7 @@
 //!
 //! Source of the codes and their meaning: https://sqlite.org/rescode.html.
 
-use assay_wire::{Class, Code, Origin, Retry, StatementError};
+use assay_seam::{Class, Code, Origin, Retry, StatementError};
 use rusqlite::ffi;
 
 /// What `error` means. `path`: the database file, for messages that are about it.

@@ -12,15 +12,19 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod database;
 mod failure;
+mod settings;
 mod split;
-mod target;
 
-use assay_wire::{ConnectOptions, Database, Driver, Surroundings, TargetError};
+use assay_seam::{ConnectOptions, Database, Driver, Surroundings, TargetError};
+
+use crate::database::SqliteDatabase;
+use crate::settings::FileSettings;
 
 /// The registry entry: `sqlite:FILE?synchronous=full&…`.
 pub const DRIVER: Driver = Driver { name: "sqlite", schemes: &["sqlite"], open };
 
 fn open(url: &str, options: &ConnectOptions, _: &dyn Surroundings) -> Result<Box<dyn Database>, TargetError> {
-    Ok(Box::new(target::Sqlite::parse(url, options)?))
+    Ok(Box::new(SqliteDatabase::new(FileSettings::read(url, options)?)))
 }

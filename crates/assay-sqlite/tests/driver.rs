@@ -1,32 +1,10 @@
 //! The driver through the traits the engine uses: connections on one thread, time that passes only when told to.
 
-use std::path::{Path, PathBuf};
-
-use assay_sqlite::DRIVER;
-use assay_wire::{
-    Cell, Class, ConnectOptions, Connection, Database, Exchange, Nanos, Operation, Progress, Reply, Retry, Rows,
-    RowsPool, StatementError, StatementId, Surroundings, Value,
+use assay_seam::{
+    Cell, Class, ConnectOptions, Connection, Database, Exchange, Nanos, NoSurroundings, Operation, Progress, Reply,
+    Retry, Rows, RowsPool, StatementError, StatementId, Value,
 };
-
-struct Nothing;
-
-impl Surroundings for Nothing {
-    fn variable(&self, _: &str) -> Option<String> {
-        None
-    }
-    fn read(&self, _: &Path) -> Option<Vec<u8>> {
-        None
-    }
-    fn mode(&self, _: &Path) -> Option<u32> {
-        None
-    }
-    fn home(&self) -> Option<PathBuf> {
-        None
-    }
-    fn user(&self) -> Option<String> {
-        None
-    }
-}
+use assay_sqlite::DRIVER;
 
 /// A folder with a database in it, and the clock of the test.
 struct Bench {
@@ -42,7 +20,7 @@ impl Bench {
 
     fn database(&self, parameters: &str, options: &ConnectOptions) -> Box<dyn Database> {
         let path = self.folder.path().join("test.db");
-        (DRIVER.open)(&format!("sqlite:{}?{parameters}", path.display()), options, &Nothing).unwrap()
+        (DRIVER.open)(&format!("sqlite:{}?{parameters}", path.display()), options, &NoSurroundings).unwrap()
     }
 
     fn connect(&mut self, database: &dyn Database) -> Client {
@@ -244,7 +222,7 @@ fn statements_survive_a_reconnect_and_a_changed_schema() {
 #[test]
 fn unprepared_execution_gives_the_same_answers() {
     let mut bench = Bench::new();
-    let database = bench.database("", &ConnectOptions { prepared: false, session_sql: Vec::new() });
+    let database = bench.database("", &ConnectOptions { prepared: false, ..ConnectOptions::default() });
     let mut one = bench.connect(&*database);
     bench.prepare(&mut one, 1, "SELECT ? + 1");
     assert_eq!(bench.execute(&mut one, 1, &[Value::Int(1)]), "0 [2]");
@@ -255,7 +233,8 @@ fn unprepared_execution_gives_the_same_answers() {
 #[test]
 fn settings_and_session_statements_hold_on_every_connection() {
     let mut bench = Bench::new();
-    let options = ConnectOptions { prepared: true, session_sql: vec!["CREATE TEMP TABLE mine(a); SELECT 1".into()] };
+    let options =
+        ConnectOptions { session_sql: vec!["CREATE TEMP TABLE mine(a); SELECT 1".into()], ..ConnectOptions::default() };
     let database = bench
         .database("synchronous=full&page_size=8192&cache_size=-100&foreign_keys=off&journal_mode=delete", &options);
     let mut one = bench.connect(&*database);
@@ -271,7 +250,7 @@ fn settings_and_session_statements_hold_on_every_connection() {
 fn a_file_that_cannot_be_opened_says_what_to_check() {
     let mut bench = Bench::new();
     let mut open = |path: &str| {
-        let database = (DRIVER.open)(&format!("sqlite:{path}"), &ConnectOptions::default(), &Nothing).unwrap();
+        let database = (DRIVER.open)(&format!("sqlite:{path}"), &ConnectOptions::default(), &NoSurroundings).unwrap();
         let mut exchange = Exchange { out: &mut Vec::new(), pool: &mut bench.pool, now: bench.now };
         error(database.connection().on_connected(&mut exchange))
     };

@@ -5,6 +5,9 @@
 //! one-sided tests of 2.5 % each), *failed* only when not even the 99.9 % interval touches them, since an audit has many rules and a
 //! false alarm in one of them spoils it. Everything between is *too short*: more of the same run will decide it.
 //!
+//! Bounds that allow none at all, or nothing but all, are about the run itself and not about a generator behind it: one trial
+//! decides to fail, any to pass.
+//!
 //! Shares have exact intervals (Clopper & Pearson 1934), which hold for rare events and few trials too, as long as trials do not
 //! depend on each other; where they are drawn without replacement (a deck of cards) the interval is wider than need be. Means
 //! have the normal interval of the central limit theorem, from 30 values on.
@@ -56,6 +59,11 @@ pub fn share(part: u64, whole: u64, bounds: Bounds) -> Estimate {
         return NOTHING;
     }
     let part = part.min(whole);
+    if bounds.high <= 0.0 || bounds.low >= 1.0 {
+        let is_kept = if bounds.high <= 0.0 { part == 0 } else { part == whole };
+        let verdict = if is_kept { Verdict::Passed } else { Verdict::Failed };
+        return Estimate { observed: Some(part as f64 / whole as f64), interval: None, verdict };
+    }
     let interval = share_interval(part, whole, PASS);
     Estimate {
         observed: Some(part as f64 / whole as f64),
@@ -164,6 +172,8 @@ fn ln_gamma(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use assay_random::Random;
+
     use super::*;
 
     const ONE_PERCENT: Bounds = Bounds { low: 0.0095, high: 0.0105 };
@@ -179,6 +189,21 @@ mod tests {
         near(ln_gamma(6.0), 120f64.ln(), 1e-11);
         near(ln_gamma(0.5), 0.5 * std::f64::consts::PI.ln(), 1e-11);
         near(ln_gamma(171.0), (1..171).map(|i| f64::from(i).ln()).sum(), 1e-9);
+    }
+
+    #[test]
+    fn both_functions_are_those_of_another_implementation() {
+        for x in [0.1, 0.5, 1.0, 1.5, 2.0, 9.99, 10.0, 10.01, 55.5, 1e4, 1e9] {
+            let wanted = statrs::function::gamma::ln_gamma(x);
+            near(ln_gamma(x), wanted, 1e-10 * wanted.abs().max(1.0));
+        }
+        for a in [0.5, 1.0, 2.5, 30.0, 400.0] {
+            for b in [0.5, 1.0, 7.0, 90.0, 3000.0] {
+                for x in [0.0, 1e-6, 0.01, 0.3, 0.5, 0.7, 0.99, 1.0] {
+                    near(incomplete_beta(a, b, x), statrs::function::beta::beta_reg(a, b, x), 1e-9);
+                }
+            }
+        }
     }
 
     #[test]
@@ -230,6 +255,17 @@ mod tests {
     }
 
     #[test]
+    fn what_must_never_happen_or_always_is_decided_by_each_trial() {
+        let never = Bounds { low: f64::NEG_INFINITY, high: 0.0 };
+        let always = Bounds { low: 1.0, high: f64::INFINITY };
+        let verdict = |part, whole, bounds| share(part, whole, bounds).verdict;
+        assert_eq!(verdict(0, 0, never), Verdict::TooShort);
+        assert_eq!((verdict(0, 1, never), verdict(1, 1000, never)), (Verdict::Passed, Verdict::Failed));
+        assert_eq!((verdict(1, 1, always), verdict(999, 1000, always)), (Verdict::Passed, Verdict::Failed));
+        assert_eq!(share(0, 7, never).interval, None);
+    }
+
+    #[test]
     fn a_mean_needs_thirty_values_and_their_spread() {
         let bounds = Bounds { low: 9.5, high: 10.5 };
         // Uniform from 5 to 15: mean 10, mean square 110.
@@ -243,22 +279,14 @@ mod tests {
         assert_eq!((all_the_same.interval, all_the_same.verdict), (Some((10.0, 10.0)), Verdict::Passed));
     }
 
-    /// A small generator of known quality: SplitMix64.
-    fn uniform(state: &mut u64) -> f64 {
-        *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
     #[test]
     fn intervals_hold_the_true_share_as_often_as_they_claim_and_false_alarms_are_rare() {
-        let mut state = 7;
+        let mut random = Random::new(7);
         for (p, trials) in [(0.01, 200), (0.01, 3000), (0.3, 50)] {
             let (mut held, mut alarms) = (0, 0);
             let runs = 4000;
             for _ in 0..runs {
-                let part = (0..trials).filter(|_| uniform(&mut state) < p).count() as u64;
+                let part = (0..trials).filter(|_| random.unit() < p).count() as u64;
                 let estimate = share(part, trials, Bounds { low: p, high: p });
                 let (low, high) = estimate.interval.unwrap();
                 held += u32::from(low <= p && p <= high);

@@ -5,21 +5,25 @@
 //! same up to the factor, and holds for few trials, where bootstrap intervals are too narrow. Every trial of one side may be
 //! the outlier and the verdict stands.
 //!
+//! Readers see the medians of both sides beside the change, and a change must not point the other way. Without an interval the
+//! change is therefore the ratio of the medians. With one, where the pairs and the medians disagree on the direction, the change
+//! is 1 and the interval includes it.
+//!
 //! Sources: Hodges & Lehmann 1963 (estimate); Mann & Whitney 1947 (exact distribution); Bauer 1972 (interval);
 //! Vargha & Delaney 2000 (effect size); Noether 1987 (number of trials, here by the normal formula and the rank test's
 //! efficiency of 3/π).
 
 use std::f64::consts::PI;
 
-use crate::mean::mean;
+use crate::mean::{mean, median};
 use crate::{Estimate, LEVEL};
 
 /// What is known of the factor between two sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// Candidate by baseline: 1.03 is 3 % more.
+    /// Candidate by baseline: 1.03 is 3 % more. Never on the other side of 1 than the ratio of the medians.
     pub ratio: f64,
-    /// Its ends; `None` when a side has fewer trials than any interval needs.
+    /// Its ends, with the ratio between them; `None` when a side has fewer trials than any interval needs.
     pub interval: Option<(f64, f64)>,
     /// Share of the pairs of trials in which the candidate's value is larger, ties counted half: 0.5 is no effect,
     /// 0 and 1 are complete separation.
@@ -71,8 +75,14 @@ pub fn change(baseline: &[f64], candidate: &[f64], margin: f64) -> Option<Change
     let mut logs: Vec<f64> = candidate.iter().flat_map(|c| baseline.iter().map(move |b| (c / b).ln())).collect();
     logs.sort_by(f64::total_cmp);
     let pairs = logs.len();
-    let middle = (logs[(pairs - 1) / 2] + logs[pairs / 2]) / 2.0;
+    let of_pairs = (logs[(pairs - 1) / 2] + logs[pairs / 2]) / 2.0;
+    let of_medians = (median(candidate) / median(baseline)).ln();
     let interval = tail(baseline.len(), candidate.len()).map(|tail| (logs[tail].exp(), logs[pairs - 1 - tail].exp()));
+    let (middle, interval) = match interval {
+        None => (of_medians, None),
+        Some((low, high)) if of_pairs * of_medians < 0.0 => (0.0, Some((low.min(1.0), high.max(1.0)))),
+        Some(interval) => (of_pairs, Some(interval)),
+    };
     let larger = logs.iter().filter(|log| **log > 0.0).count() as f64;
     let equal = logs.iter().filter(|log| **log == 0.0).count() as f64;
     let verdict = match interval {
@@ -198,6 +208,20 @@ mod tests {
         // A difference that is plain to see takes no more than any difference.
         let found = change(&noisy, &noisy.map(|value| 4.0 * value), 0.03).unwrap();
         assert_eq!((found.interval, found.verdict), (None, Verdict::CannotTell { trials_needed: 4 }));
+    }
+
+    #[test]
+    fn a_change_never_points_the_other_way_than_the_medians() {
+        // Medians 371 and 425; of the nine pairs most say less.
+        let found = change(&[370.0, 371.0, 500.0], &[321.0, 425.0, 433.0], 0.03).unwrap();
+        assert!((found.ratio - 425.0 / 371.0).abs() < 1e-12, "{found:?}");
+        assert!(found.interval.is_none() && matches!(found.verdict, Verdict::CannotTell { .. }), "{found:?}");
+        // Five a side have an interval. The median rises by 5 %, the median of the pairs falls by 8 %.
+        let (before, after) = ([91.0, 94.0, 98.0, 122.0, 127.0], [85.0, 90.0, 103.0, 105.0, 109.0]);
+        let found = change(&before, &after, 0.03).unwrap();
+        let (low, high) = found.interval.unwrap();
+        assert!(low < 1.0 && found.ratio == 1.0 && 1.0 < high, "{found:?}");
+        assert_eq!(change(&after, &before, 0.03).unwrap().ratio, 1.0);
     }
 
     #[test]

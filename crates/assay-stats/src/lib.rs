@@ -11,7 +11,6 @@ mod comparison;
 mod distribution;
 mod mean;
 mod quantile;
-mod random;
 mod spread;
 mod steady;
 mod student;

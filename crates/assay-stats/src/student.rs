@@ -36,7 +36,25 @@ fn within_angle(angle: f64, freedom: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use statrs::distribution::{ContinuousCDF, StudentsT};
+
     use super::*;
+
+    #[test]
+    fn probabilities_and_quantiles_are_those_of_another_implementation() {
+        for freedom in [1, 2, 3, 4, 7, 10, 29, 30, 99, 250, 601] {
+            let other = StudentsT::new(0.0, 1.0, freedom as f64).unwrap();
+            for t in [0.0, 0.01, 0.5, 1.0, 1.96, 3.0, 12.0, 200.0] {
+                let wanted = 2.0 * other.cdf(t) - 1.0;
+                assert!((within(t, freedom) - wanted).abs() < 1e-9, "{t} {freedom}: {}", within(t, freedom));
+            }
+            for level in [0.01, 0.5, 0.9, 0.95, 0.99, 0.999] {
+                let found = student(level, freedom);
+                let reached = 2.0 * other.cdf(found) - 1.0;
+                assert!((reached - level).abs() < 1e-9, "{level} {freedom}: {found} reaches {reached}");
+            }
+        }
+    }
 
     #[test]
     fn quantiles_are_those_of_the_tables() {

@@ -6,8 +6,9 @@
 //!
 //! Sources: Efron & Tibshirani 1993, ch. 13 (percentile interval); Hall, DiCiccio & Romano 1989 (smoothing).
 
+use assay_random::Random;
+
 use crate::mean::{Estimate, mean, median};
-use crate::random::Random;
 
 /// The middle of several trials.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +44,7 @@ pub fn trials(values: &[f64]) -> Option<Trials> {
         let mut resample = vec![0.0; values.len()];
         let mut medians: Vec<f64> = (0..RESAMPLES)
             .map(|_| {
-                resample.fill_with(|| values[random.index(values.len())] + width * random.normal());
+                resample.fill_with(|| values[random.below(values.len() as u64) as usize] + width * random.normal());
                 median(&resample)
             })
             .collect();

@@ -1,9 +1,11 @@
 //! How even a rate was, in the figures users speak of.
 
+use std::ops::Range;
+
 use crate::mean::{mean, median};
 
 /// How even a rate was.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Variability {
     /// Standard deviation by mean. Source: Pearson 1896.
     pub coefficient_of_variation: f64,
@@ -11,12 +13,8 @@ pub struct Variability {
     pub median: f64,
     /// Mean of the lowest hundredth of the values, at least one: the "1 % lows" of graphics benchmarks.
     pub lowest_hundredth: f64,
-    /// Values below a tenth of the median.
-    pub below_tenth: usize,
-    /// Most of them in a row: the longest stall.
-    pub longest_stall: usize,
-    /// Index of the first of those.
-    pub longest_stall_at: Option<usize>,
+    /// Values below a tenth of the median: all runs of them, in order.
+    pub stalls: Vec<Range<usize>>,
 }
 
 /// `rates`: one per second, or per any fixed time, >= 0. `None` for fewer than two, or when all are zero.
@@ -32,20 +30,18 @@ pub fn variability(rates: &[f64]) -> Option<Variability> {
     let median = median(rates);
     // Where most seconds stood still the median is zero, and every second without work is a stall.
     let stalled = |rate: &f64| *rate < median / 10.0 || *rate == 0.0;
-    let (mut longest, mut at, mut run) = (0, None, 0);
-    for (index, rate) in rates.iter().enumerate() {
-        run = if stalled(rate) { run + 1 } else { 0 };
-        if run > longest {
-            (longest, at) = (run, Some(index + 1 - run));
+    let mut stalls: Vec<Range<usize>> = Vec::new();
+    for (at, _) in rates.iter().enumerate().filter(|(_, rate)| stalled(rate)) {
+        match stalls.last_mut().filter(|stall| stall.end == at) {
+            Some(stall) => stall.end += 1,
+            None => stalls.push(at..at + 1),
         }
     }
     Some(Variability {
         coefficient_of_variation: (squares / (rates.len() - 1) as f64).sqrt() / mean,
         median,
         lowest_hundredth: crate::mean::mean(lowest),
-        below_tenth: rates.iter().filter(|rate| stalled(rate)).count(),
-        longest_stall: longest,
-        longest_stall_at: at,
+        stalls,
     })
 }
 
@@ -60,18 +56,20 @@ mod tests {
         rates[90] = 9.0;
         rates[91] = 3.0;
         let figures = variability(&rates).unwrap();
-        assert_eq!((figures.median, figures.lowest_hundredth, figures.below_tenth), (100.0, 1.5, 3));
-        assert_eq!((figures.longest_stall, figures.longest_stall_at), (2, Some(90)));
+        assert_eq!((figures.median, figures.lowest_hundredth), (100.0, 1.5));
+        assert_eq!(figures.stalls.iter().map(Range::len).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(figures.stalls[1], 90..92);
         // Mean 3 and deviation √2.5.
         let figures = variability(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert!((figures.coefficient_of_variation - 2.5f64.sqrt() / 3.0).abs() < 1e-12);
-        assert_eq!((figures.lowest_hundredth, figures.longest_stall, figures.longest_stall_at), (1.0, 0, None));
+        assert_eq!((figures.lowest_hundredth, figures.stalls), (1.0, Vec::new()));
     }
 
     #[test]
     fn a_run_that_mostly_stood_still_is_one_long_stall() {
         let figures = variability(&[50.0, 0.0, 0.0, 0.0, 0.0]).unwrap();
-        assert_eq!((figures.longest_stall, figures.longest_stall_at, figures.below_tenth), (4, Some(1), 4));
+        assert_eq!(figures.stalls.iter().map(Range::len).collect::<Vec<_>>(), [4]);
+        assert_eq!(figures.stalls[0].start, 1);
         assert_eq!((variability(&[0.0; 5]), variability(&[7.0])), (None, None));
     }
 }

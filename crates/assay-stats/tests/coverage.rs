@@ -3,29 +3,19 @@
 //!
 //! With 2,000 repetitions a coverage is known to ±1 %.
 
+use assay_random::Random;
 use assay_stats::*;
 
-/// Normal random numbers. Sources: SplitMix64 (Steele, Lea, Flood 2014); Box & Muller 1958.
-struct Noise(u64);
+/// Series of random numbers.
+struct Noise(Random);
 
 impl Noise {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (((z ^ (z >> 31)) >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-
     /// A first order autoregression around zero with variance 1, in its stationary state.
     fn autoregression(&mut self, correlation: f64, length: usize) -> Vec<f64> {
-        let mut value = self.normal();
+        let mut value = self.0.normal();
         let innovation = (1.0 - correlation * correlation).sqrt();
         let mut next = || {
-            value = correlation * value + innovation * self.normal();
+            value = correlation * value + innovation * self.0.normal();
             value
         };
         (0..length).map(|_| next()).collect()
@@ -48,7 +38,7 @@ fn coverage(
     truth: f64,
     mut experiment: impl FnMut(&mut Noise) -> Option<(f64, f64)>,
 ) -> f64 {
-    let mut noise = Noise(20_261_121);
+    let mut noise = Noise(Random::new(20_261_121));
     let intervals: Vec<_> = (0..repetitions).filter_map(|_| experiment(&mut noise)).collect();
     let held = intervals.iter().filter(|(low, high)| *low <= truth && truth <= *high).count();
     assert!(intervals.len() as f64 >= repetitions as f64 * least, "{what}: only {} intervals", intervals.len());
@@ -91,17 +81,17 @@ fn intervals_of_the_mean_hold_for_series_that_are_no_autoregression() {
     for (correlation, deviation, length) in [(0.8, 1.0, 300), (0.8, 1.0, 600), (0.95, 2.0, 600)] {
         check(&format!("{correlation} under {deviation}, {length} s"), 1000, 100.0, |noise| {
             let slow = noise.autoregression(correlation, length);
-            interval(slow.iter().map(|x| x + deviation * noise.normal()))
+            interval(slow.iter().map(|x| x + deviation * noise.0.normal()))
         });
     }
     // Work carried over into the next second makes neighbours differ: that is not made use of.
     let carried_over = coverage("carried over", 1000, 0.9, 100.0, |noise| {
-        let carried: Vec<f64> = (0..=120).map(|_| noise.normal()).collect();
+        let carried: Vec<f64> = (0..=120).map(|_| noise.0.normal()).collect();
         interval(carried.windows(2).map(|pair| pair[0] - 0.5 * pair[1]))
     });
     assert!(carried_over >= 0.95, "{carried_over}");
     // Few slow seconds among many fast ones.
-    check("skewed", 1000, 100.0, |noise| interval((0..300).map(|_| 1.0 + noise.uniform().ln())));
+    check("skewed", 1000, 100.0, |noise| interval((0..300).map(|_| 1.0 + noise.0.unit().ln())));
 }
 
 #[test]
@@ -118,7 +108,7 @@ fn intervals_of_quantiles_hold_95_percent_when_seconds_share_their_fate() {
     // Latencies of a second are exponential around a mean that wanders.
     for (quantile, share) in [(500_000, 0.5), (950_000, 0.95)] {
         // Of the mixture, by a long run.
-        let mut noise = Noise(1);
+        let mut noise = Noise(Random::new(1));
         let mut long: Vec<f64> = noise.autoregression(0.6, 20_000).iter().map(|x| latency(*x, &mut noise)).collect();
         for _ in 0..9 {
             let more = noise.autoregression(0.6, 20_000);
@@ -128,7 +118,7 @@ fn intervals_of_quantiles_hold_95_percent_when_seconds_share_their_fate() {
         let truth = long[(long.len() as f64 * share) as usize];
         check(&format!("quantile {share}"), 600, truth, |noise| {
             let second = |x: &f64, noise: &mut Noise| {
-                let count = 30 + (noise.uniform() * 20.0) as usize;
+                let count = 30 + (noise.0.unit() * 20.0) as usize;
                 distribution((0..count).map(|_| latency(*x, noise) as u64))
             };
             let fates = noise.autoregression(0.6, 300);
@@ -144,7 +134,7 @@ fn intervals_of_quantiles_hold_95_percent_when_seconds_share_their_fate() {
 }
 
 fn latency(fate: f64, noise: &mut Noise) -> f64 {
-    -1000.0 * (0.3 * fate).exp() * noise.uniform().ln()
+    -1000.0 * (0.3 * fate).exp() * noise.0.unit().ln()
 }
 
 fn distribution(values: impl Iterator<Item = u64>) -> Distribution {
@@ -161,7 +151,7 @@ fn distribution(values: impl Iterator<Item = u64>) -> Distribution {
 fn intervals_of_medians_over_trials_hold_what_they_can() {
     for trials_of_one in [5, 7, 10] {
         check(&format!("{trials_of_one} trials"), 400, 100.0, |noise| {
-            let values: Vec<f64> = (0..trials_of_one).map(|_| 100.0 + 3.0 * noise.normal()).collect();
+            let values: Vec<f64> = (0..trials_of_one).map(|_| 100.0 + 3.0 * noise.0.normal()).collect();
             trials(&values).unwrap().interval.map(|interval| (interval.low, interval.high))
         });
     }
@@ -172,10 +162,10 @@ fn of_comparisons_of_a_setting_with_itself_at_most_one_in_twenty_finds_a_differe
     // Normal trials, and trials of which every fifth was disturbed.
     for disturbed in [0.0, 0.2] {
         for (n, m) in [(4, 4), (5, 5), (5, 8), (10, 10)] {
-            let mut noise = Noise(42);
+            let mut noise = Noise(Random::new(42));
             let side = |length: usize, noise: &mut Noise| {
-                let slow = |noise: &mut Noise| if noise.uniform() < disturbed { 0.7 } else { 1.0 };
-                (0..length).map(|_| 1000.0 * slow(noise) * (0.03 * noise.normal()).exp()).collect::<Vec<f64>>()
+                let slow = |noise: &mut Noise| if noise.0.unit() < disturbed { 0.7 } else { 1.0 };
+                (0..length).map(|_| 1000.0 * slow(noise) * (0.03 * noise.0.normal()).exp()).collect::<Vec<f64>>()
             };
             let mut wrong = 0;
             for _ in 0..10_000 {
@@ -190,9 +180,10 @@ fn of_comparisons_of_a_setting_with_itself_at_most_one_in_twenty_finds_a_differe
 
 #[test]
 fn as_many_trials_as_were_asked_for_find_a_difference_of_the_margin_four_times_of_five() {
-    let mut noise = Noise(3);
-    let mut side =
-        |length: usize, factor: f64| (0..length).map(|_| factor * (0.03 * noise.normal()).exp()).collect::<Vec<f64>>();
+    let mut noise = Noise(Random::new(3));
+    let mut side = |length: usize, factor: f64| {
+        (0..length).map(|_| factor * (0.03 * noise.0.normal()).exp()).collect::<Vec<f64>>()
+    };
     // The true spread, from a large sample.
     let Verdict::CannotTell { trials_needed } = change(&side(500, 1.0), &[1.0], 0.03).unwrap().verdict else {
         panic!()
@@ -210,10 +201,11 @@ fn as_many_trials_as_were_asked_for_find_a_difference_of_the_margin_four_times_o
 fn intervals_of_a_change_hold_95_percent() {
     for trials_of_one in [5, 10] {
         let mut held = 0;
-        let mut noise = Noise(11);
+        let mut noise = Noise(Random::new(11));
         for _ in 0..1500 {
-            let mut side =
-                |factor: f64| (0..trials_of_one).map(|_| factor * (0.05 * noise.normal()).exp()).collect::<Vec<f64>>();
+            let mut side = |factor: f64| {
+                (0..trials_of_one).map(|_| factor * (0.05 * noise.0.normal()).exp()).collect::<Vec<f64>>()
+            };
             let found = change(&side(1.0), &side(1.1), 0.03).unwrap();
             let (low, high) = found.interval.unwrap();
             held += u32::from(low <= 1.1 && 1.1 <= high);
@@ -226,7 +218,7 @@ fn intervals_of_a_change_hold_95_percent() {
 #[test]
 fn noise_is_rarely_taken_for_a_wave_a_trend_or_a_beginning() {
     for (correlation, length) in [(0.0, 60), (0.0, 300), (0.5, 120), (0.8, 300), (0.9, 600)] {
-        let mut noise = Noise(5);
+        let mut noise = Noise(Random::new(5));
         let mut wrong = (0, 0);
         for _ in 0..200 {
             let series = noise.autoregression(correlation, length).into_iter().map(|x| 100.0 + 10.0 * x);

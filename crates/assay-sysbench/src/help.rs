@@ -1,6 +1,6 @@
 //! Lists of options, and the general help text.
 
-use assay_script::{OptionDeclaration, OptionValue};
+use assay_options::{OptionDeclaration, OptionValue};
 
 use crate::options::{DATABASE, DRIVERS, GENERAL, Known, LATENCY, LOG, RANDOM};
 use crate::value::Kind;

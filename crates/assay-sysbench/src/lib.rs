@@ -7,12 +7,17 @@
 
 #![forbid(unsafe_code)]
 
+use std::ffi::CStr;
+
 pub mod config_file;
+pub mod conninfo;
 pub mod help;
 pub mod histogram;
 pub mod log;
 pub mod options;
+pub mod originals;
 pub mod report;
+pub mod servers;
 pub mod settings;
 pub mod stat;
 pub mod value;
@@ -20,10 +25,15 @@ pub mod value;
 pub use histogram::Histogram;
 pub use log::{Level, Log};
 pub use options::{Arguments, Known, Options, UsageError};
-pub use report::{Layout, Style};
-pub use settings::{Settings, Shutdown};
+pub use report::Style;
+pub use settings::{Layout, Settings, Shutdown};
 pub use stat::{Share, Stat};
 pub use value::Kind;
+
+/// What scripts see that is sysbench's own, in Lua: for `assay_script::Host::overlay`. The first part knows sysbench, the
+/// second its stock scripts.
+pub const OVERLAY: &[(&CStr, &str)] =
+    &[(c"=assay/sysbench", include_str!("lua/front.lua")), (c"=assay/stock", include_str!("lua/stock.lua"))];
 
 /// The version whose interface this is: `sysbench.version`, the banner, `--version`.
 pub const VERSION: &str = "1.0.20";

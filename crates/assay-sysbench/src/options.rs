@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_script::{OptionDeclaration, OptionValue};
+use assay_options::{OptionDeclaration, OptionValue};
 
 use crate::config_file;
 use crate::value::{Kind, Unreadable};
@@ -135,17 +135,17 @@ pub const DRIVERS: &[DriverOptions] = &[
         name: "pgsql",
         help: "PostgreSQL driver",
         options: &[
-            known("pgsql-host", Kind::Text, "localhost", "host, or directory of the socket"),
+            known("pgsql-host", Kind::Text, "localhost", "hosts, or directory of the socket"),
             known("pgsql-port", Kind::Int, "5432", "port"),
             known("pgsql-user", Kind::Text, "sbtest", "user"),
             known("pgsql-password", Kind::Text, "", "password"),
-            known("pgsql-db", Kind::Text, "sbtest", "database"),
-            known(
-                "pgsql-sslmode",
-                Kind::Text,
-                "prefer",
-                "encrypt {disable,allow,prefer,require,verify-ca,verify-full}",
-            ),
+            known("pgsql-db", Kind::Text, "sbtest", "database, or a connection string"),
+            Known {
+                name: "pgsql-sslmode",
+                kind: Kind::Text,
+                default: None,
+                help: "encrypt {disable,allow,prefer,require,verify-ca,verify-full}, else as PGSSLMODE says",
+            },
             known(
                 "pgsql-ignore-errors",
                 Kind::List,
@@ -407,7 +407,7 @@ impl Arguments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assay_script::OptionKind;
+    use assay_options::OptionKind;
 
     fn parse(words: &[&str]) -> Result<Arguments, UsageError> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();

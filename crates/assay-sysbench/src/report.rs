@@ -2,28 +2,8 @@
 
 use crate::histogram::Histogram;
 use crate::log::{Level, Log};
-use crate::settings::{Settings, Shutdown};
+use crate::settings::{Layout, Settings, Shutdown};
 use crate::stat::{Share, Stat, mean_and_deviation};
-
-/// Form of the cumulative report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    /// Of sysbench 1.0.20: "General statistics".
-    Released,
-    /// Of its development branch: "Throughput".
-    Master,
-}
-
-impl Layout {
-    /// As on the command line.
-    pub fn from_name(name: &str) -> Option<Layout> {
-        match name {
-            "1.0" => Some(Layout::Released),
-            "master" => Some(Layout::Master),
-            _ => None,
-        }
-    }
-}
 
 /// How a report looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +18,8 @@ pub struct Style {
     pub rate: bool,
     /// A table of sessions ends the cumulative report: `--debug`.
     pub by_session: bool,
+    /// The test has said how much it did, and how fast.
+    pub counted: bool,
 }
 
 /// The banner.
@@ -77,6 +59,15 @@ pub fn announcement(log: &mut Log, settings: &Settings) -> String {
         say(format!("Forcing shutdown in {} seconds", time + seconds));
     }
     say(String::new());
+    text
+}
+
+/// What a run says when its threads have started.
+pub fn started(log: &mut Log, settings: &Settings) -> String {
+    let mut text = log.text(Level::Notice, "Threads started!\n");
+    if settings.warmup > 0 {
+        text += &log.text(Level::Notice, &format!("Warming up for {} seconds...\n", settings.warmup));
+    }
     text
 }
 
@@ -129,6 +120,7 @@ pub fn cumulative(log: &mut Log, stat: &Stat, shares: &[Share], unfinished: Opti
         say(&format!("Number of unfinished transactions on forced shutdown: {unfinished}"));
     }
     match style.layout {
+        Layout::Master if style.counted => {}
         Layout::Released => {
             say("");
             say("General statistics:");
@@ -220,7 +212,7 @@ mod tests {
     }
 
     fn style(sql: bool) -> Style {
-        Style { sql, layout: Layout::Released, percentile: 95, rate: true, by_session: false }
+        Style { sql, layout: Layout::Released, percentile: 95, rate: true, by_session: false, counted: false }
     }
 
     #[test]

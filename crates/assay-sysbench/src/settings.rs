@@ -1,10 +1,9 @@
 //! From options to what a run needs, with every value checked.
 
-use assay_script::OptionValue;
+use assay_options::OptionValue;
 
 use crate::log::Level;
 use crate::options::Options;
-use crate::report::Layout;
 
 /// What the options of the core say.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +49,26 @@ pub enum Shutdown {
     Off,
     /// So many seconds after `--time`.
     After(u64),
+}
+
+/// Form of the cumulative report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Of sysbench 1.0.20: "General statistics".
+    Released,
+    /// Of its development branch: "Throughput".
+    Master,
+}
+
+impl Layout {
+    /// As on the command line.
+    pub fn from_name(name: &str) -> Option<Layout> {
+        match name {
+            "1.0" => Some(Layout::Released),
+            "master" => Some(Layout::Master),
+            _ => None,
+        }
+    }
 }
 
 /// Values that cannot be used: a message for stdout, and its level (`None`: printed as it is).
@@ -126,13 +145,20 @@ pub fn settings(options: &Options) -> Result<Settings, Refusal> {
         let size = options.int("thread_stack_size");
         return Err(fatal(format!("Invalid value for thread-stack-size: {size}.\n")));
     }
+    let command = options.text("luajit_cmd");
+    if !["", "on", "off", "flush"].contains(&command) {
+        return Err(fatal(format!("Invalid value for --luajit-cmd: '{command}'")));
+    }
     let time = options.int("time").max(0) as u64;
     let limit = |value: i64| u64::try_from(value).ok().filter(|value| *value > 0);
     Ok(Settings {
         threads,
         events: limit(options.int("events")),
         time: limit(time as i64),
-        warmup: options.int("warmup_time").max(0) as u64,
+        warmup: match options.int("warmup_time") {
+            warmup @ 0.. => warmup as u64,
+            warmup => return Err(fatal(format!("Invalid value for --warmup-time: {warmup}."))),
+        },
         shutdown: shutdown(options, time).ok_or_else(|| {
             fatal(format!("Invalid value for --forced-shutdown: '{}'", options.text("forced_shutdown")))
         })?,
@@ -201,6 +227,13 @@ mod tests {
         assert_eq!(replace_old_names(&mut options), ["--num-threads is deprecated, use --threads instead"]);
         let settings = settings(&options).unwrap();
         assert_eq!((settings.threads, settings.time), (4, Some(7)));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let check = |option: &str, value| settings(&with(&[(option, value)])).unwrap_err().message;
+        assert_eq!(check("warmup_time", number(-1.0)), "Invalid value for --warmup-time: -1.");
+        assert_eq!(check("luajit_cmd", OptionValue::Text("v".to_owned())), "Invalid value for --luajit-cmd: 'v'");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! More is accepted than sysbench accepts in one point: a number with a fraction may carry a size suffix
 //! (`--table-size=1M`), where sysbench silently reads 1.
 
-use assay_script::{OptionKind, OptionValue};
+use assay_options::{OptionKind, OptionValue};
 
 /// How an option's text is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //! change by that, so only those wait that change rows inside a transaction, and the statement that begins it: the first
 //! that fails keeps all after it from being executed, and the whole transaction is given up.
 
-use crate::error::StatementError;
+use assay_seam::{Effect, Executed, StatementError};
 
 /// What waits on a connection, and what came of it.
 #[derive(Debug, Default)]
@@ -20,15 +20,6 @@ pub(crate) struct Deferral {
     pub(crate) executed: Executed,
 }
 
-/// Deferred statements that were executed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Executed {
-    /// Those that changed rows.
-    pub writes: u32,
-    /// The others.
-    pub others: u32,
-}
-
 /// More bytes than this do not wait: the statement that would add to them is sent, with them in front.
 const HELD_MAX: usize = 64 * 1024;
 
@@ -39,7 +30,7 @@ impl Deferral {
         let may = match effect {
             Effect::Begins => !opened,
             Effect::ChangesRows => opened,
-            Effect::Other => false,
+            Effect::Commits | Effect::Reads | Effect::Other => false,
         };
         may && self.held.len() < HELD_MAX
     }
@@ -77,64 +68,19 @@ impl Deferral {
     }
 }
 
-/// What a statement does, as far as waiting is concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
-    /// Opens a transaction.
-    Begins,
-    /// Changes rows, and neither returns any nor ends the transaction.
-    ChangesRows,
-    /// Something else, or perhaps something else: it is not worth a parser.
-    Other,
-}
-
-impl Effect {
-    /// By the first words of a statement's text. What it returns is not looked at.
-    pub(crate) fn of(sql: &[u8]) -> Effect {
-        let word = |word: &&[u8]| !word.is_empty();
-        let mut words = sql.split(|byte| !byte.is_ascii_alphabetic()).filter(word).map(<[u8]>::to_ascii_lowercase);
-        let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        let starts = sql.trim_ascii_start().first().is_some_and(u8::is_ascii_alphabetic);
-        match (&first[..], &second[..]) {
-            // Another statement may follow in the text, or a comment that hides it.
-            _ if !starts || sql.contains(&b';') => Effect::Other,
-            (b"begin", b"" | b"work" | b"transaction" | b"isolation" | b"read") => Effect::Begins,
-            (b"start", b"transaction") => Effect::Begins,
-            (b"insert" | b"update" | b"delete" | b"replace", _) => Effect::ChangesRows,
-            _ => Effect::Other,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn only_what_opens_a_transaction_or_changes_rows_may_wait() {
-        for (sql, effect) in [
-            ("BEGIN", Effect::Begins),
-            (" begin isolation level repeatable read", Effect::Begins),
-            ("START TRANSACTION READ ONLY", Effect::Begins),
-            ("BEGIN NOT ATOMIC SELECT 1 END", Effect::Other),
-            ("BEGIN; DELETE FROM t", Effect::Other),
-            ("UPDATE t SET a = ? WHERE b = ?", Effect::ChangesRows),
-            ("insert into t values (?)", Effect::ChangesRows),
-            ("DELETE FROM t", Effect::ChangesRows),
-            ("SELECT 1", Effect::Other),
-            ("COMMIT", Effect::Other),
-            ("CALL p()", Effect::Other),
-            ("-- update\nSELECT 1", Effect::Other),
-            ("", Effect::Other),
-        ] {
-            assert_eq!(Effect::of(sql.as_bytes()), effect, "{sql}");
-        }
         let mut deferral = Deferral::default();
         assert!(!deferral.takes(Effect::ChangesRows, false), "outside of a transaction");
         assert!(deferral.takes(Effect::ChangesRows, true) && deferral.takes(Effect::Begins, false));
         deferral.waiting = 1;
         assert!(deferral.takes(Effect::ChangesRows, false), "behind the statement that begins it");
         assert!(!deferral.takes(Effect::Begins, false) && !deferral.takes(Effect::Other, true));
+        assert!(!deferral.takes(Effect::Commits, true) && !deferral.takes(Effect::Reads, true));
         deferral.held = vec![0; HELD_MAX];
         assert!(!deferral.takes(Effect::ChangesRows, true), "what waits has a bound");
     }

@@ -7,8 +7,7 @@
 
 use std::io::Write;
 
-use crate::error::{Class, StatementError};
-use crate::operation::Value;
+use assay_seam::{Class, StatementError, Value};
 
 /// Whose lexical rules hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

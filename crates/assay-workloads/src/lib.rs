@@ -59,6 +59,7 @@ const WORKLOADS: &[Workload] = &[
     workload!("oltp", "oltp_update_index", true),
     workload!("oltp", "oltp_update_non_index", true),
     workload!("oltp", "oltp_write_only", true),
+    workload!("shared", "prepare_lock", false),
     workload!("oltp", "select_random_points", true),
     workload!("oltp", "select_random_ranges", true),
     legacy!("bulk_insert"),
@@ -76,9 +77,16 @@ const WORKLOADS: &[Workload] = &[
     workload!("tpcc", "tpcc", true),
     workload!("tpcc", "tpcc_check", false),
     workload!("tpcc", "tpcc_common", false),
+    workload!("tpcc", "tpcc_customers", false),
+    workload!("tpcc", "tpcc_delivery", false),
+    workload!("tpcc", "tpcc_inspection", false),
     workload!("tpcc", "tpcc_isolation", false),
     workload!("tpcc", "tpcc_load", false),
+    workload!("tpcc", "tpcc_new_order", false),
+    workload!("tpcc", "tpcc_order_status", false),
+    workload!("tpcc", "tpcc_payment", false),
     workload!("tpcc", "tpcc_procedures", false),
+    workload!("tpcc", "tpcc_stock_level", false),
 ];
 
 #[cfg(test)]

@@ -7,8 +7,10 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use assay_script::{OptionDeclaration, OptionKind, OptionValue, Program};
-use assay_wire::Nanos;
+use assay_engine::RATE_MAX;
+use assay_options::{OptionDeclaration, OptionKind, OptionValue};
+use assay_script::Program;
+use assay_seam::Nanos;
 use clap::builder::{PossibleValuesParser, StyledStr};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
@@ -252,9 +254,14 @@ pub struct JudgementOptions {
     /// The smallest difference that matters: "no difference" means that there is none larger
     #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = margin)]
     pub margin: f64,
-    /// Exit with 1 when this is so, such as 'tps < -3%' or 'new_order.p99 > +10%'; may be repeated
+    /// Exit with 1 if the change is beyond this limit and not by chance, such as 'tps < -3%' or 'new_order.p99 > +10%'; may
+    /// be repeated
     #[arg(long, value_name = "CONDITION", value_parser = condition)]
     pub fail_if: Vec<assay_report::Condition>,
+    /// Exit with 1 also if the change may be beyond the limit: too few trials for a confidence interval, an interval that
+    /// includes no change, or no figure
+    #[arg(long, requires = "fail_if")]
+    pub fail_if_unsure: bool,
 }
 
 /// Options of `duel`.
@@ -305,6 +312,10 @@ pub struct TargetOptions {
     /// Connects under way at once
     #[arg(long, value_name = "N", default_value = "64", value_parser = at_least_one)]
     pub connect_pending: u64,
+    /// Treat a connection as lost when the server's host has acknowledged nothing for this long, 2s to 9h; a slow statement
+    /// does not count; 0: no limit
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = network_timeout)]
+    pub network_timeout: Nanos,
 }
 
 /// How much work, and when.
@@ -335,7 +346,7 @@ pub struct LoadOptions {
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = values::duration)]
     pub warmup: Nanos,
     /// Transactions due per second, whatever the server does [default: the next when the one before is done]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = positive)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = rate)]
     pub rate: Option<f64>,
     /// How due times are spaced
     #[arg(
@@ -384,7 +395,7 @@ pub struct ErrorOptions {
     /// Run a transaction again up to N times after a deadlock, serialization failure or lost connection
     #[arg(long, value_name = "N", default_value = "10", value_parser = any_count)]
     pub retries: u64,
-    /// Errors that fail a transaction but not the run, such as 1213 or 40001, or all
+    /// Errors that fail a transaction but not the run, such as 1213 or 40001, or all; what can be retried is retried first
     #[arg(long, value_name = "CODE,…|all", value_delimiter = ',')]
     pub ignore_errors: Vec<String>,
     /// What any other error does
@@ -520,6 +531,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Invocat
     let words: Result<Vec<String>, OsString> = words.into_iter().map(text).collect();
     let words = words.map_err(|word| Trouble::usage(format!("{} is not UTF-8", word.display())))?;
     let words: Vec<String> = words.iter().map(|word| with_hyphens(word)).collect();
+    let words = asking_for_help(words);
     let mut command = CommandLine::command();
     let found = find_workload(&command, &words)?;
     let mut declared = Vec::new();
@@ -542,6 +554,15 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Invocat
         Workload { given: given(matches, &declared), ..workload }
     });
     Ok(Some(Invocation { subcommand: parsed.subcommand, workload, words: assay_record::without_secrets(&words) }))
+}
+
+/// `help run tpcc` is `run tpcc --help`.
+fn asking_for_help(mut words: Vec<String>) -> Vec<String> {
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.remove(1);
+        words.push("--help".to_owned());
+    }
+    words
 }
 
 /// `--table_size=5` is `--table-size=5`.
@@ -683,7 +704,13 @@ fn explain(error: &clap::Error) -> Result<(), Trouble> {
             terminal::say(&error.to_string());
             return Err(Trouble::usage("no command given").hint("try `assay run oltp_read_write`"));
         }
-        ErrorKind::UnknownArgument if option.starts_with('-') => Trouble::usage(format!("there is no option {option}")),
+        ErrorKind::UnknownArgument if option.starts_with('-') => {
+            let trouble = Trouble::usage(format!("there is no option {option}"));
+            match habit(&option) {
+                Some(hint) => return Err(trouble.hint(hint)),
+                None => trouble,
+            }
+        }
         ErrorKind::UnknownArgument => Trouble::usage(format!("what is `{option}` for?"))
             .hint("a workload's name comes first; option values follow their option"),
         ErrorKind::InvalidSubcommand => {
@@ -722,6 +749,63 @@ fn explain(error: &clap::Error) -> Result<(), Trouble> {
     Err(trouble)
 }
 
+/// What people know from other tools, and what it is called here; words in place of a name say where it went.
+const HABITS: [(&[&str], &str); 19] = [
+    (
+        &["threads", "num-threads", "clients", "client", "users", "vu", "vus", "virtual-users", "concurrency"],
+        "--sessions",
+    ),
+    (&["duration", "max-time", "run-time", "runtime", "seconds"], "--time"),
+    (&["events", "max-requests", "requests", "iterations"], "--transactions"),
+    (&["warmup-time", "ramp-up", "rampup"], "--warmup"),
+    (&["report-interval", "progress"], "--interval"),
+    (&["tx-rate", "target-rate", "throughput", "qps", "tps"], "--rate"),
+    (&["jobs"], "--workers"),
+    (&["rand-seed", "random-seed"], "--seed"),
+    (&["db-ps-mode", "protocol"], "--prepared"),
+    (&["mysql-ignore-errors", "pgsql-ignore-errors"], "--ignore-errors"),
+    (&["max-tries", "max-retries"], "--retries"),
+    (&["output"], "--record"),
+    (&["output-format", "json"], "--format"),
+    (&["init", "initialize"], "--prepare"),
+    (&["query-timeout", "tcp-user-timeout", "keepalive", "keepalives"], "--network-timeout"),
+    (
+        &[
+            "host",
+            "port",
+            "user",
+            "password",
+            "dbname",
+            "database",
+            "mysql-host",
+            "mysql-port",
+            "mysql-socket",
+            "mysql-user",
+            "mysql-password",
+            "mysql-db",
+            "pgsql-host",
+            "pgsql-port",
+            "pgsql-user",
+            "pgsql-password",
+            "pgsql-db",
+            "db-driver",
+            "url",
+            "dsn",
+        ],
+        "--db",
+    ),
+    (&["histogram"], "every record holds its histograms: `assay report RECORD --html FILE` draws them"),
+    (&["percentile", "percentiles"], "the report shows p50, p95, p99 and p99.9: there is nothing to choose"),
+    (&["verbosity", "verbose", "debug"], "there is only `--quiet`"),
+];
+
+/// What to say to somebody who is used to another tool.
+fn habit(option: &str) -> Option<String> {
+    let option = option.trim_start_matches('-');
+    let (_, answer) = HABITS.iter().find(|(names, _)| names.contains(&option))?;
+    Some(if answer.starts_with("--") { format!("it is called `{answer}` here") } else { (*answer).to_owned() })
+}
+
 fn session_count(text: &str) -> Result<u32, String> {
     u32::try_from(values::count(text, 1)?).map_err(|_| "must be below 2^32".to_owned())
 }
@@ -746,6 +830,18 @@ fn at_least_one(text: &str) -> Result<u64, String> {
 
 fn positive(text: &str) -> Result<f64, String> {
     values::number(text).and_then(|value| if value > 0.0 { Ok(value) } else { Err("must be above 0".to_owned()) })
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = positive(text)?;
+    if rate <= RATE_MAX { Ok(rate) } else { Err(format!("must be at most {RATE_MAX}")) }
+}
+
+/// The kernel counts in seconds, and to 32,767.
+fn network_timeout(text: &str) -> Result<Nanos, String> {
+    let limit = values::duration(text)?;
+    let possible = limit == Nanos::ZERO || (Nanos::from_secs(2)..=Nanos::from_secs(9 * 3600)).contains(&limit);
+    if possible { Ok(limit) } else { Err("must be 0, or from 2s to 9h".to_owned()) }
 }
 
 fn interval(text: &str) -> Result<Nanos, String> {

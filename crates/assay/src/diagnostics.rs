@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use assay_wire::TargetError;
+use assay_seam::TargetError;
 
 use crate::terminal;
 

@@ -2,7 +2,7 @@
 
 use assay_engine::{Plan, RunError};
 use assay_script::ScriptError;
-use assay_wire::{Class, Origin, StatementError};
+use assay_seam::{Class, Origin, StatementError};
 
 use crate::command_line::Workload;
 use crate::diagnostics::{Exit, Trouble};

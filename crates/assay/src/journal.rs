@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use assay_engine::Line;
 use assay_record::{journal_head, journal_line};
-use assay_wire::Nanos;
+use assay_seam::Nanos;
 
 use crate::diagnostics::{Exit, Trouble};
 

@@ -9,8 +9,10 @@ use crate::diagnostics::{Exit, Trouble};
 /// Built-in workloads and the search path for files.
 pub fn library() -> &'static Arc<Library> {
     static LIBRARY: LazyLock<Arc<Library>> = LazyLock::new(|| {
-        let modules = assay_workloads::builtin().iter().map(|workload| (workload.name, workload.text)).collect();
-        Arc::new(Library { modules, ..Library::default() })
+        let all = assay_workloads::builtin();
+        let modules = all.iter().map(|workload| (workload.name, workload.text)).collect();
+        let parts = all.iter().filter(|workload| !workload.runnable).map(|workload| workload.name).collect();
+        Arc::new(Library { modules, parts, ..Library::default() })
     });
     &LIBRARY
 }

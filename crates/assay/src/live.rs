@@ -6,10 +6,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use assay_engine::{Interval, Outcome, Plan};
+use assay_engine::{End, Interval, Outcome, Plan, RunError};
 use assay_record::{DEFAULT_FOLDER, Load, Record, Status, WriteError};
 use assay_report::LiveMetrics;
-use assay_wire::Nanos;
+use assay_seam::Nanos;
 
 use crate::command_line::OutputOptions;
 use crate::diagnostics::Trouble;
@@ -118,8 +118,10 @@ impl Live {
     /// The run is over: the final record and its file, the end of the journal.
     pub fn finish(mut self, plan: &Plan, outcome: &Outcome, failure: Option<String>) -> Left {
         record_of::fill(&mut self.record, outcome, record_of::status(&outcome.end, failure));
-        for (server, target) in self.record.environment.servers.iter_mut().zip(&plan.targets) {
-            server.settings = settings::read(target);
+        for (number, (server, target)) in self.record.environment.servers.iter_mut().zip(&plan.targets).enumerate() {
+            if !is_away(number, outcome) {
+                server.settings = settings::read(target);
+            }
         }
         let written = match &self.path {
             Some(path) => self.record.write(path).map_err(unwritable).map(|()| self.path.clone()),
@@ -148,6 +150,18 @@ impl Live {
         }
         self.written = Instant::now();
         self.pause = PAUSE_MIN.max(begun.elapsed() * PAUSE_PER_WRITE);
+    }
+}
+
+/// Whether the server has just been waited for in vain: it would not answer this either, and somebody wants the run to end.
+fn is_away(number: usize, outcome: &Outcome) -> bool {
+    match &outcome.end {
+        End::Complete => false,
+        End::Failed(error) => matches!(error, RunError::Connect { target, .. } if *target == number),
+        End::Interrupted => outcome.stages.last().is_some_and(|stage| {
+            let tally = stage.targets.get(number).unwrap_or(&stage.total);
+            tally.unfinished > 0
+        }),
     }
 }
 

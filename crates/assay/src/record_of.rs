@@ -2,13 +2,16 @@
 //!
 //! Only copies and converts units. Nothing is computed here; numbers are made in assay-report.
 
+use std::collections::BTreeMap;
+
 use assay_engine::{Arrival, End, Ignore, Load, OnError, Outcome, Plan, StageOutcome, Target};
 use assay_io::Address;
 use assay_io::process::Host;
+use assay_options::OptionValue;
 use assay_record as record;
 use assay_record::{EncodedHistogram, Place, Record, Status, Time, Tool};
-use assay_script::{Declaration, Measure, OptionValue};
-use assay_wire::{Nanos, ServerFacts};
+use assay_script::{Declaration, Measure};
+use assay_seam::{Nanos, ServerFacts};
 
 use crate::command_line::{RunOptions, Workload};
 
@@ -78,6 +81,7 @@ pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>
     record.types.clone_from(&outcome.types);
     record.rules = outcome.declarations.iter().filter_map(rule).collect();
     record.rates = outcome.declarations.iter().filter_map(rate).collect();
+    record.manifest.options.extend(found(&outcome.declarations));
     for (server, facts) in record.environment.servers.iter_mut().zip(&outcome.servers) {
         let ServerFacts { product, version, tls } = facts.clone();
         (server.product, server.version, server.tls) = (product, version, tls);
@@ -115,6 +119,9 @@ pub fn interval(interval: &assay_engine::Interval) -> record::Interval {
         failed: interval.failed,
         reconnects: interval.reconnects,
         backlog: interval.backlog,
+        backlog_max: Some(interval.backlog_max),
+        first_done_ns: interval.first_done.map(|at| at.0),
+        last_done_ns: interval.last_done.map(|at| at.0),
         sessions: interval.sessions,
         cpu_ns: interval.cpu.0,
         cpu_wait_ns: interval.cpu_wait.map(|wait| wait.0),
@@ -238,6 +245,24 @@ fn rule(declaration: &Declaration) -> Option<record::Rule> {
     Some(record::Rule { name, clause, measure, low: finite(rule.low), high: finite(rule.high) })
 }
 
+/// What tables were found to have, by option: a number, or a list where servers differ.
+fn found(declarations: &[Declaration]) -> BTreeMap<String, record::OptionValue> {
+    let mut all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for declaration in declarations {
+        if let Declaration::Found(name, value) = declaration {
+            all.entry(name).or_default().push(*value);
+        }
+    }
+    let value = |mut values: Vec<f64>| {
+        if let [value] = values[..] {
+            return OptionValue::Number(value);
+        }
+        values.sort_by(f64::total_cmp);
+        OptionValue::List(values.iter().map(f64::to_string).collect())
+    };
+    all.into_iter().filter_map(|(name, values)| option((name.to_owned(), value(values)))).collect()
+}
+
 /// `None` for a declaration of another kind.
 fn rate(declaration: &Declaration) -> Option<record::Rate> {
     let Declaration::Rate(rate) = declaration else { return None };
@@ -269,6 +294,7 @@ fn tally(tally: &assay_engine::Tally, names: &Outcome) -> record::Tally {
             rolled_back: of_type.rolled_back,
             failed: of_type.failed,
             retries: of_type.retries,
+            retries_in_doubt: of_type.retries_in_doubt,
             response: latencies(&of_type.response),
             service: latencies(&of_type.service),
         }
@@ -296,6 +322,7 @@ fn tally(tally: &assay_engine::Tally, names: &Outcome) -> record::Tally {
         dropped: tally.dropped,
         unstarted: tally.unstarted,
         unfinished: tally.unfinished,
+        stopped: tally.stopped,
         wait: latencies(&tally.wait),
         lag: latencies(&tally.lag),
     }

@@ -1,6 +1,6 @@
 //! The databases this program knows: the only list of them.
 
-use assay_wire::{ConnectOptions, Database, Driver};
+use assay_seam::{ConnectOptions, Database, Driver};
 
 use crate::diagnostics::{Trouble, nearest};
 use crate::surroundings::ThisMachine;

@@ -9,7 +9,7 @@ use assay_engine::Target;
 use assay_io::clock::Clock;
 use assay_io::readiness::Readiness;
 use assay_io::{Address, Event, Io, SocketId};
-use assay_wire::{Cell, Connection, Exchange, Nanos, Operation, Progress, Rows, RowsPool};
+use assay_seam::{Cell, Connection, Exchange, Nanos, Operation, Progress, Rows, RowsPool};
 
 /// A server that has not answered by then is not waited for.
 const PATIENCE: Nanos = Nanos::from_secs(5);

@@ -1,15 +1,19 @@
 //! Ctrl-C and SIGTERM: the first ends the run gracefully, the second quits at once.
+//!
+//! Called `sysbench`, the program dies of them like one that does not listen, and of a reader that went away (SIGPIPE):
+//! wrappers count on that. Only Ctrl-C while something is measured is heard: what was measured is reported.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use assay_engine::Control;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGPIPE, SIGTERM};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
 use crate::diagnostics::{Exit, Trouble};
@@ -23,8 +27,10 @@ pub fn control() -> &'static Control {
 
 /// Starts listening. A thread of its own takes the signals, so what is done about them may lock and allocate.
 pub fn listen() -> Result<(), Trouble> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])
-        .map_err(|error| Trouble::environment(format!("cannot listen to signals: {error}")))?;
+    // Rust's runtime ignores SIGPIPE, and what we start, such as a script's `os.execute`, would inherit that. A handler
+    // that does nothing is not inherited.
+    flag::register(SIGPIPE, Arc::default()).map_err(deaf)?;
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(deaf)?;
     let control = control();
     std::thread::spawn(move || {
         for signal in signals.forever() {
@@ -38,6 +44,27 @@ pub fn listen() -> Result<(), Trouble> {
         }
     });
     Ok(())
+}
+
+fn deaf(error: std::io::Error) -> Trouble {
+    Trouble::environment(format!("cannot listen to signals: {error}"))
+}
+
+/// Whether Ctrl-C ends the process at once.
+static DIES_OF_INTERRUPT: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
+
+/// From here on signals do to the process what they do to one that does not listen.
+pub fn stop_listening() -> Result<(), Trouble> {
+    let always = || Arc::new(AtomicBool::new(true));
+    for (signal, condition) in [(SIGTERM, always()), (SIGPIPE, always()), (SIGINT, DIES_OF_INTERRUPT.clone())] {
+        flag::register_conditional_default(signal, condition).map_err(deaf)?;
+    }
+    Ok(())
+}
+
+/// After `stop_listening`: while there is something to report at the first Ctrl-C, it stops the control instead.
+pub fn hear_interrupts(yes: bool) {
+    DIES_OF_INTERRUPT.store(!yes, Ordering::SeqCst);
 }
 
 /// The exit code that says which signal ended the work early.

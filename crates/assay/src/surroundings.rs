@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use assay_wire::Surroundings;
+use assay_seam::Surroundings;
 
 /// The machine we run on, as it is.
 pub struct ThisMachine;

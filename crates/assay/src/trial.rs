@@ -14,8 +14,9 @@ use assay_engine::{
 };
 use assay_io::process::{self, FilesLimit};
 use assay_io::{Address, Backend, ConnectError, Tls};
-use assay_script::{Distribution, DistributionKind, Entry, OptionValue, Setup};
-use assay_wire::{ConnectOptions, Nanos, TlsMode};
+use assay_options::OptionValue;
+use assay_script::{Distribution, DistributionKind, Entry, Setup};
+use assay_seam::{ConnectOptions, Nanos, TlsMode};
 
 use crate::command_line::{
     self, CommonCommandOptions, GeneratorOptions, IoChoice, RunOptions, TargetOptions, Workload,
@@ -89,7 +90,7 @@ pub fn plan_of_run(
     plan.stages = ladder.into_iter().map(|sessions| Stage { sessions }).collect();
     plan.warmup = load.warmup;
     plan.interval = options.output.interval;
-    plan.grace = load.grace;
+    (plan.grace, plan.grace_interrupted) = (load.grace, load.grace);
     if let Some(rate) = load.rate {
         let arrival = match load.arrival {
             command_line::Arrival::Constant => Arrival::Constant,
@@ -98,6 +99,10 @@ pub fn plan_of_run(
         plan.load = Load::Open { rate, arrival, backlog_max: load.backlog_max };
     }
     if let Some(terminals) = terminals {
+        plan.setup.options.extend([
+            ("think_scale".to_owned(), OptionValue::Number(load.think_scale)),
+            ("warmup".to_owned(), OptionValue::Number(load.warmup.as_secs_f64())),
+        ]);
         plan.load = Load::Terminals { terminals, think_scale: load.think_scale };
     }
     plan.policy = Policy {
@@ -264,18 +269,23 @@ impl Parts<'_> {
                 restart_ignored: false,
                 on_error: OnError::Stop,
                 rollback: true,
+                errors_outside_apart: false,
+                failed_prepares_count: true,
+                failures_are_alone: false,
                 reconnect: Nanos::from_secs(60),
             },
             connects: Connects {
                 pending_max: usize::try_from(target.connect_pending).unwrap_or(usize::MAX),
                 rate: target.connect_rate,
                 timeout: CONNECT_TIMEOUT,
+                silence_max: Some(target.network_timeout).filter(|limit| *limit > Nanos::ZERO),
                 deal: Deal::BySession,
             },
             workers,
             event_loop,
             sessions_per_state: sessions_per_state(self.sessions as usize, workers),
             grace: Nanos::from_secs(10),
+            grace_interrupted: Nanos::from_secs(10),
             hold_max: HOLD_MAX,
         })
     }
@@ -314,7 +324,11 @@ impl Parts<'_> {
 }
 
 fn targets(urls: &[String], options: &TargetOptions) -> Result<Vec<Target>, Trouble> {
-    let connect = ConnectOptions { prepared: options.prepared, session_sql: options.session_sql.clone() };
+    let connect = ConnectOptions {
+        prepared: options.prepared,
+        session_sql: options.session_sql.clone(),
+        ..ConnectOptions::default()
+    };
     urls.iter().map(|url| target(url, &connect)).collect()
 }
 

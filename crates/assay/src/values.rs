@@ -4,7 +4,7 @@
 //! between digits and `,` between thousands. Every function returns a lowercase fragment as its error, which
 //! the command line puts behind the option's name.
 
-use assay_wire::Nanos;
+use assay_seam::Nanos;
 
 /// A switch: `on`, `true`, `yes`, `1`, and their opposites, in any case.
 pub fn switch(text: &str) -> Result<bool, String> {

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use assay_engine::{Notice, Observer, Plan, Warning};
-use assay_wire::Nanos;
+use assay_seam::Nanos;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::live::Live;
@@ -112,6 +112,9 @@ impl<'a> Watch<'a> {
                 took.as_secs_f64(),
                 self.plan.connects.pending_max
             ),
+            Warning::Advice { target, error, hint } => {
+                format!("{}: {} ({}): the run goes on\n  {hint}", url(*target), error.message, error.code)
+            }
             Warning::Outage { target, message } => format!(
                 "{} is away: {message}\n  trying again for up to {}; see `--reconnect-time`",
                 url(*target),
@@ -119,7 +122,7 @@ impl<'a> Watch<'a> {
             ),
             Warning::Recovered { target } => format!("{} is back", url(*target)),
             Warning::Finishing { in_flight } => format!(
-                "interrupted: finishing up to {in_flight} transactions within {}; once more to quit at once",
+                "interrupted: finishing up to {in_flight} transactions within {}; press Ctrl-C again to quit immediately",
                 values::display_duration(self.plan.grace)
             ),
         };

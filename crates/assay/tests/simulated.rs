@@ -10,7 +10,7 @@ use assay::{record_of, trial};
 use assay_engine::{Control, Notice, Observer, run_inline};
 use assay_io::sim::{Network, PeerId, Server, ServerOut, Settings};
 use assay_record::Status;
-use assay_wire::Nanos;
+use assay_seam::Nanos;
 
 /// Answers as a PostgreSQL server does (protocol 3.0), without keeping any data: SELECT gives one row, everything else
 /// changes one. One UPDATE in a hundred loses a deadlock, and once the whole server stands still.

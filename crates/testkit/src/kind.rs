@@ -3,12 +3,10 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::server::Server;
-use crate::{Settings, cache, mysql, postgres};
+use crate::cache;
 
 /// A kind of server that can be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,27 +74,6 @@ impl Kind {
         }
     }
 
-    /// Starts a server of this kind; returns once it answers queries. Takes about a second.
-    pub fn start(self, settings: &Settings) -> Result<Server> {
-        if let Err(why) = self.available() {
-            bail!(why);
-        }
-        let start = match self {
-            Kind::Postgres | Kind::Postgres18 => postgres::plan,
-            Kind::MariaDb | Kind::MySql => mysql::plan,
-            Kind::PgBouncer => bail!("a pgbouncer needs a server behind it: Server::pgbouncer"),
-        };
-        Server::start(self, |folder, port| start(self, settings, folder, port))
-    }
-
-    /// The server of this kind that all tests of this process share, with default settings. Starts on first use.
-    ///
-    /// Do not stop, suspend or reconfigure it. Panics when it cannot be started: ask `present` first.
-    pub fn shared(self) -> &'static Server {
-        static SHARED: [OnceLock<Server>; 5] = [const { OnceLock::new() }; 5];
-        SHARED[self as usize].get_or_init(|| self.start(&Settings::default()).expect("the server starts"))
-    }
-
     /// Where a program of this kind is, whether it exists or not.
     pub fn program(self, name: &str) -> PathBuf {
         let unpacked = |folder: &str| cache().join("servers").join(folder).join("bin").join(name);
@@ -139,8 +116,9 @@ fn debian_postgres() -> PathBuf {
     root.join(newest.unwrap_or(15).to_string()).join("bin")
 }
 
-/// What a test needs is not here: a failure where tests must be complete, else said aloud, past the test harness.
-pub(crate) fn absent(why: &str) -> bool {
+/// What a test needs is not here: a failure where tests must be complete, else said aloud, past the test harness. Always
+/// false.
+pub fn absent(why: &str) -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     assert!(!set("CI") && !set("ASSAY_TEST_STRICT"), "{why}");
     let test = std::thread::current().name().unwrap_or("a test").to_owned();

@@ -1,5 +1,5 @@
-//! For tests only: real database servers that live as long as a test, a browser for pages, and redaction of what changes
-//! between runs.
+//! For tests only: real database servers that live as long as a test, a network that can be taken apart, a browser for
+//! pages, and redaction of what changes between runs.
 //!
 //! A server is started from binaries that are already on the machine (`cargo xtask test` installs them), on a free
 //! loopback port and a unix socket, in a temporary folder, by an unprivileged user, and is gone afterwards whatever
@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod browser;
+mod cable;
 mod certificates;
 mod folder;
 mod kind;
@@ -34,12 +35,14 @@ mod pgbouncer;
 mod postgres;
 pub mod redact;
 mod server;
+mod start;
 
 pub use browser::{Browser, View};
+pub use cable::Cable;
 pub use certificates::Certificates;
 pub use folder::cache;
-pub use kind::Kind;
-pub use server::Server;
+pub use kind::{Kind, absent};
+pub use server::{Server, free_port};
 
 /// How a server is to be set up. The default: no TLS, everybody may log in without a password, 300 connections,
 /// and no waiting for the disk: commits survive `Server::kill9`, not a power cut.

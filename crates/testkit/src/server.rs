@@ -309,8 +309,8 @@ fn poll(mut question: impl FnMut() -> Result<Option<()>>) -> Result<()> {
 }
 
 /// A port nobody listens on. Below the range the kernel takes clients' ports from: a load test's connections must
-/// not take it while the server is restarted.
-fn free_port() -> Result<u16> {
+/// not take it before somebody listens on it, or while the server is restarted.
+pub fn free_port() -> Result<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     (0..1000)
         .map(|_| 15_000 + ((std::process::id() * 97 + NEXT.fetch_add(1, Ordering::Relaxed) * 13) % 17_000) as u16)

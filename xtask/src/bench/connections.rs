@@ -20,7 +20,8 @@ use nix::unistd::Pid;
 use testkit::{Kind, Server, Settings};
 
 use super::measure::number;
-use super::{built, heading};
+use super::setting::heading;
+use super::tools::built;
 
 #[derive(Args)]
 pub(super) struct Options {

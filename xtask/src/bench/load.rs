@@ -8,8 +8,8 @@ use clap::Args;
 use testkit::{Kind, Server};
 
 use super::measure::{Sample, Usage, measure, number};
+use super::setting::{heading, kind, start};
 use super::tools::{Tool, is_postgres};
-use super::{heading, kind, start};
 
 #[derive(Args)]
 pub(super) struct Options {

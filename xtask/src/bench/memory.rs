@@ -11,7 +11,8 @@ use clap::Args;
 use testkit::{Kind, Settings, Tls};
 
 use super::measure::{measure, number};
-use super::{built, heading, tools::Tool};
+use super::setting::heading;
+use super::tools::{Tool, built};
 
 #[derive(Args)]
 pub(super) struct Options {

@@ -10,8 +10,8 @@ use clap::Args;
 use testkit::Kind;
 
 use super::measure::{Sample, measure};
+use super::setting::{MANY, heading, kind, start};
 use super::tools::{Tool, Trial, is_postgres};
-use super::{heading, kind, start};
 
 #[derive(Args)]
 pub(super) struct Options {
@@ -100,8 +100,6 @@ pub(super) fn run(options: &Options) -> Result<String> {
     Ok(format!("{report}\nWhere we lose:\n\n{lost}"))
 }
 
-/// More sessions than this get a server that is set up for them.
-pub(super) const MANY: u32 = 500;
 /// PostgreSQL has a process per session.
 const PROCESSES_MAX: u32 = 1500;
 

@@ -1,13 +1,13 @@
 //! How each tool is told what to do, and how its report is read.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use testkit::{Kind, Server};
 
-use super::built;
+use crate::steps::root;
 
 /// A load generator, or a program that does what one cannot do without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Tool {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    fn program(self) -> std::path::PathBuf {
+    fn program(self) -> PathBuf {
         match self {
             Tool::Assay => built("assay"),
             Tool::Protocol | Tool::Bare => built("examples/floor"),
@@ -201,6 +201,12 @@ fn read_pgbench(output: &str) -> Result<Done> {
     };
     let (queries, qps) = (after("number of transactions actually processed: ")?, after("tps = ")?);
     Ok(Done { queries, qps, middle_us: after("latency average = ")? * 1e3 })
+}
+
+/// Where the build left a program.
+pub(super) fn built(program: &str) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    root().join(target).join("release").join(program)
 }
 
 #[cfg(test)]

@@ -1,38 +1,48 @@
 //! Which crate may depend on which, and what no crate may depend on.
 //!
 //! A crate exists to forbid a dependency, so the table below is the architecture: how to say it (wire), what to do
-//! (script) and when to do it (engine) do not know each other's insides, only assay-io meets the kernel, results
-//! (record, stats, report) know nothing of how they were measured, and only the binary knows everything.
+//! (script) and when to do it (engine) meet in the seam and do not know each other's insides, only assay-io meets the
+//! kernel, results (record, stats, report) know nothing of how they were measured, and only the binary knows everything.
 //! A new arrow is an event: it comes with a paragraph in its commit.
 
 use serde_json::Value;
 
-use super::{File, list, text};
+use super::file::File;
+use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, what it may depend on, and what else its tests may.
-const ARROWS: [(&str, &[&str], &[&str]); 15] = [
-    ("assay-wire", &[], &["testkit"]),
-    ("assay-sqlite", &["assay-wire"], &[]),
+const ARROWS: [(&str, &[&str], &[&str]); 18] = [
+    ("assay-seam", &[], &[]),
+    ("assay-options", &[], &[]),
+    ("assay-random", &[], &[]),
+    ("assay-wire", &["assay-seam"], &["testkit"]),
+    ("assay-sqlite", &["assay-random", "assay-seam"], &[]),
     ("assay-luajit", &[], &[]),
-    ("assay-script", &["assay-luajit", "assay-wire"], &[]),
-    ("assay-io", &["assay-wire"], &["testkit"]),
-    ("assay-engine", &["assay-io", "assay-script", "assay-wire"], &["assay-sqlite", "testkit"]),
-    ("assay-machine", &[], &[]),
+    ("assay-script", &["assay-luajit", "assay-options", "assay-random", "assay-seam"], &[]),
+    ("assay-io", &["assay-random", "assay-seam"], &["assay-wire", "testkit"]),
+    (
+        "assay-engine",
+        &["assay-io", "assay-random", "assay-script", "assay-seam"],
+        &["assay-options", "assay-sqlite", "testkit"],
+    ),
+    ("assay-machine", &["assay-random"], &[]),
     ("assay-record", &[], &[]),
-    ("assay-stats", &[], &[]),
+    ("assay-stats", &["assay-random"], &[]),
     ("assay-report", &["assay-record", "assay-stats"], &["testkit"]),
-    ("assay-sysbench", &["assay-script"], &[]),
-    ("assay-workloads", &[], &["assay-script", "assay-sqlite", "assay-wire", "testkit"]),
+    ("assay-sysbench", &["assay-options", "assay-seam"], &[]),
+    ("assay-workloads", &[], &["assay-options", "assay-script", "assay-seam", "assay-sqlite", "assay-wire", "testkit"]),
     (
         "assay",
         &[
             "assay-engine",
             "assay-io",
             "assay-machine",
+            "assay-options",
             "assay-record",
             "assay-report",
             "assay-script",
+            "assay-seam",
             "assay-sqlite",
             "assay-stats",
             "assay-sysbench",
@@ -42,14 +52,16 @@ const ARROWS: [(&str, &[&str], &[&str]); 15] = [
         &["testkit"],
     ),
     ("testkit", &[], &[]),
-    ("xtask", &["assay-record", "testkit"], &["assay-wire"]),
+    ("xtask", &["assay-record", "testkit"], &["assay-random", "assay-wire"]),
 ];
 
 /// Crates from outside with few friends: who may use them.
-const OUTSIDERS: [(&str, &[&str]); 5] = [
+const OUTSIDERS: [(&str, &[&str]); 6] = [
     // Only assay-io touches sockets.
     ("mio", &["assay-io"]),
     ("io-uring", &["assay-io", "assay-machine"]),
+    // The kernel's raw interface; what else asks the system does it through nix or the standard library.
+    ("libc", &["assay-io", "assay-machine"]),
     // Its declarations alone would link with no library.
     ("mlua-sys", &["assay-luajit"]),
     // There is no async runtime on the measured path; nothing else needs one yet.
@@ -131,11 +143,12 @@ mod tests {
     #[test]
     fn an_arrow_that_is_not_in_the_table_is_found() {
         let check = |name, dependency, kind| complaints(&workspace(name, dependency, kind));
-        assert_eq!(check("assay-engine", "assay-wire", None), [""; 0]);
+        assert_eq!(check("assay-engine", "assay-seam", None), [""; 0]);
         assert_eq!(check("assay-wire", "assay-io", None), ["assay-wire: may not depend on assay-io"]);
         assert_eq!(check("assay", "testkit", Some("dev")), [""; 0]);
         assert_eq!(check("assay", "testkit", None), ["assay: may not depend on testkit"]);
         assert_eq!(check("assay-wire", "mio", None), ["assay-wire: may not depend on mio"]);
+        assert_eq!(check("assay-engine", "libc", None), ["assay-engine: may not depend on libc"]);
         assert_eq!(check("assay-io", "tokio", None), ["assay-io: may not depend on tokio"]);
         assert!(check("assay-new", "serde", None)[0].contains("not in the table"));
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use spdx::{Expression, LicenseReq, ParseMode};
 
-use super::{list, text};
+use super::metadata::{list, text};
 
 /// Names as in https://spdx.org/licenses.
 const ALLOWED: [&str; 11] = [

@@ -2,7 +2,7 @@
 //!
 //! These are invariants of ARCHITECTURE.md that no type can hold. Tests may do what they like.
 
-use super::File;
+use super::file::File;
 
 /// Text of code, the only places it may stand in, and where it belongs.
 const PLACES: [(&[&str], &[&str], &str); 3] = [
@@ -35,17 +35,28 @@ fn is_product(path: &str) -> bool {
 }
 
 fn of_file(file: &File) -> Vec<String> {
-    let product = file.text.split("#[cfg(test)]").next().unwrap_or_default();
     let mut complaints = Vec::new();
-    for (number, line) in product.lines().enumerate() {
+    for (number, line) in product_lines(file) {
         for (texts, places, reason) in PLACES {
-            let found = !line.trim_start().starts_with("//") && texts.iter().any(|text| line.contains(text));
+            let found = texts.iter().any(|text| line.contains(text));
             if found && !places.iter().any(|place| file.path.starts_with(place)) {
-                complaints.push(format!("{}:{}: {reason}", file.path, number + 1));
+                complaints.push(format!("{}:{number}: {reason}", file.path));
             }
         }
     }
     complaints
+}
+
+/// The lines of a source that end up in the program, with their numbers, without those that are comments.
+pub(super) fn product_lines(file: &File) -> impl Iterator<Item = (usize, &str)> {
+    let comment = if file.path.ends_with(".lua") { "--" } else { "//" };
+    let product = if is_product(&file.path) || file.path.ends_with(".lua") { &*file.text } else { "" };
+    let lines: Vec<&str> = product.lines().collect();
+    // Tests stand at the end of a file; those that are a file of their own are declared anywhere.
+    let elsewhere = |at: usize| lines.get(at + 1).is_some_and(|next| next.ends_with(';'));
+    let tests = (0..lines.len()).find(|at| lines[*at].trim() == "#[cfg(test)]" && !elsewhere(*at));
+    let end = tests.unwrap_or(lines.len());
+    (1..).zip(lines.into_iter().take(end)).filter(move |(_, line)| !line.trim_start().starts_with(comment))
 }
 
 #[cfg(test)]

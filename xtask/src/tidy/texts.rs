@@ -1,6 +1,6 @@
 //! What every file's text must have or must not have.
 
-use super::File;
+use super::file::File;
 
 /// Paths of the machines this was written on; a reader of the project has no such place.
 const PRIVATE_PLACES: [&str; 2] = [concat!("../", "shared"), concat!("/wo", "rk/")];

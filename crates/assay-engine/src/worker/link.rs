@@ -1,10 +1,13 @@
 //! Links: connections as the worker holds them, from the queue for connecting to the last goodbye.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use assay_io::{Closed, Io, SocketId};
 use assay_script::{Answer, ConnectionNumber, Failure};
-use assay_wire::{Connection, Exchange, Nanos, Progress, Reply, StatementError, TlsFacts};
+use assay_seam::{
+    Class, Connection, Effect, Exchange, Nanos, Operation, Progress, Reply, StatementError, StatementId, TlsFacts,
+};
 
 use super::{Alarm, Worker};
 use crate::messages::Message;
@@ -16,6 +19,9 @@ use crate::retry;
 /// Such a connect was not taken by the server's kernel at once, but asked for again: Linux waits a second before it does.
 const SLOW_CONNECT: Nanos = Nanos::from_secs(1);
 
+/// Looks within the limit at whether a machine is there; two in a row have to find it gone.
+const LOOKS_PER_LIMIT: u64 = 8;
+
 /// One connection of a session.
 pub(super) struct Link {
     pub(super) machine: Box<dyn Connection>,
@@ -23,6 +29,7 @@ pub(super) struct Link {
     target: usize,
     socket: Option<SocketId>,
     pub(super) doing: LinkDoing,
+    pub(super) in_flight: InFlight,
     /// Which of the target's addresses is being tried.
     address: usize,
     /// It counts in `Worker::connecting`.
@@ -66,6 +73,38 @@ pub(super) enum LinkDoing {
     Free,
 }
 
+/// As much of the operation last sent as is needed to tell whether it may have committed something.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum InFlight {
+    /// How its text begins and how it ends: enough for `START TRANSACTION` and `; COMMIT`.
+    Text {
+        head: [u8; 20],
+        tail: [u8; 8],
+    },
+    Statement(StatementId),
+    Load,
+    /// What changes no data, or was deferred, and so has a transaction around it.
+    Harmless,
+}
+
+impl InFlight {
+    pub(super) fn of(operation: &Operation<'_>) -> InFlight {
+        match operation {
+            Operation::Query { sql } => {
+                let (mut head, mut tail) = ([b' '; 20], [b' '; 8]);
+                let length = sql.len().min(head.len());
+                head[..length].copy_from_slice(&sql[..length]);
+                let length = sql.len().min(tail.len());
+                tail[..length].copy_from_slice(&sql[sql.len() - length..]);
+                InFlight::Text { head, tail }
+            }
+            Operation::Execute { statement, .. } => InFlight::Statement(*statement),
+            Operation::Load { .. } => InFlight::Load,
+            Operation::Prepare { .. } | Operation::Close { .. } => InFlight::Harmless,
+        }
+    }
+}
+
 /// Who waits for the answer to a load. The script makes the next rows while the server stores these, and asks for the
 /// answer (`Request::Flush`) before it does anything else on the connection.
 #[derive(Debug, Default)]
@@ -98,6 +137,42 @@ impl Link {
     pub(super) fn is_executing(&self) -> bool {
         matches!(self.doing, LinkDoing::Operation { statement: true, .. })
     }
+
+    /// What was in flight is answered. Gives the reply back for the session that waits for it; one that went on finds it
+    /// here when it asks.
+    pub(super) fn answered(&mut self, reply: Reply) -> Option<Reply> {
+        match std::mem::take(&mut self.batch) {
+            Batch::Unanswered => {
+                self.batch = Batch::Answered(reply);
+                None
+            }
+            _ => Some(reply),
+        }
+    }
+
+    /// Whether the operation in flight may have made something lasting: it commits, or changes something where no
+    /// transaction is open. To be asked before the machine hears that its socket is gone.
+    fn may_have_committed(&self) -> bool {
+        let effect = match self.in_flight {
+            InFlight::Text { tail, .. } if ends_with_commit(&tail) => Effect::Commits,
+            InFlight::Text { head, .. } => Effect::of(&head),
+            InFlight::Statement(statement) => self.machine.effect(statement),
+            InFlight::Load => Effect::ChangesRows,
+            InFlight::Harmless => return false,
+        };
+        let alone = !self.machine.in_transaction() && !self.deferred;
+        match effect {
+            Effect::Commits => true,
+            Effect::ChangesRows | Effect::Other => alone,
+            Effect::Begins | Effect::Reads => false,
+        }
+    }
+}
+
+fn ends_with_commit(text: &[u8]) -> bool {
+    let text = text.trim_ascii_end();
+    let text = text.strip_suffix(b";").unwrap_or(text).trim_ascii_end();
+    text.len() >= 6 && text[text.len() - 6..].eq_ignore_ascii_case(b"commit")
 }
 
 impl<I: Io> Worker<I> {
@@ -106,11 +181,13 @@ impl<I: Io> Worker<I> {
         self.plan.connects.pending_max.div_ceil(self.plan.workers).max(1)
     }
 
-    /// Opens a connection for the script.
-    pub(super) fn connect(&mut self, session: usize, connection: ConnectionNumber) {
+    /// Opens a connection for the script, to one of these targets.
+    pub(super) fn connect(&mut self, session: usize, connection: ConnectionNumber, targets: Range<usize>) {
         let target = match self.plan.connects.deal {
             Deal::BySession => self.sessions[session].target,
-            Deal::ByConnection => self.shared.dealt.fetch_add(1, Ordering::Relaxed) % self.plan.targets.len(),
+            // Where there is no choice, the counter stays as it is.
+            Deal::ByConnection if targets.len() == 1 => targets.start,
+            Deal::ByConnection => targets.start + self.shared.dealt.fetch_add(1, Ordering::Relaxed) % targets.len(),
         };
         let link = Link {
             machine: self.plan.targets[target].database.connection(),
@@ -118,6 +195,7 @@ impl<I: Io> Worker<I> {
             target,
             socket: None,
             doing: LinkDoing::Connecting,
+            in_flight: InFlight::Harmless,
             address: 0,
             pending: false,
             sent: Nanos::ZERO,
@@ -231,6 +309,9 @@ impl<I: Io> Worker<I> {
         let this = &mut self.links[link];
         this.established = true;
         let (target, took) = (this.target, at - this.sent);
+        if let Some(limit) = self.silence_max {
+            self.io.keep_alive(socket, limit);
+        }
         if took >= SLOW_CONNECT && !std::mem::replace(&mut self.slow_connects[target], true) {
             self.send(Message::Warning(Warning::SlowConnects { target, took }));
         }
@@ -251,6 +332,9 @@ impl<I: Io> Worker<I> {
         self.links[link].socket = None;
         let mut error = StatementError::network(closed.message.clone());
         error.hint.clone_from(&closed.hint);
+        if closed.tls {
+            error.class = Class::Encryption;
+        }
         self.lose(link, Box::new(error), at);
     }
 
@@ -311,9 +395,7 @@ impl<I: Io> Worker<I> {
             self.send(Message::Server { target, facts: self.links[link].machine.server() });
         }
         if std::mem::replace(&mut self.links[link].was_open, true) {
-            if self.is_measuring(at) {
-                self.tallies[target].reconnects += 1;
-            }
+            self.recorder.reconnected(target, at);
             if std::mem::take(&mut self.outages[target]) {
                 self.send(Message::Warning(Warning::Recovered { target }));
             }
@@ -340,12 +422,17 @@ impl<I: Io> Worker<I> {
 
     /// The socket is gone.
     fn lose(&mut self, link: usize, error: Box<StatementError>, at: Nanos) {
+        let lost_operation = matches!(self.links[link].doing, LinkDoing::Operation { .. });
+        let may_have_committed = lost_operation && self.links[link].may_have_committed();
         let another_way = self.links[link].machine.on_closed();
         (self.links[link].timer, self.links[link].deferred) = (0, false);
         match self.links[link].doing {
             LinkDoing::Connecting if another_way => self.open_socket(link, at),
             LinkDoing::Connecting => self.on_connect_failed(link, error, at),
             LinkDoing::Operation { .. } => {
+                if let Some(transaction) = &mut self.sessions[self.links[link].session].transaction {
+                    transaction.lose_answer(may_have_committed);
+                }
                 self.on_reply_lost(link, error, at);
             }
             LinkDoing::Rollback => {
@@ -362,13 +449,10 @@ impl<I: Io> Worker<I> {
 
     fn on_reply_lost(&mut self, link: usize, error: Box<StatementError>, at: Nanos) {
         // `on_reply` sets the link idle; it has no socket any more.
-        let reply = assay_wire::Reply { error: Some(error), ..Default::default() };
+        let reply = assay_seam::Reply { error: Some(error), ..Default::default() };
         let session = self.links[link].session;
         self.links[link].doing = LinkDoing::Broken;
-        if matches!(self.links[link].batch, Batch::Unanswered) {
-            self.links[link].batch = Batch::Answered(reply);
-            return;
-        }
+        let Some(reply) = self.links[link].answered(reply) else { return };
         let answer = self.judge(session, reply, true);
         self.advance(session, answer, at);
     }
@@ -376,7 +460,7 @@ impl<I: Io> Worker<I> {
     fn on_connect_failed(&mut self, link: usize, error: Box<StatementError>, at: Nanos) {
         let (session, target) = (self.links[link].session, self.links[link].target);
         let addresses = self.plan.targets[target].addresses.len();
-        let refused_by_system = error.origin == assay_wire::Origin::Network;
+        let refused_by_system = error.origin == assay_seam::Origin::Network;
         if refused_by_system && self.links[link].address + 1 < addresses {
             self.links[link].address += 1;
             return self.open_socket(link, at);
@@ -424,7 +508,7 @@ impl<I: Io> Worker<I> {
                 let seconds = self.connect_timeout(link).as_secs_f64();
                 let what = if self.links[link].established { "login" } else { "connect" };
                 let mut error = StatementError::network(format!("no answer to the {what} within {seconds} s"));
-                error.class = assay_wire::Class::Timeout;
+                error.class = Class::Timeout;
                 self.lose(link, Box::new(error), now);
             }
             LinkDoing::Pausing => self.connect_again(link),
@@ -435,6 +519,21 @@ impl<I: Io> Worker<I> {
                 self.follow(link, progress, at, false);
             }
             LinkDoing::Idle | LinkDoing::Broken | LinkDoing::Free => {}
+        }
+    }
+
+    /// Looks, every so often, whether the machines are there whose answers are late.
+    pub(super) fn end_silent(&mut self, now: Nanos) {
+        let Some(limit) = self.silence_max else { return };
+        if now < self.silence_next {
+            return;
+        }
+        self.silence_next = now + Nanos(limit.0 / LOOKS_PER_LIMIT);
+        for link in &self.links {
+            let owes = matches!(link.doing, LinkDoing::Operation { .. } | LinkDoing::Rollback);
+            if let Some(socket) = link.socket.filter(|_| owes && now - link.sent >= limit) {
+                self.io.close_if_silent(socket, limit);
+            }
         }
     }
 

@@ -2,10 +2,11 @@
 //!
 //! The worker owns its sessions, their Lua states, their connections and its part of the schedule; it shares only
 //! what `Shared` holds and talks to the coordinator in messages. One round of its loop: obey commands,
-//! begin what is due (`work`), sleep, handle what arrived (`wait`). Three files, one struct: here the loop and the stage, in `session` the conversation
-//! with scripts, in `link` the connections.
+//! begin what is due (`work`), sleep, handle what arrived (`wait`). Here are the loop and the stage, in `session` the
+//! conversation with scripts, in `link` the connections; what counts is decided in `recorder`.
 
 mod link;
+mod recorder;
 mod session;
 
 use std::cmp::Reverse;
@@ -14,16 +15,20 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
 use assay_io::{Event, Io};
+use assay_random::Random;
 use assay_script::{Answer, Entry, Report, State};
-use assay_wire::{Nanos, RowsPool};
+use assay_seam::{Code, Nanos, RowsPool, StatementError};
 
+use crate::arrivals::{Arrivals, Tally as _};
 use crate::messages::{Command, Message, Part, StageSummary};
-use crate::outcome::{Line, Outside, RunError, Tally};
+use crate::observer::Warning;
+use crate::outcome::{Outside, RunError};
 use crate::plan::{Load, Plan};
-use crate::random::Random;
+use crate::retry;
 use crate::schedule::{Schedule, Share};
 use crate::shared::Shared;
 use link::Link;
+use recorder::Recorder;
 use session::{Doing, Session};
 
 /// See the module.
@@ -47,6 +52,10 @@ pub(crate) struct Worker<I: Io> {
     connect_queue: VecDeque<usize>,
     connecting: usize,
     connect_next: Nanos,
+    /// `Connects::silence_max`, where there are sockets.
+    silence_max: Option<Nanos>,
+    /// When to look next at connections whose answers are late.
+    silence_next: Nanos,
 
     timers: BinaryHeap<Reverse<Timer>>,
     timers_set: u64,
@@ -56,14 +65,12 @@ pub(crate) struct Worker<I: Io> {
     at_barrier: usize,
 
     phase: Phase,
+    /// How long what has begun may take to end.
+    grace: Nanos,
+    /// Nothing is waited for any longer: the grace period of an interrupt is over. `MAX` without an interrupt.
+    leave_by: Nanos,
     stage: Stage,
-    /// Since the last cut, by target.
-    tallies: Vec<Tally>,
-    spare: Vec<Vec<Tally>>,
-    /// Since the last cut.
-    outside: Outside,
-    /// For the journal, since it was last sent.
-    lines: Vec<Line>,
+    recorder: Recorder,
 
     out: Vec<u8>,
     pool: RowsPool,
@@ -72,6 +79,8 @@ pub(crate) struct Worker<I: Io> {
     outages: Vec<bool>,
     /// A slow connect to this target was reported.
     slow_connects: Vec<bool>,
+    /// Targets and codes of errors about which advice was given.
+    advised: Vec<(usize, Code)>,
     facts_told: Vec<bool>,
     ready_told: u32,
 }
@@ -106,31 +115,23 @@ struct Stage {
     /// Sessions of the whole stage; this worker drives those it owns.
     share: Share,
     begin: Nanos,
-    /// Start of the measured part. begin <= measured_from
-    measured_from: Nanos,
     /// No transaction is begun at or after this; `MAX` without a time limit.
     end: Nanos,
     /// No more transactions are begun, since this instant.
     ended: Option<Nanos>,
-    /// Because all transactions of the limit were begun.
-    exhausted: bool,
+    /// Then those in flight are not waited for any longer. ended <= give_up
+    give_up: Nanos,
     released: bool,
-    last_done: Nanos,
     next_cut: Nanos,
-    in_flight: u32,
-    schedule: Option<Schedule>,
+    /// Of an open loop.
+    arrivals: Option<Arrivals>,
     /// When terminals that think will be due, and which.
     thinking: BinaryHeap<Reverse<Due>>,
-    /// Due and not begun, in the order of their instants.
-    backlog: VecDeque<Due>,
+    /// Of terminals: due and not begun, in the order of their instants.
+    thought: VecDeque<Due>,
     /// Sessions free to take a due transaction, longest free first.
     idle: VecDeque<usize>,
-    due: u64,
-    dropped: u64,
     unstarted: u64,
-    turns: u64,
-    events: u64,
-    asleep: Nanos,
 }
 
 /// A transaction to be begun.
@@ -171,9 +172,11 @@ impl<I: Io> Worker<I> {
     ) -> Worker<I> {
         shared.add_waker(io.waker());
         let targets = plan.targets.len();
+        let networked = plan.targets.iter().any(|target| !target.addresses.is_empty());
         Worker {
             number,
-            random: Random::new(plan.setup.seed, 1_000_000 + number as u64),
+            random: Random::of_stream(plan.setup.seed, 1_000_000 + number as u64),
+            recorder: Recorder::new(&plan, shared.clone()),
             shared,
             inbox,
             outbox,
@@ -186,20 +189,21 @@ impl<I: Io> Worker<I> {
             connect_queue: VecDeque::new(),
             connecting: 0,
             connect_next: Nanos::ZERO,
+            silence_max: plan.connects.silence_max.filter(|_| networked),
+            silence_next: Nanos::ZERO,
             timers: BinaryHeap::new(),
             timers_set: 0,
             runnable: VecDeque::new(),
             at_barrier: 0,
             phase: Phase::Waiting,
+            grace: plan.grace,
+            leave_by: Nanos::MAX,
             stage: Stage::new(0, Share { worker: number as u32, workers: plan.workers as u32, sessions: 1 }),
-            tallies: vec![Tally::default(); targets],
-            spare: Vec::new(),
-            outside: Outside::default(),
-            lines: Vec::new(),
             out: Vec::new(),
             pool: RowsPool::default(),
             outages: vec![false; targets],
             slow_connects: vec![false; targets],
+            advised: Vec::new(),
             facts_told: vec![false; targets],
             ready_told: 0,
             plan,
@@ -219,7 +223,9 @@ impl<I: Io> Worker<I> {
     /// The first half of a round, what can be done without waiting; false when the run is over.
     pub(crate) fn work(&mut self) -> bool {
         self.obey();
-        self.ring(self.io.now());
+        let now = self.io.now();
+        self.ring(now);
+        self.end_silent(now);
         self.begin_due(self.io.now());
         self.connect_more();
         if self.at_barrier > 0 {
@@ -236,18 +242,17 @@ impl<I: Io> Worker<I> {
         let until = self.deadline();
         if let Err(error) = self.io.wait(until) {
             self.fail(RunError::Environment(format!("the event loop failed: {error}")));
+            if self.phase == Phase::Running {
+                self.close_stage();
+            }
             self.finish_now(false);
             return false;
         }
         let at = self.io.received_at();
-        let measuring = self.is_measuring(at);
-        if measuring {
-            self.stage.turns += 1;
-            self.stage.asleep += at - before.max(self.stage.measured_from);
-        }
+        self.recorder.slept(before, at);
         self.cut(at);
         while let Some(event) = self.io.next_event() {
-            self.stage.events += u64::from(measuring);
+            self.recorder.event(at);
             self.handle(event, at);
         }
         true
@@ -263,15 +268,25 @@ impl<I: Io> Worker<I> {
         self.send(Message::Failed(Box::new(error)));
     }
 
+    /// The run survives this error; whoever watches may want to do something about it.
+    fn advise(&mut self, target: usize, error: &StatementError) {
+        let known = |(of, code): &(usize, Code)| *of == target && *code == error.code;
+        let Some(hint) = retry::advice(error).filter(|_| !self.advised.iter().any(known)) else { return };
+        self.advised.push((target, error.code.clone()));
+        let (error, hint) = (Box::new(error.clone()), hint.clone());
+        self.send(Message::Warning(Warning::Advice { target, error, hint }));
+    }
+
     fn obey(&mut self) {
         loop {
             match self.inbox.try_recv() {
                 Ok(Command::Stage(stage)) => self.prepare_stage(stage),
                 Ok(Command::Begin(at)) => self.begin_stage(at),
                 Ok(Command::End) => self.end_stage(self.io.now()),
+                Ok(Command::Hurry) => self.hurry(self.io.now()),
                 Ok(Command::Finish) => self.begin_finish(),
                 Ok(Command::Report(report)) => self.begin_report(report),
-                Ok(Command::Recycle(tallies)) => self.spare.push(tallies),
+                Ok(Command::Recycle(tallies)) => self.recorder.recycle(tallies),
                 Ok(Command::Abort) | Err(TryRecvError::Disconnected) => {
                     if self.phase != Phase::Over {
                         self.finish_now(false);
@@ -290,6 +305,7 @@ impl<I: Io> Worker<I> {
             sessions: self.plan.stages[index].sessions,
         };
         self.stage = Stage::new(index, share);
+        self.recorder.prepare_stage(index, share.own_sessions() as usize);
         self.ready_told = 0;
         self.phase = match self.plan.setup.entry {
             Entry::Thread | Entry::Frame | Entry::Reports => Phase::Preparing,
@@ -310,15 +326,18 @@ impl<I: Io> Worker<I> {
 
     fn begin_stage(&mut self, at: Nanos) {
         let share = self.stage.share;
+        let measured_from = at + self.plan.warmup;
+        self.recorder.begin_stage(measured_from);
         let stage = &mut self.stage;
         stage.begin = at;
-        stage.measured_from = at + self.plan.warmup;
-        stage.end = self.plan.limit.time.map_or(Nanos::MAX, |time| stage.measured_from + time);
-        stage.next_cut = stage.measured_from + self.plan.interval;
-        stage.last_done = stage.measured_from;
-        if let Load::Open { rate, arrival, .. } = self.plan.load {
+        stage.end = self.plan.limit.time.map_or(Nanos::MAX, |time| measured_from + time);
+        stage.next_cut = measured_from + self.plan.interval;
+        if let Load::Open { rate, arrival, backlog_max } = self.plan.load {
             let seed = self.plan.setup.seed.wrapping_add(stage.index as u64);
-            stage.schedule = Schedule::new(at, rate, arrival, stage.share, seed);
+            let schedule = Schedule::new(at, rate, arrival, share, seed);
+            // The bound is the whole run's.
+            let max = backlog_max.map(|max| share.part_of(max));
+            stage.arrivals = schedule.map(|schedule| Arrivals::new(schedule, measured_from, stage.end, max));
         }
         if let Load::Terminals { terminals, .. } = self.plan.load {
             for terminal in (0..terminals).filter(|terminal| share.owns(terminal % share.sessions)) {
@@ -335,11 +354,25 @@ impl<I: Io> Worker<I> {
         }
         self.arrive(at);
         let stage = &mut self.stage;
-        stage.ended = Some(at.min(stage.end));
-        stage.unstarted = stage.backlog.iter().filter(|due| due.at >= stage.measured_from).count() as u64;
-        stage.backlog.clear();
-        stage.schedule = None;
+        let ended = at.min(stage.end);
+        (stage.ended, stage.give_up) = (Some(ended), ended + self.grace);
+        let arrived = stage.arrivals.take().map_or(0, |arrivals| arrivals.waiting_measured());
+        stage.unstarted = self.recorder.end_arrivals(at, arrived, stage.thought.drain(..).map(|due| due.at));
         stage.idle.clear();
+    }
+
+    fn hurry(&mut self, now: Nanos) {
+        self.grace = self.grace.min(self.plan.grace_interrupted);
+        self.end_stage(now);
+        let limit = now + self.grace;
+        // What sysbench's users see of `thread_done` does not depend on what was in flight.
+        if self.plan.setup.host.is_none() {
+            self.leave_by = self.leave_by.min(limit);
+        }
+        self.stage.give_up = self.stage.give_up.min(limit);
+        if let Phase::Finishing(until) = &mut self.phase {
+            *until = limit.min(*until);
+        }
     }
 
     /// When to stop sleeping, whatever happens on the sockets.
@@ -354,6 +387,9 @@ impl<I: Io> Worker<I> {
         if !self.connect_queue.is_empty() && self.connecting < self.pending_max() {
             until = until.min(self.connect_next);
         }
+        if self.silence_max.is_some() && !self.links.is_empty() {
+            until = until.min(self.silence_next);
+        }
         match self.phase {
             Phase::Running => {
                 let stage = &self.stage;
@@ -362,7 +398,7 @@ impl<I: Io> Worker<I> {
                     until = until.min(stage.begin);
                 }
                 until = until.min(match stage.ended {
-                    Some(ended) => ended + self.plan.grace,
+                    Some(_) => stage.give_up,
                     None => stage.end,
                 });
                 if !stage.idle.is_empty() {
@@ -425,43 +461,40 @@ impl<I: Io> Worker<I> {
         }
         self.arrive(now);
         while self.stage.ended.is_none()
-            && !self.stage.backlog.is_empty()
-            && let Some(session) = self.stage.idle.pop_front()
+            && !self.stage.idle.is_empty()
+            && let Some(due) = self.stage.take_due()
         {
-            let due = self.stage.backlog.pop_front().expect("checked above");
+            let session = self.stage.idle.pop_front().expect("checked above");
             if let Some(answer) = self.begin_transaction(session, due, self.io.now()) {
                 self.advance(session, answer, now);
             }
         }
+        // A closed loop learns that there are no more when it asks for the next.
+        let all_done = self.stage.waiting() == 0 && self.recorder.in_flight() == 0;
+        if self.plan.load != Load::Closed && all_done && self.recorder.is_exhausted() {
+            self.end_stage(self.io.now());
+        }
     }
 
-    /// Takes what has become due by now from the schedule into the backlog.
+    /// Lets arrive what has become due by now.
     fn arrive(&mut self, now: Nanos) {
+        if self.plan.load == Load::Closed {
+            return;
+        }
         let stage = &mut self.stage;
         while let Some(Reverse(due)) = stage.thinking.peek().copied()
             && due.at <= now
             && due.at < stage.end
         {
             stage.thinking.pop();
-            stage.due += u64::from(due.at >= stage.measured_from);
-            stage.backlog.push_back(due);
-        }
-        let Load::Open { backlog_max, .. } = self.plan.load else { return };
-        let Some(schedule) = &mut stage.schedule else { return };
-        // The bound is the whole run's.
-        let backlog_max = backlog_max.map(|max| stage.share.part_of(max));
-        while schedule.next_due() <= now && schedule.next_due() < stage.end {
-            let due = schedule.take();
-            let measured = due >= stage.measured_from;
-            stage.due += u64::from(measured);
-            // An idle session takes one at once: only those beyond wait, and only those are bounded.
-            let waiting = stage.backlog.len().saturating_sub(stage.idle.len()) as u64;
-            if backlog_max.is_some_and(|max| stage.idle.len() <= stage.backlog.len() && waiting >= max) {
-                stage.dropped += u64::from(measured);
-            } else {
-                stage.backlog.push_back(Due { at: due, terminal: None });
+            if self.recorder.admit(1, due.at) == 1 {
+                stage.thought.push_back(due);
             }
         }
+        if let Some(arrivals) = &mut stage.arrivals {
+            arrivals.arrive(now, stage.idle.len(), &mut self.recorder);
+        }
+        self.recorder.note_backlog(stage.waiting().saturating_sub(stage.idle.len() as u64), now);
     }
 
     /// A terminal's last transaction was done at `at` (or the stage begins then): its next is due when its user has
@@ -528,32 +561,34 @@ impl<I: Io> Worker<I> {
                 return;
             }
         }
-        let ended = self.stage.ended.expect("ended by now");
-        if self.stage.in_flight > 0 {
-            if self.io.now() < ended + self.plan.grace {
-                return;
-            }
-            self.give_up_unfinished();
+        if self.recorder.in_flight() == 0 || self.io.now() >= self.stage.give_up {
+            self.close_stage();
         }
+    }
+
+    /// Says what the stage came to. Transactions still under way are not waited for.
+    fn close_stage(&mut self) {
+        let own = self.stage.share.own_sessions() as usize;
+        // A stage that ran out of transactions is as long as they took; any other until it was ended.
+        let all_done = self.stage.unstarted == 0 && self.recorder.in_flight() == 0;
+        let exhausted = self.recorder.is_exhausted() && all_done;
+        self.give_up_unfinished();
         self.cut(self.io.now());
-        let mut summary = StageSummary {
-            end: if own == 0 { Nanos::ZERO } else { self.stage.last_done },
+        self.recorder.end_stage();
+        let last_done = self.recorder.last_done();
+        let ended = self.stage.ended.filter(|_| !exhausted).unwrap_or(last_done);
+        let usage = self.recorder.usage();
+        let completed = self.recorder.completed();
+        let summary = StageSummary {
+            end: if own == 0 { Nanos::ZERO } else { last_done.max(ended) },
             unstarted: self.stage.unstarted,
             sessions: own as u32,
-            fewest: u64::MAX,
-            most: 0,
-            turns: self.stage.turns,
-            events: self.stage.events,
-            asleep: self.stage.asleep,
+            fewest: completed.iter().copied().min().unwrap_or(u64::MAX),
+            most: completed.iter().copied().max().unwrap_or(0),
+            turns: usage.turns,
+            events: usage.events,
+            asleep: usage.asleep,
         };
-        // A stage that ran out of transactions is as long as they took; any other until it was ended.
-        if own > 0 && !self.stage.exhausted {
-            summary.end = summary.end.max(ended);
-        }
-        for session in &self.sessions[..own] {
-            summary.fewest = summary.fewest.min(session.completed);
-            summary.most = summary.most.max(session.completed);
-        }
         self.phase = Phase::Waiting;
         let part = self.part();
         self.send(Message::StageDone { worker: self.number, part, summary });
@@ -573,31 +608,23 @@ impl<I: Io> Worker<I> {
     }
 
     fn send_lines(&mut self) {
-        if !self.lines.is_empty() {
-            let lines = std::mem::take(&mut self.lines);
+        let lines = self.recorder.take_lines();
+        if !lines.is_empty() {
             self.send(Message::Journal(lines));
         }
     }
 
-    /// What was tallied since the last cut.
+    /// What was recorded since the last cut.
     fn part(&mut self) -> Part {
-        let fresh = self.spare.pop().unwrap_or_else(|| vec![Tally::default(); self.plan.targets.len()]);
         let own = self.stage.share.own_sessions() as usize;
-        Part {
-            outside: self.outside(),
-            in_flight: u64::from(self.stage.in_flight),
-            by_session: self.sessions[..own].iter_mut().map(|session| std::mem::take(&mut session.tally)).collect(),
-            tallies: std::mem::replace(&mut self.tallies, fresh),
-            due: std::mem::take(&mut self.stage.due),
-            dropped: std::mem::take(&mut self.stage.dropped),
-            backlog: self.stage.backlog.len() as u64,
-            sessions: self.sessions[..own].iter().filter(|session| session.is_served(&self.links)).count() as u32,
-        }
+        let served = self.sessions[..own].iter().filter(|session| session.is_served(&self.links)).count() as u32;
+        let outside = self.outside();
+        self.recorder.cut(outside, self.stage.waiting(), served)
     }
 
     /// What was done besides transactions since this was last asked.
     fn outside(&mut self) -> Outside {
-        let mut outside = std::mem::take(&mut self.outside);
+        let mut outside = self.recorder.take_outside();
         for entry in &mut self.states {
             outside.add_counters(entry.state.take_counted());
         }
@@ -613,7 +640,7 @@ impl<I: Io> Worker<I> {
     }
 
     fn begin_finish(&mut self) {
-        self.phase = Phase::Finishing(self.io.now() + self.plan.grace);
+        self.phase = Phase::Finishing((self.io.now() + self.grace).min(self.leave_by));
         for session in 0..self.sessions.len() {
             let at = self.io.now();
             match self.sessions[session].doing {
@@ -621,7 +648,7 @@ impl<I: Io> Worker<I> {
                 Doing::Parked => self.runnable.push_back((session, Answer::Proceed(false), at)),
                 Doing::Queued => {}
                 // Outside of a transaction it is still at what its own loop does, and may get to its end.
-                Doing::Waiting | Doing::Recovering if !self.sessions[session].in_transaction => {}
+                Doing::Waiting | Doing::Recovering if self.sessions[session].transaction.is_none() => {}
                 Doing::Waiting | Doing::Recovering | Doing::AtBarrier => self.drop_session(session),
                 Doing::Gone => {}
             }
@@ -644,11 +671,6 @@ impl<I: Io> Worker<I> {
         self.send(Message::Finished { worker: self.number, success, outside });
     }
 
-    /// Whether something that happens at `at` belongs to the measured part of the stage.
-    fn is_measuring(&self, at: Nanos) -> bool {
-        self.phase == Phase::Running && at >= self.stage.measured_from
-    }
-
     fn handle(&mut self, event: Event, at: Nanos) {
         match event {
             Event::Received(socket) => self.on_received(socket, at),
@@ -663,7 +685,18 @@ impl Stage {
     /// When the next transaction becomes due by itself; `MAX` when none will.
     fn next_due(&self) -> Nanos {
         let thought = self.thinking.peek().map_or(Nanos::MAX, |Reverse(due)| due.at);
-        self.schedule.as_ref().map_or(thought, |schedule| schedule.next_due().min(thought))
+        self.arrivals.as_ref().map_or(thought, |arrivals| arrivals.next_due().min(thought))
+    }
+
+    /// How many transactions are due and not begun.
+    fn waiting(&self) -> u64 {
+        self.thought.len() as u64 + self.arrivals.as_ref().map_or(0, Arrivals::waiting)
+    }
+
+    /// The one that has waited longest.
+    fn take_due(&mut self) -> Option<Due> {
+        let arrived = || self.arrivals.as_mut()?.take().map(|at| Due { at, terminal: None });
+        self.thought.pop_front().or_else(arrived)
     }
 
     fn new(index: usize, share: Share) -> Stage {
@@ -671,24 +704,16 @@ impl Stage {
             index,
             share,
             begin: Nanos::ZERO,
-            measured_from: Nanos::ZERO,
             end: Nanos::MAX,
             ended: None,
-            exhausted: false,
+            give_up: Nanos::MAX,
             released: false,
-            last_done: Nanos::ZERO,
             next_cut: Nanos::MAX,
-            in_flight: 0,
-            schedule: None,
+            arrivals: None,
             thinking: BinaryHeap::new(),
-            backlog: VecDeque::new(),
+            thought: VecDeque::new(),
             idle: VecDeque::new(),
-            due: 0,
-            dropped: 0,
             unstarted: 0,
-            turns: 0,
-            events: 0,
-            asleep: Nanos::ZERO,
         }
     }
 }

@@ -1,15 +1,16 @@
 //! Sessions: the conversation between a script and the world.
 
 use assay_io::Io;
+use assay_random::Random;
 use assay_script::{Answer, ConnectionNumber, Decision, Failure, Request, ScriptError, Slot, State, Verdict};
-use assay_wire::{Exchange, Nanos, Operation, Origin, Progress, Reply, StatementError};
+use assay_seam::{Class, Exchange, Nanos, Operation, Progress, Reply, StatementError};
 
-use super::link::{Batch, Link, LinkDoing};
+use super::link::{Batch, InFlight, Link, LinkDoing};
+use super::recorder::{Ending, Transaction};
 use super::{Alarm, Due, Phase, StateEntry, Worker};
 use crate::messages::Message;
-use crate::outcome::{Line, RunError, SessionTally, Tally};
+use crate::outcome::RunError;
 use crate::plan::Load;
-use crate::random::Random;
 use crate::retry::{self, Remedy};
 use crate::shared::Shared;
 
@@ -23,16 +24,9 @@ pub(super) struct Session {
     /// Link of each connection number; `None` once disconnected.
     pub(super) links: Vec<Option<usize>>,
     /// Between `Proceed(true)` and the next `Next`, `Stop` or skipped failure.
-    pub(super) in_transaction: bool,
-    /// The stage that transaction belongs to.
-    stage: usize,
-    /// free <= sent, due <= sent
-    due: Nanos,
+    pub(super) transaction: Option<Transaction>,
+    /// When it last asked for a transaction.
     free: Nanos,
-    sent: Nanos,
-    /// Index of the transaction type over the run.
-    kind: usize,
-    retries: u32,
     /// The last statement error, until a statement succeeds.
     last_error: Option<Box<StatementError>>,
     /// The last error of `Connect`, until one succeeds.
@@ -42,15 +36,8 @@ pub(super) struct Session {
     /// Serial of the timer that counts; older ones are void.
     pub(super) timer: u64,
     random: Random,
-    /// Measured transactions of the stage.
-    pub(super) completed: u64,
-    /// The same since the last cut.
-    pub(super) tally: SessionTally,
     pub(super) success: bool,
 }
-
-/// Lines for the journal that are sent together, at most.
-const LINES_MAX: usize = 1024;
 
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,19 +81,13 @@ impl Session {
 }
 
 impl StateEntry {
-    /// Adds what the session counted in the transaction that has just ended well to `tally`; whether it ended rolled
-    /// back by design.
-    fn tally_marks(&mut self, slot: Slot, tally: &mut Tally, shared: &Shared) -> bool {
+    /// Finds the indices over the run of the counters that its script has begun to use.
+    fn learn_counters(&mut self, shared: &Shared) {
         let names = self.state.counter_names();
         if self.counters.len() < names.len() {
             let known = self.counters.len();
             self.counters.extend(names[known..].iter().map(|name| shared.counter_index(name)));
         }
-        let marks = self.state.marks(slot);
-        for (amount, counter) in marks.counts.iter().zip(&self.counters).filter(|(amount, _)| **amount > 0) {
-            tally.counted(*counter, *amount);
-        }
-        marks.rolled_back
     }
 }
 
@@ -128,7 +109,7 @@ impl<I: Io> Worker<I> {
             if let Load::Terminals { terminals, .. } = self.plan.load {
                 state.serve_terminals(terminals);
             }
-            self.shared.add_guard(state.guard());
+            self.shared.add_guard(self.number, state.guard());
             self.states.push(StateEntry { state, sessions: 0, types: vec![0], counters: Vec::new() });
         }
         let state = self.states.len() - 1;
@@ -142,21 +123,14 @@ impl<I: Io> Worker<I> {
             target: number as usize % self.plan.targets.len(),
             doing: Doing::Queued,
             links: Vec::new(),
-            in_transaction: false,
-            stage: 0,
-            due: Nanos::ZERO,
+            transaction: None,
             free: Nanos::ZERO,
-            sent: Nanos::ZERO,
-            kind: 0,
-            retries: 0,
             last_error: None,
             connect_error: None,
             recovery: None,
             barrier: 0,
             timer: 0,
-            random: Random::new(self.plan.setup.seed, 2_000_000 + u64::from(number)),
-            completed: 0,
-            tally: SessionTally::default(),
+            random: Random::of_stream(self.plan.setup.seed, 2_000_000 + u64::from(number)),
             success: true,
         });
         Ok(self.sessions.len() - 1)
@@ -203,8 +177,9 @@ impl<I: Io> Worker<I> {
                         let now = self.io.now();
                         this.sent = now;
                         this.doing = LinkDoing::Operation { load, statement };
+                        this.in_flight = InFlight::of(&operation);
                         // What fails in a transaction is undone at once, and takes all connections for that.
-                        let ahead = load && !self.sessions[session].in_transaction;
+                        let ahead = load && self.sessions[session].transaction.is_none();
                         this.batch = if ahead { Batch::Sending } else { Batch::Awaited };
                         let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
                         let progress = this.machine.execute(&operation, &mut exchange);
@@ -231,9 +206,7 @@ impl<I: Io> Worker<I> {
                     if self.is_ahead(session) {
                         return self.on_died(session, &not_done());
                     }
-                    if self.sessions[session].in_transaction {
-                        self.complete(session, at);
-                    }
+                    self.complete(session, at);
                     match self.grant(session, at) {
                         Some(answer) if begun == 0 => {
                             begun += 1;
@@ -245,12 +218,15 @@ impl<I: Io> Worker<I> {
                     }
                 }
                 Request::Type(index) => {
-                    self.sessions[session].kind = self.type_index(state, index as usize);
+                    let kind = self.type_index(state, index as usize);
+                    if let Some(transaction) = &mut self.sessions[session].transaction {
+                        transaction.kind = kind;
+                    }
                     Answer::Done
                 }
                 Request::Failed(failure) => return self.on_failed(session, failure, at),
                 Request::Stop => {
-                    self.leave_transaction(session, at);
+                    self.leave_transaction(session, Ending::Stopped, at);
                     Answer::Done
                 }
                 Request::Ready => {
@@ -261,7 +237,17 @@ impl<I: Io> Worker<I> {
                         return;
                     }
                 }
-                Request::Connect(connection) => return self.connect(session, connection),
+                Request::Connect(connection, driver) => {
+                    return match self.plan.targets_of(driver) {
+                        Some(targets) => self.connect(session, connection, targets),
+                        None => {
+                            let driver = String::from_utf8_lossy(driver);
+                            let words = format!("no server of the driver `{driver}` is known");
+                            let error = StatementError::client(Class::Connection, words);
+                            self.refuse_connect(session, 0, Box::new(error));
+                        }
+                    };
+                }
                 Request::Disconnect(connection) => {
                     self.disconnect(session, connection);
                     Answer::Done
@@ -294,9 +280,7 @@ impl<I: Io> Worker<I> {
                 Request::Finished { success } => {
                     // A script with a loop of its own may end right after its last transaction; the default loop
                     // says `Next` or `Stop` first.
-                    if self.sessions[session].in_transaction {
-                        self.complete(session, self.done_at(session, at));
-                    }
+                    self.complete(session, self.done_at(session, at));
                     if self.is_ahead(session) {
                         return self.on_died(session, &not_done());
                     }
@@ -320,6 +304,7 @@ impl<I: Io> Worker<I> {
         let this = &mut self.links[link];
         this.sent = now;
         this.doing = LinkDoing::Operation { load: false, statement: false };
+        this.in_flight = InFlight::Harmless;
         let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
         let progress = this.machine.flush(&mut exchange);
         self.follow_inline(link, progress);
@@ -338,15 +323,9 @@ impl<I: Io> Worker<I> {
     fn count_deferred(&mut self, link: usize, sent: Nanos, at: Nanos) {
         let session = self.links[link].session;
         let executed = self.links[link].machine.take_executed();
+        let transaction = self.sessions[session].transaction.as_ref();
         for (class, count) in [(1, executed.writes), (2, executed.others)] {
-            if !self.sessions[session].in_transaction {
-                let before = self.plan.warmup > Nanos::ZERO && at < self.stage.measured_from;
-                self.outside.statements[class] += if before { 0 } else { count.into() };
-            } else if self.counts(session, at) {
-                let tally = &mut self.tallies[self.sessions[session].target].statements[class];
-                tally.count += u64::from(count);
-                (0..count).for_each(|_| tally.service.record(at - sent));
-            }
+            self.recorder.statements(transaction, class, count, sent, at);
         }
     }
 
@@ -364,19 +343,11 @@ impl<I: Io> Worker<I> {
             this.last_error = None;
             return Answer::Reply(reply, Verdict::Fatal);
         };
-        let verdict = if this.in_transaction { retry::verdict(&self.plan.policy, error) } else { Verdict::Fatal };
+        let in_transaction = this.transaction.is_some();
+        let verdict = if in_transaction { retry::verdict(&self.plan.policy, error) } else { Verdict::Fatal };
         this.last_error = Some(error.clone());
-        let (target, in_transaction) = (this.target, this.in_transaction);
-        if counts && in_transaction {
-            if self.counts(session, self.io.now()) {
-                self.tallies[target].error(error);
-            }
-        } else if counts && self.plan.setup.host.is_some() {
-            // sysbench's report comes after `thread_done`: errors there are in it, as statements are.
-            let before = self.plan.warmup > Nanos::ZERO && self.io.now() < self.stage.measured_from;
-            self.outside.errors += u64::from(!before && error.origin != Origin::Network);
-        } else if counts {
-            self.tallies[target].error(error);
+        if counts {
+            self.recorder.error(this.transaction.as_ref(), this.target, error, self.io.now());
         }
         Answer::Reply(reply, verdict)
     }
@@ -398,35 +369,14 @@ impl<I: Io> Worker<I> {
                 (None, 1..) => 1,
                 (None, 0) => 2,
             };
-            if !self.sessions[session].in_transaction {
-                // What was done before the measured part does not count, unless there is no warm-up before it.
-                let before = self.plan.warmup > Nanos::ZERO && at < self.stage.measured_from;
-                self.outside.statements[class] += u64::from(executing && !before);
-            } else if executing && self.counts(session, at) {
-                let tally = &mut self.tallies[self.sessions[session].target].statements[class];
-                tally.count += 1;
-                tally.service.record(at - sent);
+            if executing {
+                let transaction = self.sessions[session].transaction.as_ref();
+                self.recorder.statements(transaction, class, 1, sent, at);
             }
         }
-        if matches!(self.links[link].batch, Batch::Unanswered) {
-            self.links[link].batch = Batch::Answered(reply);
-            return;
-        }
-        // To sysbench a statement that cannot be prepared is no error that counts.
-        let answer = self.judge(session, reply, executing || load || self.plan.setup.host.is_none());
+        let Some(reply) = self.links[link].answered(reply) else { return };
+        let answer = self.judge(session, reply, executing || load || self.plan.policy.failed_prepares_count);
         if inline { self.queue(session, answer, at) } else { self.advance(session, answer, at) }
-    }
-
-    /// Whether the session's present transaction is measured, for something that happens at `at`: in an open loop when
-    /// it was due in the measured part, in a closed loop when this happens in it.
-    fn counts(&self, session: usize, at: Nanos) -> bool {
-        let this = &self.sessions[session];
-        let instant = match (self.plan.load, self.plan.limit.transactions) {
-            (Load::Open { .. }, _) => this.due,
-            (_, Some(_)) => this.sent,
-            (_, None) => at,
-        };
-        this.stage == self.stage.index && self.is_measuring(instant)
     }
 
     /// Decides about a session that asks for a transaction: `None` when it has to wait.
@@ -452,7 +402,7 @@ impl<I: Io> Worker<I> {
             return self.begin_transaction(session, Due { at, terminal: None }, now);
         }
         self.arrive(at);
-        match self.stage.backlog.pop_front() {
+        match self.stage.take_due() {
             Some(due) => self.begin_transaction(session, due, now),
             None => {
                 self.stage.idle.push_back(session);
@@ -463,22 +413,15 @@ impl<I: Io> Worker<I> {
 
     /// Begins a transaction that was due at `due`; `None` when the transaction limit is reached. `now`: freshly read.
     pub(super) fn begin_transaction(&mut self, session: usize, due: Due, now: Nanos) -> Option<Answer> {
-        if now >= self.stage.measured_from && !self.shared.begin(self.plan.limit.transactions) {
-            self.stage.exhausted = self.stage.ended.is_none();
+        let this = &mut self.sessions[session];
+        this.transaction = self.recorder.begin(session, this.target, due.at, this.free, now);
+        if this.transaction.is_none() {
             self.end_stage(now);
             return None;
         }
-        let this = &mut self.sessions[session];
-        (this.due, this.sent) = (due.at, now);
         if let Some(terminal) = due.terminal {
             self.states[this.state].state.enter_terminal(this.slot, terminal);
         }
-        (this.kind, this.retries, this.in_transaction) = (0, 0, true);
-        if this.stage != self.stage.index {
-            this.completed = 0;
-        }
-        this.stage = self.stage.index;
-        self.stage.in_flight += 1;
         self.clear_marks(session);
         Some(Answer::Proceed(true))
     }
@@ -486,48 +429,26 @@ impl<I: Io> Worker<I> {
     /// When a session's transaction was done that ends now: when its last answer arrived. One that waited for nothing
     /// has worked inside the script until now.
     fn done_at(&self, session: usize, at: Nanos) -> Nanos {
-        let this = &self.sessions[session];
-        if this.in_transaction && this.sent >= at { self.io.now() } else { at }
+        let worked = self.sessions[session].transaction.as_ref().is_some_and(|transaction| transaction.sent() >= at);
+        if worked { self.io.now() } else { at }
     }
 
-    /// Keeps the line that the script has for the journal about a transaction that is done, well.
-    fn note_line(&mut self, session: usize, at: Nanos) {
-        let this = &self.sessions[session];
-        let state = &mut self.states[this.state].state;
-        if !state.has_marks() || state.marks(this.slot).line.is_empty() {
-            return;
-        }
-        let values = std::mem::take(&mut state.marks(this.slot).line);
-        self.lines.push(Line { due: this.due, sent: this.sent, done: at, values });
-        if self.lines.len() >= LINES_MAX {
-            self.send_lines();
-        }
-    }
-
-    /// The session's transaction is done, well.
+    /// The session's transaction, if there is one, is done, well.
     fn complete(&mut self, session: usize, at: Nanos) {
-        self.note_line(session, at);
-        if self.counts(session, at) {
-            let this = &mut self.sessions[session];
-            this.completed += 1;
-            let tally = &mut self.tallies[this.target];
-            let entry = &mut self.states[this.state];
-            let rolled_back = entry.state.has_marks() && entry.tally_marks(this.slot, tally, &self.shared);
-            let transaction = tally.transaction(this.kind);
-            transaction.count += u64::from(!rolled_back);
-            transaction.rolled_back += u64::from(rolled_back);
-            transaction.response.record(at - this.due);
-            this.tally.record(at - this.due);
-            transaction.service.record(at - this.sent);
-            // Waiting for a session that was still busy is the server's doing, not our lateness.
-            let could_begin = this.due.max(this.free);
-            tally.lag.record(this.sent - could_begin);
-            if self.plan.load != Load::Closed {
-                tally.wait.record(could_begin - this.due);
+        let this = &mut self.sessions[session];
+        let Some(transaction) = this.transaction.take() else { return };
+        let entry = &mut self.states[this.state];
+        if entry.state.has_marks() {
+            entry.learn_counters(&self.shared);
+            let marks = entry.state.marks(this.slot);
+            self.recorder.complete(transaction, Some(marks), &entry.counters, at);
+            if self.recorder.has_many_lines() {
+                self.send_lines();
             }
-            self.stage.last_done = self.stage.last_done.max(at);
+        } else {
+            self.recorder.complete(transaction, None, &[], at);
         }
-        self.leave_transaction(session, at);
+        self.leave_terminal(session, at);
     }
 
     /// What a run of a transaction noted that is started over, or never counted.
@@ -539,16 +460,18 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn leave_transaction(&mut self, session: usize, at: Nanos) {
-        let this = &mut self.sessions[session];
-        if !std::mem::take(&mut this.in_transaction) {
-            return;
+    /// The session's transaction, if there is one, ends in another way.
+    fn leave_transaction(&mut self, session: usize, ending: Ending, at: Nanos) {
+        if let Some(transaction) = self.sessions[session].transaction.take() {
+            self.recorder.end(transaction, ending, at);
+            self.leave_terminal(session, at);
         }
-        if this.stage == self.stage.index {
-            self.stage.in_flight = self.stage.in_flight.saturating_sub(1);
-        }
-        if self.plan.load != Load::Closed {
-            let (state, slot) = (this.state, this.slot);
+    }
+
+    /// The user whom the session served begins to think.
+    fn leave_terminal(&mut self, session: usize, at: Nanos) {
+        if let Load::Terminals { .. } = self.plan.load {
+            let Session { state, slot, .. } = self.sessions[session];
             if let Some(terminal) = self.states[state].state.leave_terminal(slot) {
                 self.think(terminal, at);
             }
@@ -558,17 +481,9 @@ impl<I: Io> Worker<I> {
     /// The grace period is over: those still in flight will not be waited for.
     pub(super) fn give_up_unfinished(&mut self) {
         let now = self.io.now();
-        for session in 0..self.sessions.len() {
-            if self.sessions[session].in_transaction && self.sessions[session].stage == self.stage.index {
-                if self.counts(session, now) {
-                    let target = self.sessions[session].target;
-                    self.tallies[target].unfinished += 1;
-                }
-                // Its late end belongs to no stage.
-                self.sessions[session].stage = usize::MAX;
-            }
+        for transaction in self.sessions.iter_mut().filter_map(|session| session.transaction.as_mut()) {
+            self.recorder.give_up(transaction, now);
         }
-        self.stage.in_flight = 0;
     }
 
     fn type_index(&mut self, state: usize, index: usize) -> usize {
@@ -587,11 +502,7 @@ impl<I: Io> Worker<I> {
         let this = &mut self.sessions[session];
         let error = if failure.statement { this.last_error.take() } else { None };
         if error.is_none() && !failure.restart {
-            let kind = this.kind;
-            let target = this.target;
-            if self.counts(session, at) {
-                self.tallies[target].transaction(kind).failed += 1;
-            }
+            self.leave_transaction(session, Ending::Failed, at);
             self.fail(RunError::Script(ScriptError::from(&failure)));
             return self.drop_session(session);
         }
@@ -599,14 +510,14 @@ impl<I: Io> Worker<I> {
         let policy = &self.plan.policy;
         let asked_for = |error: &&StatementError| failure.restart && retry::verdict(policy, error) == Verdict::Fatal;
         let judged = error.as_deref().filter(|error| !asked_for(error));
-        let remedy = retry::remedy(policy, judged, this.retries, &mut this.random);
-        let (kind, target) = (this.kind, this.target);
-        let counted = self.counts(session, at);
-        let tally = self.tallies[target].transaction(kind);
-        let (decision, pause) = match remedy {
+        let (kind, retries) =
+            this.transaction.as_ref().map_or((0, 0), |transaction| (transaction.kind, transaction.retries));
+        let target = this.target;
+        let (decision, pause) = match retry::remedy(policy, judged, retries, &mut this.random) {
             Remedy::Again(pause) => {
-                tally.retries += u64::from(counted);
-                self.sessions[session].retries += 1;
+                if let Some(transaction) = &mut this.transaction {
+                    self.recorder.retry(transaction, at);
+                }
                 if matches!(self.plan.load, Load::Terminals { .. }) {
                     let Session { state, slot, .. } = self.sessions[session];
                     self.states[state].state.run_again(slot);
@@ -614,16 +525,11 @@ impl<I: Io> Worker<I> {
                 (Decision::Retry, pause)
             }
             Remedy::GiveUp => {
-                tally.failed += u64::from(counted);
-                if counted {
-                    self.stage.last_done = self.stage.last_done.max(at);
-                }
-                self.leave_transaction(session, at);
+                self.leave_transaction(session, Ending::Failed, at);
                 (Decision::Skip, Nanos::ZERO)
             }
             Remedy::EndRun => {
-                tally.failed += u64::from(counted);
-                let retries = self.sessions[session].retries;
+                self.leave_transaction(session, Ending::Failed, at);
                 let error = match error {
                     Some(error) => RunError::Statement {
                         target,
@@ -638,6 +544,9 @@ impl<I: Io> Worker<I> {
                 return self.drop_session(session);
             }
         };
+        if let Some(error) = &error {
+            self.advise(target, error);
+        }
         for link in self.sessions[session].links.iter().flatten() {
             let link = &mut self.links[*link];
             link.rolled_back = false;
@@ -759,7 +668,8 @@ impl<I: Io> Worker<I> {
     pub(super) fn refuse_connect(&mut self, session: usize, target: usize, error: Box<StatementError>) {
         self.sessions[session].connect_error = Some(error.clone());
         let at = self.io.now();
-        self.queue(session, Answer::Error(error, target), at);
+        let first = self.plan.first_like(target);
+        self.queue(session, Answer::Error(error, target - first), at);
     }
 
     /// A connection asked for by the script is there.
@@ -798,7 +708,8 @@ impl<I: Io> Worker<I> {
         if self.sessions[session].doing == Doing::Gone {
             return;
         }
-        self.leave_transaction(session, self.io.now());
+        // What it was at is lost with it.
+        self.leave_transaction(session, Ending::Failed, self.io.now());
         for number in 0..self.sessions[session].links.len() {
             self.disconnect(session, ConnectionNumber(number as u32));
         }

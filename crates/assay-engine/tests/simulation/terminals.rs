@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use assay_engine::{End, Limit, Load, Outcome};
-use assay_wire::Nanos;
+use assay_seam::Nanos;
 
 use super::world::{World, ms};
 

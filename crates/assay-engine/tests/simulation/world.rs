@@ -8,13 +8,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use assay_engine::{
-    Connects, Control, Deal, EventLoop, Ignore, Limit, Line, Load, Notice, Observer, OnError, Outcome, Plan, Policy,
-    Stage, Target, Warning, run_inline,
+    Connects, Control, Deal, EventLoop, Ignore, Interval, Limit, Line, Load, Notice, Observer, OnError, Outcome, Plan,
+    Policy, Stage, Target, TransactionTally, Warning, run_inline,
 };
 use assay_io::sim::{Network, PeerId, Server, ServerOut, Settings};
 use assay_io::{Address, Backend};
 use assay_script::{Distribution, Entry, Library, Program, Setup, TopLevel};
-use assay_wire::{
+use assay_seam::{
     Class, Code, Connection, Database, Endpoint, Exchange, Nanos, Operation, Origin, Progress, Reply, Retry,
     ServerFacts, StatementError, TlsFacts, TlsSettings,
 };
@@ -40,14 +40,19 @@ pub(crate) struct Script {
     pub(crate) answers: Vec<(&'static str, &'static str)>,
     /// Answers so many statements with an error, from the first on.
     pub(crate) errors: Vec<&'static str>,
+    /// Statements that are answered; those behind them are not.
+    pub(crate) hang_after: Option<usize>,
+    /// Logins are refused from this instant on.
+    pub(crate) closed_from: Option<Nanos>,
     pub(crate) statements: Vec<(Nanos, String)>,
 }
 
 struct LineServer(Rc<RefCell<Script>>);
 
 impl Server for LineServer {
-    fn connected(&mut self, _now: Nanos, _peer: PeerId, out: &mut ServerOut) {
-        out.reply(b"hello\n");
+    fn connected(&mut self, now: Nanos, _peer: PeerId, out: &mut ServerOut) {
+        let closed = self.0.borrow().closed_from.is_some_and(|from| now >= from);
+        out.reply(if closed { b"go away\n" } else { b"hello\n" });
     }
 
     fn received(&mut self, now: Nanos, _peer: PeerId, bytes: &[u8], out: &mut ServerOut) {
@@ -69,6 +74,9 @@ impl Server for LineServer {
                 }
             };
             script.statements.push((now, line));
+            if script.hang_after.is_some_and(|most| script.statements.len() > most) {
+                continue;
+            }
             out.after(script.service).reply(format!("{answer}\n").as_bytes());
         }
     }
@@ -102,7 +110,10 @@ impl Connection for LineClient {
         }
         let line = String::from_utf8_lossy(&std::mem::take(&mut self.partial)).trim_end().to_owned();
         if !std::mem::replace(&mut self.ready, true) {
-            return Progress::Ready;
+            return match &line[..] {
+                "hello" => Progress::Ready,
+                _ => Progress::Failed(Box::new(StatementError::client(Class::Authentication, line))),
+            };
         }
         let words: Vec<&str> = line.split(' ').collect();
         Progress::Reply(match words[..] {
@@ -190,6 +201,8 @@ pub(crate) struct World {
     /// Columns of the journal, and its lines.
     pub(crate) journal: (Vec<String>, Vec<Line>),
     pub(crate) stop_after_intervals: Option<usize>,
+    /// Interrupts the run when the script says something.
+    pub(crate) stop_on_log: bool,
 }
 
 struct Watcher<'a> {
@@ -197,12 +210,14 @@ struct Watcher<'a> {
     journal: &'a mut (Vec<String>, Vec<Line>),
     control: &'a Control,
     stop_after_intervals: Option<usize>,
+    stop_on_log: bool,
 }
 
 impl Observer for Watcher<'_> {
     fn notice(&mut self, notice: Notice<'_>) {
         match notice {
             Notice::Warning(warning) => self.warnings.push(warning),
+            Notice::Log { .. } if self.stop_on_log => self.control.stop(),
             Notice::Journal { columns, lines, .. } => {
                 self.journal.0 = columns.to_vec();
                 self.journal.1.extend_from_slice(lines);
@@ -257,13 +272,23 @@ impl World {
                 restart_ignored: false,
                 on_error: OnError::Stop,
                 rollback: true,
+                errors_outside_apart: false,
+                failed_prepares_count: true,
+                failures_are_alone: false,
                 reconnect: ms(60_000),
             },
-            connects: Connects { pending_max: 64, rate: None, timeout: ms(10_000), deal: Deal::BySession },
+            connects: Connects {
+                pending_max: 64,
+                rate: None,
+                timeout: ms(10_000),
+                silence_max: None,
+                deal: Deal::BySession,
+            },
             workers: 1,
             event_loop: EventLoop { batch_max: 1, ..EventLoop::of(Backend::Epoll) },
             sessions_per_state: 256,
             grace: ms(10_000),
+            grace_interrupted: ms(10_000),
             hold_max: ms(10_000),
         };
         World {
@@ -274,6 +299,7 @@ impl World {
             warnings: Vec::new(),
             journal: Default::default(),
             stop_after_intervals: None,
+            stop_on_log: false,
         }
     }
 
@@ -292,7 +318,42 @@ impl World {
             journal: &mut self.journal,
             control: &control,
             stop_after_intervals: self.stop_after_intervals,
+            stop_on_log: self.stop_on_log,
         };
-        run_inline(self.plan.clone(), network, &control, &mut watcher)
+        let outcome = run_inline(self.plan.clone(), network, &control, &mut watcher);
+        assert_nothing_is_lost(&outcome);
+        outcome
+    }
+}
+
+/// Whatever happened: every transaction that became due is found again, and every interval's numbers add up to the
+/// stage's.
+fn assert_nothing_is_lost(outcome: &Outcome) {
+    for stage in &outcome.stages {
+        let total = &stage.total;
+        let of_types = |of: fn(&TransactionTally) -> u64| total.transactions.iter().map(of).sum::<u64>();
+        let done = of_types(|transaction| transaction.count);
+        let rolled_back = of_types(|transaction| transaction.rolled_back);
+        let failed = of_types(|transaction| transaction.failed);
+        let gone = total.stopped + total.dropped + total.unstarted + total.unfinished;
+        assert_eq!(total.due, done + rolled_back + failed + gone);
+        assert_eq!(of_types(|transaction| transaction.response.count()), done + rolled_back);
+
+        let sum = |of: &dyn Fn(&Interval) -> u64| stage.intervals.iter().map(of).sum::<u64>();
+        assert_eq!(sum(&|interval| interval.transactions.iter().sum()), done);
+        assert_eq!(sum(&|interval| interval.response.count()), done + rolled_back);
+        assert_eq!(sum(&|interval| interval.failed), failed);
+        assert_eq!(
+            sum(&|interval| interval.statements.iter().sum()),
+            total.statements.iter().map(|class| class.count).sum::<u64>()
+        );
+        assert_eq!(sum(&|interval| interval.errors), total.errors.values().map(|error| error.count).sum::<u64>());
+        assert_eq!(Nanos(sum(&|interval| interval.length.0)), stage.measured);
+        for interval in &stage.intervals {
+            assert!(interval.backlog <= interval.backlog_max);
+            assert_eq!(interval.first_done.is_some(), interval.response.count() > 0);
+            let done = interval.first_done.zip(interval.last_done);
+            assert!(done.is_none_or(|(first, last)| first <= last));
+        }
     }
 }

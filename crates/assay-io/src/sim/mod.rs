@@ -5,10 +5,9 @@
 //! travels for a latency and is cut up by the seed. The same seed, servers and calls give the same events at the
 //! same instants.
 //!
-//! Not modelled: full send buffers, bandwidth, packet loss, kernel limits, and encryption (`start_tls` asks the server
-//! and changes no byte).
+//! Not modelled: full send buffers, bandwidth, loss of single packets, kernel limits, and encryption (`start_tls` asks the
+//! server and changes no byte).
 
-mod random;
 mod server;
 
 use std::cmp::Reverse;
@@ -17,9 +16,9 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use assay_wire::{Nanos, TlsFacts};
+use assay_random::Random;
+use assay_seam::{Nanos, TlsFacts};
 
-use self::random::Random;
 use self::server::Action;
 pub use self::server::{PeerId, Server, ServerOut};
 use crate::{Address, Closed, ConnectError, Event, Io, SocketId, Tls, Waker};
@@ -74,6 +73,8 @@ struct Host {
     address: Address,
     server: Box<dyn Server>,
     up: bool,
+    /// Since when it takes no packets and sends none.
+    vanished: Option<Nanos>,
     /// Between these instants (both excluded) the server does nothing.
     stalls: Vec<(Nanos, Nanos)>,
 }
@@ -93,6 +94,10 @@ struct Link {
     serving: bool,
     /// The client has not closed it, nor been told that it is closed.
     open: bool,
+    /// How long its host may be silent while nothing is under way.
+    keep_alive: Option<Nanos>,
+    /// Something was sent to a host that had vanished.
+    unacknowledged: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,8 +108,11 @@ enum Due {
     Leave(SocketId),
     /// Something reaches the client.
     Down(SocketId),
+    /// The client's kernel gives up asking an idle peer.
+    Silent(SocketId),
     Kill(usize),
     Restart(usize),
+    Vanish(usize),
 }
 
 enum Up {
@@ -124,6 +132,7 @@ enum Down {
     NoTls,
     Close,
     Reset,
+    Silent,
 }
 
 impl Network {
@@ -148,7 +157,7 @@ impl Network {
     /// Adds a server. To look at it afterwards, let it share what matters (`Rc`).
     pub fn listen(&mut self, address: Address, server: Box<dyn Server>) {
         assert!(self.host(&address).is_none(), "{address} is taken");
-        self.hosts.push(Host { address, server, up: true, stalls: Vec::new() });
+        self.hosts.push(Host { address, server, up: true, vanished: None, stalls: Vec::new() });
     }
 
     /// At `at` the server is gone: connections are reset, new ones refused, nothing it promised is sent.
@@ -163,6 +172,12 @@ impl Network {
         self.plan(at, Due::Restart(host));
     }
 
+    /// From `at` on the server's host neither takes nor sends a packet, for good: its power is gone.
+    pub fn vanish(&mut self, address: &Address, at: Nanos) {
+        let host = self.host(address).expect("somebody listens there");
+        self.plan(at, Due::Vanish(host));
+    }
+
     fn host(&self, address: &Address) -> Option<usize> {
         self.hosts.iter().position(|host| host.address == *address)
     }
@@ -173,12 +188,13 @@ impl Network {
     }
 
     fn travel(&mut self) -> Nanos {
-        self.settings.latency + Nanos(self.random.up_to(self.settings.jitter.0))
+        self.settings.latency + Nanos(self.random.below(self.settings.jitter.0.saturating_add(1)))
     }
 
     fn go_up(&mut self, id: SocketId, what: Up) {
         let travel = self.travel();
         let Some(link) = self.links.get_mut(&id).filter(|link| link.open) else { return };
+        link.unacknowledged |= link.host.is_some_and(|host| self.hosts[host].vanished.is_some());
         link.arrived_up = link.arrived_up.max(self.now + travel);
         link.to_server.push_back(what);
         let at = link.arrived_up;
@@ -206,6 +222,8 @@ impl Network {
                 Due::Down(id) => self.down(id),
                 Due::Kill(host) => self.killed(at, host),
                 Due::Restart(host) => self.hosts[host].up = true,
+                Due::Vanish(host) => self.vanished(at, host),
+                Due::Silent(id) => self.silent(id),
             }
         }
     }
@@ -220,6 +238,9 @@ impl Network {
         let stalled = self.stalled(at, id);
         let Some(link) = self.links.get_mut(&id) else { return };
         let Some(what) = link.to_server.pop_front() else { return };
+        if link.host.is_some_and(|host| self.hosts[host].vanished.is_some()) {
+            return;
+        }
         // The kernel of a stalled server still completes connects; everything else waits.
         if let Some(until) = stalled
             && !matches!(what, Up::Connect)
@@ -287,12 +308,15 @@ impl Network {
         }
         let Some(link) = self.links.get_mut(&id) else { return };
         let Some(what) = link.leaving.pop_front() else { return };
+        if link.host.is_some_and(|host| self.hosts[host].vanished.is_some()) {
+            return;
+        }
         match what {
             Down::Bytes(bytes) if self.settings.split_max > 0 => {
                 let mut rest = &bytes[..];
                 while !rest.is_empty() {
                     let most = self.settings.split_max.min(rest.len()) as u64;
-                    let (piece, others) = rest.split_at(1 + self.random.up_to(most - 1) as usize);
+                    let (piece, others) = rest.split_at(1 + self.random.below(most) as usize);
                     self.go_down(at, id, Down::Bytes(piece.to_vec()));
                     rest = others;
                 }
@@ -332,6 +356,22 @@ impl Network {
         }
     }
 
+    fn vanished(&mut self, at: Nanos, host: usize) {
+        self.hosts[host].vanished = Some(at);
+        let links = self.links.iter().filter(|(_, link)| link.host == Some(host) && link.open);
+        let asked: Vec<_> = links.filter_map(|(id, link)| Some((*id, link.keep_alive?))).collect();
+        for (id, limit) in asked {
+            self.plan(at + limit, Due::Silent(id));
+        }
+    }
+
+    /// While bytes are unacknowledged the kernel asks nothing: it sends them again.
+    fn silent(&mut self, id: SocketId) {
+        if self.links.get(&id).is_some_and(|link| link.open && !link.unacknowledged) {
+            self.ready.push_back((id, Down::Silent));
+        }
+    }
+
     fn gone(&mut self, id: SocketId, message: impl FnOnce(&Address) -> String, tls: bool) -> Event {
         let message = self.links.get(&id).map_or_else(String::new, |link| message(&link.address));
         self.close(id);
@@ -363,6 +403,8 @@ impl Io for Network {
             arrived_down: Nanos::ZERO,
             serving: false,
             open: true,
+            keep_alive: None,
+            unacknowledged: false,
         };
         self.links.insert(id, link);
         self.go_up(id, Up::Connect);
@@ -377,6 +419,20 @@ impl Io for Network {
 
     fn start_tls(&mut self, id: SocketId) {
         self.go_up(id, Up::StartTls);
+    }
+
+    fn keep_alive(&mut self, id: SocketId, limit: Nanos) {
+        if let Some(link) = self.links.get_mut(&id) {
+            link.keep_alive = Some(limit);
+        }
+    }
+
+    fn close_if_silent(&mut self, id: SocketId, limit: Nanos) {
+        let Some(link) = self.links.get(&id) else { return };
+        let since = link.host.and_then(|host| self.hosts[host].vanished);
+        if link.unacknowledged && since.is_some_and(|since| self.now - since >= limit) {
+            self.ready.push_back((id, Down::Silent));
+        }
     }
 
     fn close(&mut self, id: SocketId) {
@@ -421,6 +477,9 @@ impl Io for Network {
                 Down::Close => self.gone(id, |to| format!("{to} closed the connection"), false),
                 Down::Reset => {
                     self.gone(id, |to| format!("lost the connection to {to}: connection reset by peer"), false)
+                }
+                Down::Silent => {
+                    self.gone(id, |to| format!("lost the connection to {to}: its host no longer answers"), false)
                 }
             });
         }

@@ -1,6 +1,6 @@
 //! What a simulated server is: a value called at virtual instants, and what it can do about it.
 
-use assay_wire::{Nanos, TlsFacts};
+use assay_seam::{Nanos, TlsFacts};
 
 /// One connection as a server sees it. The same number as the client's `SocketId`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,7 +44,7 @@ pub trait Server {
 ///
 /// ```
 /// # use assay_io::sim::ServerOut;
-/// # use assay_wire::Nanos;
+/// # use assay_seam::Nanos;
 /// # fn answer(out: &mut ServerOut) {
 /// out.reply(b"row").after(Nanos::from_millis(5)).reply(b"done").close();
 /// # }

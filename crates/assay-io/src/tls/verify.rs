@@ -50,7 +50,7 @@ impl Verifier {
 #[derive(Debug)]
 pub(super) struct SelfSigned;
 
-/// webpki reads version 3 only.
+/// A certificate of version 1 names no host.
 #[derive(Debug)]
 pub(super) struct Version1;
 
@@ -84,18 +84,14 @@ impl Chain {
     ) -> Result<(), Error> {
         let fields = Certificate::parse(der).ok_or(Error::InvalidCertificate(CertificateError::BadEncoding))?;
         // webpki reads version 3 only and says of others no more than that they are odd.
-        let parsed = ParsedCertificate::try_from(der)
-            .map_err(|error| if fields.is_version_1() { other(Version1) } else { error })?;
+        if fields.is_version_1() {
+            return self.check_version_1(der, &fields, now, algorithms);
+        }
+        let parsed = ParsedCertificate::try_from(der)?;
         if self.roots.iter().any(|root| root == der) {
             // Trusted itself: what OpenSSL does with a self-signed server certificate in the root file. webpki would
             // refuse it for also being an authority, as `openssl req -x509` makes them.
-            let now = UNIX_EPOCH + Duration::from_secs(now.as_secs());
-            if fields.is_expired(now) {
-                return Err(Error::InvalidCertificate(CertificateError::Expired));
-            }
-            if fields.is_not_valid_yet(now) {
-                return Err(Error::InvalidCertificate(CertificateError::NotValidYet));
-            }
+            check_time(&fields, now)?;
         } else {
             verify_server_cert_signed_by_trust_anchor(&parsed, &self.store, intermediates, now, algorithms.all)
                 .map_err(|error| match error {
@@ -113,6 +109,46 @@ impl Chain {
         }
         if self.checks_name { verify_server_name(&parsed, name) } else { Ok(()) }
     }
+
+    /// One that a root signed itself, as `openssl x509 -req` does: that far OpenSSL goes too, and chains with more links
+    /// have extensions, which version 1 has not.
+    fn check_version_1(
+        &self,
+        der: &CertificateDer<'_>,
+        fields: &Certificate<'_>,
+        now: UnixTime,
+        algorithms: &WebPkiSupportedAlgorithms,
+    ) -> Result<(), Error> {
+        check_time(fields, now)?;
+        let is_signed_by = |root: &Certificate<'_>| {
+            root.subject == fields.issuer
+                && algorithms.all.iter().any(|algorithm| {
+                    algorithm.signature_alg_id().as_ref() == fields.signature_algorithm
+                        && algorithm.public_key_alg_id().as_ref() == root.key_algorithm
+                        && algorithm.verify_signature(root.key_bits, fields.signed, fields.signature).is_ok()
+                })
+        };
+        let signers = self.roots.iter().filter_map(|root| Certificate::parse(root));
+        let trusted = self.roots.iter().any(|root| root == der)
+            || signers.filter(|root| !root.is_version_1()).any(|root| is_signed_by(&root));
+        match trusted {
+            false if fields.is_self_issued() => Err(other(SelfSigned)),
+            false => Err(Error::InvalidCertificate(CertificateError::UnknownIssuer)),
+            true if self.checks_name => Err(other(Version1)),
+            true => Ok(()),
+        }
+    }
+}
+
+fn check_time(fields: &Certificate<'_>, now: UnixTime) -> Result<(), Error> {
+    let now = UNIX_EPOCH + Duration::from_secs(now.as_secs());
+    if fields.is_expired(now) {
+        return Err(Error::InvalidCertificate(CertificateError::Expired));
+    }
+    if fields.is_not_valid_yet(now) {
+        return Err(Error::InvalidCertificate(CertificateError::NotValidYet));
+    }
+    Ok(())
 }
 
 impl ServerCertVerifier for Verifier {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use assay_io::{Address, Closed, Event, Io, Kernel, Tls};
-use assay_wire::{Nanos, TlsFacts, TlsMode, TlsSettings};
+use assay_seam::{Nanos, TlsFacts, TlsMode, TlsSettings};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PublicKeyData, SigningKey};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -25,6 +25,8 @@ struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
+const AUTHORITY: &str = "an authority";
+
 /// A server's certificate in DER, its key in PKCS 8.
 type Identity = (Vec<u8>, Vec<u8>);
 
@@ -32,7 +34,8 @@ impl Authority {
     fn new() -> Authority {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(rcgen::DnType::CommonName, "an authority");
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(rcgen::DnType::CommonName, AUTHORITY);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         let authority = Authority { folder: tempfile::tempdir().unwrap(), issuer };
         authority.write("root.pem", &authority.issuer.pem());
@@ -70,7 +73,7 @@ fn self_signed(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> I
 }
 
 /// An X.509 version 1 certificate: what `openssl x509 -req` makes, and so many a database server has.
-fn version_1() -> Identity {
+fn version_1(authority: &Authority) -> Identity {
     let element = |tag: u8, content: &[u8]| {
         let length = match content.len() {
             short @ 0..=0x7f => vec![short as u8],
@@ -79,13 +82,17 @@ fn version_1() -> Identity {
         [&[tag], &length[..], content].concat()
     };
     let key = KeyPair::generate().unwrap();
-    // CN=db; ecdsa-with-SHA256
-    let name = element(0x30, &element(0x31, &element(0x30, b"\x06\x03\x55\x04\x03\x0c\x02db")));
+    let common_name = |name: &str| {
+        let value = element(0x0c, name.as_bytes());
+        element(0x30, &element(0x31, &element(0x30, &[&b"\x06\x03\x55\x04\x03"[..], &value].concat())))
+    };
+    let (issuer, name) = (common_name(AUTHORITY), common_name("db"));
+    // ecdsa-with-SHA256
     let algorithm = element(0x30, b"\x06\x08\x2a\x86\x48\xce\x3d\x04\x03\x02");
     let validity = element(0x30, b"\x17\x0d200101000000Z\x17\x0d490101000000Z");
     let public = key.subject_public_key_info();
-    let inner = element(0x30, &[&b"\x02\x01\x01"[..], &algorithm, &name, &validity, &name, &public].concat());
-    let signature = [&[0], &key.sign(&inner).unwrap()[..]].concat();
+    let inner = element(0x30, &[&b"\x02\x01\x01"[..], &algorithm, &issuer, &validity, &name, &public].concat());
+    let signature = [&[0], &authority.issuer.key().sign(&inner).unwrap()[..]].concat();
     (element(0x30, &[inner, algorithm, element(0x03, &signature)].concat()), key.serialize_der())
 }
 
@@ -205,7 +212,7 @@ fn any_certificate_will_do_up_to_require_in_both_versions() {
     };
     let (rsa_3, rsa_1) = (rsa(include_str!("keys/rsa.pem")), rsa(include_str!("keys/rsa.version1.pem")));
     for (identity, kind) in
-        [(far, "ECDSA"), (authority, "ECDSA"), (version_1(), "ECDSA"), (rsa_3, "RSA"), (rsa_1, "RSA")]
+        [(far, "ECDSA"), (authority, "ECDSA"), (version_1(&Authority::new()), "ECDSA"), (rsa_3, "RSA"), (rsa_1, "RSA")]
     {
         for version in [TLS12, TLS13] {
             for mode in [TlsMode::Allow, TlsMode::Prefer, TlsMode::Require] {
@@ -310,10 +317,37 @@ fn a_self_signed_certificate_is_trusted_when_it_is_the_root_itself() {
 }
 
 #[test]
-fn a_version_1_certificate_is_named_as_such_when_it_cannot_be_verified() {
-    let authority = Authority::new();
-    let why = check(&version_1(), &settings(TlsMode::VerifyCa, Some(authority.root()))).unwrap_err();
+fn a_version_1_certificate_is_verified_up_to_the_host_that_it_cannot_name() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let identity = version_1(&authority);
+    assert_eq!(check(&identity, &settings(TlsMode::VerifyCa, Some(authority.root()))).map(drop), Ok(()));
+    // Of the same name, with another key.
+    let why = check(&identity, &settings(TlsMode::VerifyCa, Some(stranger.root()))).unwrap_err();
+    assert!(why.message.ends_with("is signed by an authority that we do not trust"), "{why}");
+    let why = check(&identity, &settings(TlsMode::VerifyFull, Some(authority.root()))).unwrap_err();
     assert!(why.message.contains("X.509 version 1"), "{why}");
+    let (mut damaged, key) = identity;
+    let last = damaged.len() - 1;
+    damaged[last] ^= 1;
+    check(&(damaged, key), &settings(TlsMode::VerifyCa, Some(authority.root()))).unwrap_err();
+}
+
+#[test]
+fn a_client_certificate_of_version_1_is_shown_too() {
+    let authority = Authority::new();
+    let (certificate, key) = version_1(&authority);
+    let client = (
+        authority.write("client.pem", &pem(&certificate)),
+        authority.write("client.key", &pem_of("PRIVATE KEY", &key)),
+    );
+    for version in [TLS12, TLS13] {
+        let with = TlsSettings { client: Some(client.clone()), ..settings(TlsMode::Require, None) };
+        // rustls as a server refuses the version, and so has seen it; those of databases take it.
+        let (address, thread) = serve(authority.issue(&["db.test"], |_| {}), version, Some(&authority.root()));
+        let why = echo(&address, &with, 100).unwrap_err();
+        assert!(why.tls && why.message.contains("the server refused our certificate"), "{why}");
+        thread.join().unwrap();
+    }
 }
 
 #[test]
@@ -504,7 +538,7 @@ fn openssl(folder: &Path, arguments: &[&str]) -> Option<(Address, Program)> {
     command.arg(folder.join("server.pem")).arg("-key").arg(folder.join("server.key")).args(arguments);
     let mut program = match command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            eprintln!("skipped: there is no openssl here");
+            testkit::absent("there is no openssl here (`apt-get install openssl`)");
             return None;
         }
         child => Program(child.unwrap()),

@@ -141,6 +141,9 @@ fn interval(number: u64, sessions: u32, factor: u64) -> Interval {
         failed: factor,
         reconnects: 0,
         backlog: number,
+        backlog_max: Some(number),
+        first_done_ns: Some(number * 1_000_000_000 + 1_000_000),
+        last_done_ns: Some((number + 1) * 1_000_000_000 - 1_000_000),
         sessions,
         cpu_ns: 50_000_000 * factor,
         cpu_wait_ns: Some(5_000_000 * factor),
@@ -155,6 +158,7 @@ fn tally(factor: u64) -> Tally {
         rolled_back: 0,
         failed: factor,
         retries: 2 * factor,
+        retries_in_doubt: 0,
         response: spread(count, 1_000_000, slowest_ns),
         service: spread(count, 900_000, slowest_ns - 100_000),
     };
@@ -203,6 +207,7 @@ fn tally(factor: u64) -> Tally {
         dropped: 1,
         unstarted: 1,
         unfinished: 0,
+        stopped: 0,
         wait: spread(1200 * factor, 0, 400_000),
         lag: spread(1201 * factor, 2_000, 90_000),
     }

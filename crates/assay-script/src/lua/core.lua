@@ -43,6 +43,7 @@ local current = core.current
 local function is_ours(source)
   return source:sub(1, 7) == "=assay/"
 end
+core.is_ours = is_ours
 
 --- The line of the script that is running, as `file:line: `; empty when there is none on this stack.
 function core.place()
@@ -57,63 +58,26 @@ function core.place()
   end
 end
 
-local INSTALLED = "/usr/share/sysbench/"
-local places = {} -- source → line → where the script that sysbench installs fails instead
-
---- Remembers the marks of a built-in script: `--@ oltp_common.lua:284` at the end of a line.
-local function remember_places(source, text)
-  if not text:find(" --@ ", 1, true) then return end
-  local of_line, number = {}, 0
-  for line in text:gmatch("([^\n]*)\n") do
-    number = number + 1
-    of_line[number] = line:match(" %-%-@ (%S+:%d+)$")
-  end
-  places[source] = of_line
-end
-
-local function place_of(info)
-  local mark = places[info.source] and places[info.source][info.currentline]
-  return (mark and INSTALLED .. mark or info.short_src .. ":" .. info.currentline) .. ": "
-end
-
---- The line that called our API, as `file:line: `; empty when C code did, such as `pcall`. What sysbench shows.
-local function caller()
-  local level = 2
-  while true do
-    local info = getinfo(level, "Sl")
-    if not info or info.what == "C" then return "" end
-    if not is_ours(info.source) then return place_of(info) end
-    level = level + 1
-  end
-end
-
---- The line that called the function that called our API, in the same way.
-function core.outer_place()
-  local level = 2
-  while true do
-    local info = getinfo(level, "S")
-    if not info or info.what == "C" then return "" end
-    if not is_ours(info.source) then break end
-    level = level + 1
-  end
-  local info = getinfo(level + 1, "Sl")
-  if not info or info.what == "C" or is_ours(info.source) then return "" end
-  return place_of(info)
-end
+--- What a front end has to say in its own way: functions, filled by its overlay, that are asked where they are there.
+--- `place()`: of the script, in front of a message. `place_of_call(name)`: of a call of the C function of this name.
+--- `compiled(display, text)`: a built-in script was. `loaded[module](value)`: a built-in module was. The others are asked in
+--- sql.lua, report.lua and session.lua.
+local front = {}
+core.front = front
 
 --- Raises `message` as if the script's own line had.
 function core.raise(message)
-  error((core.hosted and caller or core.place)() .. message, 0)
+  error((front.place or core.place)() .. message, 0)
 end
 local raise = core.raise
 
---- Raises that C function `name` cannot take `value` as argument `number`, in the words of LuaJIT's FFI. `line`: where
---- sysbench's own Lua calls it.
-function core.refuse_argument(line, number, name, value, ctype)
+--- Raises that C function `name` cannot take `value` as argument `number`, in the words of LuaJIT's FFI.
+function core.refuse_argument(number, name, value, ctype)
   local kind = type(value)
   local message = ("bad argument #%d to '%s' (cannot convert '%s' to '%s')"):format(
     number, name, kind == "boolean" and "bool" or kind, ctype)
-  if core.hosted and line then error(line .. message, 0) end
+  local place = front.place_of_call and front.place_of_call(name)
+  if place then error(place .. message, 0) end
   raise(message)
 end
 
@@ -239,7 +203,7 @@ function core.write(text)
 end
 
 -- In the order of `Severity` in `src/host.rs`.
-local SEVERITIES = { FATAL = 0, ALERT = 1, WARNING = 2, NOTICE = 3, DEBUG = 4 }
+local SEVERITIES = { FATAL = 0, ALERT = 1, WARNING = 2, NOTICE = 3, INFO = 4, DEBUG = 5 }
 
 --- What sysbench's own API says about the script's doing.
 function core.message(severity, text)
@@ -256,7 +220,8 @@ local compiled = {} -- display name → { text, factory }
 
 --- Compiles a file once per state, however many sessions run it: the text becomes the body of a function, and calling
 --- `factory` makes a fresh closure of it for a session's own environment. nil and a message when it does not parse.
-function core.compile(text, display)
+--- `built_in`: the text is one of ours.
+function core.compile(text, display, built_in)
   local known = compiled[display]
   if known and known.text == text then return known.factory end
   local factory
@@ -272,8 +237,14 @@ function core.compile(text, display)
     if not factory then return nil, message end
   end
   compiled[display] = { text = text, factory = factory }
-  if core.hosted then remember_places("@" .. display, text) end
+  if built_in and front.compiled then front.compiled(display, text) end
   return factory
+end
+
+--- One of our own modules was run in this environment and returned `value`: the front may see to the rest.
+function core.adapt(name, value, env)
+  local adaptation = front.loaded and front.loaded[name]
+  if adaptation then setfenv(adaptation, env)(value) end
 end
 
 --- Runs a compiled file in an environment.
@@ -321,7 +292,7 @@ core.base = base
 for _, name in ipairs {
   "assert", "collectgarbage", "error", "gcinfo", "getfenv", "ipairs", "load", "loadstring", "newproxy", "next",
   "pairs", "pcall", "rawequal", "rawget", "rawlen", "rawset", "select", "setfenv", "tonumber", "tostring", "type",
-  "unpack", "xpcall", "_VERSION", "bit", "debug", "jit", "string", "table",
+  "unpack", "_VERSION", "bit", "jit", "string", "table",
 } do
   base[name] = _G[name]
 end
@@ -418,6 +389,7 @@ end
 -- Modules -----------------------------------------------------------------------------------------------------------
 
 local module_text = core.bind("module_text", "int (*)(void *, const char *, size_t)")
+local stand_in = core.bind("stand_in", "int (*)(void *, const char *, size_t)")
 local real_package = package
 local base_loaded = {}
 core.base_loaded = base_loaded
@@ -470,31 +442,38 @@ local function search(name, path, tried)
   end
 end
 
---- The body of a module that is a file or built in; nil when there is none.
-local function body_of_file(name, path, tried)
-  local display, text = search(name, path, tried)
-  if not display and module_text(shared, name, #name) ~= 0 then
+--- The body of a module that is a file or built in, and whether it is that; nil when there is none.
+local function body_of_file(name, path, tried, announces)
+  local file, text = search(name, path, tried)
+  local display = file
+  if file and stand_in(shared, file, #file) ~= 0 or not file and module_text(shared, name, #name) ~= 0 then
     display, text = name .. ".lua", ffi.string(shared.text, shared.length)
   end
   if not display then
     tried[#tried + 1] = "no built-in module '" .. name .. "'"
     return nil
   end
-  local factory, message = core.compile(text, display)
+  -- A file beside the script is no surprise, unless it takes the place of one of ours.
+  local known = module_text(shared, name, #name) ~= 0 or file and file:sub(1, #core.installed) == core.installed
+  if announces and known then
+    core.message("INFO", "Module " .. name .. ": " .. (display == file and file or "built in"))
+  end
+  local built_in = display ~= file
+  local factory, message = core.compile(text, display, built_in)
   if not factory then error(message, 0) end
   local body = setfenv(factory(), current().env)
   core.mains[body] = true
-  return body
+  return body, built_in
 end
 
---- The function that makes module `name`, or nil and where we looked.
+--- The function that makes module `name` and whether it is built in, or nil and where we looked.
 local function find_module(name, package)
   local tried = { "" }
   local preload = rawget(package, "preload")
   if preload and preload[name] then return preload[name] end
   tried[2] = "no field package.preload['" .. name .. "']"
-  local body = body_of_file(name, package.path, tried)
-  if body then return body end
+  local body, built_in = body_of_file(name, package.path, tried, core.announces)
+  if body then return body, built_in end
   if real_package.preload[name] then return real_package.preload[name] end
   real_package.cpath = package.cpath
   for i = 3, 4 do -- C modules; their state is shared by all sessions here
@@ -521,10 +500,11 @@ function base.require(name)
   local value = loaded[name]
   if value == LOADING then raise("loop or previous error loading module '" .. name .. "'") end
   if value then return value end
-  local body, tried = find_module(name, package)
-  if not body then raise("module '" .. name .. "' not found:" .. tried) end
+  local body, built_in = find_module(name, package)
+  if not body then raise("module '" .. name .. "' not found:" .. built_in) end
   loaded[name] = LOADING
   value = body(name)
+  if built_in then core.adapt(name, value, current().env) end
   if value ~= nil then loaded[name] = value end
   if loaded[name] == LOADING then loaded[name] = true end
   return loaded[name]
@@ -566,12 +546,13 @@ function core.share(name)
   if value == LOADING then raise("loop or previous error loading module '" .. name .. "'") end
   if value ~= nil then return value end
   local tried = { "" }
-  local body = body_of_file(name, package_of(session).path, tried)
+  local body, built_in = body_of_file(name, package_of(session).path, tried)
   if not body then raise("module '" .. name .. "' not found:" .. table.concat(tried, "\n\t")) end
   shared_modules[name] = LOADING
   local outer, see, set = loading, shared_meta.__index, shared_meta.__newindex
   loading, shared_meta.__index, shared_meta.__newindex = session, defined, define
   value = setfenv(body, shared_env)(name)
+  if built_in then core.adapt(name, value, shared_env) end
   loading, shared_meta.__index, shared_meta.__newindex = outer, see, set
   if value == nil then value = true end
   shared_modules[name] = value
@@ -629,6 +610,52 @@ local function unwrap(ok, ...)
   error((...), 0)
 end
 
+-- LuaJIT calls the handler of an `xpcall` where nothing can yield. Here it begins in a coroutine of its own while the stack
+-- of the error still stands, and goes on, if it asks for something, when that is unwound.
+local failing = setmetatable({}, { __mode = "k" }) -- coroutine of a handler → the one that failed
+local create, running = coroutine.create, coroutine.running
+
+local function packed(...) return { n = select("#", ...), ... } end
+
+local function handled(co, ok, ...)
+  if status(co) ~= "dead" then return handled(co, resume(co, yield(...))) end
+  if ok then return false, (...) end -- one value, as by LuaJIT
+  return false, "error in error handling"
+end
+
+function base.xpcall(body, handler, ...)
+  local co, begun
+  local function handle(failure)
+    co = create(handler)
+    failing[co] = running()
+    begun = packed(resume(co, failure))
+  end
+  local results = packed(xpcall(body, handle, ...))
+  if results[1] or not begun then return unpack(results, 1, results.n) end
+  return handled(co, unpack(begun, 1, begun.n))
+end
+
+-- To a handler the failed stack is the continuation of its own: in that, levels 0 and 1 are `resume` and `handle` above.
+base.debug = setmetatable({
+  traceback = function(...)
+    local message, level = ...
+    local failed = failing[running()]
+    if not failed or (message ~= nil and type(message) ~= "string") then return debug.traceback(...) end
+    local own = debug.traceback(message or "", (level or 1) + 1)
+    local both = own .. debug.traceback(failed, "", 2):gsub("^\nstack traceback:", "")
+    return message and both or both:sub(2)
+  end,
+  getinfo = function(...)
+    local level, what = ...
+    local failed = failing[running()]
+    if not failed or type(level) ~= "number" then return getinfo(...) end
+    local depth = 0
+    while getinfo(depth + 2, "f") do depth = depth + 1 end
+    if level <= depth then return getinfo(...) end
+    return getinfo(failed, level - depth + 1, what or "nSluf")
+  end,
+}, { __index = debug })
+
 base.coroutine = setmetatable({
   resume = resume_here,
   yield = function(...) return yield(TO_SCRIPT, ...) end,
@@ -638,7 +665,8 @@ base.coroutine = setmetatable({
   end,
   --- nil outside of the script's own coroutines: it does not know that it runs in one of ours.
   running = function()
-    local co = coroutine.running()
+    local co = running()
+    while failing[co] do co = failing[co] end
     return co ~= current().thread and co or nil
   end,
 }, { __index = coroutine })

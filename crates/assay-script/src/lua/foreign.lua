@@ -46,7 +46,7 @@ local function cdef(text, ...)
   declarations(text, function(declaration)
     if not seen[declaration] then
       local ok, message = pcall(ffi.cdef, declaration)
-      if not ok then core.raise((core.hosted and "" or "ffi.cdef: ") .. message) end
+      if not ok then core.raise((core.front.place and "" or "ffi.cdef: ") .. message) end
       seen[declaration] = true
     end
   end)
@@ -77,7 +77,7 @@ local function sleeper(name, unit)
     if select("#", ...) ~= 1 then core.raise("wrong number of arguments for function call") end
     local amount = ...
     local number = type(amount) ~= "string" and tonumber(amount)
-    if not number then core.refuse_argument(nil, 1, name, amount, "unsigned int") end
+    if not number then core.refuse_argument(1, name, amount, "unsigned int") end
     core.sleep(number * unit)
     return 0
   end

@@ -101,7 +101,7 @@ end
 
 function db.prepare(...)
   local text, it = text_of(...), connection()
-  if not core.hosted or core.driver ~= "mysql" then return it:prepare(text) end
+  if not core.hosted or it.driver:name() ~= "mysql" then return it:prepare(text) end
   local ok, statement = pcall(it.prepare, it, text)
   return ok and statement or raise("db_prepare() failed")
 end

@@ -49,11 +49,10 @@ end
 --- A copy of `format` with a random digit for every `#` and a random letter for every `@`.
 function rand.string(format)
   if type(format) == "table" then
-    core.refuse_argument('[string "sysbench.rand.lua"]:68: ', 1, "sb_rand_str", format, "const char *")
+    core.refuse_argument(1, "sb_rand_str", format, "const char *")
   elseif type(format) ~= "string" then
-    local message = "attempt to get length of local 'fmt' (a " .. type(format) .. " value)"
-    if core.hosted then error('[string "sysbench.rand.lua"]:66: ' .. message, 0) end
-    core.raise(message)
+    if core.front.not_a_text then core.front.not_a_text("format", type(format)) end
+    core.raise("attempt to get length of local 'fmt' (a " .. type(format) .. " value)")
   end
   local length = #format
   if length > room then reserve(length) end

@@ -10,34 +10,23 @@ local function option(name, default)
   return opt and opt[name] or default
 end
 
-local function lines(index, events)
-  return { index = '[string "sysbench.lua"]:' .. index .. ": ", events = '[string "sysbench.lua"]:' .. events .. ": " }
-end
-
-local DEFAULT, CSV, JSON = lines(144, 150), lines(73, 80), lines(118, 124)
-
---- Rates of one report: events, statements by class, errors, reconnects, each per second.
---- `line`: where sysbench's own formatters would trip over what is no report.
-local function rates(stat, line)
-  if core.hosted and type(stat) ~= "table" then
-    error(line.index .. "attempt to index local 'stat' (a " .. type(stat) .. " value)", 0)
-  elseif core.hosted and stat.events == nil then
-    error(line.events .. "attempt to perform arithmetic on field 'events' (a nil value)", 0)
-  end
+--- Rates of one report: events, statements by class, errors, reconnects, each per second. `format`: whose it is.
+local function rates(stat, format)
+  if core.front.check_report then core.front.check_report(stat, format) end
   local seconds = stat.time_interval
   return stat.events / seconds, (stat.reads + stat.writes + stat.other) / seconds, stat.reads / seconds,
     stat.writes / seconds, stat.other / seconds, stat.errors / seconds, stat.reconnects / seconds
 end
 
 function core.report_default(stat)
-  local tps, qps, reads, writes, other, errors, reconnects = rates(stat, DEFAULT)
+  local tps, qps, reads, writes, other, errors, reconnects = rates(stat, "default")
   core.write(("[ %.0fs ] thds: %u tps: %4.2f qps: %4.2f (r/w/o: %4.2f/%4.2f/%4.2f) lat (ms,%u%%): %4.2f "
     .. "err/s %4.2f reconn/s: %4.2f\n"):format(stat.time_total, stat.threads_running, tps, qps, reads, writes, other,
     option("percentile", 95), stat.latency_pct * 1000, errors, reconnects))
 end
 
 function core.report_csv(stat)
-  local tps, qps, reads, writes, other, errors, reconnects = rates(stat, CSV)
+  local tps, qps, reads, writes, other, errors, reconnects = rates(stat, "csv")
   core.write(("%.0f,%u,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f\n"):format(stat.time_total,
     stat.threads_running, tps, qps, reads, writes, other, stat.latency_pct * 1000, errors, reconnects))
 end
@@ -68,7 +57,7 @@ function core.report_json(stat)
     core.write("[")
     session.at_end = function() core.write("\n]\n") end
   end
-  local tps, qps, reads, writes, other, errors, reconnects = rates(stat, JSON)
+  local tps, qps, reads, writes, other, errors, reconnects = rates(stat, "json")
   core.write(OBJECT:format(stat.time_total, stat.threads_running, tps, qps, reads, writes, other,
     stat.latency_pct * 1000, errors, reconnects))
 end
@@ -89,12 +78,10 @@ local function is_number(value)
   return kind == "number" or kind == "cdata" or kind == "boolean"
 end
 
-local NEW, UPDATE = '[string "sysbench.histogram.lua"]:65: ', '[string "sysbench.histogram.lua"]:51: '
-
 local function new_histogram(size, low, high)
-  if not is_number(size) then core.refuse_argument(NEW, 1, "sb_histogram_new", size, "uint64_t") end
-  if not is_number(low) then core.refuse_argument(NEW, 2, "sb_histogram_new", low, "double") end
-  if not is_number(high) then core.refuse_argument(NEW, 3, "sb_histogram_new", high, "double") end
+  if not is_number(size) then core.refuse_argument(1, "sb_histogram_new", size, "uint64_t") end
+  if not is_number(low) then core.refuse_argument(2, "sb_histogram_new", low, "double") end
+  if not is_number(high) then core.refuse_argument(3, "sb_histogram_new", high, "double") end
   size, low, high = ffi.cast("uint64_t", size), ffi.cast("double", low), ffi.cast("double", high)
   size, low, high = tonumber(size), tonumber(low), tonumber(high)
   local counts = counts_type(size)
@@ -104,7 +91,7 @@ local function new_histogram(size, low, high)
 end
 
 local function update(histogram, value)
-  if not is_number(value) then core.refuse_argument(UPDATE, 2, "sb_histogram_update", value, "double") end
+  if not is_number(value) then core.refuse_argument(2, "sb_histogram_update", value, "double") end
   value = tonumber(ffi.cast("double", value))
   local bucket = math.floor((math.log(value) - histogram.low) * histogram.step + 0.5)
   if not (bucket > 0) then bucket = 0 end -- below the range, or no number

@@ -20,33 +20,29 @@ local function declared_options()
   local options = current().sysbench.cmdline.options
   local list = {}
   if options == nil then return list end
-  --- Where there is a host, in sysbench's words.
-  local function wrong(text, line, original)
-    if core.hosted then error('[string "sysbench.cmdline.lua"]:' .. line .. ": " .. original, 0) end
+  local function wrong(text, what, detail)
+    if core.front.wrong_option then core.front.wrong_option(what, detail) end
     error("read_cmdline_options: " .. text, 0)
   end
-  if type(options) ~= "table" then 
-    wrong("sysbench.cmdline.options is not a table but a " .. type(options), 120,
-      "wrong type for sysbench.cmdline.options: " .. type(options))
+  if type(options) ~= "table" then
+    wrong("sysbench.cmdline.options is not a table but a " .. type(options), "table", type(options))
   end
   for name, entry in next, options do
-    local structure = "wrong table structure in sysbench.cmdline.options"
     if type(name) ~= "string" then
-      wrong("sysbench.cmdline.options has the key " .. tostring(name) .. ", not a name", 132, structure)
+      wrong("sysbench.cmdline.options has the key " .. tostring(name) .. ", not a name", "entry")
     end
     if type(entry) ~= "table" then
-      wrong("option " .. name .. " is not a table {description, default, type}", 132, structure)
+      wrong("option " .. name .. " is not a table {description, default, type}", "entry")
     end
     local description, default, kind = entry[1], entry[2], entry[3]
     if description == nil then
-      wrong("option " .. name .. " has no description", 137, "nil description for option " .. name)
+      wrong("option " .. name .. " has no description", "no_description", name)
     elseif type(description) ~= "string" then
-      wrong("the description of option " .. name .. " is no text", 138,
-        "cannot convert '" .. type(description) .. "' to 'const char *'")
+      wrong("the description of option " .. name .. " is not a text", "description", type(description))
     end
     if kind == nil then kind = KIND_OF_DEFAULT[type(default)] end
-    if type(kind) ~= "number" or kind < 1 or kind > 7 then 
-      wrong("option " .. name .. " has no type we know", 151, "cannot convert '" .. type(default) .. "' to 'const char *'")
+    if type(kind) ~= "number" or kind < 1 or kind > 7 then
+      wrong("option " .. name .. " has no known type", "kind", type(default))
     end
     if kind == cmdline.ARG_BOOL and default == nil then default = true end
     list[#list + 1] = { name = name, description = description, kind = kind, default = default, declared = entry[2] }
@@ -103,7 +99,7 @@ local sysbench_meta, cmdline_meta = { __index = sysbench, under = sysbench }, { 
 
 -- assay -------------------------------------------------------------------------------------------------------------
 
-local assay = { as_sysbench = core.hosted }
+local assay = {}
 base.assay = assay
 core.base_loaded.assay = assay
 
@@ -129,6 +125,11 @@ end
 
 --- Tells the user; values are joined by tabs as by `print`.
 assay.log = base.print
+
+--- Says what a command does, formatted as by `string.format`, where the front end shows that; others show rows.
+function assay.tell(text, ...)
+  if core.front.tell then core.front.tell(text:format(...)) end
+end
 
 local constants = {} -- by name
 
@@ -358,6 +359,16 @@ function assay.rate(rate)
   if nominal and nominal <= 0 then raise(call .. ": `nominal` has to be above 0") end
   declare("rate", name, "", text_field(call, rate, "of"), rate.rolled_back and "rolled_back" or "", nil, nominal,
     seconds)
+end
+
+--- The tables have this size, whatever the option of this name says: reports and records show it in its place.
+function assay.found(option, number)
+  if type(option) ~= "string" or option == "" then raise("assay.found needs the name of an option") end
+  if type(number) ~= "number" or number ~= number then raise("assay.found(\"" .. option .. "\", …) needs a number") end
+  local key = "found " .. option .. " " .. number -- on several servers it may differ
+  if declared[key] then return end
+  declared[key] = true
+  yield(ask.DECLARE, "found", option, "", "", "", nil, number)
 end
 
 local ffi = require("ffi")
@@ -595,6 +606,7 @@ end
 local function live(session)
   session.silent = core.silent
   guarded(nil, core.run, core.script, session.env, unpack { core.module })
+  if core.built_in then guarded(nil, core.adapt, core.built_in, nil, session.env) end
   session.silent = nil
   if core.entry == "thread" then
     -- These tables are the same in every session and of no more use: keep one of each.

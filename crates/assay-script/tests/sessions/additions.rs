@@ -1,7 +1,7 @@
 //! The table `assay`, and loading.
 
 use assay_script::*;
-use assay_wire::{Cell, Operation, RowsPool};
+use assay_seam::{Cell, Operation, RowsPool};
 
 use crate::driver::*;
 
@@ -153,7 +153,7 @@ fn loaded_values_keep_their_types() {
             }
             Request::Log(line) => logged.push(String::from_utf8_lossy(line).into_owned()),
             Request::Finished { .. } => break,
-            Request::Connect(_) => {}
+            Request::Connect(..) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -195,7 +195,7 @@ fn a_random_cell_is_another_text_in_every_row() {
                 }));
             }
             Request::Finished { success } => break assert!(success),
-            Request::Connect(_) => {}
+            Request::Connect(..) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -250,7 +250,7 @@ fn what_is_seeded_alike_is_drawn_alike_whichever_session_draws() {
                 }
                 Request::Log(line) => drawn.push(String::from_utf8_lossy(line).into_owned()),
                 Request::Finished { success } => break assert!(success),
-                Request::Connect(_) => {}
+                Request::Connect(..) => {}
                 other => panic!("{other:?}"),
             }
         }

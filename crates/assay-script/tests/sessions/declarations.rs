@@ -1,5 +1,6 @@
 //! Options, commands and entries.
 
+use assay_options::*;
 use assay_script::*;
 
 use crate::driver::*;
@@ -47,7 +48,7 @@ fn a_wrong_option_table_names_the_option() {
     assert_eq!(message("sysbench.cmdline.options = {a = {}}"), "read_cmdline_options: option a has no description");
     assert_eq!(
         message("sysbench.cmdline.options = {a = {'d', print}}"),
-        "read_cmdline_options: option a has no type we know"
+        "read_cmdline_options: option a has no known type"
     );
     assert!(message("sysbench.cmdline.options = {'x'}").contains("has the key 1, not a name"));
 }

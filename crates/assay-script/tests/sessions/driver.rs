@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use assay_options::*;
 use assay_script::*;
-use assay_wire::{Class, Code, Operation, Origin, Reply, Retry, Rows, RowsPool, StatementError};
+use assay_seam::{Class, Code, Operation, Origin, Reply, Retry, Rows, RowsPool, StatementError};
 
 /// A `Program` from a text called `test.lua`.
 pub(crate) fn program(text: &str) -> Program {
@@ -101,7 +102,7 @@ impl Driver {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let request = state.resume(slot, answer, &mut self.pool);
         match request {
-            Request::Connect(number) => {
+            Request::Connect(number, _) => {
                 let line = format!("connect {}", number.0);
                 (line, Some(self.refusal.take().map_or(Answer::Done, |error| Answer::Error(error, 0))))
             }

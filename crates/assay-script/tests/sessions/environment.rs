@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use assay_options::*;
 use assay_script::*;
-use assay_wire::RowsPool;
+use assay_seam::RowsPool;
 
 use crate::driver::*;
 
@@ -213,7 +214,7 @@ fn a_module_in_the_scripts_folder_or_the_path_comes_before_the_built_in() {
     let mut library = Library {
         modules: vec![("oltp_common", "function where() return 'built-in' end")],
         path: Some("/nowhere/?.lua".into()),
-        sysbench_order: false,
+        ..Library::default()
     };
     let script = "require('oltp_common') function event() print(where()) end";
     let said = |library: &Library| {
@@ -235,7 +236,7 @@ fn modules_may_use_the_database_and_are_loaded_once_per_session() {
     let library = Arc::new(Library {
         modules: vec![("m", "con = con or sysbench.sql.driver():connect() con:query('in m') return 7")],
         path: Some("/nowhere/?.lua".into()),
-        sysbench_order: false,
+        ..Library::default()
     });
     let script = "function thread_init() print(require('m'), require('m')) end function event() end";
     let program = Program::from_text(&library, "test.lua", script, &TopLevel::default()).unwrap();
@@ -308,6 +309,73 @@ fn coroutines_of_the_script_pass_requests_through() {
          query 0: wrapped
          log 1\t2
          log oops
+         next
+         finished true",
+    );
+}
+
+#[test]
+fn the_handler_of_an_xpcall_may_ask_the_database_and_sees_the_stack_of_the_error() {
+    check(
+        r##"
+        function event()
+          local con = sysbench.sql.driver():connect()
+          local function fails(a)
+            con:query("BEGIN")
+            error("oops " .. a, 0)
+          end
+          print(xpcall(fails, function(failure)
+            con:query("ROLLBACK")
+            con:query("after " .. failure)
+            return failure:upper(), 2
+          end, "x"))
+          print(xpcall(function(...) return select("#", ...), con:query("fine") end, error, nil, nil))
+          print(xpcall(error, function() con:query("first") error("again") end))
+          print(xpcall(error, function() error("again") end))
+          print(select("#", xpcall(error, function() end)))
+          local trace = select(2, xpcall(fails, debug.traceback, "y"))
+          print(trace:match("^oops y\nstack traceback:\n") .. trace:match("test.lua:6: in function"))
+          print(xpcall(fails, function()
+            local names, level = {}, 1
+            while debug.getinfo(level, "S") do
+              local info = debug.getinfo(level, "Sl")
+              if info.short_src == "test.lua" then names[#names + 1] = info.currentline end
+              level = level + 1
+            end
+            return table.concat(names, " ") .. tostring(coroutine.running())
+          end, "z"))
+          local function deep() return 1 + deep() end
+          print(select(2, xpcall(deep, function(failure) con:query("deep") return failure:match("stack overflow") end)))
+          local co = coroutine.wrap(function()
+            print(xpcall(error, function(failure) return coroutine.yield(failure) .. "!" end, "to the script"))
+          end)
+          print(co())
+          co("back")
+        end"##,
+        Driver::default(),
+        "ready
+         next
+         connect 0
+         query 0: BEGIN
+         query 0: ROLLBACK
+         query 0: after oops x
+         log false\tOOPS X
+         query 0: fine
+         log true\t2\tnil
+         query 0: first
+         log false\terror in error handling
+         log false\terror in error handling
+         log 2
+         query 0: BEGIN
+         log oops y
+         stack traceback:
+         test.lua:6: in function
+         query 0: BEGIN
+         log false\t22 6 19nil
+         query 0: deep
+         log stack overflow
+         log to the script
+         log false\tback!
          next
          finished true",
     );

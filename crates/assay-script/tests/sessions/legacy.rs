@@ -1,5 +1,6 @@
 //! The global functions scripts used before sysbench 1.0.
 
+use assay_options::*;
 use assay_script::*;
 
 use crate::driver::*;

@@ -1,7 +1,7 @@
 //! Connections, statements, parameters, results.
 
 use assay_script::*;
-use assay_wire::Reply;
+use assay_seam::Reply;
 
 use crate::driver::*;
 
@@ -75,6 +75,84 @@ fn statements_take_values_as_their_kinds_say() {
         log false	test.lua:10: this statement was prepared to be executed with values, not parameters
         log false	test.lua:11: the kinds of parameters are letters: i, d or t
         log false	test.lua:12: the statement has 1 placeholders, but 2 kinds are given"#,
+    );
+}
+
+#[test]
+fn values_are_passed_on_exactly_or_refused_with_their_line() {
+    check_sql(
+        r#"
+        local s = con:prepare("SELECT ?, ?, ?", "idt")
+        local big = 2^53 + 0LL
+        s:execute(7LL, 7LL, 7LL)
+        s:execute(big + 1, 2^53 + 0LL, big + 1)
+        s:execute(-2^63, 18446744073709551615ULL - 18446744073709551608ULL, 2^60)
+        s:execute(require("ffi").new("int", 5), 0.1, 0.1 + 0.2)
+        s:execute(18446744073709551615ULL, nil, 1e14)
+        local function refused(value, ...)
+          for _, i in ipairs{...} do
+            local values = {1, 2, "3"}
+            values[i] = value
+            print(select(2, pcall(s.execute, s, unpack(values))))
+          end
+        end
+        for _, value in ipairs{7.5, 0/0, 1e19, -1e19, 2^63} do refused(value, 1) end
+        for _, value in ipairs{{}, print, require("ffi").new("struct { int a; }")} do refused(value, 1, 2, 3) end
+        print(pcall(s.execute, s, 1, big + 1, 3))
+        print(pcall(s.row, s, 7.5, 2, 3))
+        print(pcall(s.perform, s, 7.5, 2, 3))
+        print(pcall(s.defer, s, 7.5, 2, 3))
+        s:execute(1, 2, 3)"#,
+        Driver::default(),
+        r#"prepare 0.0: SELECT ?, ?, ?
+        execute 0.0: [Int(7), Double(7.0), Text([55])]
+        execute 0.0: [Int(9007199254740993), Double(9007199254740992.0), Text([57, 48, 48, 55, 49, 57, 57, 50, 53, 52, 55, 52, 48, 57, 57, 51])]
+        execute 0.0: [Int(-9223372036854775808), Double(7.0), Text([49, 49, 53, 50, 57, 50, 49, 53, 48, 52, 54, 48, 54, 56, 52, 54, 57, 55, 54])]
+        execute 0.0: [Int(5), Double(0.1), Text([48, 46, 51, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 52])]
+        execute 0.0: [Text([49, 56, 52, 52, 54, 55, 52, 52, 48, 55, 51, 55, 48, 57, 53, 53, 49, 54, 49, 53]), Null, Text([49, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48, 48])]
+        log test.lua:14: parameter 1: 7.5 is not a whole number
+        log test.lua:14: parameter 1: nan is not a whole number
+        log test.lua:14: parameter 1: 1e+19 does not fit into 64 bits
+        log test.lua:14: parameter 1: -1e+19 does not fit into 64 bits
+        log test.lua:14: parameter 1: 9.2233720368548e+18 does not fit into 64 bits
+        log test.lua:14: parameter 1: a table is not a value of a statement
+        log test.lua:14: parameter 2: a table is not a value of a statement
+        log test.lua:14: parameter 3: a table is not a value of a statement
+        log test.lua:14: parameter 1: a function is not a value of a statement
+        log test.lua:14: parameter 2: a function is not a value of a statement
+        log test.lua:14: parameter 3: a function is not a value of a statement
+        log test.lua:14: parameter 1: a cdata is not a value of a statement
+        log test.lua:14: parameter 2: a cdata is not a value of a statement
+        log test.lua:14: parameter 3: a cdata is not a value of a statement
+        log false	test.lua:19: parameter 2: no double is equal to 9007199254740993
+        log false	test.lua:20: parameter 1: 7.5 is not a whole number
+        log false	test.lua:21: parameter 1: 7.5 is not a whole number
+        log false	test.lua:22: parameter 1: 7.5 is not a whole number
+        execute 0.0: [Int(1), Double(2.0), Text([51])]"#,
+    );
+}
+
+#[test]
+fn parameters_take_64_bit_integers_of_every_type() {
+    check_sql(
+        r#"
+        local t = sysbench.sql.type
+        local s = con:prepare("SELECT ?, ?, ?")
+        local a, b, c = s:bind_create(t.BIGINT), s:bind_create(t.DOUBLE), s:bind_create(t.CHAR, 20)
+        s:bind_param(a, b, c)
+        a:set(7LL) b:set(7LL) c:set(7LL)
+        s:execute()
+        print(pcall(b.set, b, 9007199254740993LL))
+        a:set(0/0)
+        print(pcall(s.execute, s))
+        a:set(1e19)
+        print(pcall(s.execute, s))"#,
+        Driver::default(),
+        r#"prepare 0.0: SELECT ?, ?, ?
+        execute 0.0: [Int(7), Double(7.0), Text([55])]
+        log false	test.lua:9: no double is equal to 9007199254740993
+        log false	test.lua:11: parameter 1: nan is not a whole number
+        log false	test.lua:13: parameter 1: 1e+19 does not fit into 64 bits"#,
     );
 }
 
@@ -273,7 +351,6 @@ fn the_driver_answers_to_its_own_name_only() {
         Driver::default(),
         "log mysql\t<sql_driver>
          log false\ttest.lua:4: failed to initialize the DB driver: the script asks for 'pgsql', but the database is 'mysql'
-         log FATAL: invalid database driver name: 'oracle'
-         log false\ttest.lua:5: failed to initialize the DB driver",
+         log false\ttest.lua:5: failed to initialize the DB driver: the script asks for 'oracle', but the database is 'mysql'",
     );
 }

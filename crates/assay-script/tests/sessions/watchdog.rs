@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use assay_script::*;
-use assay_wire::RowsPool;
+use assay_seam::RowsPool;
 
 use crate::driver::*;
 

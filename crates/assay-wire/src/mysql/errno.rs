@@ -3,7 +3,7 @@
 //! Sources: MySQL 8.0 Server Error Message Reference; MariaDB Error Codes. The numbers above 1900 are not shared:
 //! those of MariaDB lie in 1901–1999 and 4000–4999.
 
-use crate::error::{Class, Code, Origin, Retry, StatementError};
+use assay_seam::{Class, Code, Origin, Retry, StatementError};
 
 use super::packet::{Reader, Refusal, violation};
 

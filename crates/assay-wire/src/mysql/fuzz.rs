@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::connection::{Connection, Exchange, Progress};
-use crate::database::{ConnectOptions, Endpoint, TlsFacts, TlsMode};
-use crate::operation::{Operation, StatementId, Value};
-use crate::rows::{Rows, RowsPool};
-use crate::time::Nanos;
+use assay_seam::{
+    ConnectOptions, Connection, Endpoint, Exchange, Nanos, Operation, Progress, Rows, RowsPool, StatementId, TlsFacts,
+    TlsMode, Value,
+};
 
 use super::session::Session;
 use super::target::Target;
@@ -16,7 +15,7 @@ use super::target::Target;
 /// was sent.
 pub fn fuzz_mysql(data: &[u8]) {
     let [choice, piece, data @ ..] = data else { return };
-    let options = ConnectOptions { prepared: choice & 1 == 0, session_sql: Vec::new() };
+    let options = ConnectOptions { prepared: choice & 1 == 0, ..ConnectOptions::default() };
     let endpoint = match choice & 2 {
         0 => Endpoint::Tcp { host: "h".into(), port: 1 },
         _ => Endpoint::Unix("/s".into()),

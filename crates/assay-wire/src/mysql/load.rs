@@ -23,7 +23,7 @@
 use std::io::Write;
 
 use crate::placeholders::{write_decimal, write_escaped};
-use crate::rows::{Cell, Rows};
+use assay_seam::{Cell, Rows};
 
 use super::packet::{Refusal, begin_packet, end_packet, write_lenenc};
 use super::result::{DOUBLE, LONGLONG, NULL, VAR_STRING};

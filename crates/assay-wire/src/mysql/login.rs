@@ -4,7 +4,7 @@
 //! inside TLS, or (caching_sha2_password) on a unix socket.
 //! Source: MySQL internals, "Connection Phase"; MariaDB knowledge base, "Connection".
 
-use crate::error::{Class, StatementError};
+use assay_seam::{Class, StatementError};
 
 use super::auth;
 use super::errno::read_error;

@@ -17,7 +17,7 @@ mod target;
 #[cfg(test)]
 mod transcripts;
 
-use crate::database::Driver;
+use assay_seam::Driver;
 
 pub use fuzz::fuzz_mysql;
 

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use crate::error::{Class, StatementError};
+use assay_seam::{Class, StatementError};
 
 /// Payload bytes at which a frame is continued by another.
 pub(super) const FRAME_MAX: usize = 0xFF_FFFF;

@@ -6,8 +6,7 @@
 
 use std::io::Write;
 
-use crate::error::{Class, StatementError};
-use crate::rows::Rows;
+use assay_seam::{Class, Rows, StatementError};
 
 use super::packet::{Reader, Refusal, violation};
 
@@ -226,7 +225,7 @@ impl std::fmt::Display for Fraction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::Cell;
+    use assay_seam::Cell;
 
     /// Decodes a row of one column and shows its cell.
     fn check(kind: u8, flags: u16, decimals: u8, value: &[u8], expected: &str) {

@@ -5,13 +5,12 @@
 
 use std::sync::Arc;
 
-use crate::connection::{Connection, Exchange, Progress};
-use crate::database::{Endpoint, ServerFacts, TlsFacts, TlsMode};
-use crate::deferral::{Deferral, Effect, Executed};
-use crate::error::{Class, Code, StatementError};
-use crate::operation::{Operation, Reply, StatementId, Value};
+use crate::deferral::Deferral;
 use crate::placeholders::{Dialect, wrong_count};
-use crate::rows::Rows;
+use assay_seam::{
+    Class, Code, Connection, Effect, Endpoint, Exchange, Executed, Operation, Progress, Reply, Rows, ServerFacts,
+    StatementError, StatementId, TlsFacts, TlsMode, Value,
+};
 
 use super::errno::{self, read_error};
 use super::load::{self, Load, Step, Table, Way};
@@ -218,7 +217,7 @@ impl Session {
         }
         if mode >= TlsMode::Require {
             let message = format!("the server ({}) does not offer TLS", greeting.version);
-            let mut error = StatementError::client(Class::Connection, message);
+            let mut error = StatementError::client(Class::Encryption, message);
             error.hint = Some("give the server a certificate (ssl_cert, ssl_key), or use `sslmode=prefer`".into());
             return Err(Box::new(error));
         }
@@ -476,8 +475,7 @@ impl Session {
         self.close_statement(id, exchange);
         if !self.target.options.prepared {
             let template = self.target.templates.get(sql, self.dialect());
-            // Nothing is deferred: who does without prepared statements may have a proxy that takes one statement at a time.
-            self.keep(Statement { id, effect: Effect::Other, form: Form::Text(template) });
+            self.keep(Statement { id, effect: Effect::of(sql), form: Form::Text(template) });
             return Progress::Reply(Reply::default());
         }
         let template = self.target.templates.get(sql, self.dialect());
@@ -542,7 +540,7 @@ impl Session {
             read().ok_or_else(|| violation("answered a Prepare with something that makes no sense"))?;
         match &mut self.job {
             Job::Prepare(Statement { effect, form: Form::Binary { server, types, .. }, .. }) => {
-                if columns > 0 {
+                if columns > 0 && *effect != Effect::Reads {
                     *effect = Effect::Other;
                 }
                 *server = Some(number);
@@ -827,6 +825,10 @@ impl Connection for Session {
         ServerFacts { product: product.into(), version: self.version.to_string(), tls }
     }
 
+    fn effect(&self, statement: StatementId) -> Effect {
+        self.find(statement).map_or(Effect::Other, |at| self.statements[at].effect)
+    }
+
     fn on_connected(&mut self, _exchange: &mut Exchange<'_>) -> Progress {
         self.inbound = Inbound::default();
         self.phase = Phase::Greeting;
@@ -929,7 +931,9 @@ impl Connection for Session {
         let Ok(at) = self.find(statement) else { return false };
         let (dialect, in_transaction) = (self.dialect(), self.in_transaction());
         let (statement, deferral) = (&mut self.statements[at], &mut self.deferral);
-        if !matches!(self.phase, Phase::Idle) || !deferral.takes(statement.effect, in_transaction) {
+        // Who does without prepared statements may have a proxy that takes one statement at a time.
+        let may = self.target.options.prepared && deferral.takes(statement.effect, in_transaction);
+        if !matches!(self.phase, Phase::Idle) || !may {
             return false;
         }
         let start = deferral.held.len();

@@ -5,9 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::deferral::Effect;
-use crate::operation::{StatementId, Value};
 use crate::placeholders::Template;
+use assay_seam::{Effect, StatementId, Value};
 
 use super::packet::write_lenenc;
 use super::result::{DOUBLE, LONGLONG, NULL, VAR_STRING};

@@ -9,12 +9,12 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::connection::Connection;
-use crate::database::{ConnectOptions, Database, Endpoint, Surroundings, TargetError, TlsMode, TlsSettings};
-use crate::error::StatementError;
 use crate::templates::Templates;
-use crate::time::Nanos;
-use crate::url::{Host, Url};
+use assay_seam::url::{Host, Url};
+use assay_seam::{
+    ConnectOptions, Connection, Database, Endpoint, Nanos, StatementError, Surroundings, TargetError, TlsMode,
+    TlsSettings,
+};
 
 use super::errno;
 use super::session::Session;

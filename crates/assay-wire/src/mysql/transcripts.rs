@@ -3,11 +3,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use crate::connection::{Connection, Exchange, Progress};
-use crate::database::TlsFacts;
-use crate::operation::{Operation, Reply, StatementId, Value};
-use crate::rows::{Cell, Rows, RowsPool};
-use crate::time::Nanos;
+use assay_seam::{
+    Cell, Connection, Exchange, Nanos, Operation, Progress, Reply, Rows, RowsPool, StatementId, TlsFacts, Value,
+};
 
 use super::packet::{FRAME_MAX, write_packet};
 use super::session::Session;
@@ -404,7 +402,7 @@ fn tls_is_used_as_the_mode_says() {
     check(
         "mysql://app@db?sslmode=require",
         &[plain()],
-        r"failed: client: the server (8.0.31) does not offer TLS (no code) connection
+        r"failed: client: the server (8.0.31) does not offer TLS (no code) encryption
 transaction false
 ",
     );

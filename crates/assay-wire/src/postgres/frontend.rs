@@ -7,18 +7,17 @@
 
 use std::sync::Arc;
 
-use crate::connection::{Connection, Exchange, Progress};
-use crate::database::{ServerFacts, TlsFacts, TlsMode};
-use crate::deferral::{Deferral, Effect, Executed};
-use crate::error::{Class, Retry, StatementError};
-use crate::operation::{Operation, Reply, StatementId, Value};
+use crate::deferral::Deferral;
 use crate::placeholders::{self, Dialect, Template};
 use crate::postgres::load;
 use crate::postgres::login::{ChannelBinding, Login};
 use crate::postgres::message::{self, Body, Broken, LENGTH_MAX, broken, shown};
 use crate::postgres::refusal::{self, Refusal};
 use crate::postgres::target::Target;
-use crate::rows::{Rows, RowsPool};
+use assay_seam::{
+    Class, Connection, Effect, Exchange, Executed, Operation, Progress, Reply, Retry, Rows, RowsPool, ServerFacts,
+    StatementError, StatementId, TlsFacts, TlsMode, Value,
+};
 
 /// A connection, over all the sockets it may have in its life.
 pub(super) struct Frontend {
@@ -129,6 +128,10 @@ impl Connection for Frontend {
             version: self.version.to_string(),
             tls: self.tls.as_ref().map(|tls| tls.cipher.clone()),
         }
+    }
+
+    fn effect(&self, statement: StatementId) -> Effect {
+        self.find(statement).map_or(Effect::Other, |at| self.statements[at].effect)
     }
 
     fn on_connected(&mut self, exchange: &mut Exchange<'_>) -> Progress {
@@ -320,10 +323,12 @@ impl Frontend {
             ("user", target.credentials.user.as_str()),
             ("database", &target.database),
             ("application_name", &target.application_name),
-            ("client_encoding", "UTF8"),
+            ("client_encoding", &target.client_encoding),
+            ("options", &target.options),
         ];
-        let options = Some(("options", target.options.as_str())).filter(|(_, text)| !text.is_empty());
-        message::write_startup(always.into_iter().chain(options), out);
+        let of_session = target.session.iter().map(|(name, value)| (*name, value.as_str()));
+        let parameters = always.into_iter().chain(of_session).filter(|(_, value)| !value.is_empty());
+        message::write_startup(parameters, out);
         self.phase = Phase::Login;
     }
 
@@ -339,7 +344,7 @@ impl Frontend {
                 self.fail(broken("data in the clear followed the answer to the request for TLS").into())
             }
             [b'N'] if mode >= TlsMode::Require => {
-                let mut error = StatementError::client(Class::Connection, "the server does not offer TLS");
+                let mut error = StatementError::client(Class::Encryption, "the server does not offer TLS");
                 error.hint = Some("switch ssl on in the server, or connect with ?sslmode=disable".into());
                 self.fail(Box::new(error))
             }

@@ -1,12 +1,11 @@
 //! Arbitrary bytes against the machine, in every state it can be in.
 
-use crate::connection::{Connection, Exchange, Progress};
-use crate::database::{ConnectOptions, Surroundings, TlsFacts};
-use crate::operation::{Operation, StatementId, Value};
 use crate::postgres::frontend::Frontend;
 use crate::postgres::target;
-use crate::rows::{Rows, RowsPool};
-use crate::time::Nanos;
+use assay_seam::{
+    ConnectOptions, Connection, Exchange, Nanos, NoSurroundings, Operation, Progress, Rows, RowsPool, StatementId,
+    TlsFacts, Value,
+};
 
 /// A server's greeting up to ReadyForQuery.
 const GREETING: &[u8] = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\x01\0\0\0\x02Z\0\0\0\x05I";
@@ -16,26 +15,6 @@ const PREPARED: &[u8] =
 
 /// The same without columns, in an open transaction: one that can be deferred.
 const UPDATE_PREPARED: &[u8] = b"3\0\0\0\x041\0\0\0\x04t\0\0\0\x0a\0\x01\0\0\0\x17n\0\0\0\x04Z\0\0\0\x05T";
-
-struct Nowhere;
-
-impl Surroundings for Nowhere {
-    fn variable(&self, _: &str) -> Option<String> {
-        None
-    }
-    fn read(&self, _: &std::path::Path) -> Option<Vec<u8>> {
-        None
-    }
-    fn mode(&self, _: &std::path::Path) -> Option<u32> {
-        None
-    }
-    fn home(&self) -> Option<std::path::PathBuf> {
-        None
-    }
-    fn user(&self) -> Option<String> {
-        None
-    }
-}
 
 /// Feeds `data` to a connection in every state: while it logs in (with and without TLS, with and without a
 /// server's own proof), when it is idle, and during each kind of operation. Panics on a bug of ours.
@@ -75,8 +54,8 @@ pub fn fuzz_postgres(data: &[u8]) {
 
 fn run(mode: &str, size: usize, parts: &[&[u8]], operations: &[Operation<'_>]) {
     let url = format!("postgres://user:secret@localhost/db?sslmode={mode}");
-    let options = ConnectOptions { session_sql: Vec::new(), prepared: true };
-    let target = target::read(&url, &options, &Nowhere).expect("the URL is right");
+    let options = ConnectOptions::default();
+    let target = target::read(&url, &options, &NoSurroundings).expect("the URL is right");
     let mut frontend = Frontend::new(target.into());
     let mut operations = operations.iter();
     let (mut out, mut pool) = (Vec::new(), RowsPool::default());

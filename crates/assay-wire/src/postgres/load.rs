@@ -9,7 +9,7 @@
 
 use crate::placeholders::{write_decimal, write_postgres_double};
 use crate::postgres::message::{self, Body, Broken};
-use crate::rows::{Cell, Rows};
+use assay_seam::{Cell, Rows};
 
 /// CopyData messages are cut after the row that exceeds this.
 const PIECE_BYTES: usize = 64 * 1024;

@@ -8,9 +8,8 @@
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{self, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256};
 
-use crate::database::TlsFacts;
-use crate::error::{Class, StatementError};
 use crate::postgres::message::{self, Body};
+use assay_seam::{Class, StatementError, TlsFacts};
 
 /// libpq's channel_binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@
 //! nothing is allocated for a length that was only announced.
 //! Source: PostgreSQL manual, 55.7 (message formats).
 
-use crate::operation::Value;
 use crate::placeholders::{write_decimal, write_postgres_double};
+use assay_seam::Value;
 
 /// The largest length a server or client may announce: what PostgreSQL itself can hold in one piece.
 pub(super) const LENGTH_MAX: usize = 1 << 30;

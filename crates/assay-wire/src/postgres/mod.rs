@@ -1,7 +1,7 @@
 //! PostgreSQL, protocol 3.0.
 //!
 //! `target` reads where to connect and as whom, `frontend` is the machine for one connection; `login`, `message`, `load`,
-//! `refusal` and `passfile` are its parts. TLS happens below, in the event loop. Refused on purpose: GSSAPI, SSPI, the
+//! `refusal`, `passfile` and `service` are its parts. TLS happens below, in the event loop. Refused on purpose: GSSAPI, SSPI, the
 //! binary form of parameters and results, COPY by the script, replication.
 //! Source throughout: the PostgreSQL manual, chapters 34 (libpq) and 55 (protocol).
 
@@ -12,13 +12,14 @@ mod login;
 mod message;
 mod passfile;
 mod refusal;
+mod service;
 mod target;
 #[cfg(test)]
 mod tests;
 
 pub use fuzz::fuzz_postgres;
 
-use crate::database::Driver;
+use assay_seam::Driver;
 
 /// The registry's entry.
 pub const DRIVER: Driver = Driver { name: "pgsql", schemes: &["postgres", "postgresql"], open: target::open };

@@ -4,8 +4,8 @@
 //! setting is behind the refusal, the hint names it.
 //! Source: PostgreSQL manual, appendix A (codes), 55.8 (fields).
 
-use crate::error::{Class, Code, Origin, Retry, StatementError};
 use crate::postgres::message::{Body, Broken};
+use assay_seam::{Class, Code, Origin, Retry, StatementError};
 
 /// An ErrorResponse.
 pub(super) struct Refusal {
@@ -104,7 +104,7 @@ fn classify(state: &str, message: &str) -> (Class, Retry) {
         "53300" => (Limit, Reconnect),
         "42501" => (Permission, Never),
         // Names a prepared statement that is gone (DEALLOCATE): it is prepared again the next time.
-        "26000" => (Missing, Now),
+        "26000" => (Other, Now),
         "3D000" | "3F000" | "42P01" | "42703" | "42704" | "42883" | "42P02" | "34000" => (Missing, Never),
         "42P03" | "42P04" | "42P05" | "42P06" | "42P07" | "42701" | "42710" | "42712" | "42723" => (Exists, Never),
         _ => match state.get(..2) {

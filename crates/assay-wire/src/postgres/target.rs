@@ -1,22 +1,22 @@
 //! Where to connect and as whom: the URL, completed as libpq does it.
 //!
-//! What the URL leaves open is taken from the `PG*` variables, `~/.pgpass` and `~/.postgresql`, then from libpq's
-//! defaults: without a host the unix socket in /var/run/postgresql (Debian's place; /tmp where a socket is there
+//! What the URL leaves open is taken from a service file, the `PG*` variables, `~/.pgpass` and `~/.postgresql`, then from
+//! libpq's defaults: without a host the unix socket in /var/run/postgresql (Debian's place; /tmp where a socket is there
 //! and not here), the operating system's user, a database of the user's name. Parameters we do not honour are
-//! refused rather than ignored. Source: PostgreSQL manual, 34.1.1, 34.1.2, 34.15, 34.16, 34.19.
+//! refused rather than ignored. Source: PostgreSQL manual, 34.1.1, 34.1.2, 34.15 to 34.17, 34.19.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::connection::Connection;
-use crate::database::{ConnectOptions, Database, Endpoint, Surroundings, TargetError, TlsMode, TlsSettings};
-use crate::error::StatementError;
 use crate::postgres::frontend::Frontend;
 use crate::postgres::login::{ChannelBinding, Credentials};
-use crate::postgres::passfile;
+use crate::postgres::{passfile, service};
 use crate::templates::Templates;
-use crate::time::Nanos;
-use crate::url::{Host, Url};
+use assay_seam::url::{Host, Url};
+use assay_seam::{
+    ConnectOptions, Connection, Database, Endpoint, Nanos, StatementError, Surroundings, TargetError, TlsMode,
+    TlsSettings,
+};
 
 /// One server, as all its connections know it.
 pub(super) struct Target {
@@ -25,6 +25,9 @@ pub(super) struct Target {
     pub(super) application_name: String,
     /// Command-line options for the server's process (`-c name=value`); empty when there are none.
     pub(super) options: String,
+    pub(super) client_encoding: String,
+    /// Settings that libpq makes of variables.
+    pub(super) session: Vec<(&'static str, String)>,
     pub(super) tls: TlsSettings,
     pub(super) connect: ConnectOptions,
     pub(super) templates: Templates,
@@ -93,15 +96,35 @@ const PARAMETERS: &[(&str, &str)] = &[
     ("sslrootcert", "PGSSLROOTCERT"),
     ("sslcert", "PGSSLCERT"),
     ("sslkey", "PGSSLKEY"),
+    ("service", "PGSERVICE"),
+    ("hostaddr", "PGHOSTADDR"),
     ("application_name", "PGAPPNAME"),
+    ("fallback_application_name", ""),
+    ("client_encoding", "PGCLIENTENCODING"),
     ("options", "PGOPTIONS"),
     ("passfile", "PGPASSFILE"),
     ("connect_timeout", "PGCONNECT_TIMEOUT"),
     ("channel_binding", "PGCHANNELBINDING"),
     ("target_session_attrs", "PGTARGETSESSIONATTRS"),
+    ("load_balance_hosts", "PGLOADBALANCEHOSTS"),
+    ("gssencmode", "PGGSSENCMODE"),
+    ("require_auth", "PGREQUIREAUTH"),
+    ("requirepeer", "PGREQUIREPEER"),
+    ("sslcertmode", "PGSSLCERTMODE"),
+    ("sslcompression", "PGSSLCOMPRESSION"),
+    ("sslcrl", "PGSSLCRL"),
+    ("sslcrldir", "PGSSLCRLDIR"),
+    ("sslnegotiation", "PGSSLNEGOTIATION"),
+    ("sslsni", "PGSSLSNI"),
+    ("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION"),
+    ("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION"),
+    ("replication", ""),
 ];
 
-/// Parameters of libpq of which we know only these values, which are what we do anyway.
+/// Variables that are settings of the session, and their names there.
+const OF_SESSION: [(&str, &str); 3] = [("PGDATESTYLE", "datestyle"), ("PGTZ", "timezone"), ("PGGEQO", "geqo")];
+
+/// Parameters of libpq of which we know only these values, which are what we do anyway. Empty: none at all.
 const FIXED: &[(&str, &[&str])] = &[
     ("target_session_attrs", &["any"]),
     ("load_balance_hosts", &["disable"]),
@@ -109,8 +132,14 @@ const FIXED: &[(&str, &[&str])] = &[
     ("sslnegotiation", &["postgres"]),
     ("sslcompression", &["0"]),
     ("sslsni", &["1"]),
-    ("client_encoding", &["UTF8", "utf8", "auto"]),
     ("replication", &["false", "off", "no", "0"]),
+    ("require_auth", &[]),
+    ("requirepeer", &[]),
+    ("sslcertmode", &["allow"]),
+    ("sslcrl", &[]),
+    ("sslcrldir", &[]),
+    ("ssl_min_protocol_version", &["TLSv1.2", "TLSv1.1", "TLSv1"]),
+    ("ssl_max_protocol_version", &["TLSv1.3"]),
 ];
 
 const DEFAULT_PORT: u16 = 5432;
@@ -118,13 +147,21 @@ const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
 struct Settings<'a> {
     url: Url,
+    /// Parameters of the service.
+    service: Vec<(String, String)>,
     surroundings: &'a dyn Surroundings,
 }
 
 impl Settings<'_> {
-    /// The last such option of the URL, else the variable.
+    /// The last such option of the URL, else what is found elsewhere.
     fn get(&self, name: &str) -> Option<String> {
-        self.option(name).or_else(|| self.variable(name))
+        self.option(name).or_else(|| self.elsewhere(name))
+    }
+
+    /// Of the service, else the variable.
+    fn elsewhere(&self, name: &str) -> Option<String> {
+        let of_service = self.service.iter().find(|(key, value)| key == name && !value.is_empty());
+        of_service.map(|(_, value)| value.clone()).or_else(|| self.variable(name))
     }
 
     fn option(&self, name: &str) -> Option<String> {
@@ -164,16 +201,20 @@ pub(super) fn read(
         url.options.retain(|(key, _)| key != "ssl");
         url.options.push(("sslmode".into(), "require".into()));
     }
-    let settings = Settings { url, surroundings };
+    let mut settings = Settings { url, service: Vec::new(), surroundings };
+    if let Some(name) = settings.get("service") {
+        let found = service::parameters(&name, surroundings);
+        settings.service = found.map_err(|message| wrong(&message, "correct the service's name, or its file"))?;
+    }
     check_parameters(&settings)?;
 
     let user = settings.option("user").or_else(|| settings.url.user.clone());
     let user = user
-        .or_else(|| settings.variable("user"))
+        .or_else(|| settings.elsewhere("user"))
         .or_else(|| surroundings.user())
         .ok_or_else(|| wrong("no user name for PostgreSQL", "name one in the URL (postgres://USER@…) or in PGUSER"))?;
     let path = Some(settings.url.path.clone()).filter(|path| !path.is_empty());
-    let database = settings.option("dbname").or(path).or_else(|| settings.variable("dbname"));
+    let database = settings.option("dbname").or(path).or_else(|| settings.elsewhere("dbname"));
     let database = database.unwrap_or_else(|| user.clone());
 
     let hosts = hosts(&settings)?;
@@ -192,8 +233,20 @@ pub(super) fn read(
     };
     Ok(Target {
         display: display(&settings.url, &user, &database, &hosts, tls.mode),
-        endpoints: hosts.iter().map(endpoint).collect(),
-        application_name: settings.get("application_name").unwrap_or_else(|| "assay".into()),
+        endpoints: endpoints(&settings, &hosts)?,
+        application_name: settings
+            .get("application_name")
+            .or_else(|| settings.get("fallback_application_name"))
+            .unwrap_or_else(|| options.application_name.to_owned()),
+        client_encoding: settings
+            .get("client_encoding")
+            .filter(|encoding| encoding != "auto")
+            .unwrap_or_else(|| "UTF8".into()),
+        session: OF_SESSION
+            .iter()
+            .filter_map(|(variable, name)| Some((*name, surroundings.variable(variable)?)))
+            .filter(|(_, value)| !value.eq_ignore_ascii_case("default"))
+            .collect(),
         options: settings.get("options").unwrap_or_default(),
         credentials: Credentials { user, password, password_hint, channel_binding },
         database,
@@ -207,10 +260,10 @@ pub(super) fn read(
 /// Refuses what we do not honour.
 fn check_parameters(settings: &Settings<'_>) -> Result<(), TargetError> {
     for (key, value) in &settings.url.options {
-        let known = PARAMETERS.iter().any(|(name, _)| name == key) || FIXED.iter().any(|(name, _)| name == key);
+        let known = PARAMETERS.iter().any(|(name, _)| name == key);
         if !known {
             return Err(wrong(
-                &format!("the PostgreSQL URL has the parameter {key}, which is not supported"),
+                &format!("the connection parameter {key} of PostgreSQL is not supported"),
                 "server settings go into options: ?options=-c%20NAME%3DVALUE",
             ));
         }
@@ -218,9 +271,22 @@ fn check_parameters(settings: &Settings<'_>) -> Result<(), TargetError> {
             return Err(wrong(&format!("the parameter {key} in the PostgreSQL URL has no value"), "leave it out"));
         }
     }
+    if let Some((key, _)) = settings.service.iter().find(|(key, _)| !PARAMETERS.iter().any(|(name, _)| name == key)) {
+        return Err(wrong(
+            &format!("the connection parameter {key} of PostgreSQL is not supported"),
+            "remove it from the service",
+        ));
+    }
     for (name, values) in FIXED {
-        if let Some(value) = settings.get(name).filter(|value| !values.contains(&value.as_str())) {
-            return Err(unknown(name, &value, values[0]));
+        if let Some(value) =
+            settings.get(name).filter(|value| !values.iter().any(|one| one.eq_ignore_ascii_case(value)))
+        {
+            return Err(match values.first() {
+                Some(instead) => unknown(name, &value, instead),
+                None => {
+                    wrong(&format!("{name} is not supported for PostgreSQL"), "unset it, or do without its promise")
+                }
+            });
         }
     }
     Ok(())
@@ -231,7 +297,9 @@ fn hosts(settings: &Settings<'_>) -> Result<Vec<(String, u16)>, TargetError> {
     let url = &settings.url;
     let named = settings.option("host");
     let from_authority = named.is_none() && !url.hosts.is_empty();
-    let written: Vec<Host> = match named.or_else(|| settings.variable("host")) {
+    // Without a name an address is one.
+    let elsewhere = || settings.elsewhere("host").or_else(|| settings.get("hostaddr"));
+    let written: Vec<Host> = match named.or_else(elsewhere) {
         _ if from_authority => url.hosts.clone(),
         Some(list) => list.split(',').map(|name| Host { name: name.to_owned(), port: None }).collect(),
         None => vec![Host { name: String::new(), port: None }],
@@ -271,17 +339,31 @@ fn socket(directory: &str, port: u16) -> PathBuf {
     Path::new(directory).join(format!(".s.PGSQL.{port}"))
 }
 
-fn endpoint((name, port): &(String, u16)) -> Endpoint {
-    match name.starts_with('/') {
-        true => Endpoint::Unix(socket(name, *port)),
-        false => Endpoint::Tcp { host: name.clone(), port: *port },
+/// Where the hosts are: at their `hostaddr`, where that is given.
+fn endpoints(settings: &Settings<'_>, hosts: &[(String, u16)]) -> Result<Vec<Endpoint>, TargetError> {
+    let mut places: Vec<String> = hosts.iter().map(|(name, _)| name.clone()).collect();
+    if let Some(addresses) = settings.get("hostaddr") {
+        let addresses: Vec<&str> = addresses.split(',').collect();
+        if addresses.len() != hosts.len() {
+            return Err(wrong("there are not as many addresses (hostaddr) as hosts", "give one for each host"));
+        }
+        for (place, address) in places.iter_mut().zip(addresses).filter(|(_, address)| !address.is_empty()) {
+            *place = address.to_owned();
+        }
     }
+    let endpoint = |(place, (_, port)): (String, &(String, u16))| match place.starts_with('/') {
+        true => Endpoint::Unix(socket(&place, *port)),
+        false => Endpoint::Tcp { host: place, port: *port },
+    };
+    Ok(places.into_iter().zip(hosts).map(endpoint).collect())
 }
 
 /// Unix sockets are never encrypted. A root certificate turns `require` into `verify-ca`; `system` asks for
 /// `verify-full`, as in libpq.
 fn tls(settings: &Settings<'_>, hosts: &[(String, u16)]) -> Result<TlsSettings, TargetError> {
-    let written = settings.get("sslmode");
+    // PGREQUIRESSL is older than PGSSLMODE.
+    let required = || settings.surroundings.variable("PGREQUIRESSL").filter(|value| value.starts_with('1'));
+    let written = settings.get("sslmode").or_else(|| required().map(|_| "require".to_owned()));
     let default_root = settings.in_home(".postgresql/root.crt").filter(|path| settings.exists(path));
     let system = settings.get("sslrootcert").is_some_and(|name| name == "system");
     let root = match settings.get("sslrootcert") {
@@ -325,7 +407,7 @@ fn password(
 ) -> Result<(Option<Vec<u8>>, Option<String>), TargetError> {
     let given =
         settings.option("password").or_else(|| settings.url.password.clone()).filter(|password| !password.is_empty());
-    if let Some(password) = given.or_else(|| settings.variable("password")) {
+    if let Some(password) = given.or_else(|| settings.elsewhere("password")) {
         return Ok((Some(password.into_bytes()), None));
     }
     let Some(path) = settings.get("passfile").map(PathBuf::from).or_else(|| settings.in_home(".pgpass")) else {
@@ -353,7 +435,7 @@ fn password(
 
 /// The canonical URL, without a password.
 fn display(url: &Url, user: &str, database: &str, hosts: &[(String, u16)], mode: TlsMode) -> String {
-    let hidden = ["host", "port", "user", "password", "passfile", "dbname", "sslmode"];
+    let hidden = ["host", "port", "user", "password", "passfile", "service", "dbname", "sslmode"];
     let mut options: Vec<_> = url.options.iter().filter(|(key, _)| !hidden.contains(&key.as_str())).cloned().collect();
     let mut shown = Vec::new();
     if hosts[0].0.starts_with('/') {

@@ -10,15 +10,12 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use proptest::prelude::*;
 use sha2::{Digest as _, Sha256};
 
-use crate::connection::{Connection, Exchange, Progress};
-use crate::database::{ConnectOptions, Endpoint, Surroundings, TlsFacts, TlsMode};
-use crate::deferral::Executed;
-use crate::error::{Class, Origin};
-use crate::operation::{Operation, StatementId, Value};
 use crate::postgres::frontend::Frontend;
 use crate::postgres::{fuzz_postgres, target};
-use crate::rows::{Rows, RowsPool};
-use crate::time::Nanos;
+use assay_seam::{
+    Class, ConnectOptions, Connection, Endpoint, Exchange, Executed, Nanos, Operation, Origin, Progress, Rows,
+    RowsPool, StatementId, Surroundings, TlsFacts, TlsMode, Value,
+};
 
 // The server's messages.
 
@@ -134,8 +131,8 @@ fn show_rows(rows: &Rows) -> String {
     let set = |set| {
         let row = |row| {
             (0..rows.columns(set)).map(move |column| match rows.cell(set, row, column).unwrap() {
-                crate::rows::Cell::Null => "-".into(),
-                crate::rows::Cell::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                assay_seam::Cell::Null => "-".into(),
+                assay_seam::Cell::Text(text) => String::from_utf8_lossy(text).into_owned(),
                 other => format!("{other:?}"),
             })
         };
@@ -1149,8 +1146,11 @@ fn targets_we_cannot_honour_are_refused() {
         ("postgres://h/?connect_timeout=soon", "connect_timeout cannot be `soon` for PostgreSQL"),
         ("postgres://h/?port=0", "port cannot be `0` for PostgreSQL"),
         ("postgres://h/?target_session_attrs=read-write", "target_session_attrs cannot be `read-write` for PostgreSQL"),
-        ("postgres://h/?keepalives=1", "the PostgreSQL URL has the parameter keepalives, which is not supported"),
+        ("postgres://h/?keepalives=1", "the connection parameter keepalives of PostgreSQL is not supported"),
         ("postgres://h/?sslcert=", "the parameter sslcert in the PostgreSQL URL has no value"),
+        ("postgres://h/?sslcrl=/c", "sslcrl is not supported for PostgreSQL"),
+        ("postgres://h,i/?hostaddr=1.2.3.4", "there are not as many addresses (hostaddr) as hosts"),
+        ("postgres://h/?service=none", "definition of service \"none\" not found"),
         ("postgres://?host=a,b,c&port=1,2", "there are not as many ports as hosts"),
         ("postgres://?host=a,/b", "socket directories and hosts are mixed in one PostgreSQL URL"),
         ("postgres://a,b/?sslmode=verify-full", "sslmode=verify-full works with one host name only"),
@@ -1159,6 +1159,55 @@ fn targets_we_cannot_honour_are_refused() {
         assert_eq!(error.message, message);
         assert!(error.hint.is_some());
     }
+}
+
+#[test]
+fn what_variables_ask_for_is_done_or_refused() {
+    let read = |variables: &[(&'static str, &'static str)]| {
+        target::read("postgres://h/db?sslmode=disable", &prepared_on(), &around(variables, &[]))
+    };
+    for (variable, value, message) in [
+        ("PGREQUIREAUTH", "scram-sha-256", "require_auth is not supported for PostgreSQL"),
+        ("PGREQUIREPEER", "postgres", "requirepeer is not supported for PostgreSQL"),
+        ("PGGSSENCMODE", "require", "gssencmode cannot be `require` for PostgreSQL"),
+        ("PGSSLMINPROTOCOLVERSION", "TLSv1.3", "ssl_min_protocol_version cannot be `TLSv1.3` for PostgreSQL"),
+        ("PGSSLCRL", "/crl", "sslcrl is not supported for PostgreSQL"),
+        ("PGTARGETSESSIONATTRS", "primary", "target_session_attrs cannot be `primary` for PostgreSQL"),
+    ] {
+        assert_eq!(read(&[(variable, value)]).err().unwrap().message, message);
+    }
+    let all = [
+        ("PGSSLMINPROTOCOLVERSION", "tlsv1.2"),
+        ("PGTZ", "UTC"),
+        ("PGDATESTYLE", "default"),
+        ("PGCLIENTENCODING", "LATIN1"),
+        ("PGHOSTADDR", "10.0.0.1"),
+    ];
+    let target = read(&all).unwrap();
+    assert_eq!(target.session, [("timezone", "UTC".to_owned())]);
+    assert_eq!(target.client_encoding, "LATIN1");
+    let database = target::open("postgres://h/db", &prepared_on(), &around(&all, &[])).unwrap();
+    assert_eq!(database.endpoints(), [Endpoint::Tcp { host: "10.0.0.1".into(), port: 5432 }]);
+    assert_eq!(database.tls().server_name, "h", "certificates are for names");
+    let target = target::read("postgres://h/db", &prepared_on(), &around(&[("PGREQUIRESSL", "1")], &[])).unwrap();
+    assert_eq!(target.tls.mode, TlsMode::Require);
+}
+
+#[test]
+fn a_service_completes_the_url_before_variables_do() {
+    let file = "[one]\nhost=sh\nport=9\nuser=su\npassword=sp\nsslmode=require\n[two]\nnonsense=1\n";
+    let own = [("/home/me/.pg_service.conf", 0o600, file)];
+    let all = around(&[("PGSERVICE", "one"), ("PGPORT", "8"), ("PGSSLMODE", "disable")], &own);
+    check_target("postgres://", &all, "postgres://su@sh:9/su?sslmode=require", &["sh 9"], Some("sp"));
+    check_target("postgres://u@h:1/d?sslmode=prefer", &all, "postgres://u@h:1/d", &["h 1"], Some("sp"));
+    let system = around(&[], &[("/etc/postgresql-common/pg_service.conf", 0o644, file)]);
+    check_target("postgres://h/d?service=one", &system, "postgres://su@h:9/d?sslmode=require", &["h 9"], Some("sp"));
+    let refused = |variables: &[(&'static str, &'static str)]| {
+        target::read("postgres://", &prepared_on(), &around(variables, &own)).err().unwrap().message
+    };
+    assert_eq!(refused(&[("PGSERVICE", "two")]), "the connection parameter nonsense of PostgreSQL is not supported");
+    let elsewhere = [("PGSERVICE", "one"), ("PGSERVICEFILE", "/none")];
+    assert_eq!(refused(&elsewhere), "service file \"/none\" not found");
 }
 
 #[test]

@@ -6,16 +6,15 @@
 use std::collections::{HashMap, VecDeque};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use assay_options::OptionValue;
 use assay_script::{
-    Answer, Decision, Distribution, Entry, Library, OptionValue, Program, Request, Setup, Slot, State, TopLevel,
-    Verdict,
+    Answer, Decision, Distribution, Entry, Library, Program, Request, Setup, Slot, State, TopLevel, Verdict,
 };
-use assay_wire::{
-    Cell, ConnectOptions, Connection, Database, Driver, Endpoint, Exchange, Nanos, Operation, Progress, Reply, Retry,
-    RowsPool, Surroundings,
+use assay_seam::{
+    Cell, ConnectOptions, Connection, Database, Driver, Endpoint, Exchange, Nanos, NoSurroundings, Operation, Progress,
+    Reply, Retry, RowsPool,
 };
 
 const SEED: u64 = 42;
@@ -94,7 +93,7 @@ impl Run<'_> {
 
     fn program(&self, command: &str) -> Program {
         let modules = assay_workloads::builtin().iter().map(|workload| (workload.name, workload.text)).collect();
-        let library = Library { modules, path: Some("/nonexistent/?.lua".into()), sysbench_order: false };
+        let library = Library { modules, path: Some("/nonexistent/?.lua".into()), ..Library::default() };
         let top = TopLevel {
             command: Some(command.into()),
             argv: vec!["assay".into()],
@@ -179,7 +178,7 @@ impl Run<'_> {
 impl Session {
     fn serve(&mut self, request: Request<'_>, database: &dyn Database, world: &mut World) -> Outward {
         Outward::Answered(match request {
-            Request::Connect(_) => {
+            Request::Connect(..) => {
                 self.links.push(Link::open(database, world));
                 Answer::Done
             }
@@ -371,7 +370,7 @@ impl Link {
 
 /// Opens `url` with a driver, looking at nothing besides.
 pub(crate) fn open(driver: &Driver, url: &str) -> Box<dyn Database> {
-    (driver.open)(url, &ConnectOptions::default(), &Nothing).unwrap()
+    (driver.open)(url, &ConnectOptions::default(), &NoSurroundings).unwrap()
 }
 
 /// Runs statements on a connection of their own and returns what the last one's first cell says.
@@ -389,25 +388,5 @@ pub(crate) fn sql(database: &dyn Database, text: &str) -> String {
         Some(Cell::Text(text)) => String::from_utf8_lossy(text).into_owned(),
         Some(Cell::Int(number)) => number.to_string(),
         other => format!("{other:?}"),
-    }
-}
-
-struct Nothing;
-
-impl Surroundings for Nothing {
-    fn variable(&self, _: &str) -> Option<String> {
-        None
-    }
-    fn read(&self, _: &Path) -> Option<Vec<u8>> {
-        None
-    }
-    fn mode(&self, _: &Path) -> Option<u32> {
-        None
-    }
-    fn home(&self) -> Option<PathBuf> {
-        None
-    }
-    fn user(&self) -> Option<String> {
-        None
     }
 }

@@ -15,9 +15,8 @@ pub fn run(options: &CommandOptions, workload: &Workload, words: &[String]) -> R
     Ok(Exit::Success)
 }
 
-/// What `check` found is a trouble; `when` it was found: nothing, or " after the run".
+/// What `check` found is a trouble; `when` it was found: nothing, or " after the run". What to do about it is for the
+/// workload to say: it knows whether they are another size, damaged, or half loaded.
 pub(crate) fn difference(workload: &Workload, when: &str) -> Trouble {
-    let cause = format!("the tables of {} are not as they should be{when}", workload.name);
-    Trouble::new(Exit::Difference, cause)
-        .hint("give the options they were prepared with, or remove them with `cleanup` and prepare them again")
+    Trouble::new(Exit::Difference, format!("the tables of {} are not as they should be{when}", workload.name))
 }

@@ -1,4 +1,4 @@
-//! `assay cleanup WORKLOAD`: removes the tables.
+//! `assay cleanup WORKLOAD`: removes the tables. Which there were is for the workload to say.
 
 use crate::command_line::{CommandOptions, Workload};
 use crate::commands::exec;
@@ -9,10 +9,10 @@ use crate::terminal;
 pub fn run(options: &CommandOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
     let outcomes = exec::on_databases("cleanup", &options.common, workload, words)?;
     if outcomes.iter().any(|outcome| !outcome.success) {
-        return Err(Trouble::new(Exit::Workload, format!("workload {} says that its cleanup failed", workload.name)));
+        return Err(Trouble::new(Exit::Workload, format!("cleanup of workload {} failed", workload.name)));
     }
     if !options.common.quiet {
-        terminal::say(&format!("removed the tables of {}\n", workload.name));
+        terminal::say(&format!("cleaned up {}\n", workload.name));
     }
     Ok(Exit::Success)
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use assay_report::{Comparison, Condition, Findings, Group, Side};
+use assay_report::{Comparison, Condition, ConditionFindings, Findings, Group, Side};
 
 use crate::command_line::{CompareOptions, Format, JudgementOptions};
 use crate::commands::show;
@@ -72,19 +72,22 @@ pub(crate) fn conclude(
         (Format::Json, several) => assay_report::json(&several),
         (Format::Csv, several) => assay_report::comparison_csv(several),
     })?;
-    let met: Vec<&str> = comparisons
-        .iter()
-        .flat_map(|comparison| &comparison.conditions)
-        .filter(|found| found.is_met())
-        .map(|found| found.condition.as_str())
-        .collect();
-    match met.as_slice() {
-        [] => Ok(Exit::Success),
-        met => Err(Trouble::new(Exit::Difference, format!("--fail-if is met: {}", met.join(", ")))),
+    let those = |what: fn(&ConditionFindings) -> bool| -> Vec<&str> {
+        let conditions = comparisons.iter().flat_map(|comparison| &comparison.conditions);
+        conditions.filter(|found| what(found)).map(|found| found.condition.as_str()).collect()
+    };
+    let (met, unsure) = (those(ConditionFindings::is_met), those(ConditionFindings::is_unsure));
+    if !met.is_empty() {
+        return Err(Trouble::new(Exit::Difference, format!("--fail-if is met: {}", met.join(", "))));
     }
+    if options.fail_if_unsure && !unsure.is_empty() {
+        let cause = format!("--fail-if may be met (--fail-if-unsure): {}", unsure.join(", "));
+        return Err(Trouble::new(Exit::Difference, cause).hint("more trials give a narrower confidence interval"));
+    }
+    Ok(Exit::Success)
 }
 
-fn judged(condition: &Condition, comparison: &Comparison) -> Result<assay_report::ConditionFindings, Trouble> {
+fn judged(condition: &Condition, comparison: &Comparison) -> Result<ConditionFindings, Trouble> {
     if comparison.stages.is_empty() {
         return Err(Trouble::usage("the two sides have no number of sessions in common: --fail-if cannot be judged"));
     }

@@ -9,8 +9,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use assay_engine::{End, Notice, Observer, Plan};
-use assay_script::{Key, OptionValue};
+use assay_engine::{End, ErrorKey, Notice, Observer, Outcome, Plan};
+use assay_options::OptionValue;
+use assay_script::Key;
+use assay_seam::{Class, Origin};
 
 use crate::command_line::{CommonCommandOptions, Workload};
 use crate::diagnostics::{Exit, Trouble};
@@ -40,10 +42,15 @@ impl<'a, 'b> Crash<'a, 'b> {
     }
 
     /// The run is over; a trouble when the command did not do its work in it.
-    pub(crate) fn finish(self) -> Result<(), Trouble> {
+    pub(crate) fn finish(self, outcome: &Outcome) -> Result<(), Trouble> {
         let Some(Running { cancel, thread }) = self.running else { return Ok(()) };
         drop(cancel);
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        if has_seen_a_crash(outcome) {
+            return Ok(());
+        }
+        Err(Trouble::environment("the command of --kill-check crashed nothing: no connection was lost during the run")
+            .hint("it has to crash the server that the run is on, as `kill -9` or a power switch does, and start it again"))
     }
 }
 
@@ -60,6 +67,15 @@ impl Observer for Crash<'_, '_> {
         }
         self.watch.notice(notice);
     }
+}
+
+/// No crash leaves a connection as it was; behind a pooler that keeps its clients, the server's end shows as errors.
+fn has_seen_a_crash(outcome: &Outcome) -> bool {
+    outcome.stages.iter().any(|stage| {
+        let is_loss =
+            |key: &ErrorKey| key.origin == Origin::Network || matches!(key.class, Class::Connection | Class::Cancelled);
+        stage.total.reconnects > 0 || stage.total.errors.keys().any(is_loss)
+    })
 }
 
 /// Its output goes to stderr: stdout holds the result.

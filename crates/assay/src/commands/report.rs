@@ -46,6 +46,7 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
             texts.push((path, output(&report)?));
         }
     }
+    let charts = assay_report::charts(&report);
     let mut asked = !texts.is_empty();
     for (path, text) in texts {
         write(path, text.as_bytes())?;
@@ -65,7 +66,7 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
                 }
                 trouble.hint(format!("--{ending} takes a folder, for a picture of each chart"))
             })?;
-            for chart in report.all_charts() {
+            for chart in charts.iter() {
                 write(&folder.join(format!("{}.{ending}", chart.id)), &picture(chart))?;
             }
         }

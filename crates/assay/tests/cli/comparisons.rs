@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use crate::common::{Folder, ONE_TABLE};
 
 /// Records made from one that is kept in the tree: `SIDE-N.json.zst`, with so many thousandths of its throughput.
-fn records(folder: &Folder, side: &str, thousandths: &[u64], mend: impl Fn(&mut Record)) {
+pub(crate) fn records(folder: &Folder, side: &str, thousandths: &[u64], mend: impl Fn(&mut Record)) {
     let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../assay-record/tests/records/0.1.0.json.zst");
     for (number, factor) in thousandths.iter().enumerate() {
         let mut record = Record::read(Path::new(kept)).unwrap();
@@ -72,9 +72,30 @@ fn a_condition_that_is_met_exits_with_1_and_one_that_is_not_with_0() {
     assert!(met.stdout.contains("fail-if shop.p99 > +10%: not met: the change is ±0.0%\n"), "{}", met.shown());
     assert_eq!(met.stderr, "error: --fail-if is met: tps < -3%\n");
     folder.expect(&format!("{SIDES} --fail-if 'tps < -20%'"), 0);
-    // One trial of each: the estimate alone.
-    let one = "compare --baseline a-1.json.zst --candidate b-1.json.zst --fail-if 'tps < -3%'";
-    assert!(folder.expect(one, 1).stdout.contains("judged without an interval"));
+}
+
+#[test]
+fn a_change_that_may_be_chance_fails_only_with_fail_if_unsure() {
+    let folder = Folder::new();
+    // The medians rise, most pairs fall.
+    records(&folder, "a", &[997, 1000, 1348], |_| ());
+    records(&folder, "b", &[865, 1146, 1167], |_| ());
+    let sides = "compare --baseline a-1.json.zst a-2.json.zst a-3.json.zst \
+        --candidate b-1.json.zst b-2.json.zst b-3.json.zst";
+    let up = folder.expect(&format!("{sides} --fail-if 'tps < -3%'"), 0).stdout;
+    assert!(up.contains(" +14.6% (no interval)  cannot tell\n"), "{up}");
+    assert!(up.contains("fail-if tps < -3%: not met: the change is +14.6%\n"), "{up}");
+    let unsure = format!("{sides} --fail-if 'tps > +3%' --fail-if 'shop.p99 > +10%'");
+    let told = folder.expect(&unsure, 0).stdout;
+    let words =
+        "fail-if tps > +3%: cannot tell: the change is +14.6%, but a confidence interval\nneeds 4 trials per side\n";
+    assert!(told.contains(words), "{told}");
+    let failed = folder.expect(&format!("{unsure} --fail-if-unsure"), 1);
+    assert_snapshot!(failed.stderr, @r"
+    error: --fail-if may be met (--fail-if-unsure): tps > +3%
+
+    hint: more trials give a narrower confidence interval
+    ");
 }
 
 #[test]

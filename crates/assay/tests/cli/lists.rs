@@ -82,13 +82,16 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
       -h, --help  Print help
 
     Database:
-          --db <URL>             Database to load: postgres://…, mysql://…, mariadb://… or sqlite:FILE;
-                                 several share the sessions evenly
-          --prepared <on|off>    Use protocol-level prepared statements; off for pooling proxies that
-                                 cannot hold them [default: on]
-          --session-sql <SQL>    Statement to run on every new connection; may be repeated
-          --connect-rate <N>     Connects per second [default: as fast as they go]
-          --connect-pending <N>  Connects under way at once [default: 64]
+          --db <URL>                    Database to load: postgres://…, mysql://…, mariadb://… or
+                                        sqlite:FILE; several share the sessions evenly
+          --prepared <on|off>           Use protocol-level prepared statements; off for pooling proxies
+                                        that cannot hold them [default: on]
+          --session-sql <SQL>           Statement to run on every new connection; may be repeated
+          --connect-rate <N>            Connects per second [default: as fast as they go]
+          --connect-pending <N>         Connects under way at once [default: 64]
+          --network-timeout <DURATION>  Treat a connection as lost when the server's host has
+                                        acknowledged nothing for this long, 2s to 9h; a slow statement
+                                        does not count; 0: no limit [default: 30s]
 
     Load:
           --sessions <N,…>              Concurrent sessions; several numbers are a ladder, one stage
@@ -122,7 +125,7 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
           --retries <N>                 Run a transaction again up to N times after a deadlock,
                                         serialization failure or lost connection [default: 10]
           --ignore-errors <CODE,…|all>  Errors that fail a transaction but not the run, such as 1213 or
-                                        40001, or all
+                                        40001, or all; what can be retried is retried first
           --on-error <stop|continue>    What any other error does [default: stop]
           --reconnect-time <DURATION>   How long to keep trying to reconnect when a connection is lost
                                         [default: 60s]

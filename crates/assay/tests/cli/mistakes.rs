@@ -64,6 +64,62 @@ fn an_unknown_workload_is_refused_with_the_nearest_name() {
 }
 
 #[test]
+fn parts_of_workloads_are_not_suggested() {
+    for (name, expected) in
+        [("tpcc_chek", "`assay list` shows"), ("oltp_comon", "`assay list` shows"), ("oltp_table", "`assay list`")]
+    {
+        let told = told(&format!("run {name}"));
+        assert!(told.contains(expected), "{told}");
+        for part in ["_check", "_common", "_tables", "_load", "_transactions"] {
+            assert!(!told.contains(part), "{told}");
+        }
+    }
+}
+
+#[test]
+fn names_that_other_tools_have_are_answered_with_ours() {
+    for (theirs, ours) in [
+        ("--threads 4", "--sessions"),
+        ("--threads=4", "--sessions"),
+        ("--duration 10", "--time"),
+        ("--events 100", "--transactions"),
+        ("--report-interval 1", "--interval"),
+        ("--report_interval=1", "--interval"),
+        ("--mysql-host=db", "--db"),
+        ("--rand-seed 7", "--seed"),
+        ("--warmup-time 7", "--warmup"),
+    ] {
+        let told = told(&format!("run oltp_read_only {theirs}"));
+        let option = theirs.split([' ', '=']).next().unwrap().replace('_', "-");
+        let expected =
+            format!("exit 2\n--- stderr\nerror: there is no option {option}\n\nhint: it is called `{ours}` here\n");
+        assert_eq!(told, expected);
+    }
+    assert_snapshot!(told("run oltp_read_only --histogram"), @r"
+    exit 2
+    --- stderr
+    error: there is no option --histogram
+
+    hint: every record holds its histograms: `assay report RECORD --html FILE` draws them
+    ");
+}
+
+#[test]
+fn help_is_a_command_too() {
+    let folder = Folder::new();
+    for (asked, same) in [
+        ("help", "--help"),
+        ("help run", "run --help"),
+        ("help run oltp_read_only", "run oltp_read_only --help"),
+        ("help compare", "compare --help"),
+    ] {
+        let shown = folder.expect(asked, 0).stdout;
+        assert_eq!(shown, folder.expect(same, 0).stdout);
+        assert!(shown.contains("Usage: assay"), "{shown}");
+    }
+}
+
+#[test]
 fn an_unknown_command_of_a_workload_is_refused_with_those_it_has() {
     assert_snapshot!(told("exec ./one_table.lua greed --db sqlite:a.db"), @r"
     exit 2

@@ -34,7 +34,7 @@ fn a_report_is_written_in_every_form_asked_for() {
     wrote pictures/percentiles.png
     ");
     let content = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
-    assert!(content("r.html").starts_with(b"<!doctype html>"));
+    assert!(content("r.html").starts_with(b"<!DOCTYPE html>"));
     assert!(content("pictures/heat-1.png").starts_with(b"\x89PNG"));
     let stdout = folder.expect("report r.json.zst --markdown -", 0).stdout;
     // The temporary database is named in both, and redacted in one.
@@ -83,8 +83,7 @@ fn what_cannot_be_reported_is_said_and_nothing_is_written() {
 fn metrics_are_served_while_a_run_goes_on() {
     let folder = Folder::new();
     folder.write("one_table.lua", ONE_TABLE);
-    // A port nobody uses: the listener is gone when the run starts.
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = testkit::free_port().unwrap();
     let mut run =
         folder.start(&format!("run ./one_table.lua --time 0 --interval 100ms --metrics-listen 127.0.0.1:{port}"));
     run.wait_for_interval(1);

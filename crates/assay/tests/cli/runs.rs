@@ -41,7 +41,7 @@ fn the_default_run_prepares_an_embedded_database_and_reports() {
     time s sessions tx/s stmt/s read/s write/s other/s p50 ms p95 ms p99 ms errors retries
     # # # # # # # # # # # #
     record: assay-records/oltp_read_write-########T######Z.json.zst
-    next: assay run oltp_read_write --prepare --db postgres://USER@HOST/DATABASE
+    next: assay run oltp_read_write --time #s --seed # --table-size # --workers # --prepare --db postgres://USER@HOST/DATABASE
     ");
     // The temporary database is gone, the record is there.
     assert_eq!(folder.names(), ["assay-records"]);
@@ -151,8 +151,6 @@ fn commands_of_a_workload_run_and_say_how_they_went() {
     exit 1
     --- stderr
     error: the tables of ./one_table.lua are not as they should be
-
-    hint: give the options they were prepared with, or remove them with `cleanup` and prepare them again
     ");
     assert_snapshot!(shown("exec ./one_table.lua greet --db sqlite:a.db --greeting good --loud"), @r"
     exit 0
@@ -167,8 +165,27 @@ fn commands_of_a_workload_run_and_say_how_they_went() {
     assert_snapshot!(shown("cleanup ./one_table.lua --db sqlite:a.db"), @r"
     exit 0
     --- stderr
-    removed the tables of ./one_table.lua
+    cleaned up ./one_table.lua
     ");
+}
+
+#[test]
+fn the_last_thing_a_command_does_may_be_a_load() {
+    let folder = Folder::new();
+    let script = r#"
+        local function fill(rows)
+          local con = sysbench.sql.driver():connect()
+          con:query("CREATE TABLE t" .. rows .. "(id INTEGER)")
+          local loader = con:loader("t" .. rows, "id")
+          for i = 1, rows do loader:row(i) end
+          loader:done()
+        end
+        sysbench.cmdline.options = { rows = {"How many", 1} }
+        sysbench.cmdline.commands = { fill = { function() fill(sysbench.opt.rows) end } }"#;
+    folder.write("it.lua", script);
+    for rows in [1, 10, 1000, 100_000] {
+        folder.expect(&format!("exec ./it.lua fill --db sqlite:a.db --rows {rows}"), 0);
+    }
 }
 
 #[test]
@@ -181,4 +198,47 @@ fn options_take_a_value_in_either_form_and_either_spelling() {
     assert_eq!(greeting("--loud ./one_table.lua greet"), "hello!\n");
     assert_eq!(greeting("./one_table.lua greet --loud --loud=off"), "hello\n");
     assert_eq!(greeting("./one_table.lua greet --table_size=1,000"), "hello\n");
+}
+
+#[test]
+fn cleanup_says_what_there_was_to_remove() {
+    let folder = Folder::new();
+    let said = |command: &str| folder.expect(&format!("{command} oltp_read_only --db sqlite:a.db"), 0).stderr;
+    let expected = "nothing to remove: sbtest1 does not exist\ncleaned up oltp_read_only\n";
+    assert_eq!(said("cleanup"), expected);
+    folder.expect("prepare oltp_read_only --db sqlite:a.db --tables 3 --table-size 10", 0);
+    let two = folder.expect("cleanup oltp_read_only --db sqlite:a.db --tables 2", 0).stderr;
+    let expected = "removed 2 of 2 tables\ntable sbtest3 is still there: --tables is 2\n";
+    assert_eq!(two, format!("{expected}cleaned up oltp_read_only\n"));
+    folder.expect("prepare tpcc --db sqlite:b.db --warehouses 1 --customers 40 --items 100", 0);
+    let said = |code| folder.expect("cleanup tpcc --db sqlite:b.db", code).stderr;
+    assert_eq!(said(0), "removed 9 of 9 tables\ncleaned up tpcc\n");
+    assert_eq!(said(0), "nothing to remove: there are no tables of TPC-C\ncleaned up tpcc\n");
+}
+
+#[test]
+fn a_run_says_when_its_tables_are_of_another_size_than_asked_for() {
+    let folder = Folder::new();
+    folder.expect("prepare oltp_read_only --db sqlite:a.db --tables 2 --table-size 1000 --quiet", 0);
+    let said = |options: &str| {
+        let workload = if options.contains("oltp") { "" } else { "oltp_read_only" };
+        let line = format!("run {workload} --db sqlite:a.db --transactions 5 --no-record --quiet {options}");
+        folder.expect(&line, 0).stderr
+    };
+    assert_eq!(said("--tables 2 --table-size 1000"), "");
+    assert_eq!(
+        said("--table-size 500"),
+        "warning: --table-size is 500, but sbtest1 has rows up to id 1000: the run leaves them out\n  \
+         were the tables prepared with other options?\n\
+         warning: --tables is 1, but there is a table sbtest2: the run leaves it out\n  \
+         were the tables prepared with other options?\n"
+    );
+    assert_eq!(
+        said("--tables 2 --sessions 1,2"),
+        "warning: --table-size is 10000, but sbtest1 ends at id 1000: statements look for rows that do not exist\n  \
+         were the tables prepared with other options?\n"
+    );
+    // Tables that grow, or shrink, are nobody's mistake.
+    assert_eq!(said("oltp_delete --tables 2 --table-size 1000"), "");
+    assert_eq!(said("oltp_insert --tables 2 --table-size 1000"), "");
 }

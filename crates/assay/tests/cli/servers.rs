@@ -1,7 +1,5 @@
 //! Real servers: the whole life of a workload, servers that are not there, and servers that refuse.
 
-use std::net::TcpListener;
-
 use insta::assert_snapshot;
 use testkit::{Kind, Server, Settings};
 
@@ -114,8 +112,7 @@ fn a_server_that_goes_away_and_comes_back_is_an_outage_and_no_end() {
 fn a_server_that_is_down_is_named_with_cause_and_advice() {
     let folder = Folder::new();
     folder.write("one_table.lua", ONE_TABLE);
-    // A port that was free a moment ago.
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = testkit::free_port().unwrap();
     let told = |scheme: &str| {
         let ran =
             folder.run(&format!("run ./one_table.lua --no-record --db {scheme}://app:secret@127.0.0.1:{port}/bench"));

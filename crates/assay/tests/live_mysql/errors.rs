@@ -60,6 +60,10 @@ fn the_victim_of_a_deadlock_tries_again() {
 
         let database = pair(server);
         let ran = run(server, &database, CROSSWISE, "--sessions 2 --transactions 2 --ignore-errors 1213");
+        assert_eq!(counts(&ran), ([2, 0, 1, 1], "deadlock 1213 × 1".to_owned()), "retried first: {}", ran.shown());
+
+        let database = pair(server);
+        let ran = run(server, &database, CROSSWISE, "--sessions 2 --transactions 2 --ignore-errors 1213 --retries 0");
         assert_eq!(counts(&ran), ([1, 1, 0, 1], "deadlock 1213 × 1".to_owned()), "{}", ran.shown());
         assert_eq!(server.sql(&database, "SELECT n FROM pair").unwrap(), "1\n1\n");
 

@@ -130,7 +130,8 @@ fn packets_may_be_larger_than_sixteen_mebibytes_both_ways() {
         print(pcall(con.query, con, "SELECT '" .. ("x"):rep(2^26) .. "'"))
         "#;
         let ran = go(&Folder::new(), script, &server.url("app"), "");
-        let lines: Vec<_> = ran.stderr.lines().collect();
+        // What the script printed; not the warning that it holds its worker, where copying takes more than a second.
+        let lines: Vec<_> = ran.stderr.lines().filter(|line| line.contains('\t')).collect();
         let passed = ["16777215", "16777221"].map(|size| format!("{size}\ttrue\ttrue"));
         assert_eq!(lines[..2], passed, "{}", ran.shown());
         // MySQL closes the connection without always getting its word through.
@@ -224,6 +225,22 @@ fn the_next_rows_are_made_while_the_server_stores_these_and_no_refusal_is_lost()
     assert_eq!(said(server, &run("true")), found);
     let ran = run("false");
     assert!(ran.stderr.contains("call `done` after the last row"), "{}", ran.shown());
+}
+
+#[test]
+fn a_load_may_be_small_and_the_last_that_a_command_does() {
+    let server = Kind::MariaDb.shared();
+    for rows in [1, 10, 1000] {
+        let script = format!(
+            r#"local con = sysbench.sql.driver():connect()
+            con:query("CREATE TABLE t(id INT PRIMARY KEY, a CHAR(100))")
+            local loader = con:loader("t", "id,a")
+            for i = 1, {rows} do loader:row(i, ("x"):rep(100)) end
+            loader:done()"#
+        );
+        let database = server.fresh_database().unwrap();
+        assert_eq!(said(server, &go(&Folder::new(), &script, &server.url(&database), "")), "", "{rows} rows");
+    }
 }
 
 /// A batch is larger than what such a server takes at once.

@@ -14,6 +14,7 @@ mod outages;
 mod repeats;
 mod scripts;
 mod several;
+mod vanished;
 mod workloads;
 
 use testkit::Kind;

@@ -1,7 +1,5 @@
 //! Servers that die, come back, stay away, or stand still, and people who interrupt.
 
-use std::net::TcpListener;
-
 use insta::assert_snapshot;
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -205,7 +203,7 @@ fn an_interrupt_ends_a_run_with_report_and_record() {
 #[test]
 fn a_server_that_was_never_there_is_named() {
     let folder = Folder::new();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let port = testkit::free_port().unwrap().to_string();
     let told = |url: &str| {
         let ran = folder.expect(&format!("check oltp_read_only --db {}", url.replace("[PORT]", &port)), 4);
         redact::replace(&ran.stderr, &[(&port, "[PORT]")])
@@ -266,4 +264,21 @@ fn a_kill_check_finds_what_a_server_lost_that_had_acknowledged_it() {
         let said = if code == 0 { "all of them are there after the crash" } else { "some are lost after the crash" };
         assert!(ran.stderr.contains(said), "{}", ran.shown());
     }
+}
+
+#[test]
+fn a_kill_check_whose_command_crashes_nothing_is_an_error() {
+    on_every_version(|kind| {
+        let (folder, server) = (Folder::new(), kind.shared());
+        folder.write("kept.lua", ACKNOWLEDGED);
+        let common = format!("./kept.lua --db {}", server.url(&server.fresh_database().unwrap()));
+        folder.expect(&format!("prepare {common}"), 0);
+        let ran = folder.expect(&format!("run {common} --time 1s --no-record --quiet --kill-check true"), 5);
+        assert_snapshot!(ran.stderr, @r"
+        kill check: true
+        error: the command of --kill-check crashed nothing: no connection was lost during the run
+
+        hint: it has to crash the server that the run is on, as `kill -9` or a power switch does, and start it again
+        ");
+    });
 }

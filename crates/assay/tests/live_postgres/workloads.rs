@@ -249,3 +249,74 @@ fn many_sessions_write_the_same_rows_and_the_tables_stay_right() {
         assert!(checked.stderr.contains("table sbtest1: 100 rows, as expected"), "{}", checked.stderr);
     });
 }
+
+#[test]
+fn prepared_statements_that_a_pooler_mixes_up_are_advised_about_whether_the_run_survives_or_not() {
+    if !Kind::PgBouncer.present() {
+        return;
+    }
+    let Some(server) = versions().last().map(Kind::shared) else { return };
+    let (folder, bouncer) = (Folder::new(), server.pgbouncer(&[], 50).unwrap());
+    let database = server.fresh_database().unwrap();
+    folder.expect(&format!("prepare oltp_read_only --db {}", server.url(&database)), 0);
+    let common = format!("run oltp_read_only --db {} --sessions 12 --no-record --quiet", bouncer.url(&database));
+    let failed = folder.expect(&format!("{common} --time 10m --retries 0"), 4);
+    let survived = folder.expect(&format!("{common} --transactions 500 --retries 1000000"), 0);
+    for ran in [&failed, &survived] {
+        assert!(ran.stderr.contains("(--prepared off)") && ran.stderr.contains("(26000"), "{}", ran.shown());
+        assert!(!ran.stderr.contains("are the tables prepared?"), "{}", ran.shown());
+    }
+    assert_eq!(survived.stderr.matches("the run goes on").count(), 1, "{}", survived.shown());
+}
+
+#[test]
+fn two_prepares_of_one_database_do_not_get_into_each_others_way() {
+    for kind in [Kind::Postgres, Kind::MariaDb, Kind::MySql].into_iter().filter(|kind| kind.present()) {
+        let (folder, server) = (Folder::new(), kind.shared());
+        let db = format!("--db {}", server.url(&server.fresh_database().unwrap()));
+        for workload in ["oltp_read_only --tables 4", "tpcc --warehouses 1 --customers 300 --items 1000"] {
+            let common = format!("prepare {workload} {db} --sessions 2 --quiet");
+            let both = [folder.start(&common), folder.start(&common)].map(crate::common::Started::finish);
+            // Whoever came second was refused: while the first was at work, or because the tables are there.
+            let mut codes = both.each_ref().map(|ran| ran.code);
+            codes.sort_unstable();
+            let said = format!("{} {workload}: {}{}", kind.name(), both[0].shown(), both[1].shown());
+            assert_eq!(codes, [Some(0), Some(3)], "{said}");
+            assert!(said.contains("nothing was changed"), "{said}");
+            folder.expect(&format!("check {workload} {db} --quiet"), 0);
+        }
+    }
+}
+
+/// Takes the lock of a prepare and keeps it.
+const AT_WORK: &str = r#"
+function check()
+  local lock = require("prepare_lock")(sysbench.sql.driver())
+  print("at work")
+  lock:query("SELECT pg_sleep(100000)")
+end
+"#;
+
+#[test]
+fn a_prepare_is_refused_while_another_is_at_work_and_not_after_that_was_killed() {
+    on_every_version(|kind| {
+        let (folder, server) = (Folder::new(), kind.shared());
+        folder.write("at_work.lua", AT_WORK);
+        let database = server.fresh_database().unwrap();
+        let db = format!("--db {}", server.url(&database));
+        let mut other = folder.start(&format!("check ./at_work.lua {db}"));
+        other.wait_for("at work");
+        for workload in ["oltp_read_only", "tpcc"] {
+            let refused = folder.expect(&format!("prepare {workload} {db}"), 3);
+            let words = "another `prepare` is at work on this database; nothing was changed: let it end first";
+            assert!(refused.stderr.contains(words), "{}", refused.shown());
+        }
+        drop(other);
+        // While it sleeps the server does not notice that its client is gone.
+        let of_it = format!("datname = '{database}' AND query LIKE '%pg_sleep%'");
+        server
+            .sql("", &format!("SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE {of_it};"))
+            .unwrap();
+        folder.expect(&format!("prepare oltp_read_only {db} --quiet"), 0);
+    });
+}

@@ -14,7 +14,7 @@ use assay::command_line::{self, Subcommand};
 use assay::trial;
 use assay_engine::Plan;
 use assay_io::{Address, ConnectError, Event, Io, SocketId, Tls, Waker};
-use assay_wire::Nanos;
+use assay_seam::Nanos;
 
 /// How many answers one `wait` hands out at most.
 const BATCH_MAX: usize = 32;
@@ -83,6 +83,10 @@ impl Io for Null {
     fn start_tls(&mut self, _socket: SocketId) {
         unimplemented!("null servers do not encrypt");
     }
+
+    fn keep_alive(&mut self, _socket: SocketId, _limit: Nanos) {}
+
+    fn close_if_silent(&mut self, _socket: SocketId, _limit: Nanos) {}
 
     fn close(&mut self, _socket: SocketId) {}
 

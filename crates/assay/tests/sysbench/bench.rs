@@ -1,5 +1,6 @@
 //! Runs a command line with both programs and compares what they did.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
@@ -15,6 +16,8 @@ pub(crate) struct Bench {
     folder: tempfile::TempDir,
     /// Variables for both, on top of PATH and HOME.
     variables: Vec<(String, String)>,
+    /// And for Debian's sysbench alone.
+    for_oracle: Vec<(String, String)>,
     /// What both read from stdin.
     input: Option<PathBuf>,
 }
@@ -34,6 +37,12 @@ impl Did {
         Did { code: self.code, stdout: hide(self.stdout), stderr: hide(self.stderr) }
     }
 
+    /// Its different lines on stdout, for what several threads say: which of them is first, and how often a message was
+    /// repeated until the process ended, is chance.
+    pub(crate) fn lines(&self) -> BTreeSet<&str> {
+        self.stdout.lines().filter(|line| !line.starts_with("(last message repeated ")).collect()
+    }
+
     /// Everything in one text.
     pub(crate) fn shown(&self) -> String {
         let code = self.code.map_or_else(|| "a signal".to_owned(), |code| code.to_string());
@@ -45,7 +54,8 @@ impl Bench {
     /// With these files: name and text. A name may lie in folders.
     pub(crate) fn new(files: &[(&str, &str)]) -> Bench {
         assert!(PathBuf::from(ORACLE).is_file(), "{ORACLE} is missing; `cargo xtask install` gets what the tests need");
-        let bench = Bench { folder: tempfile::tempdir().unwrap(), variables: Vec::new(), input: None };
+        let bench =
+            Bench { folder: tempfile::tempdir().unwrap(), variables: Vec::new(), for_oracle: Vec::new(), input: None };
         for (name, text) in files {
             let path = bench.folder.path().join("work").join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -60,6 +70,12 @@ impl Bench {
     /// The same with a variable for both programs.
     pub(crate) fn with(mut self, name: &str, value: &str) -> Bench {
         self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The same with a variable for Debian's sysbench alone.
+    pub(crate) fn with_for_oracle(mut self, name: &str, value: &str) -> Bench {
+        self.for_oracle.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -150,10 +166,22 @@ impl Bench {
         }
     }
 
+    /// The commands of Debian's and of ours, to be started. They ignore no signal, whoever started the tests.
+    pub(crate) fn both(&self, line: &str) -> [Command; 2] {
+        [ORACLE.into(), self.folder.path().join("bin/sysbench")].map(|program| {
+            let direct = self.command(program, line);
+            let mut command = Command::new("/usr/bin/env");
+            command.arg("--default-signal=HUP,INT,PIPE,QUIT,TERM").arg(direct.get_program()).args(direct.get_args());
+            command.env_clear().envs(direct.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            command.current_dir(direct.get_current_dir().expect("it has one")).stdin(Stdio::null());
+            command
+        })
+    }
+
     fn run(&self, program: PathBuf, line: &str, masked: impl Fn(&[u8]) -> String) -> Did {
         let Output { status, stdout, stderr } = self.output(program, line);
         let mut stdout = masked(&stdout);
-        if line.contains("--debug") {
+        if line.contains("--debug") || line.contains("--verbosity=5") {
             // Which of several threads prints first is chance: the one that says that all have started may be the last.
             let mut lines: Vec<&str> = stdout.lines().collect();
             lines.sort_unstable();
@@ -162,15 +190,28 @@ impl Bench {
         Did { code: status.code(), stdout, stderr: masked(&stderr) }
     }
 
+    /// What ours says to stderr, which is this file of the folder.
+    pub(crate) fn ours_saying_to(&self, file: &str, line: &str) -> String {
+        let mut command = self.command(self.folder.path().join("bin/sysbench"), line);
+        command.stdout(Stdio::null()).stderr(std::fs::File::create(self.path(file)).unwrap());
+        command.status().unwrap();
+        std::fs::read_to_string(self.path(file)).unwrap()
+    }
+
     fn output(&self, program: PathBuf, line: &str) -> Output {
+        self.command(program, line).output().unwrap()
+    }
+
+    fn command(&self, program: PathBuf, line: &str) -> Command {
         use std::os::unix::process::CommandExt;
         let mut words = words(line);
         // What is to end by its number of events must not end by the ten seconds that are the default: on a busy machine
         // one of both programs gets there, the other does not.
-        let given = |option: &str| words.iter().any(|word| word.starts_with(option));
-        if given("--events=") && !given("--time=") && !given("--max-time=") {
-            words.push("--time=60".to_owned());
+        let given = |options: [&str; 2]| words.iter().any(|word| options.iter().any(|option| word.starts_with(option)));
+        if given(["--events=", "--max-requests="]) && !given(["--time=", "--max-time="]) {
+            words.push("--time=600".to_owned());
         }
+        let more = if program.as_os_str() == ORACLE { self.for_oracle.as_slice() } else { &[] };
         let mut command = Command::new(program);
         command
             .arg0("sysbench")
@@ -179,12 +220,12 @@ impl Bench {
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .env("HOME", "/home/nobody")
-            .envs(self.variables.iter().map(|(name, value)| (name, value)));
+            .envs(self.variables.iter().chain(more).map(|(name, value)| (name, value)));
         match &self.input {
             Some(path) => command.stdin(std::fs::File::open(path).unwrap()),
             None => command.stdin(Stdio::null()),
         };
-        command.output().unwrap()
+        command
     }
 }
 

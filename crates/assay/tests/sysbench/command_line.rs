@@ -1,5 +1,7 @@
 //! Words, options, configuration files, finding a test, and what is said of mistakes.
 
+use testkit::{Kind, Settings};
+
 use crate::bench::Bench;
 
 /// A script with an option of every kind.
@@ -84,6 +86,44 @@ fn mistakes_are_told_in_the_same_words_with_the_same_exit_code() {
     ] {
         bench.same(line);
     }
+}
+
+#[test]
+fn what_is_said_at_all_is_said_in_the_same_words() {
+    let top = "print('first') io.write('and') error('boom')";
+    let connects = "function thread_init() sysbench.sql.driver():connect() end function event() end";
+    let bench = Bench::new(&[
+        ("top.lua", top),
+        ("in/none.lua", "x = 1"),
+        ("empty.lua", "function event() end"),
+        ("connects.lua", connects),
+        ("numbers.lua", "print(1) print(sysbench.opt) print(2) error('late')"),
+    ]);
+    for line in [
+        // A deprecated name is pointed out at any verbosity.
+        "empty.lua run --num-threads=1 --max-requests=2 --verbosity=0",
+        // What a top level printed before it failed stays.
+        "top.lua",
+        "top.lua run",
+        "numbers.lua",
+        // The file's name, without its folder.
+        "in/none.lua run",
+        // A port is what C reads.
+        "connects.lua run --mysql-host=127.0.0.1 --mysql-port=abc",
+        "connects.lua run --mysql-host=127.0.0.1 --mysql-port=99999",
+        "connects.lua run --mysql-host=127.0.0.1 --mysql-port=0",
+        "connects.lua run --mysql-host=127.0.0.1 --mysql-port=1.5",
+        "connects.lua run --mysql-host=127.0.0.1 --mysql-port=",
+        "connects.lua run --mysql-host=",
+    ] {
+        bench.same(line);
+    }
+    let server = Kind::Postgres
+        .start(&Settings { access: vec!["host all all 127.0.0.1/32 scram-sha-256".to_owned()], ..Settings::default() });
+    let port = server.unwrap().port();
+    bench.same(&format!(
+        "connects.lua run --db-driver=pgsql --pgsql-host=127.0.0.1 --pgsql-port={port} --pgsql-user=app"
+    ));
 }
 
 #[test]

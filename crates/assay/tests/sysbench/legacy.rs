@@ -136,16 +136,26 @@ fn old_bulk_inserts_that_fail_at_their_end_are_told_and_counted() {
 fn the_scripts_of_05_have_their_counters() {
     // Debian's package leaves these scripts out; the counters are those that sysbench 1.0.20 has with them.
     let folder = "/usr/share/sysbench/tests/include/oltp_legacy";
-    let bench = Bench::new(&[]);
+    // Each of two sessions takes one of two events, since neither ends its own before the other has begun one.
+    let both = r#"
+        require("tests/include/oltp_legacy/parallel_prepare")
+        ffi.cdef "int usleep(unsigned int);"
+        local prepare = event
+        function event(thread_id)
+          prepare(thread_id)
+          io.open("begun" .. thread_id, "w"):close()
+          while not io.open("begun" .. 1 - thread_id) do ffi.C.usleep(1000) end
+        end"#;
     let options = "--oltp-tables-count=2 --oltp-table-size=200";
     for kind in [Kind::MariaDb, Kind::Postgres] {
         if !kind.present() {
             continue;
         }
+        let bench = Bench::new(&[("both.lua", both)]);
         let server = kind.shared();
         let database = server.fresh_database().unwrap();
         let run = |line: &str| bench.ours(&format!("{line} {options} {}", crate::bench::options(server, &database)));
-        let prepared = run(&format!("--test={folder}/parallel_prepare.lua run --num-threads=2 --max-requests=2"));
+        let prepared = run("--test=both.lua run --num-threads=2 --max-requests=2");
         assert_eq!(counters(&prepared.stdout), [0, 2, 4, 2], "{}", prepared.shown());
         for (script, wanted) in [
             ("oltp.lua", [1400, 400, 200, 100]),

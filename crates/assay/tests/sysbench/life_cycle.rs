@@ -84,7 +84,7 @@ fn a_parallel_command_that_fails_does_not_exit_with_zero() {
     )]);
     let (oracle, ours) = (bench.oracle("it.lua go --threads=2"), bench.ours("it.lua go --threads=2"));
     assert_eq!((oracle.code, ours.code), (Some(0), Some(1)));
-    assert_eq!(ours.stdout, oracle.stdout);
+    assert_eq!(ours.lines(), oracle.lines());
     // The others go on to their end.
     let bench = Bench::new(&[(
         "it.lua",
@@ -94,7 +94,8 @@ fn a_parallel_command_that_fails_does_not_exit_with_zero() {
          end, sysbench.cmdline.PARALLEL_COMMAND } }",
     )]);
     let (oracle, ours) = (bench.oracle("it.lua go --threads=3"), bench.ours("it.lua go --threads=3"));
-    assert_eq!((ours.code, ours.stdout), (Some(1), oracle.stdout));
+    assert_eq!((ours.code, ours.lines()), (Some(1), oracle.lines()));
+    assert_eq!(ours.stdout.matches("done\n").count(), 2, "{}", ours.shown());
 }
 
 #[test]
@@ -108,12 +109,16 @@ fn an_event_that_returns_a_value_stops_its_session_and_is_not_counted() {
 
 #[test]
 fn events_in_flight_are_finished_or_given_up() {
-    let bench = Bench::new(&[(
-        "slow.lua",
-        "ffi.cdef'int usleep(unsigned int);' function event() ffi.C.usleep(1600000) end function done() print('done') end",
-    )]);
+    let sleeping = |seconds: u32| {
+        format!(
+            "ffi.cdef'unsigned int sleep(unsigned int);' function event() ffi.C.sleep({seconds}) end
+             function done() print('done') end"
+        )
+    };
+    // As long as the time limit and more, whatever holds a busy machine up; and long enough not to end before that.
+    let bench = Bench::new(&[("slow.lua", &sleeping(2)), ("stuck.lua", &sleeping(600))]);
     bench.same("slow.lua run --time=1");
-    let given_up = bench.same("slow.lua run --time=1 --forced-shutdown=0");
+    let given_up = bench.same("stuck.lua run --time=1 --forced-shutdown=0");
     assert_eq!(given_up.code, Some(2));
     assert!(given_up.stdout.contains("Number of unfinished transactions on forced shutdown: 1"));
 }
@@ -127,6 +132,34 @@ fn sessions_that_are_not_ready_in_time_end_the_run() {
     let ours = bench.ours("it.lua run --thread-init-timeout=1");
     assert_eq!(ours.code, Some(2));
     assert!(ours.stdout.ends_with("FATAL: Worker threads failed to initialize within 1 seconds!\n"), "{}", ours.stdout);
+}
+
+#[test]
+fn events_of_the_warm_up_are_not_among_those_wanted() {
+    let bench = Bench::new(&[(
+        "it.lua",
+        "ffi.cdef'int usleep(unsigned int);'
+         local n = 0
+         function event() n = n + 1 ffi.C.usleep(10000) end function thread_done() print('events', n) end",
+    )]);
+    for line in ["it.lua run", "it.lua run --rate=100", "cpu run --cpu-max-prime=100000"] {
+        let ours = bench.ours(&format!("{line} --events=20 --warmup-time=1"));
+        assert!(ours.stdout.contains("Threads started!\n\nWarming up for 1 seconds...\n\n"), "{}", ours.stdout);
+        assert!(ours.stdout.contains("total number of events:              20\n"), "{}", ours.stdout);
+        let all = ours.stdout.lines().find_map(|line| line.strip_prefix("events\t")?.parse::<u32>().ok());
+        assert!(all.is_none_or(|all| all > 20), "{}", ours.stdout);
+    }
+    let refused = bench.ours("it.lua run --warmup-time=-1");
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stdout.ends_with("FATAL: Invalid value for --warmup-time: -1.\n"), "{}", refused.stdout);
+}
+
+#[test]
+fn the_compiler_of_lua_can_be_switched_off() {
+    let bench = Bench::new(&[("it.lua", "function event() print((jit.status())) end")]);
+    assert!(bench.same("it.lua run --events=1").stdout.contains("\ntrue\n"));
+    assert!(bench.ours("it.lua run --events=1 --luajit-cmd=off").stdout.contains("\nfalse\n"));
+    assert_eq!(bench.ours("it.lua run --events=1 --luajit-cmd=v").code, Some(1));
 }
 
 #[test]
@@ -189,7 +222,9 @@ fn every_session_tells_why_it_is_not_ready() {
         ),
     ]);
     bench.same("it.lua run --threads=4");
-    bench.same("one.lua run --threads=3");
+    let (oracle, ours) = (bench.oracle("one.lua run --threads=3"), bench.ours("one.lua run --threads=3"));
+    assert_eq!((oracle.code, oracle.lines()), (ours.code, ours.lines()));
+    assert_eq!(ours.stdout.matches("ready\n").count(), 2, "{}", ours.shown());
     assert!(bench.same("it.lua run --threads=1").stdout.ends_with("no\nFATAL: Thread initialization failed!\n"));
 }
 
@@ -311,4 +346,49 @@ fn a_top_level_may_use_the_database_whatever_the_command() {
         bench.same(&format!("{line} --mysql-dry-run"));
     }
     bench.same("it.lua run --mysql-host=127.0.0.1 --mysql-port=1");
+}
+
+/// Each event waits, without letting others run, until all have begun.
+const MEETING: &str = r#"
+    function event(id)
+      io.open("here" .. id, "w"):close()
+      local all
+      repeat
+        all = true
+        for other = 0, sysbench.opt.threads - 1 do
+          local file = io.open("here" .. other)
+          if file then file:close() else all = false end
+        end
+      until all
+      return true
+    end"#;
+
+#[test]
+fn events_that_wait_without_letting_others_run_overlap_where_each_has_a_thread() {
+    let bench = Bench::new(&[("it.lua", MEETING)]).with("ASSAY_WORKERS", "5");
+    let line = "it.lua run --threads=5 --events=5 --time=0";
+    let oracle = bench.oracle(line);
+    for thread in 0..5 {
+        std::fs::remove_file(bench.path(&format!("here{thread}"))).unwrap();
+    }
+    let ours = bench.ours(line);
+    assert!(oracle == ours, "{}{}", oracle.shown(), ours.shown());
+    let wrong = Bench::new(&[("it.lua", MEETING)]).with("ASSAY_WORKERS", "many").ours(line);
+    assert_eq!(
+        (wrong.code, wrong.stderr.as_str()),
+        (Some(1), "ASSAY_WORKERS=many: not a number of threads from 1 on\n")
+    );
+}
+
+#[test]
+fn a_script_that_holds_the_thread_of_others_is_named() {
+    // It goes on until it has been named.
+    let script = r#"
+        function event()
+          repeat until io.open("said"):read("*a"):find("ASSAY_WORKERS=2", 1, true)
+          return true
+        end"#;
+    let bench = Bench::new(&[("it.lua", script)]).with("ASSAY_WORKERS", "1");
+    let said = bench.ours_saying_to("said", "it.lua run --threads=2 --time=0");
+    assert!(said.contains("at it.lua:3: in function"), "{said}");
 }

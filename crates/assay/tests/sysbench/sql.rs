@@ -2,7 +2,7 @@
 
 use testkit::Kind;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, options};
 
 /// Runs `script` as `prepare` on both servers, on both sides, with a table `t` of two rows.
 #[track_caller]
@@ -277,4 +277,106 @@ fn each_statement_counts_once_by_what_it_did() {
         end
         function thread_done() con:query("DELETE FROM t") end"###;
     Bench::new(&[("it.lua", text)]).same_on_servers(&["it.lua prepare", "it.lua run --events=7"]);
+}
+
+#[test]
+fn what_is_no_field_of_a_result_is_an_error() {
+    same(
+        r###"
+        local function try(...)
+          local ok, why = pcall(...)
+          print(ok, (tostring(why):gsub("struct [%w_]+", "struct")))
+        end
+        for _, text in ipairs{"SELECT 1 FROM t WHERE id = 9", "SELECT 1", "UPDATE t SET c = 'z' WHERE id = 9"} do
+          local rs = con:query(text)
+          try(function() return rs.rows end)
+          try(function() return rs.connection end)
+          try(function() rs.nothing = 1 end)
+          try(function() return type(rs.free), type(rs.fetch_row) end)
+        end"###,
+    );
+}
+
+#[test]
+fn a_statement_that_cannot_be_prepared_is_an_error_with_the_scripts_place() {
+    same(
+        r###"
+        try(con.prepare, con, "SELECT nosuch FROM nowhere")
+        try(function() con:prepare("SELECT nosuch FROM nowhere") end)
+        try(con.query, con, "SELECT bad")
+        try(function() con:prepare("SELECT nosuch FROM nowhere") end)
+        try(function() con:prepare("SELECT nosuch FROM nowhere") end)
+        con:query("SELECT 1")
+        con:prepare("SELECT nosuch FROM nowhere")"###,
+    );
+}
+
+#[test]
+fn the_handler_of_an_xpcall_may_roll_back() {
+    same(
+        r###"
+        con:query("BEGIN")
+        con:query("UPDATE t SET c = 'z' WHERE id = 1")
+        print(xpcall(function() con:query("SELECT nosuch") end, function(failure)
+          con:query("ROLLBACK")
+          return failure:gsub("'[^']*': .*", "")
+        end))
+        print(con:query_row("SELECT c FROM t WHERE id = 1"))"###,
+    );
+}
+
+/// Options that name one server of each kind, and no driver.
+fn both_servers() -> String {
+    let of = |kind: Kind| {
+        let server = kind.shared();
+        let all = options(server, &server.fresh_database().unwrap());
+        all.split_once(' ').expect("the driver comes first").1.to_owned()
+    };
+    format!("{} {}", of(Kind::MariaDb), of(Kind::Postgres))
+}
+
+#[test]
+fn a_script_may_name_its_driver_and_use_two_of_them() {
+    let script = |statement: &str| {
+        format!(
+            r#"
+            function thread_init()
+              p, m = sysbench.sql.driver("pgsql"):connect(), sysbench.sql.driver("mysql"):connect()
+              print(p.driver:name(), m.driver:name(), sysbench.sql.driver():name())
+              n = 0
+            end
+            function event()
+              n = n + 1
+              p:query("BEGIN")
+              m:query("BEGIN")
+              if n == 2 then {statement} end
+              local one, two = p:prepare("SELECT ?"), m:prepare("SELECT ?")
+              local a, b = one:bind_create(sysbench.sql.type.INT), two:bind_create(sysbench.sql.type.INT)
+              one:bind_param(a)
+              two:bind_param(b)
+              a:set(n)
+              b:set(n)
+              one:execute()
+              two:execute()
+              p:query("COMMIT")
+              m:query("COMMIT")
+            end
+            sysbench.hooks.before_restart_event = function(e) print("restart", e.sql_errno, e.sql_state) end"#
+        )
+    };
+    for statement in ["m:query('SELECT nosuch')", "p:query('SELECT nosuch')", "error({errcode = 1})"] {
+        let bench = Bench::new(&[("it.lua", &script(statement))]);
+        for driver in ["", "--db-driver=mysql", "--db-driver=pgsql"] {
+            bench.same(&format!("it.lua run --events=3 --mysql-ignore-errors=1054 {driver} {}", both_servers()));
+            bench.same(&format!("it.lua run --events=3 {driver} {}", both_servers()));
+        }
+    }
+}
+
+#[test]
+fn a_driver_that_a_script_names_and_cannot_reach_says_so() {
+    let script = r#"function prepare() sysbench.sql.driver("pgsql"):connect() end"#;
+    let bench = Bench::new(&[("it.lua", script)]);
+    bench.same("it.lua prepare --pgsql-host=127.0.0.1 --pgsql-port=1");
+    bench.same("it.lua prepare --db-driver=mysql --pgsql-host=127.0.0.1 --pgsql-port=1");
 }

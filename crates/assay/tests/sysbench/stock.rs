@@ -76,6 +76,16 @@ fn what_fails_in_a_script_is_told_with_the_place_of_the_original() {
     let prepare = "oltp_read_write prepare --table-size=10";
     bench.same_on_servers(&[prepare, prepare]);
     bench.same_on(Kind::Postgres, &["oltp_read_write prewarm"]);
+    let refuse = "function prepare() local con = sysbench.sql.driver():connect()
+        con:query([[CREATE TRIGGER refuse BEFORE INSERT ON sbtest1 FOR EACH ROW SIGNAL SQLSTATE '45000'
+          SET MESSAGE_TEXT = 'no']]) end";
+    Bench::new(&[("refuse.lua", refuse)])
+        .same_on(Kind::MariaDb, &[prepare, "refuse.lua prepare", "oltp_read_write run --events=1 --table-size=10"]);
+    let variant = "--pgsql-variant=redshift --table-size=10";
+    bench.same_on(
+        Kind::Postgres,
+        &[&format!("oltp_read_write prepare {variant}"), &format!("oltp_read_write run --events=3 {variant}")],
+    );
     // What a statement that is sent as text holds is chance.
     let place = |line: &str| {
         let server = Kind::MariaDb.shared();

@@ -19,6 +19,10 @@ fn broken_rules(place: &Place, script: &str) -> Vec<String> {
     others
 }
 
+/// The rules on NURand, in the order of the report.
+const NOT_SKEWED: [&str; 3] =
+    ["items that NURand favours", "customers that NURand favours", "last names that NURand favours"];
+
 #[test]
 fn the_audit_fails_for_a_workload_that_breaks_its_rules_and_for_no_other() {
     let place = Place::sqlite();
@@ -31,15 +35,9 @@ fn the_audit_fails_for_a_workload_that_breaks_its_rules_and_for_no_other() {
     );
     let redrawn = "local fixed = nurand
         function nurand(a, c, low, high) return fixed(a, sysbench.rand.uniform(0, a), low, high) end";
-    assert_eq!(
-        broken_rules(&place, redrawn),
-        ["odd customers by NURand", "odd last names by NURand", "odd items by NURand"]
-    );
+    assert_eq!(broken_rules(&place, redrawn), NOT_SKEWED);
     let even = "function nurand(a, c, low, high) return sysbench.rand.uniform(low, high) end";
-    assert_eq!(
-        broken_rules(&place, even),
-        ["odd customers by NURand", "odd last names by NURand", "odd items by NURand"]
-    );
+    assert_eq!(broken_rules(&place, even), NOT_SKEWED);
     place.expect("check", "", 0);
 }
 

@@ -68,6 +68,19 @@ fn last_names_constants_and_nurand_follow_their_clauses() {
     local expected = wanted[value] or 0
     within(found[value] or 0, expected - 5 * math.sqrt(expected), expected + 5 * math.sqrt(expected))
   end
+  -- What NURand favours, against all pairs counted one by one, and against an even generator
+  for _, of in ipairs { { 7, 3, 22 }, { 3, 1, 4 }, { 15, 0, 99 }, { 7, 1, 100 } } do
+    local a, low, high = unpack(of)
+    local flags, share = tpcc.favoured(a, low, high)
+    local range, favoured = high - low + 1, 0
+    same(#flags, range)
+    for x = 0, a do for y = low, high do
+      if flags:sub(bit.bor(x, y) % range + 1, bit.bor(x, y) % range + 1) == "1" then favoured = favoured + 1 end
+    end end
+    same(favoured / ((a + 1) * range), share)
+    local _, ones = flags:gsub("1", "")
+    if ones > 0 then within(share / (ones / range), 1.2, 100) end
+  end
   local list, there = tpcc.permutation(100), {}
   for i = 1, 100 do there[list[i]] = true end
   for i = 1, 100 do same(there[i], true) end"#,
@@ -117,10 +130,13 @@ fn tables_are_populated_as_clause_4_3_says() {
   none("SELECT COUNT(*) FROM orders1 WHERE (o_id <= 42) <> (o_carrier_id BETWEEN 1 AND 10)")
   none("SELECT COUNT(*) FROM order_line1 WHERE ol_quantity <> 5 OR ol_supply_w_id <> ol_w_id OR ol_i_id NOT BETWEEN 1 AND 200")
   none("SELECT COUNT(*) FROM order_line1 WHERE (ol_o_id <= 42) <> (ol_amount = 0) OR ol_amount > 9999.99")
-  -- The first customers have all last names, one each.
-  for c = 1, 60 do
+  -- The first customers have all last names, one each; the others have these too.
+  same(tpcc.last_names(60), 20)
+  same(tpcc.last_names(3000), 1000)
+  for c = 1, 20 do
     same(number(("SELECT COUNT(*) FROM customer1 WHERE c_id = %d AND c_last = '%s'"):format(c, tpcc.last_name(c - 1))), 20)
   end
+  same(number("SELECT COUNT(DISTINCT c_last) FROM customer1"), 20)
   within(number("SELECT v FROM tpcc_load1 WHERE what = 'c_last'"), 0, 255)"#,
     );
 }

@@ -1,6 +1,6 @@
 //! The built-in tests, which need no script.
 
-use assay_script::{OptionDeclaration, OptionKind};
+use assay_options::{OptionDeclaration, OptionKind};
 use assay_sysbench::options::default_of;
 use assay_sysbench::{Kind, options::Known};
 

@@ -4,16 +4,20 @@ use std::process;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use assay_engine::{End, Interval, Notice, Observer, Outcome, Outside, Reporter, RunError, SessionTally, StageOutcome};
+use assay_engine::{
+    End, Interval, Notice, Observer, Outcome, Outside, RATE_MAX, Reporter, RunError, SessionTally, StageOutcome,
+    Warning,
+};
 use assay_script::{Entry, Report};
+use assay_seam::Nanos;
 use assay_sysbench::report::{self, Style};
 use assay_sysbench::{Level, Settings, Share, Shutdown, Stat};
-use assay_wire::Nanos;
 
-use super::plan::Parts;
+use super::FAILED;
+use super::plan::{self, Parts};
 use super::span::{Span, shares};
 use super::voice::Voice;
-use crate::signals;
+use crate::{signals, terminal};
 
 /// Exit code of a run that was given up: sessions not ready in time, or a forced shutdown.
 const GIVEN_UP: u8 = 2;
@@ -116,6 +120,7 @@ impl<'a> Life<'a> {
             percentile: self.settings.percentile,
             rate: self.settings.rate > 0,
             by_session: self.settings.debug,
+            counted: false,
         }
     }
 
@@ -144,7 +149,7 @@ impl<'a> Life<'a> {
     }
 
     fn reporter(&self) -> Option<Reporter> {
-        let plan = self.parts.command("run", Entry::Reports, self.settings.threads).ok()?;
+        let plan = self.parts.command("run", Entry::Reports, self.settings.threads);
         Reporter::open(&plan, signals::control())
     }
 
@@ -215,14 +220,16 @@ impl<'a> Life<'a> {
         self.voice.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
     }
 
-    /// Sessions do not even hear of a forced shutdown: what holds them goes on until the process ends.
+    /// Sessions do not even hear of a forced shutdown, or an interrupt: what holds them goes on until the process ends.
     fn on_overdue(&mut self, sessions: u32, so_far: &Outcome) {
         let Some(stage) = so_far.stages.last() else { return };
-        if let Shutdown::After(_) = self.settings.shutdown {
-            self.say_given_up();
-            self.cumulate(self.given_up_at(), &stage.by_session, Some(sessions.into()));
-            process::exit(GIVEN_UP.into());
+        if signals::control().is_stopped() {
+            self.cumulate(stage.measured, &stage.by_session, None);
+            process::exit(signals::exit() as i32);
         }
+        self.say_given_up();
+        self.cumulate(self.given_up_at(), &stage.by_session, Some(sessions.into()));
+        process::exit(GIVEN_UP.into());
     }
 
     /// When a forced shutdown comes, since the start of the measured part.
@@ -286,8 +293,10 @@ impl Observer for Life<'_> {
             }
             Notice::StageBegins { .. } => {
                 self.phase = Phase::Running;
+                signals::hear_interrupts(true);
                 self.say_of_each("initialized");
-                self.voice.say(Level::Notice, "Threads started!\n");
+                self.voice.with(|log| report::started(log, self.settings));
+                refuse_rate(self.voice, self.settings);
             }
             Notice::Interval { interval, so_far, .. } => {
                 if let Some(stage) = so_far.stages.last() {
@@ -296,8 +305,16 @@ impl Observer for Life<'_> {
             }
             Notice::StageEnds { so_far, .. } => self.on_stage_end(so_far),
             Notice::Overdue { sessions, so_far } => self.on_overdue(sessions, so_far),
-            Notice::Ends { outcome } => self.on_end(outcome),
-            // Outages and slow scripts are not told by sysbench either; scripts print through the voice.
+            Notice::Ends { outcome } => {
+                self.on_end(outcome);
+                signals::hear_interrupts(false);
+            }
+            Notice::Warning(Warning::Held { place, held })
+                if plan::workers(self.settings.threads) < self.settings.threads as usize =>
+            {
+                terminal::say(&plan::advice_on_holding(place.as_deref(), held, self.settings.threads));
+            }
+            // Outages are not told by sysbench either; scripts print through the voice.
             Notice::Connecting { .. }
             | Notice::Loading { .. }
             | Notice::Journal { .. }
@@ -311,7 +328,21 @@ impl Observer for Life<'_> {
     }
 
     fn has_given_up(&self) -> bool {
-        self.given_up.is_some()
+        self.given_up.is_some() || signals::control().is_stopped()
+    }
+
+    fn gives_up(&self) -> bool {
+        self.settings.shutdown != Shutdown::Off || signals::control().is_stopped()
+    }
+}
+
+/// At such a rate the queue of events is full before the first is done. sysbench says so, and gives up.
+pub fn refuse_rate(voice: &Voice, settings: &Settings) {
+    if settings.rate as f64 > RATE_MAX {
+        let text = "The event queue is full. This means the worker threads are unable to keep up with the specified \
+                    event generation rate";
+        voice.say(Level::Fatal, text);
+        process::exit(FAILED.into());
     }
 }
 

@@ -15,15 +15,17 @@ pub mod span;
 pub mod target;
 pub mod voice;
 
+use std::ffi::OsString;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, LazyLock};
 
 use assay_engine::{End, Outside};
-use assay_script::{Entry, Library, OptionDeclaration, Program, TopLevel};
+use assay_options::OptionDeclaration;
+use assay_script::{Entry, Installed, Library, Program, TopLevel};
 use assay_sysbench::options::key_of;
-use assay_sysbench::{Arguments, Level, Options, Settings, UsageError, help, report, settings};
+use assay_sysbench::{Arguments, Level, Options, Settings, UsageError, help, originals, report, settings};
 
 use crate::diagnostics::Trouble;
 use crate::{library, signals, terminal};
@@ -53,7 +55,10 @@ pub fn run(words: Vec<String>) -> Result<ExitCode, Trouble> {
     let folder = match words.get(1).map(|word| word.split_once('=').unwrap_or((word, ""))) {
         Some(("--install-link", "")) => words.get(2),
         Some(("--install-link", _)) => words.get(1),
-        _ => return Ok(obey(words).into()),
+        _ => {
+            signals::stop_listening()?;
+            return Ok(obey(words).into());
+        }
     };
     let folder = folder.map(|word| word.trim_start_matches("--install-link="));
     let folder = folder.ok_or_else(|| Trouble::usage("--install-link needs a folder").hint("such as ~/bin"))?;
@@ -98,7 +103,8 @@ impl Front {
             settings::verbosity(&options).map_err(|refusal| print(&format!("{}\n", refusal.message)).max(FAILED))?;
         let voice = Arc::new(Voice::new(verbosity));
         for warning in settings::replace_old_names(&mut options) {
-            voice.say(Level::Warning, &warning);
+            // At any verbosity.
+            voice.with(|_| format!("WARNING: {warning}\n"));
         }
         if settings::is_endless(&options) {
             voice.say(Level::Warning, "Both event and time limits are disabled, running an endless test");
@@ -107,6 +113,7 @@ impl Front {
             voice.say(refusal.level.unwrap_or(Level::Fatal), &refusal.message);
             FAILED
         })?;
+        plan::check_workers().map_err(|message| refuse(&message))?;
         voice.with(|log| log.text(Level::Notice, &report::banner(&assay_script::luajit_version())));
         arguments.options = options.clone();
         Ok(Front { arguments, options, settings, voice, words, before: Outside::default() })
@@ -154,6 +161,13 @@ impl Front {
         let Ok(source) = LIBRARY.find(&name) else {
             return self.fail(&format!("Cannot find benchmark '{name}': no such built-in test, file or module"));
         };
+        match &source.path {
+            None => self.voice.say(Level::Info, &format!("Script {name}: built in")),
+            Some(path) if path != Path::new(&name) => {
+                self.voice.say(Level::Info, &format!("Script {name}: {}", path.display()));
+            }
+            Some(_) => {}
+        }
         let program = match Program::from_source(&LIBRARY, &name, source, &self.top_level()) {
             Ok(program) => Arc::new(program),
             // Told by the script's own session.
@@ -183,8 +197,7 @@ impl Front {
         if let Err(error) = std::io::stdin().read_to_string(&mut text) {
             return self.fail(&format!("cannot read standard input: {error}"));
         }
-        let top = TopLevel { command: None, ..self.top_level() };
-        let program = match Program::from_text(&LIBRARY, "stdin", &text, &top) {
+        let program = match Program::from_text(&LIBRARY, "stdin", &text, &self.top_level()) {
             Ok(program) => Arc::new(program),
             // Told by the script's own session.
             Err(_) => return FAILED,
@@ -238,13 +251,10 @@ impl Front {
 
     fn run_events(&self, name: &str, program: &Arc<Program>) -> u8 {
         if !program.defines("event") {
-            return self.fail(&format!("cannot find the event() function in {name}"));
+            return self.fail(&format!("cannot find the event() function in {}", file_name(name)));
         }
         let parts = self.parts(program);
-        let plan = match parts.run() {
-            Ok(plan) => plan,
-            Err(error) => return self.fail(&error),
-        };
+        let plan = parts.run();
         // An environment around the run counts what its own top level does.
         let before = if plan.has_frame() { Outside::default() } else { self.before };
         let mut life = Life::new(&parts, &before);
@@ -261,6 +271,8 @@ impl Front {
     }
 
     fn run_top_level(&self, program: &Arc<Program>) -> u8 {
+        // It was run up to its first statement, to learn what it declares, and begins anew.
+        self.voice.expect_again();
         let command = self.arguments.command.as_deref().unwrap_or_default();
         self.run_entry(program, command, Entry::TopLevel, 1, "main chunk").0
     }
@@ -274,10 +286,7 @@ impl Front {
         sessions: u32,
         shown: &str,
     ) -> (u8, Outside) {
-        let plan = match self.parts(program).command(command, entry, sessions) {
-            Ok(plan) => plan,
-            Err(error) => return (self.fail(&error), Outside::default()),
-        };
+        let plan = self.parts(program).command(command, entry, sessions);
         let outcome = assay_engine::run(plan, signals::control(), &mut Silent);
         let code = match &outcome.end {
             End::Complete => u8::from(!outcome.success),
@@ -317,8 +326,21 @@ impl assay_engine::Observer for Silent {
 }
 
 /// Built-in workloads and files, in sysbench's order.
-static LIBRARY: LazyLock<Arc<Library>> =
-    LazyLock::new(|| Arc::new(Library { sysbench_order: true, ..Library::clone(library::library()) }));
+static LIBRARY: LazyLock<Arc<Library>> = LazyLock::new(|| {
+    let folder = installed_scripts(std::env::var_os("PATH").unwrap_or_default());
+    let original = originals::are_original(|name| std::fs::read(folder.join(name).with_extension("lua")).ok());
+    let installed = Some(Installed { folder, original });
+    Arc::new(Library { sysbench_order: true, installed, ..Library::clone(library::library()) })
+});
+
+/// Where the `sysbench` that would run without us keeps its scripts.
+fn installed_scripts(path: OsString) -> PathBuf {
+    let own = std::env::current_exe().and_then(|path| path.canonicalize()).ok();
+    let programs = std::env::split_paths(&path).map(|folder| folder.join("sysbench").canonicalize().ok());
+    let other = programs.flatten().find(|program| Some(program) != own.as_ref());
+    let scripts = other.and_then(|program| Some(program.parent()?.parent()?.join("share/sysbench")));
+    scripts.filter(|folder| folder.is_dir()).unwrap_or_else(|| PathBuf::from("/usr/share/sysbench"))
+}
 
 fn read_file(path: &str) -> Result<String, String> {
     std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(|error| words_of(&error))

@@ -1,8 +1,8 @@
 //! Intervals added up: what happened since the last line, or since the last checkpoint.
 
 use assay_engine::{Interval, Latencies, Outside, SessionTally};
+use assay_seam::Nanos;
 use assay_sysbench::{Histogram, Share, Stat};
-use assay_wire::Nanos;
 
 /// What happened in some span of time.
 pub struct Span {

@@ -1,5 +1,6 @@
 //! Everything the front says: reports and messages of whatever thread, in order, at once, on stdout.
 
+use std::ffi::CStr;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -75,6 +76,7 @@ impl Host for Voice {
             Severity::Alert => Level::Alert,
             Severity::Warning => Level::Warning,
             Severity::Notice => Level::Notice,
+            Severity::Info => Level::Info,
             Severity::Debug => Level::Debug,
         };
         if self.is_new() {
@@ -88,6 +90,10 @@ impl Host for Voice {
 
     fn exit(&self, code: i32) {
         std::process::exit(code);
+    }
+
+    fn overlay(&self) -> &'static [(&'static CStr, &'static str)] {
+        assay_sysbench::OVERLAY
     }
 }
 

@@ -7,7 +7,7 @@ use assay_machine::fileio::{
 };
 use assay_machine::{Fault, Snapshot};
 use assay_sysbench::options::Known;
-use assay_sysbench::{Kind, Level, help};
+use assay_sysbench::{Kind, Layout, Level, help};
 
 use super::{FAILED, Front, MIB, Manner, announce, fail, invalid, no_command, per_second, plan, run, say};
 use crate::terminal;
@@ -95,6 +95,16 @@ impl Manner for Throughput {
     fn block(&self, front: &Front, snapshot: &Snapshot) {
         let rate = |number: u64| per_second(snapshot, number as f64);
         let mib = |bytes: u64| per_second(snapshot, bytes as f64 / MIB);
+        if front.settings().layout == Layout::Master {
+            let mb = |bytes: u64| per_second(snapshot, bytes as f64 / 1e6);
+            let speed = |bytes: u64| format!("{:4.2} MiB/s ({:4.2} MB/s)", mib(bytes), mb(bytes));
+            say(front, "\nThroughput:");
+            let (read, written) = (snapshot.bytes_read, snapshot.bytes_written);
+            say(front, &format!("         read:  IOPS={:4.2} {}", rate(snapshot.reads), speed(read)));
+            say(front, &format!("         write: IOPS={:4.2} {}", rate(snapshot.writes), speed(written)));
+            say(front, &format!("         fsync: IOPS={:4.2}", rate(snapshot.syncs)));
+            return;
+        }
         say(front, "\nFile operations:");
         say(front, &format!("    reads/s:                      {:4.2}", rate(snapshot.reads)));
         say(front, &format!("    writes/s:                     {:4.2}", rate(snapshot.writes)));
@@ -102,6 +112,10 @@ impl Manner for Throughput {
         say(front, "\nThroughput:");
         say(front, &format!("    read, MiB/s:                  {:4.2}", mib(snapshot.bytes_read)));
         say(front, &format!("    written, MiB/s:               {:4.2}", mib(snapshot.bytes_written)));
+    }
+
+    fn counts(&self) -> bool {
+        true
     }
 
     fn line(&self, front: &Front, snapshot: &Snapshot) -> bool {

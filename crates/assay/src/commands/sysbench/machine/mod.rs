@@ -17,10 +17,11 @@ use assay_sysbench::report::{self, Style};
 use assay_sysbench::{Histogram, Level, Share, Shutdown, Stat};
 
 use super::Front;
+use super::life::refuse_rate;
 use crate::signals;
 
 /// Exit code of a run that was given up.
-const GIVEN_UP: i32 = 2;
+const GIVEN_UP: u8 = 2;
 /// Exit code of anything else that went wrong.
 const FAILED: u8 = 1;
 
@@ -28,6 +29,11 @@ const FAILED: u8 = 1;
 trait Manner {
     /// Its part of a whole report, before the general one.
     fn block(&self, _: &Front, _: &Snapshot) {}
+
+    /// Whether the block of the development branch says how many events there were, and how fast.
+    fn counts(&self) -> bool {
+        false
+    }
 
     /// Its line of an intermediate report. False: the general line.
     fn line(&self, _: &Front, _: &Snapshot) -> bool {
@@ -107,7 +113,11 @@ fn run<T: assay_machine::Test>(front: &Front, test: T, manner: &impl Manner, pla
             voice.say(Level::Debug, &format!("Worker thread (#{id}) started"));
             voice.say(Level::Debug, &format!("Worker thread (#{id}) initialized"));
         }
-        Moment::Started => say(front, "Threads started!\n"),
+        Moment::Started => {
+            signals::hear_interrupts(true);
+            voice.with(|log| report::started(log, front.settings()));
+            refuse_rate(voice, front.settings());
+        }
         Moment::Warm => {}
         Moment::Limit(limit) => {
             let limit = if limit == Limit::Events { "Event" } else { "Time" };
@@ -127,15 +137,22 @@ fn run<T: assay_machine::Test>(front: &Front, test: T, manner: &impl Manner, pla
     match outcome {
         Err(fault) => fail(front, &fault),
         Ok(Outcome { snapshot, unfinished }) => {
-            if unfinished.is_some() {
+            let interrupted = signals::control().is_stopped();
+            let given_up = unfinished.filter(|_| !interrupted);
+            if given_up.is_some() {
                 voice.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
             }
-            cumulate(front, manner, &snapshot, unfinished);
+            cumulate(front, manner, &snapshot, given_up);
+            let code = match given_up {
+                Some(_) => GIVEN_UP,
+                None if interrupted => signals::exit() as u8,
+                None => 0,
+            };
             if unfinished.is_some() {
                 // Threads are still at work.
-                process::exit(GIVEN_UP);
+                process::exit(code.into());
             }
-            if signals::control().is_stopped() { signals::exit() as u8 } else { 0 }
+            code
         }
     }
 }
@@ -157,7 +174,8 @@ fn cumulate(front: &Front, manner: &impl Manner, snapshot: &Snapshot, unfinished
         front.voice().with(|log| report::distribution(log, &histogram(snapshot)));
     }
     manner.block(front, snapshot);
-    let (stat, style, unfinished) = (stat(front, snapshot), style(front), unfinished.map(u64::from));
+    let (stat, unfinished) = (stat(front, snapshot), unfinished.map(u64::from));
+    let style = Style { counted: manner.counts(), ..style(front) };
     front.voice().with(|log| report::cumulative(log, &stat, &shares, unfinished, style));
 }
 
@@ -169,6 +187,7 @@ fn style(front: &Front) -> Style {
         percentile: settings.percentile,
         rate: settings.rate > 0,
         by_session: settings.debug,
+        counted: false,
     }
 }
 

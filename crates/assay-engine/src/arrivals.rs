@@ -1,0 +1,209 @@
+//! The transactions of an open loop: which are due, and which of those wait for a session.
+//!
+//! A rate that the server cannot keep makes them wait without end. So they are counted and not kept: a second reader of
+//! the same schedule stays behind the first by as many as wait, and reads their due instants again, to the nanosecond.
+//! Where the plan bounds the backlog, what is dropped leaves gaps in the sequence: there the few that wait are kept.
+
+use std::collections::VecDeque;
+
+use assay_seam::Nanos;
+
+use crate::schedule::Schedule;
+
+/// One worker's part of the arrivals of one stage.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    ahead: Schedule,
+    waiting: Waiting,
+    /// Those due before this count for nothing.
+    measured_from: Nanos,
+    /// None is due at or after this.
+    end: Nanos,
+    /// Of those that wait, the first so many were due before `measured_from`.
+    early: u64,
+}
+
+#[derive(Debug)]
+enum Waiting {
+    /// All that `behind` has not read and `Arrivals::ahead` has.
+    Counted { behind: Schedule, count: u64 },
+    /// At most `max`, and one more for every session that is free to take it at once.
+    Kept { dues: VecDeque<Nanos>, max: u64 },
+}
+
+/// Counts what arrives; only what is measured counts.
+pub(crate) trait Tally {
+    /// So many become due, the last at `due`: all of them in the measured part, or none. How many of them may.
+    fn admit(&mut self, count: u64, due: Nanos) -> u64;
+
+    /// One became due and is turned away, because too many wait.
+    fn drop_due(&mut self, due: Nanos);
+}
+
+impl Arrivals {
+    /// `max`: how many may wait; `None`: no bound.
+    pub(crate) fn new(schedule: Schedule, measured_from: Nanos, end: Nanos, max: Option<u64>) -> Arrivals {
+        let waiting = match max {
+            None => Waiting::Counted { behind: schedule.clone(), count: 0 },
+            Some(max) => Waiting::Kept { dues: VecDeque::new(), max },
+        };
+        Arrivals { ahead: schedule, waiting, measured_from, end, early: 0 }
+    }
+
+    /// When the next one is due that has not arrived; `MAX` when none will.
+    pub(crate) fn next_due(&self) -> Nanos {
+        let next = self.ahead.next_due();
+        if next < self.end { next } else { Nanos::MAX }
+    }
+
+    /// How many wait.
+    pub(crate) fn waiting(&self) -> u64 {
+        match &self.waiting {
+            Waiting::Counted { count, .. } => *count,
+            Waiting::Kept { dues, .. } => dues.len() as u64,
+        }
+    }
+
+    /// How many wait that were due in the measured part.
+    pub(crate) fn waiting_measured(&self) -> u64 {
+        self.waiting() - self.early
+    }
+
+    /// Lets arrive what is due by `now`, while `idle` sessions are free. `tally` counts it, and may allow no more.
+    pub(crate) fn arrive(&mut self, now: Nanos, idle: usize, tally: &mut impl Tally) {
+        let limit = self.end.min(now + Nanos(1));
+        match &mut self.waiting {
+            Waiting::Counted { count, .. } => {
+                let early = self.ahead.skip_before(limit.min(self.measured_from));
+                let due = self.ahead.skip_before(limit);
+                let admitted = tally.admit(due, now.max(self.measured_from));
+                *count += early + admitted;
+                self.early += early;
+                if admitted < due {
+                    self.end = Nanos::ZERO;
+                }
+            }
+            Waiting::Kept { dues, max } => {
+                while self.ahead.next_due() < limit {
+                    let due = self.ahead.take();
+                    // A free session takes one at once: only those beyond wait, and only those are bounded.
+                    if (dues.len() as u64) < max.saturating_add(idle as u64) {
+                        if tally.admit(1, due) == 0 {
+                            self.end = Nanos::ZERO;
+                            return;
+                        }
+                        dues.push_back(due);
+                        self.early += u64::from(due < self.measured_from);
+                    } else {
+                        tally.drop_due(due);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes the one that has waited longest.
+    pub(crate) fn take(&mut self) -> Option<Nanos> {
+        let due = match &mut self.waiting {
+            Waiting::Counted { count: 0, .. } => None,
+            Waiting::Counted { behind, count } => {
+                *count -= 1;
+                Some(behind.take())
+            }
+            Waiting::Kept { dues, .. } => dues.pop_front(),
+        }?;
+        self.early = self.early.saturating_sub(1);
+        Some(due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Arrival;
+    use crate::schedule::Share;
+
+    const SECOND: Nanos = Nanos::from_secs(1);
+
+    fn schedule(arrival: Arrival, rate: f64) -> Schedule {
+        Schedule::new(SECOND, rate, arrival, Share { worker: 1, workers: 2, sessions: 7 }, 42).unwrap()
+    }
+
+    /// Everything counts from an instant on.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    struct Arrived {
+        from: Nanos,
+        due: u64,
+        dropped: u64,
+    }
+
+    impl Tally for Arrived {
+        fn admit(&mut self, count: u64, due: Nanos) -> u64 {
+            self.due += if due >= self.from { count } else { 0 };
+            count
+        }
+
+        fn drop_due(&mut self, due: Nanos) {
+            let measured = u64::from(due >= self.from);
+            (self.due, self.dropped) = (self.due + measured, self.dropped + measured);
+        }
+    }
+
+    /// What is taken in bursts, with pauses in between, must be what the schedule says from the first to the last.
+    fn check(arrival: Arrival, rate: f64, max: Option<u64>) -> Vec<Nanos> {
+        let (measured_from, end) = (Nanos::from_millis(1500), Nanos::from_secs(3));
+        let mut arrivals = Arrivals::new(schedule(arrival, rate), measured_from, end, max);
+        let (mut taken, mut sum) = (Vec::new(), Arrived { from: measured_from, ..Arrived::default() });
+        for step in 0..=400u64 {
+            let now = SECOND + Nanos::from_millis(step * 7);
+            arrivals.arrive(now, 0, &mut sum);
+            for _ in 0..step % 5 * 3 {
+                taken.extend(arrivals.take());
+            }
+        }
+        let measured = taken.iter().filter(|due| **due >= measured_from).count() as u64;
+        assert_eq!(sum.due, measured + sum.dropped + arrivals.waiting_measured());
+        while let Some(due) = arrivals.take() {
+            taken.push(due);
+        }
+        assert_eq!((arrivals.waiting(), arrivals.waiting_measured()), (0, 0));
+        taken
+    }
+
+    #[test]
+    fn what_waits_keeps_its_due_time_though_it_is_only_counted() {
+        for arrival in [Arrival::Constant, Arrival::Poisson] {
+            for rate in [3.0, 1000.0, 5000.0] {
+                let mut schedule = schedule(arrival, rate);
+                let planned: Vec<Nanos> =
+                    std::iter::repeat_with(|| schedule.take()).take_while(|due| *due < Nanos::from_secs(3)).collect();
+                assert_eq!(check(arrival, rate, None), planned, "{arrival:?} {rate}");
+                assert_eq!(check(arrival, rate, Some(u64::MAX)), planned, "{arrival:?} {rate}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bound_drops_the_newest() {
+        let schedule = schedule(Arrival::Constant, 1000.0);
+        let mut arrivals = Arrivals::new(schedule, SECOND, Nanos::MAX, Some(2));
+        let mut arrived = Arrived::default();
+        arrivals.arrive(SECOND + Nanos::from_millis(13), 1, &mut arrived);
+        assert_eq!((arrived.due, arrived.dropped), (6, 3), "3 of every 7 are this worker's");
+        let millis = |due: Nanos| (due - SECOND).0 / 1_000_000;
+        let taken: Vec<u64> = std::iter::from_fn(|| arrivals.take()).map(millis).collect();
+        assert_eq!(taken, [1, 3, 5]);
+    }
+
+    #[test]
+    fn any_number_of_constant_arrivals_is_counted_at_once() {
+        let share = Share { worker: 0, workers: 1, sessions: 1 };
+        for rate in [0.3, 1e7, 1e9, 3e9] {
+            let schedule = Schedule::new(SECOND, rate, Arrival::Constant, share, 1).unwrap();
+            let mut arrivals = Arrivals::new(schedule, SECOND, Nanos::from_secs(1001), None);
+            let mut arrived = Arrived::default();
+            arrivals.arrive(Nanos::MAX, 0, &mut arrived);
+            assert_eq!(arrived.due, (rate * 1000.0) as u64, "{rate}");
+        }
+    }
+}

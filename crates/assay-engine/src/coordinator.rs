@@ -1,0 +1,471 @@
+//! The course of a run: connect, stage after stage, finish. What the workers measured is put together in `sums`.
+//!
+//! The coordinator is a machine without a thread: `step` takes the instant and a worker's message and sends commands.
+//! `run` drives it with real threads, tests with a virtual clock.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+
+use assay_io::Waker;
+use assay_script::{Declaration, Entry};
+use assay_seam::{Code, Nanos};
+
+use crate::control::Control;
+use crate::messages::{Command, Message, Part, StageSummary};
+use crate::observer::{Notice, Observer, Warning};
+use crate::outcome::{End, Generator, Line, Outcome, RunError, SessionTally, StageOutcome, Tally};
+use crate::plan::Plan;
+use crate::schedule::Share;
+use crate::shared::Shared;
+use crate::sums::{Consumption, StageSums};
+
+/// See the module.
+pub(crate) struct Coordinator<'a> {
+    plan: Arc<Plan>,
+    shared: Arc<Shared>,
+    control: &'a Control,
+    observer: &'a mut dyn Observer,
+    consumption: &'a mut dyn FnMut() -> Consumption,
+    workers: Vec<WorkerHandle>,
+    outcome: Outcome,
+    course: Course,
+    stage: usize,
+    /// When a graceful stop was passed on.
+    stopping: Option<Nanos>,
+    started: Nanos,
+    /// When progress was last told.
+    told: Nanos,
+    told_loaded: u64,
+    outages: Vec<bool>,
+    slow_connects: Vec<bool>,
+    /// Targets and codes of errors about which advice was given.
+    advised: Vec<(usize, Code)>,
+    /// Columns of the journal; empty: none is kept.
+    journal: Vec<String>,
+}
+
+/// A worker as the coordinator sees it.
+struct WorkerHandle {
+    commands: Sender<Command>,
+    waker: Waker,
+    /// Sessions ready for the stage.
+    ready: u32,
+    is_ready: bool,
+    /// Intervals of the stage received.
+    cuts: usize,
+    /// Its stage is over.
+    done: Option<StageSummary>,
+    finished: bool,
+}
+
+enum Course {
+    Preparing,
+    Running(StageSums),
+    Finishing,
+    Over,
+}
+
+/// Between the decision to begin a stage and its begin, so that every worker has heard of it.
+const BEGIN_AHEAD: Nanos = Nanos::from_millis(2);
+/// Between two notices of progress.
+const PROGRESS_EVERY: Nanos = Nanos::from_millis(100);
+/// How late workers may be with what time and grace oblige them to say.
+const OVERDUE: Nanos = Nanos::from_secs(1);
+/// The same after an interrupt, when somebody waits for the prompt.
+const OVERDUE_STOPPED: Nanos = Nanos::from_millis(500);
+
+impl<'a> Coordinator<'a> {
+    pub(crate) fn new(
+        plan: Arc<Plan>,
+        shared: Arc<Shared>,
+        control: &'a Control,
+        observer: &'a mut dyn Observer,
+        consumption: &'a mut dyn FnMut() -> Consumption,
+        workers: Vec<(Sender<Command>, Waker)>,
+        now: Nanos,
+    ) -> Coordinator<'a> {
+        let targets = plan.targets.len();
+        let mut coordinator = Coordinator {
+            shared,
+            control,
+            observer,
+            consumption,
+            workers: workers
+                .into_iter()
+                .map(|(commands, waker)| WorkerHandle {
+                    commands,
+                    waker,
+                    ready: 0,
+                    is_ready: false,
+                    cuts: 0,
+                    done: None,
+                    finished: false,
+                })
+                .collect(),
+            outcome: Outcome::nothing_yet(targets),
+            course: Course::Preparing,
+            stage: 0,
+            stopping: None,
+            started: now,
+            told: now,
+            told_loaded: 0,
+            outages: vec![false; targets],
+            slow_connects: vec![false; targets],
+            advised: Vec::new(),
+            journal: Vec::new(),
+            plan,
+        };
+        coordinator.prepare();
+        coordinator
+    }
+
+    /// What the run came to; complete once `step` has returned false.
+    pub(crate) fn into_outcome(mut self) -> Outcome {
+        self.outcome.types = self.shared.types();
+        self.outcome.counters = self.shared.counters();
+        self.outcome
+    }
+
+    /// Takes a worker's message, if there is one, and whatever follows from it and from the time; false when the run is
+    /// over.
+    pub(crate) fn step(&mut self, now: Nanos, message: Option<Message>) -> bool {
+        self.outcome.elapsed = now - self.started;
+        if let Some(message) = message {
+            self.hear(message, now);
+        }
+        if self.control.is_stopped() && self.stopping.is_none() {
+            self.stopping = Some(now);
+            match self.course {
+                Course::Running(_) => {
+                    let in_flight = self.plan.stages[self.stage].sessions;
+                    self.observer.notice(Notice::Warning(Warning::Finishing { in_flight }));
+                    self.order(|| Command::Hurry);
+                }
+                Course::Preparing => self.finish(Command::Abort),
+                Course::Finishing => self.order(|| Command::Hurry),
+                Course::Over => {}
+            }
+        }
+        if let Course::Running(sums) = &mut self.course
+            && sums.awaits_start()
+            && now >= sums.measured_from()
+        {
+            sums.start((self.consumption)());
+        }
+        self.tell_progress(now);
+        self.tell_overdue(now);
+        !matches!(self.course, Course::Over)
+    }
+
+    /// When `step` wants to be called whatever happens; `MAX` when never.
+    pub(crate) fn deadline(&self) -> Nanos {
+        match &self.course {
+            Course::Running(sums) if sums.awaits_start() => sums.measured_from(),
+            _ => Nanos::MAX,
+        }
+    }
+
+    /// Whether a worker whose thread has ended has not said that it finished.
+    pub(crate) fn misses_any_of(&self, ended: &[bool]) -> bool {
+        self.workers.iter().zip(ended).any(|(worker, ended)| *ended && !worker.finished)
+    }
+
+    fn order(&self, command: impl Fn() -> Command) {
+        for worker in &self.workers {
+            // A worker that is gone has said so, or has panicked, which ends the run when its thread is joined.
+            let _ = worker.commands.send(command());
+            worker.waker.wake();
+        }
+    }
+
+    fn prepare(&mut self) {
+        for worker in &mut self.workers {
+            (worker.ready, worker.is_ready, worker.cuts, worker.done) = (0, false, 0, None);
+        }
+        self.shared.begun.store(0, Ordering::Relaxed);
+        self.course = Course::Preparing;
+        let stage = self.stage;
+        self.order(|| Command::Stage(stage));
+    }
+
+    fn begin(&mut self, now: Nanos) {
+        let at = now + BEGIN_AHEAD;
+        let measured_from = at + self.plan.warmup;
+        self.course = Course::Running(StageSums::new(measured_from, self.plan.interval));
+        let sessions = self.plan.stages[self.stage].sessions;
+        let targets = self.plan.targets.len();
+        self.outcome.stages.push(StageOutcome {
+            sessions,
+            started: measured_from - self.started,
+            measured: Nanos::ZERO,
+            total: Tally::default(),
+            targets: if targets > 1 { vec![Tally::default(); targets] } else { Vec::new() },
+            intervals: Vec::new(),
+            session_transactions: (0, 0),
+            by_session: vec![SessionTally::default(); sessions as usize],
+            generator: Generator::default(),
+        });
+        self.observer.notice(Notice::StageBegins { stage: self.stage, sessions, warmup: self.plan.warmup });
+        self.order(|| Command::Begin(at));
+    }
+
+    fn finish(&mut self, command: Command) {
+        self.course = Course::Finishing;
+        let abort = matches!(command, Command::Abort);
+        self.order(|| if abort { Command::Abort } else { Command::Finish });
+    }
+
+    fn hear(&mut self, message: Message, now: Nanos) {
+        match message {
+            Message::Connected { worker, ready } => self.workers[worker].ready = ready,
+            Message::Ready { worker, .. } => {
+                self.workers[worker].is_ready = true;
+                if matches!(self.course, Course::Preparing) && self.workers.iter().all(|worker| worker.is_ready) {
+                    if matches!(self.outcome.end, End::Failed(_)) {
+                        return self.finish(Command::Abort);
+                    }
+                    self.tell_connecting();
+                    self.begin(now);
+                }
+            }
+            Message::Interval { worker, part } => {
+                let index = self.workers[worker].cuts;
+                self.workers[worker].cuts += 1;
+                self.merge(index, worker, part);
+                self.tell_intervals(now);
+            }
+            Message::StageDone { worker, part, summary } => {
+                let index = self.workers[worker].cuts;
+                self.workers[worker].done = Some(summary);
+                self.merge(index, worker, part);
+                if self.workers.iter().all(|worker| worker.done.is_some()) {
+                    self.end_stage(now);
+                } else {
+                    self.tell_intervals(now);
+                }
+            }
+            Message::Finished { worker, success, outside } => {
+                self.workers[worker].finished = true;
+                self.outcome.outside.add(&outside);
+                self.outcome.success &= success;
+                if self.workers.iter().all(|worker| worker.finished) {
+                    if matches!(self.course, Course::Preparing)
+                        && self.plan.setup.entry != Entry::Thread
+                        && !matches!(self.outcome.end, End::Failed(_))
+                    {
+                        self.outcome.end = End::Complete;
+                    }
+                    self.tell_loading();
+                    self.course = Course::Over;
+                }
+            }
+            Message::Server { target, facts } => self.outcome.servers[target] = facts,
+            Message::Failed(mut error) => {
+                // A worker knows of its own sessions only.
+                if let (RunError::Connect { connected, .. }, Course::Preparing) = (&mut *error, &self.course) {
+                    *connected = (*connected).max(self.workers.iter().map(|worker| worker.ready).sum());
+                }
+                self.fail(*error);
+            }
+            Message::Declared(Declaration::Journal(columns)) => {
+                if self.journal.is_empty() {
+                    self.journal = columns;
+                    self.tell_journal(&[], now);
+                }
+            }
+            Message::Declared(declaration) => self.declare(declaration),
+            Message::Acknowledged(keys) => self.outcome.acknowledged.extend(keys),
+            Message::Journal(mut lines) => {
+                for line in &mut lines {
+                    for instant in [&mut line.due, &mut line.sent, &mut line.done] {
+                        *instant = *instant - self.started;
+                    }
+                }
+                self.tell_journal(&lines, now);
+            }
+            Message::Log { session, text } => self.observer.notice(Notice::Log { session, text: &text }),
+            Message::Warning(warning) => {
+                let news = match &warning {
+                    Warning::Outage { target, .. } => !std::mem::replace(&mut self.outages[*target], true),
+                    Warning::Recovered { target } => std::mem::take(&mut self.outages[*target]),
+                    Warning::SlowConnects { target, .. } => !std::mem::replace(&mut self.slow_connects[*target], true),
+                    Warning::Advice { target, error, .. } => {
+                        let of = (*target, error.code.clone());
+                        let new = !self.advised.contains(&of);
+                        self.advised.extend(new.then_some(of));
+                        new
+                    }
+                    Warning::Held { .. } | Warning::Finishing { .. } => true,
+                };
+                if news {
+                    self.observer.notice(Notice::Warning(warning));
+                }
+            }
+        }
+    }
+
+    fn tell_journal(&mut self, lines: &[Line], now: Nanos) {
+        self.observer.notice(Notice::Journal { columns: &self.journal, lines, now: now - self.started });
+    }
+
+    /// Every Lua state says the same; the first word counts.
+    fn declare(&mut self, declaration: Declaration) {
+        let same = |known: &Declaration| match (known, &declaration) {
+            (Declaration::Rule(known), Declaration::Rule(new)) => known.name == new.name,
+            (Declaration::Rate(known), Declaration::Rate(new)) => known.name == new.name,
+            // Servers may differ: each value counts.
+            (Declaration::Found(..), new) => known == new,
+            _ => false,
+        };
+        if !self.outcome.declarations.iter().any(same) {
+            self.outcome.declarations.push(declaration);
+        }
+    }
+
+    /// Only the first error ends a run; others follow from it.
+    fn fail(&mut self, error: RunError) {
+        if matches!(self.outcome.end, End::Failed(_)) {
+            return;
+        }
+        self.outcome.end = End::Failed(error);
+        match self.course {
+            Course::Running(_) => self.order(|| Command::End),
+            Course::Preparing if self.plan.policy.failures_are_alone => {}
+            Course::Preparing => self.finish(Command::Abort),
+            Course::Finishing | Course::Over => {}
+        }
+    }
+
+    fn merge(&mut self, index: usize, worker: usize, part: Part) {
+        let Course::Running(sums) = &mut self.course else { return };
+        let stage = self.outcome.stages.last_mut().expect("a stage is running");
+        for (i, tally) in part.by_session.iter().enumerate() {
+            stage.by_session[worker + i * self.workers.len()].add(tally);
+        }
+        if let Some(cleared) = sums.add(index, part) {
+            let _ = self.workers[worker].commands.send(Command::Recycle(cleared));
+        }
+    }
+
+    /// Tells the intervals that every worker has sent, except the last of a stage of known length: it waits for what
+    /// is still in flight at the end.
+    fn tell_intervals(&mut self, now: Nanos) {
+        loop {
+            let Course::Running(sums) = &self.course else { return };
+            let index = sums.told();
+            let complete = self.workers.iter().all(|worker| worker.cuts > index || worker.done.is_some());
+            let end = Nanos(self.plan.interval.0 * (index as u64 + 1));
+            let last = self.plan.limit.time.is_some_and(|time| end + self.plan.interval > time);
+            if !complete || last || sums.is_empty() {
+                return;
+            }
+            self.tell_interval(self.plan.interval, now);
+        }
+    }
+
+    /// Adds the next interval, of this length, to the outcome.
+    fn tell_interval(&mut self, length: Nanos, now: Nanos) {
+        let Course::Running(sums) = &mut self.course else { return };
+        let stage = self.outcome.stages.last_mut().expect("a stage is running");
+        let cleared = sums.tell(length, (self.consumption)(), stage);
+        let _ = self.workers[0].commands.send(Command::Recycle(cleared));
+        self.outcome.types = self.shared.types();
+        self.outcome.counters = self.shared.counters();
+        self.outcome.elapsed = now - self.started;
+        let interval = self.outcome.stages.last().and_then(|stage| stage.intervals.last()).expect("just pushed");
+        self.observer.notice(Notice::Interval { stage: self.stage, interval, so_far: &self.outcome });
+    }
+
+    fn end_stage(&mut self, now: Nanos) {
+        let Course::Running(sums) = &mut self.course else { return };
+        let summaries: Vec<StageSummary> = self.workers.iter().filter_map(|worker| worker.done).collect();
+        let end = summaries.iter().map(|summary| summary.end).max().unwrap_or(Nanos::ZERO);
+        let consumed = (self.consumption)();
+        let generator = sums.generator(&summaries, &consumed, now);
+        let measured = sums.settle(end);
+        while let Course::Running(sums) = &self.course
+            && let Some(length) = sums.next_length(measured)
+        {
+            self.tell_interval(length, now);
+        }
+
+        let stage = self.outcome.stages.last_mut().expect("a stage is running");
+        stage.measured = measured;
+        stage.total.unstarted = summaries.iter().map(|summary| summary.unstarted).sum();
+        let served = || summaries.iter().filter(|summary| summary.sessions > 0);
+        stage.session_transactions = (
+            served().map(|summary| summary.fewest).min().unwrap_or(0),
+            served().map(|summary| summary.most).max().unwrap_or(0),
+        );
+        stage.generator = generator;
+        self.observer.notice(Notice::StageEnds { stage: self.stage, so_far: &self.outcome });
+        self.stage += 1;
+        let failed = matches!(self.outcome.end, End::Failed(_));
+        let stopping = self.stopping.is_some();
+        if failed || stopping || self.stage == self.plan.stages.len() {
+            if !failed && !stopping {
+                self.outcome.end = End::Complete;
+            }
+            self.finish(Command::Finish);
+        } else {
+            self.prepare();
+        }
+    }
+
+    /// Workers say by themselves when time and grace are over: those that do not are held by something. An observer that
+    /// ends the program then gets all that is known.
+    fn tell_overdue(&mut self, now: Nanos) {
+        let of_stage = match (&self.course, self.plan.limit.time) {
+            (Course::Running(sums), Some(time)) => Some(sums.measured_from() + time + self.plan.grace + OVERDUE),
+            _ => None,
+        };
+        let of_stop = self.stopping.map(|stopped| stopped + self.plan.grace_interrupted + OVERDUE_STOPPED);
+        let due = of_stage.into_iter().chain(of_stop).min().unwrap_or(Nanos::MAX);
+        if now < due || matches!(self.course, Course::Over) || !self.observer.gives_up() {
+            return;
+        }
+        let stage = self.stage.min(self.plan.stages.len() - 1);
+        let share = |worker: usize| Share {
+            worker: worker as u32,
+            workers: self.workers.len() as u32,
+            sessions: self.plan.stages[stage].sessions,
+        };
+        let held = (0..self.workers.len()).filter(|worker| self.workers[*worker].done.is_none());
+        let sessions = held.map(|worker| share(worker).own_sessions()).sum();
+        while let Course::Running(sums) = &self.course
+            && let Some(length) = sums.length_until(now)
+        {
+            self.tell_interval(length, now);
+        }
+        self.observer.notice(Notice::Overdue { sessions, so_far: &self.outcome });
+    }
+
+    fn tell_progress(&mut self, now: Nanos) {
+        if now - self.told < PROGRESS_EVERY || !matches!(self.course, Course::Preparing) {
+            return;
+        }
+        self.told = now;
+        if self.plan.setup.entry == Entry::Thread {
+            self.tell_connecting();
+        } else if self.shared.loaded.load(Ordering::Relaxed) != self.told_loaded {
+            self.tell_loading();
+        }
+    }
+
+    fn tell_connecting(&mut self) {
+        let ready = self.workers.iter().map(|worker| worker.ready).sum();
+        let wanted = self.plan.stages[self.stage].sessions;
+        self.observer.notice(Notice::Connecting { ready, wanted });
+    }
+
+    fn tell_loading(&mut self) {
+        let rows = self.shared.loaded.load(Ordering::Relaxed);
+        self.outcome.loaded = rows;
+        if rows != self.told_loaded {
+            self.told_loaded = rows;
+            let expected = self.shared.expected.load(Ordering::Relaxed);
+            self.observer.notice(Notice::Loading { rows, expected, elapsed: self.outcome.elapsed });
+        }
+    }
+}

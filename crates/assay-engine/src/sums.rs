@@ -1,0 +1,282 @@
+//! The sums of a stage: what its workers measured, put together to intervals, and what the program took of the machine.
+//!
+//! Workers send their intervals when they have them. Here the parts of one interval meet, and become an `Interval` of the
+//! `StageOutcome` once the coordinator says that all are there.
+
+use std::collections::VecDeque;
+
+use assay_io::process::{Turns, Usage};
+use assay_seam::{Nanos, Origin};
+
+use crate::messages::{Part, StageSummary};
+use crate::outcome::{Generator, Interval, Latencies, Outside, SparseLatencies, StageOutcome, Tally, TransactionTally};
+
+/// See the module. Instants are those of the run's clock.
+pub(crate) struct StageSums {
+    interval: Nanos,
+    measured_from: Nanos,
+    /// At the start of the measured part, once that has come; and at the last interval told.
+    consumed_from: Option<Consumption>,
+    consumed_told: Consumption,
+    /// By interval, not told yet; the first is number `told`.
+    slots: VecDeque<Slot>,
+    told: usize,
+}
+
+/// What the program has taken of the machine since it began.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Consumption {
+    /// Of the whole process.
+    pub(crate) process: Usage,
+    /// Of each worker; empty where the kernel does not tell.
+    pub(crate) workers: Vec<Turns>,
+}
+
+/// One interval of all workers.
+#[derive(Default)]
+struct Slot {
+    tallies: Vec<Tally>,
+    due: u64,
+    dropped: u64,
+    backlog: u64,
+    backlog_max: u64,
+    first_done: Option<Nanos>,
+    last_done: Option<Nanos>,
+    sessions: u32,
+    outside: Outside,
+    in_flight: u64,
+}
+
+impl StageSums {
+    pub(crate) fn new(measured_from: Nanos, interval: Nanos) -> StageSums {
+        StageSums {
+            interval,
+            measured_from,
+            consumed_from: None,
+            consumed_told: Consumption::default(),
+            slots: VecDeque::new(),
+            told: 0,
+        }
+    }
+
+    /// Start of the measured part.
+    pub(crate) fn measured_from(&self) -> Nanos {
+        self.measured_from
+    }
+
+    /// Whether the measured part has not begun yet (`start`).
+    pub(crate) fn awaits_start(&self) -> bool {
+        self.consumed_from.is_none()
+    }
+
+    /// The measured part begins.
+    pub(crate) fn start(&mut self, consumed: Consumption) {
+        self.consumed_told = consumed.clone();
+        self.consumed_from = Some(consumed);
+    }
+
+    /// Intervals told so far.
+    pub(crate) fn told(&self) -> usize {
+        self.told
+    }
+
+    /// Whether nothing is there of the next interval.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// A worker's part of interval `index`. Gives back cleared tallies to be used again, if it has any.
+    pub(crate) fn add(&mut self, index: usize, part: Part) -> Option<Vec<Tally>> {
+        let offset = index.checked_sub(self.told)?;
+        if self.slots.len() <= offset {
+            self.slots.resize_with(offset + 1, Slot::default);
+        }
+        let slot = &mut self.slots[offset];
+        slot.due += part.due;
+        slot.dropped += part.dropped;
+        slot.backlog += part.backlog;
+        slot.backlog_max += part.backlog_max;
+        slot.note_done(part.first_done, part.last_done);
+        slot.sessions += part.sessions;
+        slot.in_flight += part.in_flight;
+        slot.outside.add(&part.outside);
+        if slot.tallies.is_empty() {
+            slot.tallies = part.tallies;
+            return None;
+        }
+        let mut tallies = part.tallies;
+        for (ours, theirs) in slot.tallies.iter_mut().zip(&mut tallies) {
+            ours.add(theirs);
+            theirs.clear();
+        }
+        Some(tallies)
+    }
+
+    /// Adds the next interval, of this length, to `stage`. `consumed`: until now. Gives back cleared tallies.
+    pub(crate) fn tell(&mut self, length: Nanos, consumed: Consumption, stage: &mut StageOutcome) -> Vec<Tally> {
+        let slot = self.slots.pop_front().expect("there is a next interval");
+        let start = Nanos(self.interval.0 * self.told as u64);
+        self.told += 1;
+        let cpu = consumed.process.cpu() - self.consumed_told.process.cpu();
+        let cpu_wait = waited(&turns_between(&self.consumed_told, &consumed));
+        self.consumed_told = consumed;
+
+        let mut tallies = slot.tallies;
+        let mut sum = Tally::default();
+        for tally in &tallies {
+            sum.add(tally);
+        }
+        (sum.due, sum.dropped) = (slot.due, slot.dropped);
+        let mut response = Latencies::default();
+        for transaction in &sum.transactions {
+            response.add(&transaction.response);
+        }
+        stage.total.add(&sum);
+        for (ours, theirs) in stage.targets.iter_mut().zip(&tallies) {
+            ours.add(theirs);
+        }
+        stage.measured = start + length;
+        let of_types = |of: fn(&TransactionTally) -> u64| sum.transactions.iter().map(of).collect::<Vec<u64>>();
+        let lost = sum.errors.iter().filter(|(key, _)| key.origin == Origin::Network);
+        stage.intervals.push(Interval {
+            start,
+            length,
+            transactions: of_types(|transaction| transaction.count),
+            statements: [0, 1, 2].map(|class| sum.statements[class].count),
+            errors: sum.errors.values().map(|error| error.count).sum(),
+            lost: lost.map(|(_, error)| error.count).sum(),
+            retries: of_types(|transaction| transaction.retries).iter().sum(),
+            failed: of_types(|transaction| transaction.failed).iter().sum(),
+            reconnects: sum.reconnects,
+            outside: slot.outside,
+            backlog: slot.backlog,
+            backlog_max: slot.backlog_max,
+            first_done: slot.first_done.map(|at| at - self.measured_from),
+            last_done: slot.last_done.map(|at| at - self.measured_from),
+            in_flight: slot.in_flight,
+            sessions: slot.sessions,
+            response: SparseLatencies::from(&response),
+            cpu,
+            cpu_wait,
+        });
+        for tally in &mut tallies {
+            tally.clear();
+        }
+        tallies
+    }
+
+    /// The stage is over, and its measured part ended at `end`: its length. What came after that (the wait for
+    /// transactions that did not finish) belongs to its last interval, unless it was reported already.
+    pub(crate) fn settle(&mut self, end: Nanos) -> Nanos {
+        let measured = (end - self.measured_from).max(self.start_of(0));
+        while self.slots.len() > 1 && self.start_of(self.slots.len() - 1) >= measured {
+            self.merge_last();
+        }
+        // One that would be shorter than half an interval would show a rate of nothing much: it joins the one before,
+        // unless that was reported already.
+        let last = self.slots.len().saturating_sub(1);
+        if last > 0 && measured - self.start_of(last) < Nanos(self.interval.0 / 2) {
+            self.merge_last();
+        }
+        measured
+    }
+
+    /// How long the next interval of a settled stage is; `None` when all are reported.
+    pub(crate) fn next_length(&self, measured: Nanos) -> Option<Nanos> {
+        let next = self.slots.front()?;
+        let length = if self.slots.len() > 1 { self.interval } else { measured - self.start_of(0) };
+        let is_nothing = length == Nanos::ZERO && self.told > 0 && next.is_empty();
+        (!is_nothing).then_some(length)
+    }
+
+    /// How long the next interval of a stage is, when it is reported as of `now`; `None` when all are reported.
+    pub(crate) fn length_until(&self, now: Nanos) -> Option<Nanos> {
+        match self.slots.len() {
+            0 => None,
+            1 => Some(now - self.measured_from - self.start_of(0)),
+            _ => Some(self.interval),
+        }
+    }
+
+    /// What the program took of the machine over the measured part, which has lasted until `now`.
+    pub(crate) fn generator(&self, workers: &[StageSummary], consumed: &Consumption, now: Nanos) -> Generator {
+        let consumed_from = self.consumed_from.as_ref().unwrap_or(consumed);
+        let lasted = now - self.measured_from;
+        let turns = turns_between(consumed_from, consumed);
+        let largest_share = |times: &mut dyn Iterator<Item = Nanos>| {
+            times.map(|time| time.as_secs_f64() / lasted.as_secs_f64()).fold(0.0, f64::max).clamp(0.0, 1.0)
+        };
+        let served = workers.iter().filter(|worker| worker.sessions > 0);
+        // What the kernel does within a call that may sleep, it does awake: only the scheduler can tell the two apart.
+        let busiest_worker = match turns.is_empty() {
+            false => largest_share(&mut turns.iter().map(|turns| turns.ran + turns.waited)),
+            true => largest_share(&mut served.map(|worker| lasted - worker.asleep)),
+        };
+        let used = consumed.process - consumed_from.process;
+        Generator {
+            cpu_user: used.user,
+            cpu_system: used.system,
+            switches_involuntary: used.switches_involuntary,
+            switches_voluntary: used.switches_voluntary,
+            turns: workers.iter().map(|worker| worker.turns).sum(),
+            events: workers.iter().map(|worker| worker.events).sum(),
+            cpu_wait: waited(&turns),
+            longest_wait: (!turns.is_empty()).then(|| largest_share(&mut turns.iter().map(|turns| turns.waited))),
+            busiest_worker,
+            workers: workers.len() as u32,
+            memory_max: used.resident_bytes_max,
+        }
+    }
+
+    /// Of the interval `offset` behind the next, since the start of the measured part.
+    fn start_of(&self, offset: usize) -> Nanos {
+        Nanos(self.interval.0 * (self.told + offset) as u64)
+    }
+
+    /// Puts the last interval into the one before.
+    fn merge_last(&mut self) {
+        let last = self.slots.pop_back().expect("there are two");
+        let slot = self.slots.back_mut().expect("there are two");
+        if slot.tallies.is_empty() {
+            slot.tallies = last.tallies;
+        } else {
+            for (ours, theirs) in slot.tallies.iter_mut().zip(&last.tallies) {
+                ours.add(theirs);
+            }
+        }
+        slot.due += last.due;
+        slot.dropped += last.dropped;
+        slot.backlog_max = slot.backlog_max.max(last.backlog_max);
+        slot.note_done(last.first_done, last.last_done);
+        slot.outside.add(&last.outside);
+        (slot.backlog, slot.in_flight, slot.sessions) = (last.backlog, last.in_flight, last.sessions);
+    }
+}
+
+impl Slot {
+    fn is_empty(&self) -> bool {
+        self.due == 0
+            && self.outside == Outside::default()
+            && self.tallies.iter().all(|tally| {
+                tally.errors.is_empty()
+                    && (tally.unfinished, tally.stopped, tally.reconnects) == (0, 0, 0)
+                    && tally.statements.iter().all(|statement| statement.count == 0)
+                    && tally.transactions.iter().all(TransactionTally::is_empty)
+            })
+    }
+
+    fn note_done(&mut self, first: Option<Nanos>, last: Option<Nanos>) {
+        self.first_done = self.first_done.into_iter().chain(first).min();
+        self.last_done = self.last_done.max(last);
+    }
+}
+
+/// Of each worker; empty where the kernel does not tell.
+fn turns_between(earlier: &Consumption, later: &Consumption) -> Vec<Turns> {
+    earlier.workers.iter().zip(&later.workers).map(|(earlier, later)| *later - *earlier).collect()
+}
+
+/// All workers together.
+fn waited(turns: &[Turns]) -> Option<Nanos> {
+    (!turns.is_empty()).then(|| turns.iter().fold(Nanos::ZERO, |sum, turns| sum + turns.waited))
+}

@@ -1,0 +1,490 @@
+//! What counts, and as what.
+//!
+//! The recorder owns the tallies of a worker and alone decides what enters them. Sessions hand it what happened, and the
+//! instant of it; they do not look at the clock's windows themselves. Each rule stands here once:
+//!
+//! * *The measured part.* A transaction that is due by itself (open loop, terminals) is measured when it was due in it; in
+//!   a closed loop, with a limit of transactions, when it was sent in it, and otherwise when it ends in it. Its
+//!   statements, errors and retries count as it does.
+//! * *Ends.* A transaction ends once, as one `Ending`: `Recorder::end` takes the value that `begin` made. So every
+//!   transaction that was due is found again as done, rolled back, failed, stopped, dropped, unstarted or unfinished.
+//! * *Retries* count beside their transaction; the one in doubt is a retry after the answer to a commit was lost.
+//! * *Unfinished* is what the grace period did not see end. Its late end belongs to nothing.
+//! * *Outside of transactions* statements count from the first on when there is no warm-up, else from its end on.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use assay_script::Marks;
+use assay_seam::{Nanos, Origin, StatementError};
+
+use crate::arrivals;
+use crate::messages::Part;
+use crate::outcome::{Line, Outside, SessionTally, Tally};
+use crate::plan::{Load, Plan};
+use crate::shared::Shared;
+
+/// See the module. Instants are those of the worker's `Io`.
+pub(super) struct Recorder {
+    shared: Arc<Shared>,
+    membership: Membership,
+    is_closed: bool,
+    has_warmup: bool,
+    transactions_max: Option<u64>,
+    /// Errors outside of transactions are counted with those of the script, as sysbench does.
+    errors_are_outside: bool,
+
+    /// The stage now prepared or running.
+    stage: usize,
+    /// Start of the measured part; zero before the stage begins.
+    measured_from: Nanos,
+    /// Between the begin of the stage and its end.
+    is_running: bool,
+
+    /// Since the last cut, by target.
+    tallies: Vec<Tally>,
+    spare: Vec<Vec<Tally>>,
+    /// Since the last cut.
+    arrivals: Arrivals,
+    outside: Outside,
+    /// By session of the worker: since the last cut, and measured transactions of the stage.
+    by_session: Vec<SessionTally>,
+    completed: Vec<u64>,
+    /// For the journal, since it was last sent.
+    lines: Vec<Line>,
+
+    in_flight: u32,
+    /// Begun before the measured part, and not ended yet; they belong to it if they end in it.
+    carried: u64,
+    last_done: Nanos,
+    usage: Usage,
+}
+
+/// What puts a transaction into the measured part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Membership {
+    Due,
+    Sent,
+    Done,
+}
+
+/// What became due since the last cut.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrivals {
+    due: u64,
+    dropped: u64,
+    backlog_max: u64,
+    /// Instants of the first and the last transaction that ended well.
+    first_done: Option<Nanos>,
+    last_done: Option<Nanos>,
+}
+
+/// Of the event loop in the measured part.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Usage {
+    pub(super) turns: u64,
+    pub(super) events: u64,
+    /// Time asleep.
+    pub(super) asleep: Nanos,
+}
+
+/// A transaction under way: made by `Recorder::begin`, taken by `Recorder::end`.
+#[derive(Debug)]
+pub(super) struct Transaction {
+    /// Which stage it belongs to; `None` once it was given up as unfinished.
+    stage: Option<usize>,
+    /// The worker's session that runs it, and the target that it counts for.
+    session: usize,
+    target: usize,
+    /// due <= sent, free <= sent
+    due: Nanos,
+    /// When the session was free to begin it.
+    free: Nanos,
+    sent: Nanos,
+    /// Index of the transaction type over the run.
+    pub(super) kind: usize,
+    /// Runs that were started over.
+    pub(super) retries: u32,
+    /// The server may have committed the present run: an answer was lost that may have been that to its commit.
+    in_doubt: bool,
+}
+
+/// How a transaction ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// Given up, or lost with its session.
+    Failed,
+    /// The script did not want it counted, and its session ends.
+    Stopped,
+}
+
+/// Lines for the journal that are sent together, at most.
+const LINES_MAX: usize = 1024;
+
+impl Transaction {
+    /// When it was begun.
+    pub(super) fn sent(&self) -> Nanos {
+        self.sent
+    }
+
+    /// A connection was lost while it waited for an answer. `may_be_commit`: to what may have committed it.
+    pub(super) fn lose_answer(&mut self, may_be_commit: bool) {
+        self.in_doubt |= may_be_commit;
+    }
+}
+
+impl Recorder {
+    pub(super) fn new(plan: &Plan, shared: Arc<Shared>) -> Recorder {
+        Recorder {
+            shared,
+            membership: match (plan.load, plan.limit.transactions) {
+                (Load::Open { .. } | Load::Terminals { .. }, _) => Membership::Due,
+                (Load::Closed, Some(_)) => Membership::Sent,
+                (Load::Closed, None) => Membership::Done,
+            },
+            is_closed: plan.load == Load::Closed,
+            has_warmup: plan.warmup > Nanos::ZERO,
+            transactions_max: plan.limit.transactions,
+            errors_are_outside: plan.policy.errors_outside_apart,
+            stage: 0,
+            measured_from: Nanos::ZERO,
+            is_running: false,
+            tallies: vec![Tally::default(); plan.targets.len()],
+            spare: Vec::new(),
+            arrivals: Arrivals::default(),
+            outside: Outside::default(),
+            by_session: Vec::new(),
+            completed: Vec::new(),
+            lines: Vec::new(),
+            in_flight: 0,
+            carried: 0,
+            last_done: Nanos::ZERO,
+            usage: Usage::default(),
+        }
+    }
+
+    /// Whether something that happens at `at` belongs to the measured part of the stage.
+    pub(super) fn is_measuring(&self, at: Nanos) -> bool {
+        self.is_running && at >= self.measured_from
+    }
+
+    /// Transactions of the stage under way.
+    pub(super) fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// When the last measured transaction ended; never before the measured part.
+    pub(super) fn last_done(&self) -> Nanos {
+        self.last_done
+    }
+
+    /// Of the event loop since the measured part began.
+    pub(super) fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Measured transactions of each session in the stage.
+    pub(super) fn completed(&self) -> &[u64] {
+        &self.completed
+    }
+
+    /// Whether every transaction of the limit has become due, in a closed loop: been begun.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.transactions_max.is_some_and(|max| self.shared.begun.load(Ordering::Relaxed) >= max)
+    }
+
+    /// The next stage: this worker drives so many sessions of it.
+    pub(super) fn prepare_stage(&mut self, stage: usize, sessions: usize) {
+        (self.stage, self.is_running, self.measured_from) = (stage, false, Nanos::ZERO);
+        self.by_session = vec![SessionTally::default(); sessions];
+        self.completed = vec![0; sessions];
+        (self.in_flight, self.carried, self.usage) = (0, 0, Usage::default());
+    }
+
+    /// The stage begins; what happens from `measured_from` on is measured.
+    pub(super) fn begin_stage(&mut self, measured_from: Nanos) {
+        (self.is_running, self.measured_from, self.last_done) = (true, measured_from, measured_from);
+    }
+
+    /// No more transactions are begun. Waiting are `measured` that were due in the measured part, and those due at
+    /// `others`. How many of them were to be measured, and are unstarted. A stage that ends in its warm-up measures
+    /// nothing.
+    pub(super) fn end_arrivals(&mut self, at: Nanos, measured: u64, others: impl Iterator<Item = Nanos>) -> u64 {
+        if at < self.measured_from {
+            self.measured_from = Nanos::MAX;
+        }
+        measured + others.filter(|due| self.is_measuring(*due)).count() as u64
+    }
+
+    /// Nothing of the stage is under way any more: the last part is to be cut.
+    pub(super) fn end_stage(&mut self) {
+        self.arrivals.due += std::mem::take(&mut self.carried);
+        self.is_running = false;
+    }
+
+    /// So many were due and waited for a session at `now`.
+    pub(super) fn note_backlog(&mut self, waiting: u64, now: Nanos) {
+        if self.is_measuring(now) {
+            self.arrivals.backlog_max = self.arrivals.backlog_max.max(waiting);
+        }
+    }
+
+    /// A session begins a transaction that was due at `due`. `None`: the limit of a closed loop is reached.
+    pub(super) fn begin(
+        &mut self,
+        session: usize,
+        target: usize,
+        due: Nanos,
+        free: Nanos,
+        sent: Nanos,
+    ) -> Option<Transaction> {
+        if self.is_closed {
+            if !self.is_measuring(sent) {
+                self.carried += u64::from(self.membership == Membership::Done);
+            } else if self.claim(1) == 1 {
+                self.arrivals.due += 1;
+            } else {
+                return None;
+            }
+        }
+        self.in_flight += 1;
+        let stage = Some(self.stage);
+        Some(Transaction { stage, session, target, due, free, sent, kind: 0, retries: 0, in_doubt: false })
+    }
+
+    /// Takes the right to so many measured transactions of the limit: how many it got.
+    fn claim(&self, count: u64) -> u64 {
+        let Some(max) = self.transactions_max else { return count };
+        let claimed = self.shared.claim_of(max, count);
+        if claimed > 0 && self.is_exhausted() && !self.is_closed {
+            // The other workers wait for something to become due, and nothing will.
+            self.shared.wake_all();
+        }
+        claimed
+    }
+
+    /// Whether what happens to the transaction at `at` counts.
+    fn counts(&self, transaction: &Transaction, at: Nanos) -> bool {
+        let instant = match self.membership {
+            Membership::Due => transaction.due,
+            Membership::Sent => transaction.sent,
+            // A step that waited for nothing is dated to what came before it.
+            Membership::Done => at.max(transaction.sent),
+        };
+        transaction.stage == Some(self.stage) && self.is_measuring(instant)
+    }
+
+    /// What is done outside of transactions at `at` counts for nothing: the warm-up is not over.
+    fn is_before(&self, at: Nanos) -> bool {
+        self.has_warmup && at < self.measured_from
+    }
+
+    /// `count` statements of a class (read, write, other), sent together at `sent`, were answered at `at`.
+    pub(super) fn statements(
+        &mut self,
+        transaction: Option<&Transaction>,
+        class: usize,
+        count: u32,
+        sent: Nanos,
+        at: Nanos,
+    ) {
+        match transaction {
+            None => self.outside.statements[class] += if self.is_before(at) { 0 } else { count.into() },
+            Some(transaction) if self.counts(transaction, at) => {
+                let tally = &mut self.tallies[transaction.target].statements[class];
+                tally.count += u64::from(count);
+                (0..count).for_each(|_| tally.service.record(at - sent));
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Counts an error. `target`: the one of its session.
+    pub(super) fn error(
+        &mut self,
+        transaction: Option<&Transaction>,
+        target: usize,
+        error: &StatementError,
+        at: Nanos,
+    ) {
+        match transaction {
+            Some(transaction) => {
+                if self.counts(transaction, at) {
+                    self.tallies[target].error(error);
+                }
+            }
+            // sysbench's report comes after `thread_done`: errors there are in it, as statements are.
+            None if self.errors_are_outside => {
+                self.outside.errors += u64::from(!self.is_before(at) && error.origin != Origin::Network);
+            }
+            None => self.tallies[target].error(error),
+        }
+    }
+
+    /// A lost connection to `target` was made again.
+    pub(super) fn reconnected(&mut self, target: usize, at: Nanos) {
+        if self.is_measuring(at) {
+            self.tallies[target].reconnects += 1;
+        }
+    }
+
+    /// The transaction is started over.
+    pub(super) fn retry(&mut self, transaction: &mut Transaction, at: Nanos) {
+        let in_doubt = std::mem::take(&mut transaction.in_doubt);
+        transaction.retries += 1;
+        if self.counts(transaction, at) {
+            let tally = self.tallies[transaction.target].transaction(transaction.kind);
+            tally.retries += 1;
+            tally.retries_in_doubt += u64::from(in_doubt);
+        }
+    }
+
+    /// The transaction is done: well, or rolled back as it was meant to be. `marks`: what its script noted of it;
+    /// `counters`: the indices over the run of those counted there.
+    pub(super) fn complete(
+        &mut self,
+        transaction: Transaction,
+        marks: Option<&mut Marks>,
+        counters: &[usize],
+        at: Nanos,
+    ) {
+        let counted = self.counts(&transaction, at);
+        let Transaction { session, target, due, free, sent, kind, .. } = transaction;
+        let mut rolled_back = false;
+        if let Some(marks) = marks {
+            rolled_back = marks.rolled_back;
+            if counted {
+                for (amount, counter) in marks.counts.iter().zip(counters).filter(|(amount, _)| **amount > 0) {
+                    self.tallies[target].counted(*counter, *amount);
+                }
+            }
+            if !marks.line.is_empty() {
+                self.lines.push(Line { due, sent, done: at, values: std::mem::take(&mut marks.line) });
+            }
+        }
+        if counted {
+            self.completed[session] += 1;
+            self.by_session[session].record(at - due);
+            let tally = &mut self.tallies[target];
+            let of_kind = tally.transaction(kind);
+            of_kind.count += u64::from(!rolled_back);
+            of_kind.rolled_back += u64::from(rolled_back);
+            of_kind.response.record(at - due);
+            of_kind.service.record(at - sent);
+            // Waiting for a session that was still busy is the server's doing, not our lateness.
+            let could_begin = due.max(free);
+            tally.lag.record(sent - could_begin);
+            if !self.is_closed {
+                tally.wait.record(could_begin - due);
+            }
+            self.last_done = self.last_done.max(at);
+            self.arrivals.first_done = Some(self.arrivals.first_done.map_or(at, |first| first.min(at)));
+            self.arrivals.last_done = Some(self.arrivals.last_done.map_or(at, |last| last.max(at)));
+        }
+        self.leave(&transaction, counted);
+    }
+
+    /// The transaction ends otherwise.
+    pub(super) fn end(&mut self, transaction: Transaction, ending: Ending, at: Nanos) {
+        let counted = self.counts(&transaction, at);
+        if counted {
+            let tally = &mut self.tallies[transaction.target];
+            match ending {
+                Ending::Failed => tally.transaction(transaction.kind).failed += 1,
+                Ending::Stopped => tally.stopped += 1,
+            }
+            self.last_done = self.last_done.max(at);
+        }
+        self.leave(&transaction, counted);
+    }
+
+    /// The grace period was over at `at`: the transaction will not be waited for.
+    pub(super) fn give_up(&mut self, transaction: &mut Transaction, at: Nanos) {
+        let counted = self.counts(transaction, at);
+        self.tallies[transaction.target].unfinished += u64::from(counted);
+        self.leave(transaction, counted);
+        transaction.stage = None;
+    }
+
+    fn leave(&mut self, transaction: &Transaction, counted: bool) {
+        if transaction.stage == Some(self.stage) {
+            self.in_flight -= 1;
+            self.carried -= u64::from(!counted && self.membership == Membership::Done);
+        }
+    }
+
+    /// The event loop slept from `asleep_from` to `at`.
+    pub(super) fn slept(&mut self, asleep_from: Nanos, at: Nanos) {
+        if self.is_measuring(at) {
+            self.usage.turns += 1;
+            self.usage.asleep += at - asleep_from.max(self.measured_from);
+        }
+    }
+
+    /// It found an event at `at`.
+    pub(super) fn event(&mut self, at: Nanos) {
+        self.usage.events += u64::from(self.is_measuring(at));
+    }
+
+    /// What is done outside of transactions since this was last asked.
+    pub(super) fn take_outside(&mut self) -> Outside {
+        std::mem::take(&mut self.outside)
+    }
+
+    /// Whether so many lines of the journal are there that they should be sent.
+    pub(super) fn has_many_lines(&self) -> bool {
+        self.lines.len() >= LINES_MAX
+    }
+
+    /// Lines of the journal since this was last asked.
+    pub(super) fn take_lines(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.lines)
+    }
+
+    /// Cleared tallies to be used again.
+    pub(super) fn recycle(&mut self, tallies: Vec<Tally>) {
+        self.spare.push(tallies);
+    }
+
+    /// Everything since the last cut. `outside` of it is what the worker's sessions did besides; `backlog`: what is due
+    /// and waits for a session now; `sessions`: those served.
+    pub(super) fn cut(&mut self, outside: Outside, backlog: u64, sessions: u32) -> Part {
+        let fresh = self.spare.pop().unwrap_or_else(|| vec![Tally::default(); self.tallies.len()]);
+        let arrivals = std::mem::take(&mut self.arrivals);
+        self.arrivals.backlog_max = backlog;
+        let none = vec![SessionTally::default(); self.by_session.len()];
+        Part {
+            outside,
+            in_flight: u64::from(self.in_flight),
+            by_session: std::mem::replace(&mut self.by_session, none),
+            tallies: std::mem::replace(&mut self.tallies, fresh),
+            due: arrivals.due,
+            dropped: arrivals.dropped,
+            backlog,
+            backlog_max: arrivals.backlog_max.max(backlog),
+            first_done: arrivals.first_done,
+            last_done: arrivals.last_done,
+            sessions,
+        }
+    }
+}
+
+impl arrivals::Tally for Recorder {
+    /// So many transactions would become due by themselves, the last of them at `due`; all of them in the measured part,
+    /// or none. How many the limit allows to.
+    fn admit(&mut self, count: u64, due: Nanos) -> u64 {
+        if !self.is_measuring(due) {
+            return count;
+        }
+        let admitted = self.claim(count);
+        self.arrivals.due += admitted;
+        admitted
+    }
+
+    /// One that became due was turned away.
+    fn drop_due(&mut self, due: Nanos) {
+        let measured = u64::from(self.is_measuring(due));
+        self.arrivals.due += measured;
+        self.arrivals.dropped += measured;
+    }
+}

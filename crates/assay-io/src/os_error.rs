@@ -1,0 +1,11 @@
+//! The system's errors in words that fit into a sentence of ours.
+
+use std::io;
+
+/// The system's words as a lowercase fragment, without the number.
+pub(crate) fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}

@@ -1,0 +1,80 @@
+//! Whole runs of each test through what the crate offers: what is counted is what was to be done.
+
+use std::sync::Arc;
+
+use assay_machine::cpu::Cpu;
+use assay_machine::memory::{Access, Memory, Operation, Options};
+use assay_machine::mutex::Mutexes;
+use assay_machine::threads::Threads;
+use assay_machine::{Moment, Plan, Snapshot, Test, run};
+
+/// A run of three threads; the moments at which threads were ready, began, and were done.
+#[track_caller]
+fn check<T: Test>(test: T, events: Option<u64>) -> Snapshot {
+    let mut moments = Vec::new();
+    let plan = Plan { events, ..Plan::new(3) };
+    let outcome = run(&Arc::new(test), &plan, |moment| match moment {
+        Moment::Ready(_) => moments.push("ready"),
+        Moment::Started => moments.push("started"),
+        Moment::Done => moments.push("done"),
+        _ => (),
+    });
+    let outcome = outcome.unwrap_or_else(|fault| panic!("{:?}", fault.lines));
+    assert_eq!(moments, ["ready", "ready", "ready", "started", "done"]);
+    let (snapshot, latencies) = (outcome.snapshot, outcome.unfinished);
+    assert_eq!(latencies, None);
+    assert_eq!(snapshot.latencies.buckets.iter().sum::<u64>(), snapshot.events);
+    assert_eq!(snapshot.shares.len(), 3);
+    assert!(snapshot.latencies.min * snapshot.events.max(1) as u32 <= snapshot.latencies.sum);
+    assert!(snapshot.latencies.sum <= snapshot.total * 3);
+    snapshot
+}
+
+#[test]
+fn the_processor_finds_its_primes_as_often_as_is_allowed() {
+    let snapshot = check(Cpu { primes_below: 1000 }, Some(50));
+    assert_eq!((snapshot.events, snapshot.reads, snapshot.writes), (50, 0, 0));
+}
+
+#[test]
+fn memory_is_moved_until_the_total_is() {
+    let options = Options {
+        block: 1 << 12,
+        total: 1 << 20,
+        threads: 3,
+        local: false,
+        huge: false,
+        operation: Operation::Write,
+        access: Access::Sequential,
+        seed: 1,
+    };
+    for (operation, access, local) in [
+        (Operation::Write, Access::Sequential, false),
+        (Operation::Read, Access::Random, true),
+        (Operation::Write, Access::Random, true),
+    ] {
+        let options = Options { operation, access, local, ..options };
+        let snapshot = check(Memory::new(options).unwrap(), None);
+        // Each thread moves its share, in whole blocks.
+        assert!((252..=256).contains(&snapshot.events), "{}", snapshot.events);
+    }
+}
+
+#[test]
+fn a_block_that_no_word_fits_into_is_refused() {
+    for (bytes, right) in [(0, false), (4, false), (8, true), (12, false), (1 << 20, true)] {
+        assert_eq!(Memory::is_block_size(bytes), right, "{bytes}");
+    }
+}
+
+#[test]
+fn every_thread_fights_once_for_its_locks() {
+    let snapshot = check(Mutexes::new(7, 1000, 1, 5), None);
+    assert_eq!(snapshot.events, 3);
+    assert!(snapshot.shares.iter().all(|share| share.events == 1));
+}
+
+#[test]
+fn threads_yield_as_many_events_as_are_allowed() {
+    assert_eq!(check(Threads::new(10, 2), Some(60)).events, 60);
+}

@@ -1,0 +1,164 @@
+//! What a workload declares at its top level, options and commands, and the values its options have.
+//!
+//! Whoever reads a command line, runs a script or reports options needs these types, and neither LuaJIT nor a database
+//! for them. Typing follows sysbench: a default's Lua type decides, or an explicit `sysbench.cmdline.ARG_*`. Parsing is
+//! more generous in one point: any number may carry a size suffix (`--table-size=1M`).
+
+#![forbid(unsafe_code)]
+
+/// An entry of `sysbench.cmdline.options`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OptionDeclaration {
+    /// As declared; `-` and `_` mean the same. `key` is the canonical form.
+    pub name: String,
+    /// The help text.
+    pub description: String,
+    /// How values are read.
+    pub kind: OptionKind,
+    /// What the script sees when the user says nothing: what it declared, else an empty text, 0 or an empty list.
+    pub default: OptionValue,
+}
+
+/// How an option's text is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionKind {
+    /// No value, `on`, `true`, `1`; `off`, `false`, `0`.
+    Bool,
+    /// A whole number of 32 bits.
+    Int,
+    /// A number.
+    Double,
+    /// Bytes.
+    Size,
+    /// Anything.
+    Text,
+    /// Comma-separated.
+    List,
+    /// The name of a file of options; the script sees none of it.
+    File,
+}
+
+/// A value as scripts see it in `sysbench.opt`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub enum OptionValue {
+    /// `nil`.
+    #[default]
+    None,
+    /// A boolean.
+    Bool(bool),
+    /// A number.
+    Number(f64),
+    /// A string.
+    Text(String),
+    /// An array of strings.
+    List(Vec<String>),
+}
+
+/// An entry of `sysbench.cmdline.commands` that holds a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandDeclaration {
+    /// As on the command line.
+    pub name: String,
+    /// Runs in every session (`sysbench.cmdline.PARALLEL_COMMAND`); else in one.
+    pub parallel: bool,
+}
+
+/// A text that is no value of its option's kind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not {wanted}")]
+pub struct InvalidValue {
+    /// What was given.
+    pub text: String,
+    /// What would have been right: "a whole number", …
+    pub wanted: &'static str,
+}
+
+impl OptionDeclaration {
+    /// The name with `_` for `-`: the key in `sysbench.opt`.
+    pub fn key(&self) -> String {
+        self.name.replace('-', "_")
+    }
+}
+
+impl OptionKind {
+    /// Reads the value of `--name=text`, or of a bare `--name` when `text` is `None`. An empty text clears the option:
+    /// 0, "" or an empty list.
+    pub fn parse(self, text: Option<&str>) -> Result<OptionValue, InvalidValue> {
+        let wanted = |wanted| InvalidValue { text: text.unwrap_or_default().to_owned(), wanted };
+        let given = text.unwrap_or_default();
+        match self {
+            OptionKind::Bool => match text {
+                None | Some("on" | "true" | "1") => Ok(OptionValue::Bool(true)),
+                Some("off" | "false" | "0") => Ok(OptionValue::Bool(false)),
+                Some(_) => Err(wanted("`on` or `off`")),
+            },
+            OptionKind::Text => Ok(OptionValue::Text(given.to_owned())),
+            OptionKind::File => Ok(OptionValue::None),
+            OptionKind::List => {
+                Ok(OptionValue::List(given.split(',').map(str::to_owned).filter(|item| !item.is_empty()).collect()))
+            }
+            OptionKind::Int | OptionKind::Double | OptionKind::Size if given.is_empty() => Ok(OptionValue::Number(0.0)),
+            OptionKind::Int => match number(given) {
+                Some(value) if value.fract() == 0.0 && i32::try_from(value as i64).is_ok() => {
+                    Ok(OptionValue::Number(value))
+                }
+                _ => Err(wanted("a whole number of at most 32 bits")),
+            },
+            OptionKind::Double => number(given).map(OptionValue::Number).ok_or_else(|| wanted("a number")),
+            OptionKind::Size => match number(given) {
+                Some(value) if value >= 0.0 => Ok(OptionValue::Number(value.trunc())),
+                _ => Err(wanted("a size such as 4096, 16K or 2G")),
+            },
+        }
+    }
+}
+
+/// A number with an optional suffix K, M, G or T, each 1024 times the one before.
+fn number(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let (digits, factor) = match text.chars().last()?.to_ascii_uppercase() {
+        'K' => (&text[..text.len() - 1], 1u64 << 10),
+        'M' => (&text[..text.len() - 1], 1 << 20),
+        'G' => (&text[..text.len() - 1], 1 << 30),
+        'T' => (&text[..text.len() - 1], 1 << 40),
+        _ => (text, 1),
+    };
+    digits.parse::<f64>().ok().map(|value| value * factor as f64).filter(|value| value.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(kind: OptionKind, text: Option<&str>, wanted: Result<OptionValue, &str>) {
+        let found = kind.parse(text).map_err(|error| error.to_string());
+        assert_eq!(found, wanted.map_err(str::to_owned), "{kind:?} {text:?}");
+    }
+
+    #[test]
+    fn values_are_read_by_kind() {
+        use OptionKind::*;
+        use OptionValue as Value;
+        check(Bool, None, Ok(Value::Bool(true)));
+        check(Bool, Some("off"), Ok(Value::Bool(false)));
+        check(Bool, Some("maybe"), Err("`maybe` is not `on` or `off`"));
+        check(Int, Some("-12"), Ok(Value::Number(-12.0)));
+        check(Int, Some("1.5"), Err("`1.5` is not a whole number of at most 32 bits"));
+        check(Int, Some("4294967296"), Err("`4294967296` is not a whole number of at most 32 bits"));
+        check(Double, Some("0.5"), Ok(Value::Number(0.5)));
+        check(Double, Some("1M"), Ok(Value::Number(1_048_576.0)));
+        check(Double, Some("abc"), Err("`abc` is not a number"));
+        check(Size, Some("16k"), Ok(Value::Number(16_384.0)));
+        check(Size, Some("16x"), Err("`16x` is not a size such as 4096, 16K or 2G"));
+        check(Text, None, Ok(Value::Text(String::new())));
+        check(List, Some("a,b"), Ok(Value::List(vec!["a".into(), "b".into()])));
+    }
+
+    #[test]
+    fn an_empty_value_clears_an_option() {
+        check(OptionKind::Int, Some(""), Ok(OptionValue::Number(0.0)));
+        check(OptionKind::Text, Some(""), Ok(OptionValue::Text(String::new())));
+        check(OptionKind::List, Some(""), Ok(OptionValue::List(Vec::new())));
+    }
+}

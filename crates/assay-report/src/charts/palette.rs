@@ -1,0 +1,109 @@
+//! Colours of charts: on light ground everywhere, on dark ground on the page.
+//!
+//! Series are Okabe and Ito's (2008), darkened or lightened for their ground; heat runs along viridis, from few to many.
+
+use std::fmt::Write as _;
+
+/// Red, green, blue.
+pub(crate) type Colour = [u8; 3];
+
+/// The colours of one ground.
+struct Palette {
+    ink: Colour,
+    soft: Colour,
+    grid: Colour,
+    warn: Colour,
+    bad: Colour,
+    series: [Colour; 8],
+    heat: [Colour; 6],
+}
+
+const LIGHT: Palette = Palette { ink: INK, soft: SOFT, grid: GRID, warn: WARN, bad: BAD, series: SERIES, heat: HEAT };
+const DARK: Palette = Palette {
+    ink: [0xe8, 0xea, 0xee],
+    soft: [0xa2, 0xa9, 0xb5],
+    grid: [0x2a, 0x2e, 0x36],
+    warn: [0xff, 0xc4, 0x6b],
+    bad: [0xff, 0x8a, 0x80],
+    series: [
+        [0x56, 0xb4, 0xe9],
+        [0xff, 0x9a, 0x4d],
+        [0x2f, 0xcb, 0x9c],
+        [0xe7, 0x9a, 0xc6],
+        [0xf0, 0xe4, 0x42],
+        [0x8f, 0xb2, 0xff],
+        [0xff, 0xff, 0xff],
+        [0xc9, 0xb4, 0x58],
+    ],
+    heat: [
+        [0x2b, 0x1a, 0x3d],
+        [0x44, 0x39, 0x83],
+        [0x31, 0x68, 0x8e],
+        [0x21, 0x91, 0x8c],
+        [0x6f, 0xcf, 0x57],
+        [0xfd, 0xe7, 0x25],
+    ],
+};
+
+pub(crate) const INK: Colour = [0x1a, 0x1c, 0x20];
+pub(crate) const SOFT: Colour = [0x58, 0x5f, 0x6b];
+pub(crate) const GRID: Colour = [0xe4, 0xe7, 0xec];
+pub(crate) const WARN: Colour = [0x8a, 0x4b, 0x00];
+pub(crate) const BAD: Colour = [0xb3, 0x26, 0x1e];
+/// Behind every second stage.
+pub(crate) const SHADE: Colour = [0xf6, 0xf6, 0xf7];
+pub(crate) const STALL: Colour = [0xf3, 0xdd, 0xdc];
+pub(crate) const BOX: Colour = [0xa6, 0xcc, 0xe2];
+pub(crate) const SERIES: [Colour; 8] = [
+    [0x00, 0x72, 0xb2],
+    [0xd5, 0x5e, 0x00],
+    [0x00, 0x9e, 0x73],
+    [0xb5, 0x57, 0x8f],
+    [0xb0, 0x78, 0x00],
+    [0x2f, 0x9f, 0xe0],
+    [0x1a, 0x1c, 0x20],
+    [0x7a, 0x6a, 0x00],
+];
+const HEAT: [Colour; 6] = [
+    [0xee, 0xf3, 0xe2],
+    [0xa8, 0xdb, 0x8f],
+    [0x35, 0xb7, 0x79],
+    [0x26, 0x82, 0x8e],
+    [0x3e, 0x49, 0x89],
+    [0x44, 0x01, 0x54],
+];
+
+/// A colour of the heat map; `share`: 0 (few) … 1 (many).
+pub(crate) fn heat(share: f64) -> Colour {
+    let at = share.clamp(0.0, 1.0) * (HEAT.len() - 1) as f64;
+    let (one, other) = (HEAT[at.floor() as usize], HEAT[at.ceil() as usize]);
+    std::array::from_fn(|i| (f64::from(one[i]) + (f64::from(other[i]) - f64::from(one[i])) * at.fract()).round() as u8)
+}
+
+/// `#0072b2`.
+pub(crate) fn hex([red, green, blue]: Colour) -> String {
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+/// The same colours for the page, as properties of its root: `--ink`, `--s0` …, `--h0` ….
+pub(crate) fn css() -> String {
+    format!(
+        ":root {{{}}}\n@media (prefers-color-scheme: dark) {{ :root:not(.light) {{{}}} }}\n",
+        properties(&LIGHT),
+        properties(&DARK)
+    )
+}
+
+fn properties(of: &Palette) -> String {
+    let mut text = String::new();
+    let mut put = |name: &str, colour: Colour| {
+        write!(text, " --{name}: {};", hex(colour)).expect("writing to memory does not fail");
+    };
+    for (name, colour) in [("ink", of.ink), ("soft", of.soft), ("grid", of.grid), ("warn", of.warn), ("bad", of.bad)] {
+        put(name, colour);
+    }
+    for (letter, colours) in [("s", &of.series[..]), ("h", &of.heat[..])] {
+        colours.iter().enumerate().for_each(|(number, colour)| put(&format!("{letter}{number}"), *colour));
+    }
+    text + " "
+}

@@ -1,0 +1,154 @@
+//! How figures look: digits, groups, units.
+
+/// What stands for a figure that cannot be had.
+pub(crate) const NONE: &str = "–";
+
+/// `12,345`.
+pub(crate) fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// With three significant digits, or all those before the point: `0.0123`, `1.23`, `12.3`, `12,345`.
+pub(crate) fn figure(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 99.95 => return count(value.round() as u64),
+        v if v >= 9.995 => 1,
+        v if v >= 0.9995 => 2,
+        v if v >= 0.09995 => 3,
+        v if v >= 0.009995 => 4,
+        v if v > 0.0 => 5,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// `1,998 ±12`, `5.50 ±0.25`: digits stop where the interval starts, at the second digit of its half. Where the value lies far
+/// from the middle, or the half says little, the ends stand for themselves: `1.4 [1.2, 3.1]`.
+pub(crate) fn with_interval(value: f64, low: f64, high: f64) -> String {
+    let (below, above) = (value - low, high - value);
+    let half = below.max(above);
+    if half <= 0.0 || half.is_nan() {
+        return format!("{} ±0", figure(value));
+    }
+    let decimals = (1.0 - half.log10().floor()).clamp(0.0, 6.0) as usize;
+    let shown = |value: f64| if decimals == 0 { count(value.round() as u64) } else { format!("{value:.decimals$}") };
+    match half > value / 2.0 {
+        true => format!("{} [{}, {}]", shown(value), shown(low.max(0.0)), shown(high)),
+        false => format!("{} ±{}", shown(value), shown(half)),
+    }
+}
+
+/// At most seven characters: `99,999`, `1.23M`, `18.4E`.
+pub(crate) fn short(value: f64) -> String {
+    const PREFIXES: [(f64, &str); 5] = [(1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P"), (1e18, "E")];
+    if value < 999_999.5 {
+        return figure(value);
+    }
+    let (scale, prefix) = PREFIXES.into_iter().find(|(scale, _)| value / scale < 999.5).unwrap_or(PREFIXES[4]);
+    figure(value / scale) + prefix
+}
+
+/// A count in at most seven characters.
+pub(crate) fn short_count(value: u64) -> String {
+    if value < 1_000_000 { count(value) } else { short(value as f64) }
+}
+
+/// Nanoseconds as milliseconds.
+pub(crate) fn ms(ns: Option<u64>) -> String {
+    ns.map_or_else(|| NONE.to_owned(), |ns| figure(ns as f64 / 1e6))
+}
+
+/// The same in at most six characters for anything below two hours: `0.0093`, `99,999`, `100k`, `3,600k`.
+pub(crate) fn short_ms(ns: Option<u64>) -> String {
+    match ns {
+        Some(ns @ 1..9_995) => format!("{:.4}", ns as f64 / 1e6),
+        Some(ns) if ns >= 99_999_500_000 => figure(ns as f64 / 1e9) + "k",
+        _ => ms(ns),
+    }
+}
+
+/// Nanoseconds as seconds: `10 s`, `1.5 s`.
+pub(crate) fn seconds(ns: u64) -> String {
+    let tenths = format!("{:.1}", ns as f64 / 1e9);
+    format!("{} s", tenths.strip_suffix(".0").unwrap_or(&tenths))
+}
+
+/// A change as `+12.3%`, `−0.4%`: one digit after the point, and none from 100 % on.
+pub(crate) fn change(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = usize::from(percent.abs() < 99.95);
+    let text = format!("{:.digits$}%", percent.abs());
+    let sign = if text.chars().all(|c| "0.%".contains(c)) {
+        "±"
+    } else if percent < 0.0 {
+        "−"
+    } else {
+        "+"
+    };
+    format!("{sign}{text}")
+}
+
+/// A share of one as `12%`.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 9.95 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }
+}
+
+pub(crate) fn micros(ns: f64) -> String {
+    figure(ns / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_keep_three_digits_and_group_thousands() {
+        let shown = [0.0, 0.00512, 0.0123, 0.1, 0.9999, 1.0, 9.999, 12.34, 99.96, 123.4, 12345.6, 1e9].map(figure);
+        assert_eq!(
+            shown,
+            [
+                "0",
+                "0.00512",
+                "0.0123",
+                "0.100",
+                "1.00",
+                "1.00",
+                "10.0",
+                "12.3",
+                "100",
+                "123",
+                "12,346",
+                "1,000,000,000"
+            ]
+        );
+        assert_eq!(count(u64::MAX), "18,446,744,073,709,551,615");
+        assert_eq!((count(0), count(999), count(1000)), ("0".into(), "999".into(), "1,000".into()));
+    }
+
+    #[test]
+    fn digits_stop_where_the_interval_starts() {
+        let shown = [(1998.3, 12.4), (1000.0, 9.69), (5.4999, 0.25), (0.012345, 0.0019), (5.0, 0.0), (3e6, 123456.0)];
+        assert_eq!(
+            shown.map(|(value, half)| with_interval(value, value - half / 2.0, value + half)),
+            ["1,998 ±12", "1000.0 ±9.7", "5.50 ±0.25", "0.0123 ±0.0019", "5.00 ±0", "3,000,000 ±123,456"]
+        );
+        assert_eq!(with_interval(1.38, 1.2, 3.07), "1.4 [1.2, 3.1]");
+        assert_eq!(with_interval(3.0, -0.5, 9.0), "3.0 [0.0, 9.0]");
+        assert_eq!([0.156, -0.004, 0.0, -0.00001, 1.5].map(change), ["+15.6%", "−0.4%", "±0.0%", "±0.0%", "+150%"]);
+    }
+
+    #[test]
+    fn short_figures_never_exceed_seven_characters() {
+        let shown = [0.0, 12.3, 999_999.0, 999_999.9, 1_234_567.0, 1e9, 123e12, u64::MAX as f64].map(short);
+        assert_eq!(shown, ["0", "12.3", "999,999", "1.00M", "1.23M", "1.00G", "123T", "18.4E"]);
+    }
+}

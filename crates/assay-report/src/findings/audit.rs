@@ -1,0 +1,185 @@
+//! What a workload promised about its own transactions, beside what it did; and its throughputs with a name of their own.
+//!
+//! How a verdict comes about is in `assay_stats::audit`. A promise about something that was never counted cannot be
+//! judged, and says so by its missing value.
+
+use assay_record as record;
+use assay_record::{Measure, Rate, Record, Rule};
+use assay_stats::audit::{Bounds, Estimate, Verdict, mean, share};
+use serde::Serialize;
+
+use crate::findings::arithmetic::{per_second, sum};
+use crate::findings::latency::distribution;
+
+/// One rule of the audit, in one stage. Values are shares of one, means, or nanoseconds, as `unit` says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RuleFindings {
+    /// What people call it.
+    pub name: String,
+    /// Where the workload's specification says so; may be empty.
+    pub clause: String,
+    /// What the values are.
+    pub unit: Unit,
+    /// As observed; `None` when nothing of the kind happened.
+    pub observed: Option<f64>,
+    /// Ends of the 95 % interval of the true value; `None` when too little happened, and for percentiles.
+    pub interval: Option<(f64, f64)>,
+    /// Smallest value allowed.
+    pub low: Option<f64>,
+    /// Largest value allowed.
+    pub high: Option<f64>,
+    /// Trials, transactions or response times it was observed in.
+    pub count: u64,
+    /// Whether the rule was kept.
+    pub verdict: RuleVerdict,
+}
+
+/// What the values of a rule are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Shares of one.
+    Share,
+    /// Means of whole numbers.
+    Mean,
+    /// Nanoseconds.
+    Ns,
+}
+
+/// Whether a rule was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleVerdict {
+    /// Within what is allowed.
+    Passed,
+    /// Outside.
+    Failed,
+    /// The run was too short to tell.
+    TooShort,
+}
+
+/// A throughput with a name of its own, in one stage.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RateFindings {
+    /// What people call it.
+    pub name: String,
+    /// It is so many in this time.
+    pub per_ns: u64,
+    /// How many.
+    pub rate: f64,
+    /// The most that is possible by the workload's rules; none where terminals' times were scaled.
+    pub nominal: Option<f64>,
+    /// `rate` as a share of that.
+    pub efficiency: Option<f64>,
+}
+
+/// What a workload counted itself, in one stage, in transactions that finished well.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CounterFindings {
+    /// Its name.
+    pub name: String,
+    /// All that was counted.
+    pub sum: u64,
+    /// The same per second.
+    pub per_s: f64,
+    /// Transactions that counted anything.
+    pub transactions: u64,
+    /// What such a transaction counted.
+    pub mean: Option<f64>,
+    /// A rule of the audit looks at it, so that reports show it there.
+    pub audited: bool,
+}
+
+/// The counters of a stage's tally.
+pub(crate) fn counters(rules: &[Rule], tally: &record::Tally, measured_ns: u64) -> Vec<CounterFindings> {
+    let looks_at = |rule: &Rule, name: &str| match &rule.measure {
+        Measure::Share { part, whole } => part == name || whole == name,
+        Measure::Mean { of } => of == name,
+        Measure::Mix { .. } | Measure::RolledBack { .. } | Measure::Percentile { .. } => false,
+    };
+    let counter = |one: &record::CounterTally| CounterFindings {
+        name: one.name.clone(),
+        sum: one.sum,
+        per_s: per_second(one.sum, measured_ns),
+        transactions: one.transactions,
+        mean: (one.transactions > 0).then(|| one.sum as f64 / one.transactions as f64),
+        audited: rules.iter().any(|rule| looks_at(rule, &one.name)),
+    };
+    tally.counters.iter().map(counter).collect()
+}
+
+/// The rules of a record in a stage's tally.
+pub(crate) fn rules(rules: &[Rule], tally: &record::Tally) -> Vec<RuleFindings> {
+    rules.iter().map(|rule| judge(rule, tally)).collect()
+}
+
+fn judge(rule: &Rule, tally: &record::Tally) -> RuleFindings {
+    let bounds = Bounds { low: rule.low.unwrap_or(f64::NEG_INFINITY), high: rule.high.unwrap_or(f64::INFINITY) };
+    let of_type = |name: &str| tally.transactions.iter().find(|one| one.name == name);
+    let ended = |name: &str| of_type(name).map_or(0, ended);
+    let counter = |name: &str| tally.counters.iter().find(|one| one.name == name);
+    let share_of = |part: u64, whole: u64| (Unit::Share, whole, share(part, whole, bounds));
+    let (unit, count, estimate) = match &rule.measure {
+        Measure::Share { part, whole } => {
+            let number = |name: &str| counter(name).map_or_else(|| ended(name), |counter| counter.sum);
+            share_of(number(part), number(whole))
+        }
+        Measure::Mix { of } => share_of(ended(of), sum(tally.transactions.iter().map(self::ended))),
+        Measure::RolledBack { of } => share_of(of_type(of).map_or(0, |one| one.rolled_back), ended(of)),
+        Measure::Mean { of } => {
+            let (count, sum, squares) =
+                counter(of).map_or((0, 0.0, 0.0), |one| (one.transactions, one.sum as f64, one.squares as f64));
+            (Unit::Mean, count, mean(count, sum, squares, bounds))
+        }
+        Measure::Percentile { of, ppm } => {
+            let response = of_type(of).map(|one| distribution(&one.response)).unwrap_or_default();
+            // The percentile is within its bound when at least so many of all responses are.
+            let within = response.counts(&[rule.high.unwrap_or(f64::INFINITY) as u64])[0];
+            let needed = Bounds { low: f64::from(*ppm) / 1e6, high: f64::INFINITY };
+            let [observed] = response.quantiles([*ppm]);
+            let verdict = share(within, response.count(), needed).verdict;
+            let observed = observed.map(|ns| ns as f64);
+            (Unit::Ns, response.count(), Estimate { observed, interval: None, verdict })
+        }
+    };
+    RuleFindings {
+        name: rule.name.clone(),
+        clause: rule.clause.clone(),
+        unit,
+        observed: estimate.observed,
+        interval: estimate.interval,
+        low: rule.low,
+        high: rule.high,
+        count,
+        verdict: match estimate.verdict {
+            Verdict::Passed => RuleVerdict::Passed,
+            Verdict::Failed => RuleVerdict::Failed,
+            Verdict::TooShort => RuleVerdict::TooShort,
+        },
+    }
+}
+
+/// Transactions of a type that ended as they should.
+pub(crate) fn ended(one: &record::TransactionTally) -> u64 {
+    one.count.saturating_add(one.rolled_back)
+}
+
+/// The named throughputs of a record in a stage's tally. What is possible by the rules is so for users who take the times
+/// that the rules give them: nothing is said of it when those were scaled.
+pub(crate) fn rates(record: &Record, tally: &record::Tally, measured_ns: u64) -> Vec<RateFindings> {
+    let is_scaled = record.manifest.terminals.is_some_and(|terminals| terminals.think_scale != 1.0);
+    let rate = |rate: &Rate| {
+        let counted = tally.transactions.iter().filter(|one| rate.of.as_ref().is_none_or(|of| *of == one.name));
+        let count = sum(counted.map(|one| if rate.rolled_back { ended(one) } else { one.count }));
+        let value = per_second(count, measured_ns) * rate.per_ns as f64 / 1e9;
+        let nominal = rate.nominal.filter(|nominal| !is_scaled && *nominal > 0.0);
+        RateFindings {
+            name: rate.name.clone(),
+            per_ns: rate.per_ns,
+            rate: value,
+            nominal,
+            efficiency: nominal.map(|nominal| value / nominal),
+        }
+    };
+    record.rates.iter().map(rate).collect()
+}

@@ -1,0 +1,229 @@
+//! Baseline against candidate: what differs between the sides, what changed, and what follows.
+//!
+//! A side is the trials of one setting, one value of every metric per trial. The method is `change` of assay-stats. What
+//! makes a comparison doubtful (other work, other hosts, broken trials) is found here too, and shown before any number.
+
+use assay_record::{Load, Status};
+use assay_stats::{Change, Verdict as Found, change};
+use serde::Serialize;
+
+use crate::findings::judgement::ConditionFindings;
+use crate::findings::limit::LimitedTrials;
+use crate::findings::metric::{Better, Metric, TrialsFindings, over_trials, stage_sessions};
+use crate::findings::run::Findings;
+use crate::findings::setting::{Difference, Mixed, differences, mixed};
+use crate::findings::warning::Warning;
+
+/// Two sides.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The side that is compared with.
+    pub baseline: SideFindings,
+    /// The other one.
+    pub candidate: SideFindings,
+    /// What the sides do not share, the most disturbing first.
+    pub differences: Vec<Difference>,
+    /// The smallest difference that matters, a share.
+    pub margin: f64,
+    /// The metric that the verdict in words is about: `tps` in a closed loop; in an open one, whose rate is given, `p99`.
+    pub headline: String,
+    /// One per number of sessions that both sides measured; where each measured another one only, that pair.
+    pub stages: Vec<StageComparison>,
+    /// What `--fail-if` asked for, and what became of it.
+    pub conditions: Vec<ConditionFindings>,
+}
+
+/// One side.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SideFindings {
+    /// What the user calls it.
+    pub name: String,
+    /// Where its records are, in order.
+    pub records: Vec<String>,
+    /// The workload of the first.
+    pub workload: String,
+    /// Product and version of the first's servers.
+    pub servers: Vec<String>,
+    /// What its trials do not share: they are not trials of one setting then.
+    pub mixed: Vec<Mixed>,
+    /// Trials, counted from 1, that did not end as planned, and how they ended.
+    pub incomplete: Vec<(usize, Status)>,
+    /// Trials in which the generator was the bottleneck, starved, or late.
+    pub limited_by_generator: usize,
+    /// The same by what it was.
+    pub generator: LimitedTrials,
+    /// Transactions given up, over all trials.
+    pub failed: u64,
+}
+
+/// One number of sessions, or one of each side where the sides measured one each.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StageComparison {
+    /// Sessions taking transactions: of the baseline.
+    pub sessions: u32,
+    /// Of the candidate.
+    pub candidate_sessions: u32,
+    /// Every metric that either side has.
+    pub metrics: Vec<MetricComparison>,
+}
+
+/// One metric.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MetricComparison {
+    /// Which.
+    #[serde(flatten)]
+    pub metric: Metric,
+    /// Over the trials of the baseline; `None` when none has it.
+    pub baseline: Option<TrialsFindings>,
+    /// Over the trials of the candidate.
+    pub candidate: Option<TrialsFindings>,
+    /// What changed; `None` when a side has no values, or some that are zero.
+    pub change: Option<ChangeFindings>,
+}
+
+/// What changed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ChangeFindings {
+    /// Candidate by baseline: 1.03 is 3 % more.
+    pub ratio: f64,
+    /// Its interval at 95 %: the lower end. `None` when a side has too few trials for one.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+    /// Effect size: share of the pairs of trials in which the candidate's value is larger, ties counted half.
+    pub superiority: f64,
+    /// Pairs of trials.
+    pub pairs: usize,
+    /// What follows.
+    pub verdict: Verdict,
+}
+
+/// What follows from a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Verdict {
+    /// The candidate is better: faster.
+    Better,
+    /// The candidate is worse: slower.
+    Worse,
+    /// If there is a difference it is smaller than the margin.
+    NoDifference,
+    /// There may be a difference larger than the margin, in either direction.
+    CannotTell {
+        /// Trials per side that would find one of the margin four times of five.
+        trials_needed: usize,
+    },
+}
+
+/// The trials of one setting, as a comparison takes them.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    /// What to call it.
+    pub name: &'a str,
+    /// Where the records are.
+    pub records: &'a [String],
+    /// What they say, in the same order; at least one.
+    pub trials: &'a [Findings],
+}
+
+/// Compares two sides. `margin`: the smallest difference that matters, a share above 0.
+pub fn compare(baseline: Side<'_>, candidate: Side<'_>, margin: f64) -> Comparison {
+    let sessions = stage_sessions(baseline.trials);
+    let also = stage_sessions(candidate.trials);
+    let pairs = match (sessions.as_slice(), also.as_slice()) {
+        ([one], [other]) => vec![(*one, *other)],
+        _ => sessions.into_iter().filter(|sessions| also.contains(sessions)).map(|both| (both, both)).collect(),
+    };
+    let stage = |(sessions, candidate_sessions): (u32, u32)| StageComparison {
+        sessions,
+        candidate_sessions,
+        metrics: metric_comparisons(
+            over_trials(baseline.trials, sessions),
+            over_trials(candidate.trials, candidate_sessions),
+            margin,
+        ),
+    };
+    let open = [baseline, candidate].iter().any(|side| side.trials.iter().any(|one| one.load != Load::Closed));
+    Comparison {
+        baseline: side_findings(baseline),
+        candidate: side_findings(candidate),
+        differences: differences(baseline.trials, candidate.trials),
+        margin,
+        headline: if open { "p99" } else { "tps" }.to_owned(),
+        stages: pairs.into_iter().map(stage).collect(),
+        conditions: Vec::new(),
+    }
+}
+
+impl StageComparison {
+    /// The metric of this name.
+    pub fn metric(&self, name: &str) -> Option<&MetricComparison> {
+        self.metrics.iter().find(|one| one.metric.name == name)
+    }
+}
+
+impl MetricComparison {
+    /// Whether somebody who divides the two medians finds another change than ours, by more than 2 %: few or uneven trials.
+    pub(crate) fn is_not_of_medians(&self) -> bool {
+        let (Some(baseline), Some(candidate), Some(change)) = (&self.baseline, &self.candidate, &self.change) else {
+            return false;
+        };
+        (candidate.median / baseline.median / change.ratio - 1.0).abs() > 0.02
+    }
+}
+
+pub(crate) fn side_findings(side: Side<'_>) -> SideFindings {
+    let first = side.trials.first();
+    let limits = |one: &&Findings| one.warnings.iter().any(Warning::is_of_generator);
+    let ended = side.trials.iter().enumerate().map(|(at, one)| (at + 1, one.status));
+    let failed = side.trials.iter().flat_map(|one| &one.stages).map(|stage| stage.total.failed);
+    SideFindings {
+        name: side.name.to_owned(),
+        records: side.records.to_vec(),
+        workload: first.map(|one| one.workload.clone()).unwrap_or_default(),
+        servers: first.iter().flat_map(|one| &one.targets).map(|at| format!("{} {}", at.product, at.version)).collect(),
+        mixed: mixed(side.trials),
+        incomplete: ended.filter(|(_, status)| *status != Status::Complete).collect(),
+        limited_by_generator: side.trials.iter().filter(limits).count(),
+        generator: LimitedTrials::of(side.trials),
+        failed: failed.fold(0, u64::saturating_add),
+    }
+}
+
+/// A metric, and what the trials of a side have of it.
+type Measured = (Metric, Option<TrialsFindings>);
+
+fn metric_comparisons(baseline: Vec<Measured>, candidate: Vec<Measured>, margin: f64) -> Vec<MetricComparison> {
+    let mut others = candidate;
+    let mut all: Vec<(Metric, Option<TrialsFindings>, Option<TrialsFindings>)> = Vec::new();
+    for (metric, found) in baseline {
+        let at = others.iter().position(|(other, _)| *other == metric);
+        let other = at.and_then(|at| others.remove(at).1);
+        all.push((metric, found, other));
+    }
+    all.extend(others.into_iter().map(|(metric, found)| (metric, None, found)));
+    let comparison = |(metric, baseline, candidate): (Metric, Option<TrialsFindings>, Option<TrialsFindings>)| {
+        let values = |side: &Option<TrialsFindings>| side.as_ref().map_or(Vec::new(), |side| side.values.clone());
+        let (before, after) = (values(&baseline), values(&candidate));
+        let found = change(&before, &after, margin);
+        let change = found.map(|found| change_findings(&found, before.len() * after.len(), metric.better));
+        MetricComparison { metric, baseline, candidate, change }
+    };
+    all.into_iter().map(comparison).collect()
+}
+
+fn change_findings(found: &Change, pairs: usize, better: Better) -> ChangeFindings {
+    ChangeFindings {
+        ratio: found.ratio,
+        low: found.interval.map(|(low, _)| low),
+        high: found.interval.map(|(_, high)| high),
+        superiority: found.superiority,
+        pairs,
+        verdict: match (found.verdict, better) {
+            (Found::More, Better::Higher) | (Found::Less, Better::Lower) => Verdict::Better,
+            (Found::More, Better::Lower) | (Found::Less, Better::Higher) => Verdict::Worse,
+            (Found::NoDifference, _) => Verdict::NoDifference,
+            (Found::CannotTell { trials_needed }, _) => Verdict::CannotTell { trials_needed },
+        },
+    }
+}

@@ -1,0 +1,85 @@
+//! One interval: its figures.
+
+use std::sync::LazyLock;
+
+use assay_record::{ByClass, Interval};
+use serde::Serialize;
+
+use crate::findings::arithmetic::{class_sum, map, per_second, sum};
+use crate::findings::latency::{LatencyFindings, distribution, latency_findings};
+
+/// One interval.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IntervalFindings {
+    /// Since the start of the measured part.
+    pub start_ns: u64,
+    /// Since the start of the measured part.
+    pub end_ns: u64,
+    /// Sessions connected and taking transactions at its end.
+    pub sessions: u32,
+    /// Transactions finished well.
+    pub transactions: u64,
+    /// The same per second.
+    pub tps: f64,
+    /// Statements per second.
+    pub qps: f64,
+    /// The same by class.
+    pub qps_by_class: ByClass<f64>,
+    /// Response times of all types together.
+    pub response: LatencyFindings,
+    /// Errors met.
+    pub errors: u64,
+    /// Runs of transactions that were started over.
+    pub retries: u64,
+    /// Transactions given up.
+    pub failed: u64,
+    /// Connections made again.
+    pub reconnects: u64,
+    /// Open loop: due and waiting for a session at its end.
+    pub backlog: u64,
+    /// CPUs we used: CPU time per time.
+    pub cpus_used: f64,
+    /// How many response times lie in which bucket (see `bucket_bounds_ns`): the numbers of buckets that hold any,
+    /// ascending, each with its count. For charts; the JSON has the quantiles.
+    #[serde(skip)]
+    pub buckets: Vec<(usize, u64)>,
+}
+
+/// Upper bounds of the buckets of `IntervalFindings::buckets`, ascending: 1 µs to one hour, twenty to a decade, so that
+/// each is 12 % above the one before. The last bucket has none: it holds what took longer.
+pub fn bucket_bounds_ns() -> &'static [u64] {
+    static BOUNDS: LazyLock<Vec<u64>> =
+        LazyLock::new(|| (0..192).map(|step| (1e3 * 10f64.powf(f64::from(step) / 20.0)).round() as u64).collect());
+    &BOUNDS
+}
+
+/// What `interval` says.
+pub fn interval_findings(interval: &Interval) -> IntervalFindings {
+    interval_with_counts(interval, &[]).0
+}
+
+/// The same, and how many of its response times lie at or below each of `bounds` (ascending) and above the one before.
+pub(crate) fn interval_with_counts(interval: &Interval, bounds: &[u64]) -> (IntervalFindings, Vec<u64>) {
+    let rate = |count| per_second(count, interval.length_ns);
+    let transactions = sum(interval.transactions.iter().copied());
+    let response = distribution(&interval.response);
+    let counts = response.counts(bucket_bounds_ns());
+    let findings = IntervalFindings {
+        start_ns: interval.start_ns,
+        end_ns: interval.start_ns.saturating_add(interval.length_ns),
+        sessions: interval.sessions,
+        transactions,
+        tps: rate(transactions),
+        qps: rate(class_sum(interval.statements)),
+        qps_by_class: map(&interval.statements, |&count| rate(count)),
+        response: latency_findings(&response),
+        errors: interval.errors,
+        retries: interval.retries,
+        failed: interval.failed,
+        reconnects: interval.reconnects,
+        backlog: interval.backlog,
+        cpus_used: rate(interval.cpu_ns) / 1e9,
+        buckets: counts.into_iter().enumerate().filter(|(_, count)| *count > 0).collect(),
+    };
+    (findings, response.counts(bounds))
+}

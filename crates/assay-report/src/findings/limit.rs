@@ -1,0 +1,64 @@
+//! What the generator may have done to its own measurement.
+
+use serde::Serialize;
+
+use crate::findings::run::Findings;
+use crate::findings::warning::Warning;
+
+/// Why the generator itself may be what was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// A worker had hardly any time left.
+    Bottleneck,
+    /// A worker waited for a CPU.
+    Starved,
+    /// Transactions were begun late, without either.
+    Late,
+}
+
+/// Number of trials by what the generator did to them; a trial of several stages may count under several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LimitedTrials {
+    /// A worker had hardly any time left.
+    pub bottleneck: usize,
+    /// A worker waited for a CPU.
+    pub starved: usize,
+    /// Transactions were begun late, without either.
+    pub late: usize,
+}
+
+impl Limit {
+    pub(crate) const ALL: [Limit; 3] = [Limit::Bottleneck, Limit::Starved, Limit::Late];
+
+    fn of(warning: &Warning) -> Option<Limit> {
+        match warning {
+            Warning::GeneratorBusy { .. } => Some(Limit::Bottleneck),
+            Warning::GeneratorStarved { .. } => Some(Limit::Starved),
+            Warning::GeneratorLate { .. } => Some(Limit::Late),
+            _ => None,
+        }
+    }
+}
+
+/// Each that a run has a warning about.
+pub(crate) fn limits(run: &Findings) -> Vec<Limit> {
+    let has = |limit: &Limit| run.warnings.iter().any(|warning| Limit::of(warning) == Some(*limit));
+    Limit::ALL.into_iter().filter(has).collect()
+}
+
+impl LimitedTrials {
+    pub(crate) fn of(trials: &[Findings]) -> LimitedTrials {
+        let number = |limit| trials.iter().filter(|trial| limits(trial).contains(&limit)).count();
+        let [bottleneck, starved, late] = Limit::ALL.map(number);
+        LimitedTrials { bottleneck, starved, late }
+    }
+
+    /// Number of trials of which that can be said.
+    pub(crate) fn by(&self, limit: Limit) -> usize {
+        match limit {
+            Limit::Bottleneck => self.bottleneck,
+            Limit::Starved => self.starved,
+            Limit::Late => self.late,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What can be compared: one figure per stage and trial, by name.
+//!
+//! The names are those of the JSON without units, and what `--fail-if` takes: `tps`, `p99`, `new_order.p99`.
+
+use assay_stats::trials;
+use serde::Serialize;
+
+use crate::findings::latency::LatencyFindings;
+use crate::findings::run::Findings;
+use crate::findings::stage::StageFindings;
+
+/// A figure that has a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Metric {
+    /// `tps`, `p99`, `new_order.p99`.
+    pub name: String,
+    /// What its values are in.
+    pub unit: MetricUnit,
+    /// Which way is good.
+    pub better: Better,
+}
+
+/// What values are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MetricUnit {
+    /// Per second.
+    PerSecond,
+    /// Nanoseconds.
+    Ns,
+}
+
+/// Which way is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// Throughput.
+    Higher,
+    /// Times.
+    Lower,
+}
+
+/// One metric over the trials of a setting.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TrialsFindings {
+    /// One per trial that has the figure, in their order.
+    pub values: Vec<f64>,
+    /// Their median.
+    pub median: f64,
+    /// Interval of the median at 95 %: its lower end. `None` for fewer than five trials.
+    pub low: Option<f64>,
+    /// Its upper end.
+    pub high: Option<f64>,
+    /// Largest less smallest, by the median.
+    pub spread: f64,
+}
+
+/// Every metric of a stage; `None` where it was not measured.
+pub(crate) fn metrics(stage: &StageFindings) -> Vec<(Metric, Option<f64>)> {
+    let total = &stage.total;
+    let rate = |name: &str, value: f64| (metric(name, MetricUnit::PerSecond, Better::Higher), Some(value));
+    let mut all = vec![rate("tps", total.tps), rate("qps", total.qps)];
+    all.extend(latencies("", &total.response));
+    let cpu = stage.generator.and_then(|generator| generator.cpu_ns_per_transaction);
+    all.push((metric("cpu_per_transaction", MetricUnit::Ns, Better::Lower), cpu));
+    for one in &total.types {
+        let name = format!("{}.", one.name);
+        all.push(rate(&format!("{name}tps"), one.tps));
+        all.extend(latencies(&name, &one.response));
+    }
+    all
+}
+
+fn latencies(of: &str, found: &LatencyFindings) -> [(Metric, Option<f64>); 7] {
+    let ns = |value: Option<u64>| value.map(|ns| ns as f64);
+    [
+        ("p50", ns(found.p50_ns)),
+        ("p90", ns(found.p90_ns)),
+        ("p95", ns(found.p95_ns)),
+        ("p99", ns(found.p99_ns)),
+        ("p999", ns(found.p999_ns)),
+        ("mean", found.mean_ns),
+        ("max", ns(found.max_ns)),
+    ]
+    .map(|(name, value)| (metric(&format!("{of}{name}"), MetricUnit::Ns, Better::Lower), value))
+}
+
+fn metric(name: &str, unit: MetricUnit, better: Better) -> Metric {
+    Metric { name: name.to_owned(), unit, better }
+}
+
+/// The numbers of sessions that any of `all` measured, each once, in the order of the first that did.
+pub(crate) fn stage_sessions<'a>(all: impl IntoIterator<Item = &'a Findings>) -> Vec<u32> {
+    let mut sessions = Vec::new();
+    for stage in all.into_iter().flat_map(|findings| &findings.stages) {
+        if !sessions.contains(&stage.sessions) {
+            sessions.push(stage.sessions);
+        }
+    }
+    sessions
+}
+
+/// Every metric with so many sessions over `all` trials, in the order of the first that has it.
+pub(crate) fn over_trials(all: &[Findings], sessions: u32) -> Vec<(Metric, Option<TrialsFindings>)> {
+    let stages: Vec<&StageFindings> =
+        all.iter().filter_map(|one| one.stages.iter().find(|stage| stage.sessions == sessions)).collect();
+    let mut found: Vec<(Metric, Vec<f64>)> = Vec::new();
+    for (metric, value) in stages.iter().flat_map(|stage| metrics(stage)) {
+        match found.iter_mut().find(|(known, _)| *known == metric) {
+            Some((_, values)) => values.extend(value),
+            None => found.push((metric, value.into_iter().collect())),
+        }
+    }
+    found.into_iter().map(|(metric, values)| (metric, trials_findings(&values))).collect()
+}
+
+fn trials_findings(values: &[f64]) -> Option<TrialsFindings> {
+    let found = trials(values)?;
+    Some(TrialsFindings {
+        median: found.median,
+        low: found.interval.map(|interval| interval.low),
+        high: found.interval.map(|interval| interval.high),
+        spread: found.spread,
+        values: found.values,
+    })
+}

@@ -1,0 +1,21 @@
+//! What records say, as figures: every number of a report is made in these files, and none of its words.
+
+pub(crate) mod arithmetic;
+pub(crate) mod audit;
+pub(crate) mod comparison;
+pub(crate) mod condition;
+pub(crate) mod interval;
+pub(crate) mod judgement;
+pub(crate) mod latency;
+pub(crate) mod limit;
+pub(crate) mod loaded;
+pub(crate) mod metric;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod setting;
+pub(crate) mod silence;
+pub(crate) mod stage;
+pub(crate) mod summary;
+pub(crate) mod tally;
+pub(crate) mod throughput;
+pub(crate) mod warning;

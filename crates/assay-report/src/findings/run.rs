@@ -1,0 +1,184 @@
+//! Every number of a report is made here and in the files beside it.
+//!
+//! Figures that cannot be had from what was measured are `None`, never zero: a mean of nothing, a p99.9 of few values.
+//! Sums saturate, so that no file can make a report panic.
+
+use std::collections::BTreeMap;
+
+use assay_record as record;
+use assay_record::{EventLoop, Limit, Load, OptionValue, Place, Policy, Record, Status, Terminals, Time};
+use serde::Serialize;
+
+use crate::findings::stage::{StageFindings, stage_findings};
+use crate::findings::tally::{ErrorFindings, errors_by_kind};
+use crate::findings::warning::{Observed, Warning, warnings};
+
+/// What a record says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Findings {
+    /// Name and version of the assay that made the record.
+    pub tool: String,
+    /// How the run ended.
+    pub status: Status,
+    /// Why it failed.
+    pub failure: Option<String>,
+    /// The command line that made it, without passwords.
+    pub command: Vec<String>,
+    /// The workload.
+    pub workload: String,
+    /// Its options, with the values in effect.
+    pub options: BTreeMap<String, OptionValue>,
+    /// Seed of the random numbers.
+    pub seed: u64,
+    /// Distribution of the row numbers.
+    pub distribution: Option<String>,
+    /// When transactions were due.
+    pub load: Load,
+    /// Users who shared the sessions.
+    pub terminals: Option<Terminals>,
+    /// When a stage was to end.
+    pub limit: Limit,
+    /// Warm-up of every stage.
+    pub warmup_ns: u64,
+    /// Start of the run.
+    pub started: Time,
+    /// Its length, connects included.
+    pub elapsed_ns: u64,
+    /// Statements run on every new connection.
+    pub session_sql: Vec<String>,
+    /// Protocol-level prepared statements were used.
+    pub prepared: bool,
+    /// What was to be done about errors.
+    pub policy: Policy,
+    /// Worker threads.
+    pub workers: u32,
+    /// How they talked to the kernel; `None` where there were no sockets, or not known.
+    pub event_loop: Option<EventLoop>,
+    /// The generator's machine.
+    pub host: GeneratorHost,
+    /// CPUs of the generator's machine.
+    pub cpus: u32,
+    /// The servers.
+    pub targets: Vec<ServerFindings>,
+    /// One per stage, in order.
+    pub stages: Vec<StageFindings>,
+    /// Errors over all stages, the most frequent first.
+    pub errors: Vec<ErrorFindings>,
+    /// What the reader should know before believing a number.
+    pub warnings: Vec<Warning>,
+}
+
+/// The machine that made the load.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GeneratorHost {
+    /// Its name.
+    pub name: String,
+    /// Its kernel's name and release.
+    pub kernel: String,
+    /// Its CPU's name.
+    pub cpu_model: String,
+    /// Its memory.
+    pub memory_bytes: u64,
+}
+
+/// One server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ServerFindings {
+    /// Its URL, without a password.
+    pub url: String,
+    /// Product name; empty when it never answered.
+    pub product: String,
+    /// Version.
+    pub version: String,
+    /// TLS version and cipher.
+    pub tls: Option<String>,
+    /// Where it ran.
+    pub place: Place,
+    /// Settings that matter for performance, as it spells them.
+    pub settings: BTreeMap<String, String>,
+}
+
+impl Findings {
+    /// The stage that a report is about where it can be about one only: the best of several, or the last.
+    pub(crate) fn main_stage(&self) -> Option<&StageFindings> {
+        self.stages.iter().find(|stage| stage.best).or(self.stages.last())
+    }
+}
+
+/// What `record` says.
+pub fn findings(record: &Record) -> Findings {
+    let open = match record.manifest.load {
+        Load::Closed => None,
+        Load::Open { rate_per_s, .. } => Some(rate_per_s),
+    };
+    let cpus = record.environment.cpus;
+    let mut stages: Vec<_> = record.stages.iter().map(|stage| stage_findings(stage, record, open, cpus)).collect();
+    let best = stages.iter().map(|stage| stage.total.tps).fold(0.0, f64::max);
+    if let [_, _, ..] = stages[..]
+        && let Some(stage) = stages.iter_mut().find(|stage| stage.total.tps > 0.0 && stage.total.tps >= best)
+    {
+        stage.best = true;
+    }
+    if let Some(knee) = knee(&stages) {
+        stages[knee].knee = true;
+    }
+    let targets = targets(record);
+    let places: Vec<Place> = targets.iter().map(|target| target.place).collect();
+    let warnings = warnings(&Observed { status: record.status, stages: &stages, places: &places, cpus });
+    Findings {
+        tool: format!("{} {}", record.tool.name, record.tool.version),
+        status: record.status,
+        failure: record.failure.clone(),
+        command: record.manifest.command.clone(),
+        workload: record.manifest.workload.clone(),
+        options: record.manifest.options.clone(),
+        seed: record.manifest.seed,
+        distribution: record.manifest.distribution.clone(),
+        load: record.manifest.load,
+        terminals: record.manifest.terminals,
+        limit: record.manifest.limit,
+        warmup_ns: record.manifest.warmup_ns,
+        started: record.started,
+        elapsed_ns: record.elapsed_ns,
+        session_sql: record.manifest.session_sql.clone(),
+        prepared: record.manifest.prepared,
+        policy: record.manifest.policy.clone(),
+        workers: record.manifest.workers,
+        event_loop: record.manifest.event_loop.clone(),
+        host: GeneratorHost {
+            name: record.environment.host.clone(),
+            kernel: record.environment.kernel.clone(),
+            cpu_model: record.environment.cpu_model.clone(),
+            memory_bytes: record.environment.memory_bytes,
+        },
+        cpus,
+        targets,
+        errors: errors_by_kind(record.stages.iter().flat_map(|stage| &stage.total.errors)),
+        stages,
+        warnings,
+    }
+}
+
+/// Throughput that grows less from a step to the best of all later ones does not grow.
+const KNEE_GROWTH: f64 = 0.05;
+
+fn knee(stages: &[StageFindings]) -> Option<usize> {
+    let (_, earlier) = stages.split_last()?;
+    let rising = stages.windows(2).all(|pair| pair[0].sessions < pair[1].sessions);
+    let grows_after =
+        |at: usize| stages[at + 1..].iter().any(|later| later.total.tps > stages[at].total.tps * (1.0 + KNEE_GROWTH));
+    (0..earlier.len()).find(|at| rising && stages[*at].total.tps > 0.0 && !grows_after(*at))
+}
+
+fn targets(record: &Record) -> Vec<ServerFindings> {
+    let servers = record.environment.servers.iter().cloned().chain(std::iter::repeat(record::Server::default()));
+    let target = |(url, server): (&String, record::Server)| ServerFindings {
+        url: url.clone(),
+        product: server.product,
+        version: server.version,
+        tls: server.tls,
+        place: server.place,
+        settings: server.settings,
+    };
+    record.manifest.targets.iter().zip(servers).map(target).collect()
+}

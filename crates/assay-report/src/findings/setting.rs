@@ -1,0 +1,251 @@
+//! What a run was of: everything that must be the same before two results may be compared, what differs, and what to call
+//! settings by their differences.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use assay_record::{Arrival, Load, OnError, OptionValue};
+use serde::Serialize;
+
+use crate::findings::run::Findings;
+use crate::plain::clean;
+
+/// Something that two sides do not share.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What kind of thing it is.
+    pub kind: SettingKind,
+    /// Its name: `option tables`, `session SQL`, `host`.
+    pub what: String,
+    /// Values in the baseline, several when its trials differ.
+    pub baseline: Vec<String>,
+    /// Values in the candidate.
+    pub candidate: Vec<String>,
+}
+
+/// What a setting belongs to, the most disturbing first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SettingKind {
+    /// What was done: workload, options, load, length.
+    Work,
+    /// Where the load came from: host, CPUs, workers, version of assay.
+    Generator,
+    /// Which server, and its settings.
+    Server,
+    /// How sessions were set up.
+    Session,
+}
+
+/// A setting that not all trials of one side share.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mixed {
+    /// Its name.
+    pub what: String,
+    /// Its values.
+    pub values: Vec<String>,
+}
+
+type Settings = BTreeMap<(SettingKind, String), String>;
+
+/// All settings of one run as text, by kind and name. Seeds are not among them: trials differ in them.
+pub(crate) fn settings(run: &Findings) -> Settings {
+    let mut all = Settings::new();
+    let mut put = |kind: SettingKind, what: &str, value: String| {
+        all.insert((kind, what.to_owned()), value);
+    };
+    put(SettingKind::Work, "workload", run.workload.clone());
+    for (name, value) in &run.options {
+        put(SettingKind::Work, &format!("option {name}"), option_text(value));
+    }
+    put(SettingKind::Work, "distribution of rows", run.distribution.clone().unwrap_or_else(|| "none".into()));
+    let sessions: Vec<String> = run.stages.iter().map(|stage| stage.sessions.to_string()).collect();
+    put(SettingKind::Work, "sessions", sessions.join(","));
+    put(SettingKind::Work, "load", load_text(&run.load));
+    let terminals = run.terminals.map(|of| format!("{}, times to think × {}", of.number, of.think_scale));
+    put(SettingKind::Work, "terminals", terminals.unwrap_or_else(|| "none".into()));
+    put(SettingKind::Work, "time", run.limit.time_ns.map_or("no limit".into(), duration));
+    put(SettingKind::Work, "transactions", run.limit.transactions.map_or("no limit".into(), |most| most.to_string()));
+    put(SettingKind::Work, "warm-up", duration(run.warmup_ns));
+    put(SettingKind::Work, "retries", run.policy.retries.to_string());
+    put(SettingKind::Work, "ignored errors", run.policy.ignore.join(","));
+    let on_error = if run.policy.on_error == OnError::Stop { "stop" } else { "continue" };
+    put(SettingKind::Work, "on error", on_error.into());
+    put(SettingKind::Generator, "host", run.host.name.clone());
+    put(SettingKind::Generator, "kernel", run.host.kernel.clone());
+    put(SettingKind::Generator, "CPU", run.host.cpu_model.clone());
+    put(SettingKind::Generator, "CPUs", run.cpus.to_string());
+    put(SettingKind::Generator, "memory", format!("{} MiB", run.host.memory_bytes >> 20));
+    put(SettingKind::Generator, "workers", run.workers.to_string());
+    put(
+        SettingKind::Generator,
+        "event loop",
+        run.event_loop.as_ref().map_or("not known".into(), |of| of.backend.clone()),
+    );
+    put(
+        SettingKind::Generator,
+        "batch",
+        run.event_loop.as_ref().map_or("not known".into(), |of| of.batch_max.to_string()),
+    );
+    put(SettingKind::Generator, "tool", run.tool.clone());
+    // Without --db every run has a temporary database of its own.
+    let named = run.command.iter().any(|word| word == "--db" || word.starts_with("--db="));
+    for (number, target) in run.targets.iter().enumerate() {
+        let of = if run.targets.len() > 1 { format!("server {} ", number + 1) } else { "server ".into() };
+        if named {
+            put(SettingKind::Server, &format!("{of}URL"), target.url.clone());
+        }
+        put(SettingKind::Server, &format!("{of}version"), format!("{} {}", target.product, target.version));
+        put(SettingKind::Server, &format!("{of}TLS"), target.tls.clone().unwrap_or_else(|| "none".into()));
+        for (name, value) in &target.settings {
+            put(SettingKind::Server, &format!("{of}{name}"), value.clone());
+        }
+    }
+    put(SettingKind::Session, SESSION_SQL, run.session_sql.join("; "));
+    put(SettingKind::Session, "prepared statements", if run.prepared { "on" } else { "off" }.into());
+    all
+}
+
+/// What the sides do not share, the most disturbing first.
+pub fn differences(baseline: &[Findings], candidate: &[Findings]) -> Vec<Difference> {
+    let (baseline, candidate) = (values(baseline), values(candidate));
+    let names: BTreeSet<_> = baseline.keys().chain(candidate.keys()).collect();
+    let of = |side: &BTreeMap<(SettingKind, String), BTreeSet<String>>, name: &(SettingKind, String)| -> Vec<String> {
+        side.get(name).into_iter().flatten().cloned().collect()
+    };
+    let difference = |name: &(SettingKind, String)| {
+        let (before, after) = (of(&baseline, name), of(&candidate, name));
+        let (kind, what) = name.clone();
+        (before != after).then_some(Difference { kind, what, baseline: before, candidate: after })
+    };
+    names.into_iter().filter_map(difference).collect()
+}
+
+/// The trials of one setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// What to call it: what it does not share with the others.
+    pub name: String,
+    /// Where its records are.
+    pub records: Vec<String>,
+    /// What they say, in the same order; at least one.
+    pub trials: Vec<Findings>,
+}
+
+/// Longer names do not fit into a table; what differs is listed above it.
+const NAME_LENGTH_MAX: usize = 24;
+
+/// Puts together the trials of each setting, in the order of the first of each.
+pub fn groups(trials: Vec<(String, Findings)>) -> Vec<Group> {
+    let mut groups = named_groups(trials, NAME_LENGTH_MAX);
+    for (number, group) in groups.iter_mut().enumerate() {
+        if group.name.chars().count() > NAME_LENGTH_MAX || group.name.ends_with('…') {
+            group.name = format!("setting {}", number + 1);
+        }
+    }
+    groups
+}
+
+/// The same with names cut to `width`; those that are alike once they are cut begin with a number.
+pub(crate) fn named_groups(trials: Vec<(String, Findings)>, width: usize) -> Vec<Group> {
+    let mut groups: Vec<(Settings, Group)> = Vec::new();
+    for (record, trial) in trials {
+        let settings = settings(&trial);
+        match groups.iter_mut().find(|(known, _)| *known == settings) {
+            Some((_, group)) => {
+                group.records.push(record);
+                group.trials.push(trial);
+            }
+            None => {
+                groups.push((settings, Group { name: String::new(), records: vec![record], trials: vec![trial] }));
+            }
+        }
+    }
+    let all: Vec<Settings> = groups.iter().map(|(settings, _)| settings.clone()).collect();
+    let names: Vec<String> = all.iter().map(|settings| clean(&name(settings, &all), width)).collect();
+    let mut groups: Vec<Group> = groups.into_iter().map(|(_, group)| group).collect();
+    for (number, group) in groups.iter_mut().enumerate() {
+        let own = &names[number];
+        group.name = match names.iter().filter(|name| *name == own).count() {
+            _ if names.len() == 1 => clean(&group.trials[0].workload, width),
+            1 => own.clone(),
+            _ => format!("setting {}: {own}", number + 1),
+        };
+    }
+    groups
+}
+
+/// What of `settings` not all of `all` share.
+fn name(settings: &Settings, all: &[Settings]) -> String {
+    let differs = |key: &&(SettingKind, String)| all.iter().any(|other| other.get(*key) != settings.get(*key));
+    let keys: BTreeSet<_> = all.iter().flat_map(BTreeMap::keys).filter(differs).collect();
+    // A setting of the server that session SQL names is told once.
+    let sql: Vec<&String> = keys
+        .iter()
+        .filter(|(_, what)| what == SESSION_SQL)
+        .flat_map(|key| all.iter().filter_map(|other| other.get(*key)))
+        .collect();
+    let is_told = |(kind, what): &(SettingKind, String)| {
+        *kind == SettingKind::Server
+            && what.rsplit(' ').next().is_some_and(|what| sql.iter().any(|sql| sql.contains(what)))
+    };
+    let words = keys.iter().filter(|key| !is_told(key)).map(|key| words(&key.1, settings.get(*key)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+const SESSION_SQL: &str = "session SQL";
+
+/// A setting in a name: values that speak for themselves do without a word before them.
+fn words(what: &str, value: Option<&String>) -> String {
+    let value = value.map_or("", String::as_str);
+    match (what, value) {
+        ("sessions", "1") => "1 session".into(),
+        ("sessions", value) => format!("{value} sessions"),
+        (what, "" | "none") => format!("no {}", what.trim_start_matches("option ").trim_start_matches("server ")),
+        ("workload" | "load" | SESSION_SQL, value) => value.into(),
+        (what, value) if what.starts_with("server") && what.ends_with(" version") => value.into(),
+        (what, value) => match what.split_once(' ') {
+            Some(("option" | "server", name)) => format!("{name}={value}"),
+            _ => format!("{what} {value}"),
+        },
+    }
+}
+
+/// What the trials of one side do not share.
+pub(crate) fn mixed(side: &[Findings]) -> Vec<Mixed> {
+    let several = values(side).into_iter().filter(|(_, values)| values.len() > 1);
+    several.map(|((_, what), values)| Mixed { what, values: values.into_iter().collect() }).collect()
+}
+
+fn values(side: &[Findings]) -> BTreeMap<(SettingKind, String), BTreeSet<String>> {
+    let mut all: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+    for (name, value) in side.iter().flat_map(settings) {
+        all.entry(name).or_default().insert(value);
+    }
+    all
+}
+
+/// The value of an option, as it would be given.
+pub(crate) fn option_text(value: &OptionValue) -> String {
+    match value {
+        OptionValue::Bool(value) => value.to_string(),
+        OptionValue::Int(value) => value.to_string(),
+        OptionValue::Number(value) => value.to_string(),
+        OptionValue::Text(value) => value.clone(),
+        OptionValue::List(values) => values.join(","),
+    }
+}
+
+fn load_text(load: &Load) -> String {
+    match load {
+        Load::Closed => "closed loop".into(),
+        Load::Open { rate_per_s, arrival, backlog_max } => {
+            let arrival = if *arrival == Arrival::Constant { "constant" } else { "poisson" };
+            let bound = backlog_max.map(|most| format!(", backlog at most {most}")).unwrap_or_default();
+            format!("{arrival} {rate_per_s} tx/s{bound}")
+        }
+    }
+}
+
+fn duration(ns: u64) -> String {
+    crate::digits::seconds(ns)
+}

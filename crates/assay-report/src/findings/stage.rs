@@ -1,0 +1,206 @@
+//! One stage: what was done with a number of sessions, how it went over time, and what the generator took.
+
+use assay_record as record;
+use assay_record::{Record, Time};
+use serde::Serialize;
+
+use crate::findings::arithmetic::{per_second, ratio, sum};
+use crate::findings::audit::{self, CounterFindings, RateFindings, RuleFindings};
+use crate::findings::interval::{IntervalFindings, interval_with_counts};
+use crate::findings::latency::all;
+use crate::findings::silence::{Silence, silences};
+use crate::findings::tally::{TallyFindings, tally_findings};
+use crate::findings::throughput::{Steps, ThroughputFindings, throughput_findings};
+
+/// One stage.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StageFindings {
+    /// Sessions taking transactions.
+    pub sessions: u32,
+    /// Start of the measured part.
+    pub started: Time,
+    /// Length of the measured part.
+    pub measured_ns: u64,
+    /// Most transactions per second of all stages; only when there are several.
+    pub best: bool,
+    /// The step of a ladder after which throughput stops growing: no later one has `KNEE_GROWTH` more. Not marked on the
+    /// last step, after which nobody knows, nor when the numbers of sessions do not rise.
+    pub knee: bool,
+    /// All targets together.
+    pub total: TallyFindings,
+    /// Each target apart, in the order of `Findings::targets`; empty when there is only one.
+    pub targets: Vec<TallyFindings>,
+    /// Fewest transactions finished by one session.
+    pub session_transactions_min: u64,
+    /// Transactions finished per session.
+    pub session_transactions_mean: f64,
+    /// Most transactions finished by one session.
+    pub session_transactions_max: u64,
+    /// The workload's own throughputs, in the order declared.
+    pub rates: Vec<RateFindings>,
+    /// The rules of the audit, in the order declared.
+    pub audit: Vec<RuleFindings>,
+    /// What the workload counted itself.
+    pub counters: Vec<CounterFindings>,
+    /// Open loop only.
+    pub open: Option<OpenFindings>,
+    /// Terminals only.
+    pub queue: Option<QueueFindings>,
+    /// What the generator did to itself; `None` in a partial record, which cannot know it of its last stage.
+    pub generator: Option<GeneratorFindings>,
+    /// Throughput over time.
+    pub throughput: ThroughputFindings,
+    /// How well the quantiles of `total.response` are known.
+    pub response_intervals: LatencyIntervals,
+    /// One per interval.
+    pub intervals: Vec<IntervalFindings>,
+    /// Where no transaction ended for an interval or longer.
+    #[serde(skip)]
+    pub(crate) silences: Vec<Silence>,
+}
+
+/// Intervals, at 95 %, of the quantiles of response times over time: lower and upper end. `None` when the stage is too short
+/// to know, or its seconds depend on each other too much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LatencyIntervals {
+    /// Of the median.
+    pub p50_ns: Option<(u64, u64)>,
+    /// Of p95.
+    pub p95_ns: Option<(u64, u64)>,
+    /// Of p99.
+    pub p99_ns: Option<(u64, u64)>,
+}
+
+/// An open loop's promise and what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct OpenFindings {
+    /// Transactions that were to be due per second.
+    pub rate_per_s: f64,
+    /// Transactions that became due.
+    pub due: u64,
+    /// The same per second.
+    pub due_per_s: f64,
+    /// Dropped because of the bound on the backlog.
+    pub dropped: u64,
+    /// Due, but not begun when the stage ended.
+    pub unstarted: u64,
+    /// Largest backlog at any instant; in records of 0.1.0, at the end of an interval.
+    pub backlog_max: u64,
+}
+
+/// What the terminals of a stage wanted, and what they waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct QueueFindings {
+    /// Transactions that became due.
+    pub due: u64,
+    /// Due, but not begun when the stage ended.
+    pub unstarted: u64,
+    /// Most that waited for a connection at any instant; in records of 0.1.0, at the end of an interval.
+    pub waiting_max: u64,
+}
+
+/// What the generator did to itself.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct GeneratorFindings {
+    /// CPU time, user and system.
+    pub cpu_ns: u64,
+    /// The same per statement answered; `None` when there was none.
+    pub cpu_ns_per_statement: Option<f64>,
+    /// The same per transaction finished well; `None` when there was none.
+    pub cpu_ns_per_transaction: Option<f64>,
+    /// Share of all CPUs of the machine that we used, 0 … 1.
+    pub cpu_share_of_machine: f64,
+    /// Share of the workers' own CPUs (one per worker) that we used, 0 … 1.
+    pub cpu_share_of_workers: f64,
+    /// Share of the measured time the busiest worker was not asleep, 0 … 1: on a CPU, or waiting for one.
+    pub busiest_worker: f64,
+    /// Share of the measured time that the worker waited for a CPU which waited longest, 0 … 1; `None`: not known.
+    pub waited_for_cpu: Option<f64>,
+    /// Worker threads.
+    pub workers: u32,
+    /// Context switches, of both kinds, per statement.
+    pub switches_per_statement: Option<f64>,
+    /// Events taken per turn of an event loop: how much was batched.
+    pub events_per_turn: Option<f64>,
+    /// Largest resident set so far.
+    pub memory_max_bytes: u64,
+}
+
+/// In the order of `LatencyIntervals`.
+const QUANTILES_WITH_INTERVAL: [u32; 3] = [500_000, 950_000, 990_000];
+
+pub(crate) fn stage_findings(stage: &record::Stage, record: &Record, open: Option<f64>, cpus: u32) -> StageFindings {
+    let total = tally_findings(&stage.total, stage.measured_ns);
+    let ended = sum(stage.total.transactions.iter().map(audit::ended));
+    let steps = Steps::of(&stage.intervals);
+    // Each histogram is decoded once, and not kept: those of an hour would fill the memory.
+    let response = all(stage.total.transactions.iter().map(|transaction| &transaction.response));
+    let quantiles = response.quantiles(QUANTILES_WITH_INTERVAL);
+    let bounds: Vec<u64> = quantiles.into_iter().flatten().collect();
+    let (intervals, counts): (Vec<_>, Vec<_>) =
+        stage.intervals.iter().map(|interval| interval_with_counts(interval, &bounds)).unzip();
+    let [p50_ns, p95_ns, p99_ns] = std::array::from_fn(|i| {
+        quantiles[i]?;
+        let at_most: Vec<u64> = counts.iter().map(|counts| sum(counts[..=i].iter().copied())).collect();
+        let seconds = steps.seconds(&stage.intervals, &at_most);
+        assay_stats::quantile_interval(&response, QUANTILES_WITH_INTERVAL[i], &seconds)
+    });
+    StageFindings {
+        sessions: stage.sessions,
+        started: stage.started,
+        measured_ns: stage.measured_ns,
+        best: false,
+        knee: false,
+        targets: stage.targets.iter().map(|tally| tally_findings(tally, stage.measured_ns)).collect(),
+        session_transactions_min: stage.session_transactions_min,
+        session_transactions_mean: ratio(ended as f64, f64::from(stage.sessions)).unwrap_or(0.0),
+        session_transactions_max: stage.session_transactions_max,
+        rates: audit::rates(record, &stage.total, stage.measured_ns),
+        audit: audit::rules(&record.rules, &stage.total),
+        counters: audit::counters(&record.rules, &stage.total, stage.measured_ns),
+        open: open.map(|rate_per_s| OpenFindings {
+            rate_per_s,
+            due: stage.total.due,
+            due_per_s: per_second(stage.total.due, stage.measured_ns),
+            dropped: stage.total.dropped,
+            unstarted: stage.total.unstarted,
+            backlog_max: backlog_max(stage),
+        }),
+        queue: record.manifest.terminals.map(|_| QueueFindings {
+            due: stage.total.due,
+            unstarted: stage.total.unstarted,
+            waiting_max: backlog_max(stage),
+        }),
+        generator: (stage.generator.workers > 0).then(|| generator_findings(stage, &total, cpus)),
+        throughput: throughput_findings(&steps, &stage.intervals, total.service.p50_ns),
+        silences: silences(&stage.intervals),
+        response_intervals: LatencyIntervals { p50_ns, p95_ns, p99_ns },
+        intervals,
+        total,
+    }
+}
+
+fn backlog_max(stage: &record::Stage) -> u64 {
+    stage.intervals.iter().map(|interval| interval.backlog_max.unwrap_or(interval.backlog)).max().unwrap_or(0)
+}
+
+fn generator_findings(stage: &record::Stage, total: &TallyFindings, cpus: u32) -> GeneratorFindings {
+    let (generator, measured_ns) = (&stage.generator, stage.measured_ns);
+    let (statements, transactions) = (total.statements, total.transactions);
+    let cpu_ns = generator.cpu_user_ns.saturating_add(generator.cpu_system_ns);
+    let switches = generator.switches_involuntary.saturating_add(generator.switches_voluntary);
+    let share_of = |cpus: u32| ratio(cpu_ns as f64, f64::from(cpus) * measured_ns as f64).unwrap_or(0.0);
+    GeneratorFindings {
+        cpu_ns,
+        cpu_ns_per_statement: ratio(cpu_ns as f64, statements as f64),
+        cpu_ns_per_transaction: ratio(cpu_ns as f64, transactions as f64),
+        cpu_share_of_machine: share_of(cpus),
+        cpu_share_of_workers: share_of(generator.workers),
+        busiest_worker: f64::from(generator.busiest_worker_ppm) / 1e6,
+        waited_for_cpu: generator.longest_wait_ppm.map(|ppm| f64::from(ppm) / 1e6),
+        workers: generator.workers,
+        switches_per_statement: ratio(switches as f64, statements as f64),
+        events_per_turn: ratio(generator.events as f64, generator.turns as f64),
+        memory_max_bytes: generator.memory_max_bytes,
+    }
+}

@@ -1,0 +1,173 @@
+//! What was done: counts, rates and latencies of a stage, or of one server in it.
+
+use std::collections::BTreeMap;
+
+use assay_record as record;
+use assay_record::ByClass;
+use serde::Serialize;
+
+use crate::findings::arithmetic::{class_sum, map, per_second, ratio, sum};
+use crate::findings::audit;
+use crate::findings::latency::{LatencyFindings, all, curve, distribution, latency_findings};
+
+/// Counts, rates and latencies of a stage, or of one target in it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TallyFindings {
+    /// Transactions finished well.
+    pub transactions: u64,
+    /// The same per second.
+    pub tps: f64,
+    /// Statements answered without error.
+    pub statements: u64,
+    /// The same per second.
+    pub qps: f64,
+    /// Statements by class.
+    pub statements_by_class: ByClass<u64>,
+    /// The same per second.
+    pub qps_by_class: ByClass<f64>,
+    /// Ended rolled back by design: not in `transactions`.
+    pub rolled_back: u64,
+    /// Transactions given up.
+    pub failed: u64,
+    /// Runs of transactions that were started over.
+    pub retries: u64,
+    /// Those of them after the answer to a commit was lost: the server may have done that run's work too.
+    pub retries_in_doubt: u64,
+    /// Errors met, whatever became of them.
+    pub errors: u64,
+    /// Connections made again.
+    pub reconnects: u64,
+    /// Begun, but not finished when the grace period was over.
+    pub unfinished: u64,
+    /// Ended with their session, by the script's wish, without being counted.
+    pub stopped: u64,
+    /// Response times of all types together.
+    pub response: LatencyFindings,
+    /// Service times of all types together.
+    pub service: LatencyFindings,
+    /// Open loop and terminals: how long due transactions waited for a session to be free.
+    pub wait: LatencyFindings,
+    /// How late we were ourselves.
+    pub lag: LatencyFindings,
+    /// Service times of statements.
+    pub statement_service: ByClass<LatencyFindings>,
+    /// By transaction type.
+    pub types: Vec<TypeFindings>,
+    /// By kind, the most frequent first.
+    pub errors_by_kind: Vec<ErrorFindings>,
+    /// Response times for a chart of percentiles: how many nines (1 is 90 %, 2 is 99 %), and nanoseconds; both ascend.
+    #[serde(skip)]
+    pub response_curve: Vec<(f64, u64)>,
+}
+
+/// One transaction type.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TypeFindings {
+    /// Its name.
+    pub name: String,
+    /// Finished well.
+    pub transactions: u64,
+    /// The same per second.
+    pub tps: f64,
+    /// Share of all transactions that ended, rolled back by design or not: the mix. 0 … 1
+    pub share: f64,
+    /// Ended rolled back by design: not in `transactions`, but in the latencies.
+    pub rolled_back: u64,
+    /// Given up.
+    pub failed: u64,
+    /// Runs that were started over.
+    pub retries: u64,
+    /// done − due.
+    pub response: LatencyFindings,
+    /// done − sent.
+    pub service: LatencyFindings,
+}
+
+impl TypeFindings {
+    /// Whether there is anything to say of it: a workload that names its types leaves its own name unused.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.transactions > 0 || self.rolled_back > 0 || self.failed > 0
+    }
+}
+
+/// One kind of error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ErrorFindings {
+    /// Who refused.
+    pub origin: String,
+    /// What kind of trouble.
+    pub class: String,
+    /// Errno where there is one, else SQLSTATE, else empty.
+    pub code: String,
+    /// Times met.
+    pub count: u64,
+    /// The first one's words.
+    pub message: String,
+}
+
+pub(crate) fn tally_findings(tally: &record::Tally, measured_ns: u64) -> TallyFindings {
+    let rate = |count| per_second(count, measured_ns);
+    let transactions = sum(tally.transactions.iter().map(|transaction| transaction.count));
+    let ended = sum(tally.transactions.iter().map(audit::ended));
+    let statements = map(&tally.statements, |class| class.count);
+    let statements_all = class_sum(statements);
+    let response = all(tally.transactions.iter().map(|transaction| &transaction.response));
+    TallyFindings {
+        transactions,
+        tps: rate(transactions),
+        statements: statements_all,
+        qps: rate(statements_all),
+        statements_by_class: statements,
+        qps_by_class: map(&statements, |&count| rate(count)),
+        rolled_back: sum(tally.transactions.iter().map(|transaction| transaction.rolled_back)),
+        failed: sum(tally.transactions.iter().map(|transaction| transaction.failed)),
+        retries: sum(tally.transactions.iter().map(|transaction| transaction.retries)),
+        retries_in_doubt: sum(tally.transactions.iter().map(|transaction| transaction.retries_in_doubt)),
+        errors: sum(tally.errors.iter().map(|error| error.count)),
+        reconnects: tally.reconnects,
+        unfinished: tally.unfinished,
+        stopped: tally.stopped,
+        response: latency_findings(&response),
+        service: latency_findings(&all(tally.transactions.iter().map(|transaction| &transaction.service))),
+        wait: latency_findings(&distribution(&tally.wait)),
+        lag: latency_findings(&distribution(&tally.lag)),
+        statement_service: map(&tally.statements, |class| latency_findings(&distribution(&class.service))),
+        types: tally.transactions.iter().map(|transaction| type_findings(transaction, ended, measured_ns)).collect(),
+        errors_by_kind: errors_by_kind(&tally.errors),
+        response_curve: curve(&response),
+    }
+}
+
+/// `ended`: transactions of all types.
+fn type_findings(transaction: &record::TransactionTally, ended: u64, measured_ns: u64) -> TypeFindings {
+    TypeFindings {
+        name: transaction.name.clone(),
+        transactions: transaction.count,
+        tps: per_second(transaction.count, measured_ns),
+        share: ratio(audit::ended(transaction) as f64, ended as f64).unwrap_or(0.0),
+        rolled_back: transaction.rolled_back,
+        failed: transaction.failed,
+        retries: transaction.retries,
+        response: latency_findings(&distribution(&transaction.response)),
+        service: latency_findings(&distribution(&transaction.service)),
+    }
+}
+
+/// The same kind of error may come from several stages; the first one's words stand for all.
+pub(crate) fn errors_by_kind<'a>(errors: impl IntoIterator<Item = &'a record::ErrorTally>) -> Vec<ErrorFindings> {
+    let mut kinds: BTreeMap<_, ErrorFindings> = BTreeMap::new();
+    for error in errors {
+        let code = if error.number == 0 { error.state.clone() } else { error.number.to_string() };
+        let kind = kinds.entry((&error.origin, &error.class, code.clone())).or_insert_with(|| ErrorFindings {
+            origin: error.origin.clone(),
+            class: error.class.clone(),
+            code,
+            count: 0,
+            message: error.message.clone(),
+        });
+        kind.count = kind.count.saturating_add(error.count);
+    }
+    let mut kinds: Vec<_> = kinds.into_values().collect();
+    kinds.sort_by_key(|kind| std::cmp::Reverse(kind.count));
+    kinds
+}

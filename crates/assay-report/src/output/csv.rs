@@ -1,0 +1,137 @@
+//! Tables for spreadsheets: a row per stage, server and transaction type; per metric of a comparison; per trial.
+//!
+//! Figures are plain: no grouping, nanoseconds, empty where there is none. docs/record.md lists the columns.
+
+use crate::findings::comparison::{Comparison, Verdict};
+use crate::findings::latency::LatencyFindings;
+use crate::findings::metric::{MetricUnit, TrialsFindings};
+use crate::findings::run::Findings;
+use crate::findings::stage::StageFindings;
+use crate::findings::summary::Summary;
+use crate::findings::tally::TallyFindings;
+use crate::tables::latency::latency_cells;
+use crate::tables::table::{Cell, Column, Table};
+
+/// The table, head first. `target` and `type` are empty in rows of all of them together; figures that are not known
+/// by type are empty in rows of one type.
+pub fn csv(findings: &Findings) -> String {
+    let mut table = headed(
+        "stage,sessions,measured_ns,target,type,transactions,tps,failed,retries,statements,qps,errors,response_ns_min,\
+         response_ns_mean,response_ns_p50,response_ns_p90,response_ns_p95,response_ns_p99,response_ns_p999,response_ns_max,\
+         service_ns_p50,service_ns_p99,lag_ns_p99,lag_ns_max",
+    );
+    for (number, stage) in findings.stages.iter().enumerate() {
+        tally(&mut table, number, stage, "", &stage.total);
+        for (target, one) in findings.targets.iter().zip(&stage.targets) {
+            tally(&mut table, number, stage, &target.url, one);
+        }
+    }
+    table.csv()
+}
+
+/// A row per comparison, stage and metric.
+pub fn comparison_csv(comparisons: &[Comparison]) -> String {
+    let mut table = headed(
+        "baseline,candidate,sessions,metric,unit,baseline_trials,baseline_median,baseline_low,baseline_high,\
+         candidate_trials,candidate_median,candidate_low,candidate_high,ratio,ratio_low,ratio_high,superiority,verdict,\
+         trials_needed",
+    );
+    for one in comparisons {
+        for stage in &one.stages {
+            for metric in &stage.metrics {
+                let mut row = vec![Cell::foreign(&one.baseline.name), Cell::foreign(&one.candidate.name)];
+                row.extend([Cell::Count(stage.sessions.into()), Cell::foreign(&metric.metric.name)]);
+                row.push(unit(metric.metric.unit));
+                row.extend(trials(metric.baseline.as_ref()));
+                row.extend(trials(metric.candidate.as_ref()));
+                if let Some(change) = metric.change {
+                    row.extend([Cell::Number(change.ratio), known(change.low), known(change.high)]);
+                    row.push(Cell::Number(change.superiority));
+                    row.extend(verdict(change.verdict));
+                }
+                table.row(row);
+            }
+        }
+    }
+    table.csv()
+}
+
+/// A row per stage, metric and trial.
+pub fn summary_csv(summary: &Summary) -> String {
+    let mut table = headed("sessions,metric,unit,trial,value,median,median_low,median_high");
+    for stage in &summary.stages {
+        for metric in &stage.metrics {
+            let found = metric.trials.as_ref();
+            for (at, value) in found.map_or(&[][..], |it| &it.values).iter().enumerate() {
+                let [_, median, low, high] = trials(found);
+                let name = Cell::foreign(&metric.metric.name);
+                let head = [Cell::Count(stage.sessions.into()), name, unit(metric.metric.unit)];
+                let figures = [Cell::Count(at as u64 + 1), Cell::Number(*value), median, low, high];
+                table.row(head.into_iter().chain(figures).collect::<Vec<_>>());
+            }
+        }
+    }
+    table.csv()
+}
+
+/// An empty table; `names` of its columns.
+pub(crate) fn headed(names: &str) -> Table {
+    Table::new(names.split(',').map(Column::figures))
+}
+
+fn known(value: Option<f64>) -> Cell {
+    Cell::of(value, Cell::Number)
+}
+
+/// Number, median, and the ends of its interval.
+fn trials(found: Option<&TrialsFindings>) -> [Cell; 4] {
+    [
+        Cell::Count(found.map_or(0, |it| it.values.len() as u64)),
+        known(found.map(|it| it.median)),
+        known(found.and_then(|it| it.low)),
+        known(found.and_then(|it| it.high)),
+    ]
+}
+
+fn unit(unit: MetricUnit) -> Cell {
+    Cell::words(match unit {
+        MetricUnit::PerSecond => "per_second",
+        MetricUnit::Ns => "ns",
+    })
+}
+
+/// The verdict, and the trials it would need.
+fn verdict(verdict: Verdict) -> [Cell; 2] {
+    let (word, needed) = match verdict {
+        Verdict::Better => ("better", Cell::Blank),
+        Verdict::Worse => ("worse", Cell::Blank),
+        Verdict::NoDifference => ("no_difference", Cell::Blank),
+        Verdict::CannotTell { trials_needed } => ("cannot_tell", Cell::Count(trials_needed as u64)),
+    };
+    [Cell::words(word), needed]
+}
+
+fn tally(table: &mut Table, number: usize, stage: &StageFindings, target: &str, tally: &TallyFindings) {
+    let mut row =
+        |name: &str, counts: [Cell; 7], response: &LatencyFindings, service: &LatencyFindings, lag: [Cell; 2]| {
+            let head = [number as u64, stage.sessions.into(), stage.measured_ns].map(Cell::Count);
+            let names = [target, name].map(Cell::foreign);
+            let service = [service.p50_ns, service.p99_ns].map(Cell::ns);
+            let cells =
+                head.into_iter().chain(names).chain(counts).chain(latency_cells(response)).chain(service).chain(lag);
+            table.row(cells.collect::<Vec<_>>());
+        };
+    let counts = |transactions, tps, failed, retries| {
+        [Cell::Count(transactions), Cell::Number(tps), Cell::Count(failed), Cell::Count(retries)]
+    };
+    let [transactions, tps, failed, retries] = counts(tally.transactions, tally.tps, tally.failed, tally.retries);
+    let [statements, qps, errors] = [Cell::Count(tally.statements), Cell::Number(tally.qps), Cell::Count(tally.errors)];
+    let lag = [tally.lag.p99_ns, tally.lag.max_ns].map(Cell::ns);
+    let all = [transactions, tps, failed, retries, statements, qps, errors];
+    row("", all, &tally.response, &tally.service, lag);
+    for one in &tally.types {
+        let [transactions, tps, failed, retries] = counts(one.transactions, one.tps, one.failed, one.retries);
+        let counts = [transactions, tps, failed, retries, Cell::Blank, Cell::Blank, Cell::Blank];
+        row(&one.name, counts, &one.response, &one.service, [const { Cell::Blank }; 2]);
+    }
+}

@@ -1,0 +1,88 @@
+//! A report as Markdown, for an issue, a pull request or a wiki.
+//!
+//! Tables and words only. Text from records cannot become markup, a link or a mention: every character that means
+//! something to CommonMark or to the places that show it is escaped.
+
+use crate::findings::report::{Entry, Report};
+use crate::findings::run::Findings;
+use crate::output::comparison_text::comparison_text;
+use crate::plain::clean;
+use crate::tables::as_markdown::escaped;
+use crate::tables::latency::responses;
+use crate::tables::stages::stages;
+use crate::tables::work::errors;
+use crate::words::run::{command_line, host, sessions};
+use crate::words::summary::{generator_figures, summary, title};
+use crate::words::warning::warnings_by_hint;
+
+const TEXT_WIDTH: usize = 200;
+const COMMAND_WIDTH: usize = 4000;
+const ENTRIES_MAX: usize = 200;
+
+/// The Markdown.
+pub fn markdown(report: &Report) -> String {
+    let mut text = format!("# {}\n", escaped(&title(report), TEXT_WIDTH));
+    for sentence in summary(report) {
+        text += &format!("\n{}\n", escaped(&sentence, 1000));
+    }
+    for (causes, hint) in warnings_by_hint(report.runs()).into_iter().take(ENTRIES_MAX) {
+        let hint = if hint.is_empty() { hint } else { format!(" What to do: {hint}.") };
+        text += &format!("\n> **Warning:** {}\n", escaped(&format!("{}.{hint}", causes.join("; ")), 1000));
+    }
+    if let [_, _, ..] = &report.entries[..] {
+        text += "\n## Records side by side\n\n";
+        let rows = report.entries.iter().flat_map(|entry| {
+            let ladder = entry.findings.stages.len() > 1;
+            entry.findings.stages.iter().map(move |stage| match ladder {
+                true => (format!("{}, {}", entry.name, sessions(stage.sessions)), stage),
+                false => (entry.name.clone(), stage),
+            })
+        });
+        text += &stages("record", rows).markdown();
+    }
+    for comparison in &report.comparisons {
+        text += &format!("\n## Compared: {}\n\n", escaped(&comparison.candidate.name, TEXT_WIDTH));
+        text += &block("text", &comparison_text(comparison));
+    }
+    for entry in report.entries.iter().take(ENTRIES_MAX) {
+        text += &of_entry(entry, report.entries.len() > 1);
+    }
+    text
+}
+
+fn of_entry(entry: &Entry, several: bool) -> String {
+    let findings = &entry.findings;
+    let mut text = match several {
+        true => format!("\n## {}\n", escaped(&entry.name, TEXT_WIDTH)),
+        false => {
+            let rows = findings.stages.iter().map(|stage| (sessions(stage.sessions), stage));
+            format!("\n{}", stages("", rows).markdown())
+        }
+    };
+    if let Some(stage) = findings.main_stage() {
+        text += &format!("\nResponse times with {}:\n\n", sessions(stage.sessions));
+        text += &responses(stage).markdown();
+    }
+    if let Some(errors) = errors(&findings.errors) {
+        text += &format!("\n{}", errors.markdown());
+    }
+    text + &setup(findings)
+}
+
+fn setup(findings: &Findings) -> String {
+    let mut facts = vec![format!("started {}, {}, seed {}", findings.started, findings.tool, findings.seed)];
+    facts.push(format!("generator: {}", host(findings)));
+    facts.extend(findings.stages.last().and_then(generator_figures).map(|figures| format!("generator: {figures}")));
+    for target in findings.targets.iter().take(ENTRIES_MAX) {
+        facts.push(format!("server: {} {} at {}", target.product, target.version, target.url));
+    }
+    let facts: Vec<String> = facts.iter().map(|fact| format!("* {}\n", escaped(fact, TEXT_WIDTH))).collect();
+    format!("\n{}\n{}", facts.concat(), block("sh", &clean(&command_line(findings), COMMAND_WIDTH)))
+}
+
+/// A block of code that no run of backquotes in `text` can end.
+fn block(language: &str, text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}{language}\n{}\n{fence}\n", text.trim_end())
+}

@@ -1,0 +1,11 @@
+//! Whole reports for people and programs, put together from findings, words and charts. Nothing is computed here.
+
+pub(crate) mod comparison_text;
+pub(crate) mod csv;
+pub(crate) mod json;
+pub(crate) mod markdown;
+pub(crate) mod page;
+pub(crate) mod progress;
+pub(crate) mod prometheus;
+pub(crate) mod series;
+pub(crate) mod text;

@@ -1,0 +1,420 @@
+//! A report as one HTML file that opens offline, prints, and can be passed on.
+//!
+//! Style, script and the chart library are in the file; a content security policy forbids everything else, so that the page
+//! can ask no other machine for anything. Texts from records are escaped by the templates, after `shown` made them harmless;
+//! the figures of charts travel as JSON in which no `<` is left.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use assay_record::Place;
+
+use crate::charts::chart::{Body, Chart};
+use crate::charts::layout::Layout;
+use crate::charts::palette;
+use crate::charts::{Charts, charts};
+use crate::digits::{count, figure, ms, seconds};
+use crate::findings::comparison::Comparison;
+use crate::findings::report::{Entry, Report};
+use crate::findings::run::{Findings, ServerFindings};
+use crate::findings::stage::StageFindings;
+use crate::plain::{DOT, clean};
+use crate::tables::as_html::{ROWS_MAX, shown, shown_to};
+use crate::tables::comparison::changes;
+use crate::tables::generator::generator;
+use crate::tables::latency::responses;
+use crate::tables::stages::stages;
+use crate::tables::work;
+use crate::words::comparison::{conclusion, difference_words, differences_by_kind, doubts_of, side_facts};
+use crate::words::facts::{Facts, undone};
+use crate::words::run::{command_line, growth, host, option_value, sessions};
+use crate::words::steadiness::{latency_intervals, over_time};
+use crate::words::summary::{capitalised, summary, title};
+use crate::words::warning::warnings_by_hint;
+
+const CSS: &str = include_str!("../../page/page.css");
+const SCRIPT: &str = include_str!("../../page/page.js");
+/// The library and its licence, which goes wherever it goes.
+const LIBRARY: &str = concat!(
+    "/*\n",
+    include_str!("../../page/vendor/uplot/LICENSE"),
+    "*/\n",
+    include_str!("../../page/vendor/uplot/uPlot.iife.min.js")
+);
+const UPLOT_CSS: &str = include_str!("../../page/vendor/uplot/uPlot.min.css");
+
+const COMMAND_WIDTH: usize = 4000;
+const FAILURE_WIDTH: usize = 2000;
+
+/// The page.
+pub fn html(report: &Report) -> String {
+    let (title, charts) = (title(report), charts(report));
+    let style = format!("{UPLOT_CSS}{}{CSS}", palette::css());
+    let policy = format!(
+        "default-src 'none'; script-src {} {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
+        hash(LIBRARY),
+        hash(SCRIPT),
+        hash(&style)
+    );
+    let data: Vec<ChartOnPage> = charts.iter().map(ChartOnPage::of).collect();
+    let data = serde_json::to_string(&data).expect("charts are plain data with text keys").replace('<', "\\u003c");
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="referrer" content="no-referrer";
+                link rel="icon" href="data:,";
+                title { (shown(&title)) }
+                "\n"
+                style { (PreEscaped(style)) }
+            }
+            "\n"
+            body {
+                (head(report, &title))
+                (main(report, &charts))
+                footer {
+                    "Times are response times: from the moment a transaction was due until it was done. Made by "
+                    (concat!("assay ", env!("CARGO_PKG_VERSION")))
+                    ". Charts: uPlot, MIT licence, © Leon Sorokin. This file asks no other machine for anything."
+                }
+                "\n"
+                script type="application/json" id="data" { (PreEscaped(data)) }
+                "\n"
+                script { (PreEscaped(LIBRARY)) }
+                "\n"
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+        "\n"
+    };
+    page.into_string()
+}
+
+/// A chart as the page's script takes it.
+#[derive(Serialize)]
+struct ChartOnPage<'a> {
+    #[serde(flatten)]
+    chart: &'a Chart,
+    layout: Layout,
+}
+
+impl ChartOnPage<'_> {
+    fn of(chart: &Chart) -> ChartOnPage<'_> {
+        ChartOnPage { chart, layout: Layout::of(chart) }
+    }
+}
+
+/// A source expression of a content security policy: this text and no other.
+fn hash(text: &str) -> String {
+    format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
+}
+
+fn head(report: &Report, title: &str) -> Markup {
+    let of = match &report.entries[..] {
+        [entry] => format!("{} · {} · {}", entry.findings.started, entry.findings.tool, entry.file),
+        entries if report.settings == 1 => format!("{} records of one setting", entries.len()),
+        entries => format!("{} records, {} settings", entries.len(), report.settings),
+    };
+    let name = |entry: &Entry| match report.entries.len() {
+        1 => "Figures, settings, command".to_owned(),
+        _ => entry.name.clone(),
+    };
+    html! {
+        header {
+            h1 { (shown(title)) }
+            p.soft { (shown(&of)) }
+            @for sentence in summary(report) {
+                p { (shown(&sentence)) }
+                "\n"
+            }
+            nav aria-label="Contents" {
+                ul {
+                    li { a href="#charts" { "Charts" } }
+                    @for (number, entry) in report.entries.iter().enumerate().take(ROWS_MAX) {
+                        li { a href={ "#record-" (number + 1) } { (shown_to(80, &name(entry))) } }
+                    }
+                }
+            }
+        }
+        "\n"
+    }
+}
+
+fn main(report: &Report, charts: &Charts) -> Markup {
+    let several = report.entries.len() > 1;
+    let own = charts.of_entries.first().filter(|_| !several);
+    let ladders = report.entries.iter().filter(|entry| entry.findings.stages.len() > 1);
+    html! {
+        main {
+            @if let [entry] = &report.entries[..] {
+                (tiles(&entry.findings))
+            }
+            (warnings(report))
+            @if several {
+                (side_by_side(report))
+            }
+            @for comparison in &report.comparisons {
+                (compared(comparison))
+            }
+            @for entry in ladders.take(ROWS_MAX) {
+                (ladder(entry, several))
+            }
+            h2 #charts { "Charts" }
+            noscript { p { "Charts need JavaScript; the tables do not." } }
+            @for chart in own.into_iter().flatten().chain(&charts.of_all) {
+                (figure_of(chart))
+            }
+            @for (number, (entry, own)) in report.entries.iter().zip(&charts.of_entries).enumerate() {
+                section.record id={ "record-" (number + 1) } {
+                    @if several {
+                        details {
+                            summary { (shown(&entry.name)) }
+                            (record(entry, own))
+                        }
+                    } @else {
+                        h2 { "Figures" }
+                        (record(entry, &[]))
+                    }
+                }
+                "\n"
+            }
+        }
+        "\n"
+    }
+}
+
+/// The figures that count, large.
+fn tiles(findings: &Findings) -> Markup {
+    let Some(stage) = findings.main_stage() else { return Markup::default() };
+    let (total, response) = (&stage.total, &stage.total.response);
+    let step = if stage.best { "The fastest step" } else { "The last step" };
+    html! {
+        @if findings.stages.len() > 1 {
+            p.caption { (step) ", " (sessions(stage.sessions)) ":" }
+        }
+        dl.figures {
+            @for (name, value, unit) in [
+                ("throughput", figure(total.tps), "tx/s"),
+                ("statements", figure(total.qps), "per s"),
+                ("p50", ms(response.p50_ns), "ms"),
+                ("p99", ms(response.p99_ns), "ms"),
+                ("max", ms(response.max_ns), "ms"),
+                ("failed", count(total.failed), "transactions"),
+            ] {
+                div { dt { (name) } dd { (value) " " small { (unit) } } }
+            }
+        }
+    }
+}
+
+fn warnings(report: &Report) -> Markup {
+    let failures = report.entries.iter().filter_map(|entry| entry.findings.failure.as_ref());
+    html! {
+        @for (causes, hint) in warnings_by_hint(report.runs()).into_iter().take(ROWS_MAX) {
+            div.warning {
+                b { "Warning:" } " "
+                @for cause in causes {
+                    (shown(&cause)) "." br;
+                }
+                @if !hint.is_empty() {
+                    "What to do: " (shown(&hint)) "."
+                }
+            }
+        }
+        @for failure in failures.take(ROWS_MAX) {
+            p.warning { b { "The run failed:" } " " (shown_to(FAILURE_WIDTH, failure)) }
+        }
+    }
+}
+
+/// A row for each record; a ladder is represented by its best stage.
+fn side_by_side(report: &Report) -> Markup {
+    fn row(entry: &Entry) -> Option<(String, &StageFindings)> {
+        let stage = entry.findings.main_stage()?;
+        let name = match entry.findings.stages.len() {
+            2.. => format!("{} (best: {})", entry.name, sessions(stage.sessions)),
+            _ => entry.name.clone(),
+        };
+        Some((name, stage))
+    }
+    let rows = report.entries.iter().filter_map(row);
+    html! {
+        h2 #records { "Records side by side" }
+        (stages("record", rows).html())
+    }
+}
+
+/// A setting beside the first: what makes the comparison doubtful, then its figures with intervals and verdicts, in the words of
+/// `assay compare`.
+fn compared(comparison: &Comparison) -> Markup {
+    let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
+    html! {
+        h2 { "Compared: " (shown_to(120, &candidate.name)) }
+        (facts([("baseline", side_facts(baseline).join(DOT)), ("candidate", side_facts(candidate).join(DOT))]))
+        @for group in differences_by_kind(&comparison.differences) {
+            div class=[group.is_warning.then_some("warning")] {
+                p { (capitalised(group.words)) }
+                ul {
+                    @for one in group.differences.into_iter().take(ROWS_MAX) {
+                        li { (shown(&format!("{}: {}", clean(&one.what, 80), difference_words(one)))) }
+                    }
+                }
+            }
+        }
+        @for doubt in doubts_of(baseline).into_iter().chain(doubts_of(candidate)).take(ROWS_MAX) {
+            div.warning { b { "Warning:" } " " (shown(&doubt)) "." }
+        }
+        @if comparison.stages.is_empty() {
+            p { "The two sides have no number of sessions in common: nothing can be compared." }
+        }
+        @for stage in comparison.stages.iter().take(ROWS_MAX) {
+            (changes(stage).html())
+            @if let Some(words) = conclusion(comparison, stage) {
+                p { b { (shown(&capitalised(&words))) "." } }
+            }
+        }
+    }
+}
+
+fn ladder(entry: &Entry, several: bool) -> Markup {
+    let all = &entry.findings.stages;
+    let rows = all.iter().map(|stage| (count(stage.sessions.into()), stage));
+    let growth = growth(all).map(|words| format!(" {}.", capitalised(words))).unwrap_or_default();
+    let table = stages("sessions", rows).with_caption(format!("Bold: most transactions per second.{growth}"));
+    html! {
+        h2 {
+            "By number of sessions"
+            @if several {
+                ": " (shown_to(80, &entry.name))
+            }
+        }
+        (table.html())
+    }
+}
+
+fn figure_of(chart: &Chart) -> Markup {
+    debug_assert!(chart.id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'), "ids are ours");
+    let keys = match chart.body {
+        Body::Boxes { .. } => "",
+        _ => " Arrow keys move the cursor, plus and minus zoom, 0 shows the whole range.",
+    };
+    let label = clean(&format!("Chart: {}.{keys}", chart.title), 400);
+    html! {
+        figure id={ "chart-" (chart.id) } data-chart=(chart.id) {
+            figcaption { h3 { (shown(&chart.title)) } p { (shown(&chart.caption)) } }
+            div.plot role="group" aria-label=(label) {}
+            details.behind { summary { "Figures as a table" } }
+        }
+        "\n"
+    }
+}
+
+fn record(entry: &Entry, charts: &[Chart]) -> Markup {
+    let findings = &entry.findings;
+    let embedded = findings.targets.iter().any(|target| target.place == Place::Embedded);
+    let database = if embedded { "The database ran in the same process and is included." } else { "" };
+    html! {
+        @for stage in findings.stages.iter().take(ROWS_MAX) {
+            (stage_in_full(stage, findings))
+        }
+        @if let Some(table) = work::errors(&findings.errors) {
+            (table.with_caption("Errors, whatever became of them").html())
+        }
+        @for chart in charts {
+            (figure_of(chart))
+        }
+        h3 { "The generator itself" }
+        (generator(findings).with_caption(database).html())
+        (setup(entry))
+    }
+}
+
+fn stage_in_full(stage: &StageFindings, findings: &Findings) -> Markup {
+    let measured = seconds(stage.measured_ns);
+    let caption = match findings.stages.len() {
+        1 => format!("Response times, measured for {measured}"),
+        _ => format!("Response times with {}, for {measured}", sessions(stage.sessions)),
+    };
+    let mut told = over_time(stage);
+    told.push(("at 95%", latency_intervals(stage)));
+    told.extend(undone(stage));
+    let tables = [
+        work::types(&stage.total).map(|table| table.with_caption("How transactions ended")),
+        work::rates(&stage.rates).map(|table| table.with_caption("Throughput as the workload counts it")),
+        work::counters(&stage.counters).map(|table| table.with_caption("What the workload counted")),
+        work::audit(&stage.audit).map(|table| table.with_caption("Audit: the workload's own rules")),
+        Some(work::throughput(&stage.total).with_caption("Throughput")),
+        work::targets(&findings.targets, &stage.targets).map(|table| table.with_caption("By server")),
+    ];
+    html! {
+        (responses(stage).with_caption(caption).html())
+        (listed(told))
+        @for table in tables.into_iter().flatten() {
+            (table.html())
+        }
+    }
+}
+
+fn listed(told: Vec<Facts>) -> Markup {
+    facts(told.into_iter().map(|(name, told)| (name, told.join(DOT))))
+}
+
+fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Markup {
+    html! {
+        dl.facts {
+            @for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
+                dt { (name) } dd { (shown_to(COMMAND_WIDTH, &value)) }
+            }
+        }
+    }
+}
+
+fn setup(entry: &Entry) -> Markup {
+    let findings = &entry.findings;
+    let options: Vec<String> =
+        findings.options.iter().take(ROWS_MAX).map(|(name, value)| format!("{name}={}", option_value(value))).collect();
+    let event_loop = findings.event_loop.as_ref().map(|event_loop| match &event_loop.fallback {
+        Some(why) => format!("{}; io_uring not used: {why}", event_loop.backend),
+        None => event_loop.backend.clone(),
+    });
+    html! {
+        h3 { "Run it again" }
+        pre { (shown_to(COMMAND_WIDTH, &command_line(findings))) }
+        h3 { "What ran where" }
+        (facts([
+            ("record", entry.file.clone()),
+            ("started", findings.started.to_string()),
+            ("seed", findings.seed.to_string()),
+            ("options", options.join(", ")),
+            ("session SQL", findings.session_sql.join("; ")),
+            ("generator", host(findings)),
+            ("event loop", event_loop.unwrap_or_default()),
+        ]))
+        @for target in findings.targets.iter().take(ROWS_MAX) {
+            (server(target))
+        }
+    }
+}
+
+fn server(target: &ServerFindings) -> Markup {
+    let place = match target.place {
+        Place::Remote => "",
+        Place::Local => "on the generator's machine",
+        Place::Embedded => "inside the generator",
+    };
+    let settings: Vec<String> =
+        target.settings.iter().take(ROWS_MAX).map(|(name, value)| format!("{name} = {value}")).collect();
+    facts([
+        ("server", format!("{} {}", target.product, target.version)),
+        ("at", target.url.clone()),
+        ("where", place.into()),
+        ("encryption", target.tls.clone().unwrap_or_default()),
+        ("settings", settings.join(DOT)),
+    ])
+}

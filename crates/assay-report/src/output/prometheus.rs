@@ -1,0 +1,247 @@
+//! Metrics in the text format of Prometheus (0.0.4): the final state of records, and a run while it goes on.
+//!
+//! Names begin with `assay_`, units are seconds and bytes, counters end in `_total`. Label values are escaped, and bounded
+//! in length and number.
+
+use std::fmt::Write as _;
+
+use assay_record::{Interval, Status};
+
+use crate::findings::interval::{IntervalFindings, bucket_bounds_ns, interval_findings};
+use crate::findings::latency::LatencyFindings;
+use crate::findings::report::Report;
+use crate::findings::run::Findings;
+use crate::plain::clean;
+
+const LABEL_WIDTH: usize = 120;
+/// Kinds of errors and types of transactions told for each stage.
+const SERIES_MAX: usize = 200;
+
+/// Metrics by name, each with its samples.
+#[derive(Default)]
+struct Exposition {
+    metrics: Vec<Metric>,
+}
+
+struct Metric {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    samples: String,
+}
+
+impl Exposition {
+    fn sample(
+        &mut self,
+        (name, kind, help): (&'static str, &'static str, &'static str),
+        labels: &[(&str, &str)],
+        value: f64,
+    ) {
+        self.sample_of("", (name, kind, help), labels, value);
+    }
+
+    fn sample_of(
+        &mut self,
+        suffix: &str,
+        (name, kind, help): (&'static str, &'static str, &'static str),
+        labels: &[(&str, &str)],
+        value: f64,
+    ) {
+        let at = self.metrics.iter().position(|metric| metric.name == name).unwrap_or_else(|| {
+            self.metrics.push(Metric { name, kind, help, samples: String::new() });
+            self.metrics.len() - 1
+        });
+        let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        writeln!(self.metrics[at].samples, "{name}{suffix}{labels} {value}").expect("writing to memory does not fail");
+    }
+
+    fn text(&self) -> String {
+        let metric = |metric: &Metric| {
+            format!("# HELP {0} {1}\n# TYPE {0} {2}\n{3}", metric.name, metric.help, metric.kind, metric.samples)
+        };
+        self.metrics.iter().map(metric).collect()
+    }
+}
+
+fn escaped(value: &str) -> String {
+    clean(value, LABEL_WIDTH).replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+type Definition = (&'static str, &'static str, &'static str);
+const INFO: Definition = ("assay_info", "gauge", "What ran: always 1.");
+const STATUS: Definition = ("assay_run_complete", "gauge", "1 when the run did all it was to do.");
+const TRANSACTIONS: Definition = ("assay_transactions_total", "counter", "Transactions finished well.");
+const STATEMENTS: Definition = ("assay_statements_total", "counter", "Statements answered without error.");
+const FAILED: Definition = ("assay_failed_transactions_total", "counter", "Transactions given up.");
+const RETRIES: Definition = ("assay_retries_total", "counter", "Runs of transactions that were started over.");
+const ERRORS: Definition = ("assay_errors_total", "counter", "Errors met, whatever became of them.");
+const RECONNECTS: Definition = ("assay_reconnects_total", "counter", "Connections made again.");
+const RATE: Definition = ("assay_transactions_per_second", "gauge", "Transactions finished per second.");
+const RESPONSE: Definition = ("assay_response_quantile_seconds", "gauge", "Response time, from due to done.");
+const LAG: Definition = ("assay_lag_quantile_seconds", "gauge", "How late the generator itself was.");
+const SESSIONS: Definition = ("assay_sessions", "gauge", "Sessions taking transactions.");
+const BACKLOG: Definition = ("assay_backlog", "gauge", "Transactions due and waiting for a session.");
+const CPU: Definition = ("assay_generator_cpu_seconds_total", "counter", "CPU time of the generator.");
+const BUSY: Definition = ("assay_generator_busiest_worker_ratio", "gauge", "How busy the busiest worker was, 0 to 1.");
+const WAITED: Definition =
+    ("assay_generator_cpu_wait_ratio", "gauge", "How much of the time a worker waited for a CPU, at most, 0 to 1.");
+const MEMORY: Definition = ("assay_generator_memory_max_bytes", "gauge", "Largest resident set of the generator.");
+const STAGE: Definition = ("assay_stage", "gauge", "Stage under way, counted from 0.");
+const HISTOGRAM: Definition = ("assay_response_seconds", "histogram", "Response times since the start of the run.");
+
+/// The final state of every record.
+pub fn prometheus(report: &Report) -> String {
+    let mut all = Exposition::default();
+    for entry in &report.entries {
+        of_findings(&mut all, &entry.name, &entry.findings);
+    }
+    all.text()
+}
+
+fn of_findings(all: &mut Exposition, record: &str, findings: &Findings) {
+    let (product, version) = findings.targets.first().map_or(("", ""), |target| (&target.product, &target.version));
+    let seed = findings.seed.to_string();
+    let info = [("record", record), ("workload", &findings.workload), ("product", product), ("version", version)];
+    all.sample(INFO, &[&info[..], &[("tool", &findings.tool), ("seed", &seed)]].concat(), 1.0);
+    all.sample(STATUS, &[("record", record)], f64::from(findings.status == Status::Complete));
+    for (number, stage) in findings.stages.iter().enumerate().take(SERIES_MAX) {
+        let (number, sessions) = (number.to_string(), stage.sessions.to_string());
+        let of_stage = [("record", record), ("stage", number.as_str()), ("sessions", sessions.as_str())];
+        let and = |name, value| [&of_stage[..], &[(name, value)]].concat();
+        let total = &stage.total;
+        for one in total.types.iter().take(SERIES_MAX) {
+            all.sample(TRANSACTIONS, &and("type", &one.name), one.transactions as f64);
+            all.sample(FAILED, &and("type", &one.name), one.failed as f64);
+            all.sample(RETRIES, &and("type", &one.name), one.retries as f64);
+            quantiles(all, RESPONSE, &and("type", &one.name), &one.response);
+        }
+        let classes = &total.statements_by_class;
+        for (class, count) in [("read", classes.read), ("write", classes.write), ("other", classes.other)] {
+            all.sample(STATEMENTS, &and("class", class), count as f64);
+        }
+        for error in total.errors_by_kind.iter().take(SERIES_MAX) {
+            let kind = [("origin", error.origin.as_str()), ("class", &error.class), ("code", &error.code)];
+            all.sample(ERRORS, &[&of_stage[..], &kind].concat(), error.count as f64);
+        }
+        all.sample(RECONNECTS, &of_stage, total.reconnects as f64);
+        all.sample(RATE, &of_stage, total.tps);
+        quantiles(all, LAG, &of_stage, &total.lag);
+        if let Some(generator) = stage.generator {
+            all.sample(CPU, &of_stage, generator.cpu_ns as f64 / 1e9);
+            all.sample(BUSY, &of_stage, generator.busiest_worker);
+            if let Some(waited) = generator.waited_for_cpu {
+                all.sample(WAITED, &of_stage, waited);
+            }
+            all.sample(MEMORY, &of_stage, generator.memory_max_bytes as f64);
+        }
+    }
+}
+
+fn quantiles(all: &mut Exposition, metric: Definition, labels: &[(&str, &str)], latencies: &LatencyFindings) {
+    for (quantile, ns) in [
+        ("0.5", latencies.p50_ns),
+        ("0.9", latencies.p90_ns),
+        ("0.95", latencies.p95_ns),
+        ("0.99", latencies.p99_ns),
+        ("0.999", latencies.p999_ns),
+        ("1", latencies.max_ns),
+    ] {
+        if let Some(ns) = ns {
+            all.sample(metric, &[labels, &[("quantile", quantile)]].concat(), ns as f64 / 1e9);
+        }
+    }
+}
+
+/// A run while it goes on: counters since its start, gauges of its last interval.
+#[derive(Clone, Debug, Default)]
+pub struct LiveMetrics {
+    workload: String,
+    stage: usize,
+    transactions: Vec<(String, u64)>,
+    statements: [u64; 3],
+    /// failed, retries, errors, reconnects
+    troubles: [u64; 4],
+    cpu_ns: u64,
+    buckets: Vec<u64>,
+    sum_ns: u128,
+    last: Option<IntervalFindings>,
+}
+
+/// Every fourth bound of the intervals' buckets: 1 µs, 1.6 µs, 2.5 µs, 4 µs, 6.3 µs, 10 µs, … Fewer and the quantiles that
+/// Prometheus makes of them would be guesses, more and every run would be a thousand series.
+const BUCKET_STEP: usize = 4;
+
+impl LiveMetrics {
+    /// Of a run that has not measured anything yet.
+    pub fn new(workload: &str) -> LiveMetrics {
+        LiveMetrics {
+            workload: workload.to_owned(),
+            buckets: vec![0; bucket_bounds_ns().len() + 1],
+            ..LiveMetrics::default()
+        }
+    }
+
+    /// Adds an interval of a stage; `types` names the transaction types.
+    pub fn add(&mut self, stage: usize, interval: &Interval, types: &[String]) {
+        let findings = interval_findings(interval);
+        self.stage = stage;
+        for (number, count) in interval.transactions.iter().enumerate().take(SERIES_MAX) {
+            if self.transactions.len() <= number {
+                self.transactions.push((types.get(number).cloned().unwrap_or_default(), 0));
+            }
+            let so_far = &mut self.transactions[number].1;
+            *so_far = so_far.saturating_add(*count);
+        }
+        let classes = [interval.statements.read, interval.statements.write, interval.statements.other];
+        let troubles = [interval.failed, interval.retries, interval.errors, interval.reconnects];
+        for (sum, more) in self.statements.iter_mut().zip(classes).chain(self.troubles.iter_mut().zip(troubles)) {
+            *sum = sum.saturating_add(more);
+        }
+        self.cpu_ns = self.cpu_ns.saturating_add(interval.cpu_ns);
+        self.sum_ns = self.sum_ns.saturating_add(interval.response.sum_ns);
+        for (bucket, count) in &findings.buckets {
+            self.buckets[*bucket] = self.buckets[*bucket].saturating_add(*count);
+        }
+        self.last = Some(findings);
+    }
+
+    /// The metrics as they are now.
+    pub fn text(&self) -> String {
+        let mut all = Exposition::default();
+        all.sample(
+            INFO,
+            &[("workload", self.workload.as_str()), ("tool", concat!("assay ", env!("CARGO_PKG_VERSION")))],
+            1.0,
+        );
+        for (name, count) in &self.transactions {
+            all.sample(TRANSACTIONS, &[("type", name)], *count as f64);
+        }
+        for (class, count) in ["read", "write", "other"].into_iter().zip(self.statements) {
+            all.sample(STATEMENTS, &[("class", class)], count as f64);
+        }
+        for (metric, count) in [FAILED, RETRIES, ERRORS, RECONNECTS].into_iter().zip(self.troubles) {
+            all.sample(metric, &[], count as f64);
+        }
+        all.sample(CPU, &[], self.cpu_ns as f64 / 1e9);
+        all.sample(STAGE, &[], self.stage as f64);
+        if let Some(last) = &self.last {
+            all.sample(RATE, &[], last.tps);
+            all.sample(SESSIONS, &[], f64::from(last.sessions));
+            all.sample(BACKLOG, &[], last.backlog as f64);
+            quantiles(&mut all, RESPONSE, &[], &last.response);
+        }
+        let mut below = 0u64;
+        let bounds = bucket_bounds_ns();
+        for (number, count) in self.buckets.iter().enumerate() {
+            below = below.saturating_add(*count);
+            if let Some(bound) = bounds.get(number).filter(|_| number % BUCKET_STEP == 0) {
+                all.sample_of("_bucket", HISTOGRAM, &[("le", &(*bound as f64 / 1e9).to_string())], below as f64);
+            }
+        }
+        all.sample_of("_bucket", HISTOGRAM, &[("le", "+Inf")], below as f64);
+        all.sample_of("_sum", HISTOGRAM, &[], self.sum_ns as f64 / 1e9);
+        all.sample_of("_count", HISTOGRAM, &[], below as f64);
+        all.text()
+    }
+}

@@ -1,0 +1,86 @@
+//! Text from elsewhere, made harmless, and lines of bounded length.
+
+/// Lines are not longer than this.
+pub(crate) const WIDTH: usize = 100;
+
+/// Text that came from a server, a script or a file, made harmless for a terminal and at most `width` characters
+/// long: nothing in it can move the cursor, change colours, reorder the line or begin a new one.
+pub(crate) fn clean(text: &str, width: usize) -> String {
+    let mut clean = String::new();
+    for c in text.trim().chars() {
+        match c {
+            '\n' | '\r' | '\t' => clean.push(' '),
+            c if c.is_control() || is_invisible(c) => clean.extend(c.escape_default()),
+            c => clean.push(c),
+        }
+        if clean.len() > width * 4 {
+            break;
+        }
+    }
+    cut(clean, width)
+}
+
+/// At most `width` characters of `text`, the last of which says whether there were more.
+pub(crate) fn cut(text: String, width: usize) -> String {
+    match text.chars().count() > width {
+        true => text.chars().take(width.saturating_sub(1)).collect::<String>() + "…",
+        false => text,
+    }
+}
+
+/// Characters that change how others are shown: direction marks, joiners, separators of lines, byte order marks.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{61c}')
+}
+
+/// `pieces` joined by `separator`, in lines of at most `WIDTH` characters as far as the pieces allow. The first line
+/// begins with `label`, the others with as many blanks.
+pub(crate) fn wrap<S: AsRef<str>>(label: &str, pieces: impl IntoIterator<Item = S>, separator: &str) -> String {
+    wrap_to(WIDTH, label, pieces, separator)
+}
+
+/// The same in lines of at most `width` characters.
+pub(crate) fn wrap_to<S: AsRef<str>>(
+    width: usize,
+    label: &str,
+    pieces: impl IntoIterator<Item = S>,
+    separator: &str,
+) -> String {
+    let indent = label.chars().count();
+    let (mut text, mut column, mut first) = (label.to_owned(), indent, true);
+    for piece in pieces {
+        let length = piece.as_ref().chars().count();
+        if !first {
+            if column + separator.chars().count() + length <= width {
+                text.push_str(separator);
+                column += separator.chars().count();
+            } else {
+                text.push('\n');
+                text.push_str(&" ".repeat(indent));
+                column = indent;
+            }
+        }
+        text.push_str(piece.as_ref());
+        (column, first) = (column + length, false);
+    }
+    text.push('\n');
+    text
+}
+
+/// Between facts in one line.
+pub(crate) const DOT: &str = " · ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_from_elsewhere_cannot_command_the_terminal() {
+        assert_eq!(
+            clean("\x1b[31mred\x1b[0m\nnext\u{9b}2J\u{202e}x\0", 80),
+            "\\u{1b}[31mred\\u{1b}[0m next\\u{9b}2J\\u{202e}x\\u{0}"
+        );
+        assert_eq!(clean("a long message", 6), "a lon…");
+        assert_eq!(clean(&"ü".repeat(1_000_000), 3), "üü…");
+    }
+}

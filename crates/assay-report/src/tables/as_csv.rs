@@ -1,0 +1,45 @@
+//! A table as CSV: figures as they were measured, not grouped or rounded, and empty where there is none.
+
+use crate::plain::clean;
+use crate::tables::table::{Cell, Table};
+
+const TEXT_WIDTH: usize = 200;
+
+impl Table {
+    /// Head first.
+    pub(crate) fn csv(&self) -> String {
+        self.csv_head() + &self.csv_rows()
+    }
+
+    pub(crate) fn csv_head(&self) -> String {
+        let heads: Vec<&str> = self.columns.iter().map(|column| column.head.as_str()).collect();
+        heads.join(",") + "\n"
+    }
+
+    /// Cells that a row does not have are empty.
+    pub(crate) fn csv_rows(&self) -> String {
+        let mut text = String::new();
+        for row in &self.rows {
+            let cell = |at: usize| row.cells.get(at).map_or(String::new(), plain);
+            let cells: Vec<String> = (0..self.columns.len()).map(cell).collect();
+            text += &(cells.join(",") + "\n");
+        }
+        text
+    }
+}
+
+fn plain(cell: &Cell) -> String {
+    match cell {
+        Cell::Words(words) => quoted(words),
+        Cell::Count(value) => value.to_string(),
+        Cell::Number(value) | Cell::Ms(value) | Cell::Micros(value) | Cell::Share(value) => value.to_string(),
+        Cell::Unknown | Cell::Blank => String::new(),
+    }
+}
+
+/// RFC 4180, and no formula: a spreadsheet would run a name that begins with one of `=+-@`.
+fn quoted(name: &str) -> String {
+    let name = clean(name, TEXT_WIDTH);
+    let name = if name.starts_with(['=', '+', '-', '@']) { format!("'{name}") } else { name };
+    if name.contains([',', '"']) { format!("\"{}\"", name.replace('"', "\"\"")) } else { name }
+}

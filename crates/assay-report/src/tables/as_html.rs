@@ -1,0 +1,66 @@
+//! A table on a page, and texts in which nothing is markup.
+
+use maud::{Markup, Render, html};
+
+use crate::digits::count;
+use crate::plain::clean;
+use crate::tables::table::{Content, Table};
+
+/// Longest text of a record shown in one place.
+const TEXT_WIDTH: usize = 400;
+/// A made-up record could have millions of rows.
+pub(crate) const ROWS_MAX: usize = 200;
+
+impl Table {
+    /// The first cell of a row is its head.
+    pub(crate) fn html(&self) -> Markup {
+        let label = (!self.caption.is_empty()).then(|| clean(&self.caption, TEXT_WIDTH));
+        let left = self.rows.len().saturating_sub(ROWS_MAX);
+        html! {
+            // Beside the table and not in it: a wide table scrolls, and would take its caption along.
+            @if let Some(caption) = &label {
+                p.caption { (caption) }
+            }
+            div.wide {
+                table aria-label=[label.as_ref()] {
+                    @if self.has_heads() {
+                        thead {
+                            tr {
+                                @for column in &self.columns {
+                                    th scope="col" { (shown(&column.head)) }
+                                }
+                            }
+                        }
+                    }
+                    tbody {
+                        @for row in self.rows.iter().take(ROWS_MAX) {
+                            tr class=[row.best.then_some("best")] {
+                                @for (number, (column, cell)) in self.columns.iter().zip(&row.cells).enumerate() {
+                                    @if number == 0 {
+                                        th scope="row" { (shown(&cell.shown())) }
+                                    } @else {
+                                        td class=[(column.content != Content::Figures).then_some("words")] { (shown(&cell.shown())) }
+                                    }
+                                }
+                            }
+                            "\n"
+                        }
+                    }
+                }
+            }
+            @if left > 0 {
+                p.soft { "and " (count(left as u64)) " more rows" }
+            }
+        }
+    }
+}
+
+/// Anybody's text: harmless, and not too long.
+pub(crate) fn shown(text: &str) -> impl Render {
+    shown_to(TEXT_WIDTH, text)
+}
+
+/// The same with at most `width` characters.
+pub(crate) fn shown_to(width: usize, text: &str) -> impl Render {
+    clean(text, width)
+}

@@ -1,0 +1,101 @@
+//! Sides, settings and trials beside each other.
+
+use crate::digits::percent;
+use crate::findings::comparison::{Comparison, MetricComparison, StageComparison};
+use crate::findings::metric::TrialsFindings;
+use crate::findings::summary::StageSummary;
+use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
+use crate::words::comparison::{change_text, metric_name, middle, ratio, verdict};
+use crate::words::run::sessions;
+
+/// A row per metric: both sides, the change with its interval and what follows from it.
+pub(crate) fn changes(stage: &StageComparison) -> Table {
+    let with = match (stage.sessions, stage.candidate_sessions) {
+        (one, other) if one == other => sessions(one),
+        (one, other) => format!("{one} → {other} sessions"),
+    };
+    let figures = ["baseline", "candidate", "change"].map(Column::figures);
+    let columns = [Column::words(with, NAME_WIDTH)].into_iter().chain(figures);
+    let mut table = Table::new(columns.chain([Column::words("at 95%", NAME_WIDTH)]));
+    let of_all = ["tps", "p50", "p95", "p99", "cpu_per_transaction"];
+    let types: Vec<&MetricComparison> = stage.metrics.iter().filter(|one| one.metric.name.ends_with(".p99")).collect();
+    // The only type has the figures of all.
+    let types = if types.len() > 1 { types } else { Vec::new() };
+    for metric in of_all.into_iter().filter_map(|name| stage.metric(name)).chain(types) {
+        let side = |side: &Option<TrialsFindings>| known(side.as_ref(), Some(metric));
+        let mut row =
+            vec![Cell::Words(metric_name(&metric.metric.name)), side(&metric.baseline), side(&metric.candidate)];
+        row.push(Cell::of(metric.change, |change| Cell::Words(change_text(&change))));
+        row.extend(metric.change.map(|change| Cell::words(verdict(&metric.metric.name, change.verdict))));
+        table.row(row);
+    }
+    table
+}
+
+/// A row per setting with so many sessions, the baseline first: three metrics, each beside its ratio to the baseline's.
+pub(crate) fn grid(comparisons: &[Comparison], first: &StageComparison) -> Table {
+    const METRICS: [(&str, &str); 3] = [("tps", "tx/s"), ("p50", "p50 ms"), ("p99", "p99 ms")];
+    let heads = METRICS.iter().flat_map(|(_, head)| [*head, "ratio"]).map(Column::figures);
+    let mut table = Table::new([Column::words("setting", NAME_WIDTH)].into_iter().chain(heads));
+    type Shown = fn(&MetricComparison) -> [Cell; 2];
+    let row = |name: &str, stage: &StageComparison, shown: Shown| {
+        let cells = METRICS.iter().flat_map(|(name, _)| stage.metric(name).map_or([const { Cell::Unknown }; 2], shown));
+        [Cell::foreign(name)].into_iter().chain(cells).collect::<Vec<_>>()
+    };
+    let Some(baseline) = comparisons.first().map(|one| &one.baseline.name) else { return table };
+    table.row(row(baseline, first, |metric| [known(metric.baseline.as_ref(), Some(metric)), Cell::words("1")]));
+    for one in comparisons {
+        if let Some(stage) = one.stages.iter().find(|stage| stage.sessions == first.sessions) {
+            table.row(row(&one.candidate.name, stage, |metric| {
+                let ratio = Cell::of(metric.change, |change| Cell::Words(ratio(&change)));
+                [known(metric.candidate.as_ref(), Some(metric)), ratio]
+            }));
+        }
+    }
+    table
+}
+
+fn known(trials: Option<&TrialsFindings>, metric: Option<&MetricComparison>) -> Cell {
+    Cell::of(trials, |trials| Cell::Words(middle(trials, metric)))
+}
+
+/// A row per trial, then their median with its interval, and how far they are apart.
+pub(crate) fn trials(stage: &StageSummary) -> Table {
+    type Unit = fn(f64) -> Cell;
+    const METRICS: [(&str, &str, Unit); 5] = [
+        ("tps", "tx/s", Cell::Number),
+        ("p50", "p50 ms", Cell::Ms),
+        ("p95", "p95 ms", Cell::Ms),
+        ("p99", "p99 ms", Cell::Ms),
+        ("cpu_per_transaction", "CPU µs/tx", Cell::Micros),
+    ];
+    let columns = METRICS.map(|(name, _, unit)| (stage.metric(name), unit));
+    let heads = METRICS.iter().map(|(_, head, _)| *head).chain(["failed"]).map(Column::figures);
+    let mut table = Table::new([Column::words("trial", NAME_WIDTH)].into_iter().chain(heads));
+    for (at, failed) in stage.failed.iter().enumerate() {
+        let mut row = vec![Cell::Words((at + 1).to_string())];
+        // A figure that only some trials have cannot be said to be of this one.
+        let of = |column: &TrialsFindings| {
+            column.values.get(at).copied().filter(|_| column.values.len() == stage.failed.len())
+        };
+        row.extend(columns.iter().map(|(column, unit)| Cell::of(column.and_then(of), *unit)));
+        row.push(Cell::Count(*failed));
+        table.row(row);
+    }
+    if stage.failed.len() < 2 {
+        return table;
+    }
+    let mut over_all = |name: &str, of: &dyn Fn(&TrialsFindings, Unit) -> Option<Cell>| {
+        let cells: Vec<Option<Cell>> =
+            columns.iter().map(|(column, unit)| column.and_then(|column| of(column, *unit))).collect();
+        if cells.iter().any(Option::is_some) {
+            let cells = cells.into_iter().map(|cell| cell.unwrap_or(Cell::Unknown));
+            table.row([Cell::words(name)].into_iter().chain(cells).collect::<Vec<_>>());
+        }
+    };
+    over_all("median", &|column, unit| Some(unit(column.median)));
+    over_all("  from", &|column, unit| column.low.map(unit));
+    over_all("  to", &|column, unit| column.high.map(unit));
+    over_all("spread", &|column, _| Some(Cell::Words(percent(column.spread))));
+    table
+}

@@ -1,0 +1,41 @@
+//! What the generator itself took, stage by stage.
+
+use assay_record::Place;
+
+use crate::findings::run::Findings;
+use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
+use crate::words::run::sessions;
+
+/// A row for each stage; where the database ran in the same process, its work is in the figures.
+pub(crate) fn generator(findings: &Findings) -> Table {
+    let embedded = findings.targets.iter().any(|target| target.place == Place::Embedded);
+    let heads = [
+        "CPU µs/stmt",
+        "of the machine",
+        "busiest worker",
+        "waited for a CPU",
+        "lag p99 ms",
+        "lag max ms",
+        "switches/stmt",
+        "events/turn",
+        "MiB",
+    ];
+    let columns = [Column::words("generator", NAME_WIDTH)].into_iter().chain(heads.map(Column::figures));
+    Table::new(columns).with_rows(findings.stages.iter().map(|stage| {
+        let mut row = vec![Cell::Words(sessions(stage.sessions))];
+        let Some(generator) = stage.generator else { return row };
+        row.extend([
+            Cell::of(generator.cpu_ns_per_statement, Cell::Micros),
+            Cell::Share(generator.cpu_share_of_machine),
+            Cell::Share(generator.busiest_worker),
+            Cell::of(generator.waited_for_cpu, Cell::Share),
+            Cell::ns(stage.total.lag.p99_ns),
+            Cell::ns(stage.total.lag.max_ns),
+            Cell::of(generator.switches_per_statement, Cell::Number),
+            // An embedded database answers without an event.
+            Cell::of(generator.events_per_turn.filter(|_| !embedded), Cell::Number),
+            Cell::Count(generator.memory_max_bytes >> 20),
+        ]);
+        row
+    }))
+}

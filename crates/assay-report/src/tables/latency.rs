@@ -1,0 +1,49 @@
+//! The row of a latency distribution, the same wherever one is shown.
+
+use crate::findings::latency::LatencyFindings;
+use crate::findings::stage::StageFindings;
+use crate::findings::warning::has_lower_bounds;
+use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
+
+/// Heads of `latency_cells`.
+pub(crate) const LATENCY_HEADS: [&str; 8] = ["min", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"];
+
+/// Under `LATENCY_HEADS`.
+pub(crate) fn latency_cells(of: &LatencyFindings) -> [Cell; 8] {
+    let LatencyFindings { min_ns, mean_ns, p50_ns, p90_ns, p95_ns, p99_ns, p999_ns, max_ns, .. } = *of;
+    let mean = Cell::of(mean_ns, Cell::Ms);
+    let [min, p50, p90, p95, p99, p999, max] = [min_ns, p50_ns, p90_ns, p95_ns, p99_ns, p999_ns, max_ns].map(Cell::ns);
+    [min, mean, p50, p90, p95, p99, p999, max]
+}
+
+/// Response times by type, then what they are made of. Those that are too low say so.
+pub(crate) fn responses(stage: &StageFindings) -> Table {
+    let (total, is_bound) = (&stage.total, has_lower_bounds(stage));
+    let heads = ["count"].into_iter().chain(LATENCY_HEADS).map(Column::figures);
+    let mut table = Table::new([Column::words("response ms", NAME_WIDTH)].into_iter().chain(heads));
+    let mut row = |name: &str, of: &LatencyFindings, is_bound: bool| {
+        let [min, above @ ..] = latency_cells(of);
+        let above = above.map(|cell| if is_bound { at_least(cell) } else { cell });
+        let head = [Cell::foreign(name), Cell::Count(of.count), min];
+        table.row(head.into_iter().chain(above).collect::<Vec<_>>());
+    };
+    for one in total.types.iter().filter(|one| total.types.len() == 1 || one.has_ended()) {
+        row(&one.name, &one.response, is_bound);
+    }
+    if total.types.len() > 1 {
+        row("all", &total.response, is_bound);
+    }
+    if total.wait.count > 0 {
+        row("waiting", &total.wait, is_bound);
+    }
+    row("service time", &total.service, is_bound);
+    row("our lag", &total.lag, false);
+    table
+}
+
+fn at_least(cell: Cell) -> Cell {
+    match cell {
+        Cell::Ms(_) => Cell::Words(format!("≥{}", cell.shown())),
+        other => other,
+    }
+}

@@ -1,0 +1,12 @@
+//! Findings as tables, each made once, and what a table looks like in a terminal, in Markdown, on a page and as CSV.
+
+pub(crate) mod as_csv;
+pub(crate) mod as_html;
+pub(crate) mod as_markdown;
+pub(crate) mod as_text;
+pub(crate) mod comparison;
+pub(crate) mod generator;
+pub(crate) mod latency;
+pub(crate) mod stages;
+pub(crate) mod table;
+pub(crate) mod work;

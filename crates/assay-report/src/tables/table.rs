@@ -1,0 +1,138 @@
+//! A table before it has a look: columns with heads, and rows of figures and words.
+//!
+//! A cell keeps its figure as it was measured. Digits, units, escapes and widths belong to the looks: `as_text`,
+//! `as_markdown`, `as_html` and `as_csv`.
+
+use crate::digits::{NONE, count, figure, micros, percent};
+use crate::plain::clean;
+
+/// Of a name in a terminal.
+pub(crate) const NAME_WIDTH: usize = 24;
+/// Longest text from elsewhere kept in a cell.
+const FOREIGN_WIDTH: usize = 400;
+
+/// Rows under columns.
+pub(crate) struct Table {
+    /// What the table shows, where it stands alone; may be empty.
+    pub(crate) caption: String,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// A column.
+pub(crate) struct Column {
+    /// With the unit; in CSV, the column's name.
+    pub(crate) head: String,
+    pub(crate) content: Content,
+    /// Left out in a terminal, whose lines are short.
+    pub(crate) roomy: bool,
+}
+
+/// What a column holds.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Content {
+    /// Flush right.
+    Figures,
+    /// Flush left, and in a terminal no wider than this. Those after the figures speak for themselves: a terminal shows them
+    /// without a head.
+    Words(usize),
+}
+
+/// A row: a cell for each column, or fewer.
+pub(crate) struct Row {
+    pub(crate) cells: Vec<Cell>,
+    /// Stands out, where there are means to.
+    pub(crate) best: bool,
+}
+
+/// What stands where a row and a column meet.
+#[derive(Clone)]
+pub(crate) enum Cell {
+    /// Harmless words (`clean`); or a figure with its interval.
+    Words(String),
+    Count(u64),
+    /// Shown with three digits.
+    Number(f64),
+    /// Nanoseconds, shown as milliseconds.
+    Ms(f64),
+    /// Nanoseconds, shown as microseconds.
+    Micros(f64),
+    /// A share of one, shown in percent.
+    Share(f64),
+    /// A figure that cannot be had.
+    Unknown,
+    /// There is no such figure here.
+    Blank,
+}
+
+impl Table {
+    pub(crate) fn new(columns: impl IntoIterator<Item = Column>) -> Table {
+        Table { caption: String::new(), columns: columns.into_iter().collect(), rows: Vec::new() }
+    }
+
+    pub(crate) fn with_caption(self, caption: impl Into<String>) -> Table {
+        Table { caption: caption.into(), ..self }
+    }
+
+    pub(crate) fn with_rows<C: Into<Vec<Cell>>>(mut self, rows: impl IntoIterator<Item = C>) -> Table {
+        rows.into_iter().for_each(|cells| self.row(cells));
+        self
+    }
+
+    pub(crate) fn row(&mut self, cells: impl Into<Vec<Cell>>) {
+        self.rows.push(Row { cells: cells.into(), best: false });
+    }
+
+    pub(crate) fn has_heads(&self) -> bool {
+        self.columns.iter().any(|column| !column.head.is_empty())
+    }
+}
+
+impl Column {
+    pub(crate) fn figures(head: impl Into<String>) -> Column {
+        Column { head: head.into(), content: Content::Figures, roomy: false }
+    }
+
+    pub(crate) fn words(head: impl Into<String>, width: usize) -> Column {
+        Column { head: head.into(), content: Content::Words(width), roomy: false }
+    }
+
+    pub(crate) fn roomy(self) -> Column {
+        Column { roomy: true, ..self }
+    }
+}
+
+impl Cell {
+    /// Words of ours.
+    pub(crate) fn words(text: impl Into<String>) -> Cell {
+        Cell::Words(text.into())
+    }
+
+    /// Text that came from a server, a script or a file.
+    pub(crate) fn foreign(text: &str) -> Cell {
+        Cell::Words(clean(text, FOREIGN_WIDTH))
+    }
+
+    /// `as_what` of a value, where there is one.
+    pub(crate) fn of<T>(value: Option<T>, as_what: impl FnOnce(T) -> Cell) -> Cell {
+        value.map_or(Cell::Unknown, as_what)
+    }
+
+    pub(crate) fn ns(value: Option<u64>) -> Cell {
+        Cell::of(value, |ns| Cell::Ms(ns as f64))
+    }
+
+    /// For people.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Cell::Words(words) => words.clone(),
+            Cell::Count(value) => count(*value),
+            Cell::Number(value) => figure(*value),
+            Cell::Ms(ns) => figure(ns / 1e6),
+            Cell::Micros(ns) => micros(*ns),
+            Cell::Share(share) => percent(*share),
+            Cell::Unknown => NONE.to_owned(),
+            Cell::Blank => String::new(),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What was done in a stage: counts, types, servers, errors, the workload's own throughputs, counters and audit.
+
+use crate::digits::{figure, percent};
+use crate::findings::audit::{CounterFindings, RateFindings, RuleFindings, RuleVerdict, Unit};
+use crate::findings::latency::LatencyFindings;
+use crate::findings::run::ServerFindings;
+use crate::findings::tally::{ErrorFindings, TallyFindings};
+use crate::plain::clean;
+use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
+use crate::words::run::{error_name, per};
+
+const RULE_WIDTH: usize = 36;
+const URL_WIDTH: usize = 44;
+const MESSAGE_WIDTH: usize = 52;
+
+/// Transactions and statements, and how long they took.
+pub(crate) fn throughput(total: &TallyFindings) -> Table {
+    let figures = ["total", "per s"].map(Column::figures);
+    let latencies = ["p50 ms", "p99 ms", "max ms"].map(|head| Column::figures(head).roomy());
+    let (number, rate, service) = (&total.statements_by_class, &total.qps_by_class, &total.statement_service);
+    let row = |name: &str, number: u64, rate: f64, of: Option<&LatencyFindings>| {
+        let latencies = |of: &LatencyFindings| [of.p50_ns, of.p99_ns, of.max_ns].map(Cell::ns);
+        let of = of.map_or([const { Cell::Blank }; 3], latencies);
+        let head = [Cell::words(name), Cell::Count(number), Cell::Number(rate)];
+        head.into_iter().chain(of).collect::<Vec<_>>()
+    };
+    Table::new([Column::words("throughput", NAME_WIDTH)].into_iter().chain(figures).chain(latencies)).with_rows([
+        row("transactions", total.transactions, total.tps, Some(&total.response)),
+        row("statements", total.statements, total.qps, None),
+        row("  read", number.read, rate.read, Some(&service.read)),
+        row("  write", number.write, rate.write, Some(&service.write)),
+        row("  other", number.other, rate.other, Some(&service.other)),
+    ])
+}
+
+/// How each type of transaction ended; `None` when there is only one, and none was rolled back by design.
+pub(crate) fn types(total: &TallyFindings) -> Option<Table> {
+    let ended: Vec<_> = total.types.iter().filter(|one| one.has_ended()).collect();
+    if ended.len() < 2 && total.rolled_back == 0 {
+        return None;
+    }
+    let figures = |head: &str| Column::figures(head);
+    let table = Table::new([
+        Column::words("transactions", NAME_WIDTH),
+        figures("done"),
+        figures("per s").roomy(),
+        figures("share"),
+        figures("rolled back"),
+        figures("failed"),
+        figures("retries"),
+    ]);
+    Some(table.with_rows(ended.into_iter().map(|one| {
+        [
+            Cell::foreign(&one.name),
+            Cell::Count(one.transactions),
+            Cell::Number(one.tps),
+            Cell::Words(format!("{}%", figure(one.share * 100.0))),
+            Cell::Count(one.rolled_back),
+            Cell::Count(one.failed),
+            Cell::Count(one.retries),
+        ]
+    })))
+}
+
+/// Servers side by side; `None` when there is only one.
+pub(crate) fn targets(servers: &[ServerFindings], tallies: &[TallyFindings]) -> Option<Table> {
+    if tallies.is_empty() {
+        return None;
+    }
+    let figures = ["tx/s", "stmt/s", "p50 ms", "p99 ms", "failed", "errors"].map(Column::figures);
+    let [first, last] = [Column::words("server", URL_WIDTH), Column::words("version", NAME_WIDTH)];
+    let table = Table::new([first].into_iter().chain(figures).chain([last]));
+    Some(table.with_rows(servers.iter().zip(tallies).map(|(server, tally)| {
+        [
+            Cell::foreign(&server.url),
+            Cell::Number(tally.tps),
+            Cell::Number(tally.qps),
+            Cell::ns(tally.response.p50_ns),
+            Cell::ns(tally.response.p99_ns),
+            Cell::Count(tally.failed),
+            Cell::Count(tally.errors),
+            Cell::foreign(&format!("{} {}", server.product, server.version)),
+        ]
+    })))
+}
+
+/// Errors by kind, the most frequent first; `None` when there were none.
+pub(crate) fn errors(errors: &[ErrorFindings]) -> Option<Table> {
+    let columns = [
+        Column::words("error", usize::MAX),
+        Column::figures("count"),
+        Column::words("in the server's words", MESSAGE_WIDTH),
+    ];
+    let row = |error: &ErrorFindings| {
+        let name = format!("{} ({})", error_name(error), clean(&error.origin, 12));
+        [Cell::Words(name), Cell::Count(error.count), Cell::foreign(&error.message)]
+    };
+    (!errors.is_empty()).then(|| Table::new(columns).with_rows(errors.iter().map(row)))
+}
+
+/// Throughput as the workload counts it, and what of the possible that is; `None` when it does not.
+pub(crate) fn rates(rates: &[RateFindings]) -> Option<Table> {
+    let columns =
+        [Column::words("", NAME_WIDTH), Column::figures(""), Column::figures(""), Column::words("", NAME_WIDTH * 2)];
+    let possible = |(share, nominal)| format!("{} of the {} possible", percent(share), figure(nominal));
+    let row = |one: &RateFindings| {
+        let possible = one.efficiency.zip(one.nominal).map(possible).unwrap_or_default();
+        [Cell::foreign(&one.name), Cell::Number(one.rate), Cell::Words(per(one.per_ns)), Cell::Words(possible)]
+    };
+    (!rates.is_empty()).then(|| Table::new(columns).with_rows(rates.iter().map(row)))
+}
+
+/// What the workload counted and no rule of its audit looks at; `None` when there is nothing.
+pub(crate) fn counters(counters: &[CounterFindings]) -> Option<Table> {
+    let figures = ["total", "per s", "mean"].map(Column::figures);
+    let row = |one: &CounterFindings| {
+        [Cell::foreign(&one.name), Cell::Count(one.sum), Cell::Number(one.per_s), Cell::of(one.mean, Cell::Number)]
+    };
+    let rows: Vec<_> = counters.iter().filter(|one| !one.audited).map(row).collect();
+    let columns = [Column::words("counted", RULE_WIDTH)].into_iter().chain(figures);
+    (!rows.is_empty()).then(|| Table::new(columns).with_rows(rows))
+}
+
+/// The workload's own rules; `None` when it has none.
+pub(crate) fn audit(rules: &[RuleFindings]) -> Option<Table> {
+    let columns = [
+        Column::words("audit", usize::MAX),
+        Column::figures("observed"),
+        Column::figures("allowed"),
+        Column::words("", NAME_WIDTH),
+    ];
+    (!rules.is_empty()).then(|| Table::new(columns).with_rows(rules.iter().map(audited)))
+}
+
+fn audited(rule: &RuleFindings) -> [Cell; 4] {
+    let name = match rule.clause.as_str() {
+        "" => clean(&rule.name, RULE_WIDTH),
+        clause => format!("{} ({})", clean(&rule.name, RULE_WIDTH), clean(clause, 16)),
+    };
+    let value = |value: f64| match rule.unit {
+        Unit::Share => format!("{}%", figure(value * 100.0)),
+        Unit::Mean => figure(value),
+        Unit::Ns => format!("{} ms", figure(value / 1e6)),
+    };
+    let allowed = match (rule.low, rule.high) {
+        (Some(low), Some(high)) => format!("{} to {}", value(low), value(high)),
+        (Some(low), None) => format!("at least {}", value(low)),
+        (None, Some(high)) => format!("at most {}", value(high)),
+        (None, None) => "anything".to_owned(),
+    };
+    let verdict = match rule.verdict {
+        RuleVerdict::Passed => "passed",
+        RuleVerdict::Failed => "FAILED",
+        RuleVerdict::TooShort => "run too short to tell",
+    };
+    let observed = Cell::of(rule.observed, |observed| Cell::Words(value(observed)));
+    [Cell::Words(name), observed, Cell::Words(allowed), Cell::words(verdict)]
+}

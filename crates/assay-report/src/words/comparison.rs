@@ -1,0 +1,229 @@
+//! What differs between two sides, what makes them doubtful, what changed, and what follows.
+
+use assay_record::Status;
+
+use crate::digits::{change, count, figure, percent, with_interval};
+use crate::findings::comparison::{
+    ChangeFindings, Comparison, MetricComparison, SideFindings, StageComparison, Verdict,
+};
+use crate::findings::judgement::{Judgement, Outcome};
+use crate::findings::limit::Limit;
+use crate::findings::metric::{MetricUnit, TrialsFindings};
+use crate::findings::setting::{Difference, SettingKind};
+use crate::plain::clean;
+use crate::words::generator::limited;
+use crate::words::run::sessions;
+
+const NAME_WIDTH: usize = 24;
+
+/// Of a side in a sentence.
+const SIDE_WIDTH: usize = 44;
+const VALUE_WIDTH: usize = 60;
+/// More records than this are counted, not listed.
+const RECORDS_SHOWN: usize = 2;
+
+/// Name, workload, number of trials, servers and records of a side.
+pub(crate) fn side_facts(side: &SideFindings) -> Vec<String> {
+    let trials = match side.records.len() {
+        1 => "1 trial".to_owned(),
+        many => format!("{many} trials"),
+    };
+    let records: Vec<String> = match side.records.as_slice() {
+        [first, .., last] if side.records.len() > RECORDS_SHOWN => {
+            vec![format!("{} … {}", clean(first, VALUE_WIDTH), clean(last, VALUE_WIDTH))]
+        }
+        few => few.iter().map(|record| clean(record, VALUE_WIDTH)).collect(),
+    };
+    let mut facts = vec![clean(&side.name, VALUE_WIDTH), clean(&side.workload, NAME_WIDTH), trials];
+    facts.extend(side.servers.iter().map(|server| clean(server, NAME_WIDTH * 2)));
+    facts.extend(records);
+    facts.dedup();
+    facts.retain(|fact| !fact.is_empty());
+    facts
+}
+
+/// Differences that mean the same.
+pub(crate) struct DifferenceGroup<'a> {
+    /// What they mean, before they are listed.
+    pub(crate) words: &'static str,
+    /// They make the comparison doubtful; else they are what is compared.
+    pub(crate) is_warning: bool,
+    pub(crate) differences: Vec<&'a Difference>,
+}
+
+/// What the sides do not share, the most disturbing first.
+pub(crate) fn differences_by_kind(differences: &[Difference]) -> Vec<DifferenceGroup<'_>> {
+    let kinds = [
+        (&[SettingKind::Work][..], true, "the sides did different work; no difference below is the server's alone:"),
+        (&[SettingKind::Generator], true, "the load came from different places; a difference below may be theirs:"),
+        (&[SettingKind::Server, SettingKind::Session], false, "the sides differ in:"),
+    ];
+    let groups = kinds.into_iter().map(|(kinds, is_warning, words)| {
+        let differences = differences.iter().filter(|one| kinds.contains(&one.kind)).collect();
+        DifferenceGroup { words, is_warning, differences }
+    });
+    groups.filter(|group| !group.differences.is_empty()).collect()
+}
+
+/// `on → off`.
+pub(crate) fn difference_words(one: &Difference) -> String {
+    let values = |values: &[String]| match values {
+        [] => "none".to_owned(),
+        values => clean(&values.iter().map(|value| named(value)).collect::<Vec<_>>().join(" or "), VALUE_WIDTH),
+    };
+    format!("{} → {}", values(&one.baseline), values(&one.candidate))
+}
+
+pub(crate) fn named(value: &str) -> &str {
+    if value.is_empty() { "none" } else { value }
+}
+
+/// What makes a side doubtful.
+pub(crate) fn doubts_of(side: &SideFindings) -> Vec<String> {
+    let name = clean(&side.name, NAME_WIDTH);
+    let mut doubts = Vec::new();
+    let mut warn = |words: String| doubts.push(words);
+    for mixed in &side.mixed {
+        let values: Vec<String> = mixed.values.iter().map(|value| clean(named(value), NAME_WIDTH)).collect();
+        warn(format!(
+            "the trials of {name} are not of one setting: {} is {}",
+            clean(&mixed.what, VALUE_WIDTH),
+            values.join(" or ")
+        ));
+    }
+    for (trial, status) in &side.incomplete {
+        let ended = match status {
+            Status::Running => "was killed",
+            Status::Interrupted => "was interrupted",
+            Status::Failed => "failed",
+            Status::Complete => continue,
+        };
+        warn(format!("trial {trial} of {name} {ended}; what it measured until then is counted"));
+    }
+    for limit in Limit::ALL {
+        let (number, all) = (side.generator.by(limit), side.records.len());
+        if number > 0 {
+            warn(format!("{} in {number} of {all} trials of {name}: see `assay show`", limited(limit)));
+        }
+    }
+    if side.failed > 0 {
+        warn(format!("{} transactions of {name} failed; they are in no figure", count(side.failed)));
+    }
+    doubts
+}
+
+pub(crate) fn metric_name(name: &str) -> String {
+    match name {
+        "tps" => "tx/s".into(),
+        "cpu_per_transaction" => "our CPU µs/tx".into(),
+        name => match name.rsplit_once('.') {
+            Some((of, metric)) => format!("{} {metric} ms", clean(of, 13)),
+            None => format!("{name} ms"),
+        },
+    }
+}
+
+/// The median and its interval.
+pub(crate) fn middle(trials: &TrialsFindings, metric: Option<&MetricComparison>) -> String {
+    let scale = match metric.map(|metric| (metric.metric.unit, metric.metric.name.as_str())) {
+        Some((MetricUnit::Ns, "cpu_per_transaction")) => 1e3,
+        Some((MetricUnit::Ns, _)) => 1e6,
+        _ => 1.0,
+    };
+    match trials.low.zip(trials.high) {
+        Some((low, high)) => with_interval(trials.median / scale, low / scale, high / scale),
+        None => figure(trials.median / scale),
+    }
+}
+
+/// `+15.6% [+14.1, +17.0]`.
+pub(crate) fn change_text(found: &ChangeFindings) -> String {
+    let known = match (found.low, found.high) {
+        (Some(low), Some(high)) => {
+            let [low, high] = [low, high].map(|end| change(end - 1.0).trim_end_matches('%').to_owned());
+            format!("[{low}, {high}]")
+        }
+        _ => "(no interval)".into(),
+    };
+    format!("{} {known}", change(found.ratio - 1.0))
+}
+
+pub(crate) fn ratio(found: &ChangeFindings) -> String {
+    let mark = match (found.low, found.high) {
+        (Some(low), Some(high)) if low <= 1.0 && 1.0 <= high => "*",
+        (Some(_), Some(_)) => "",
+        _ => "?",
+    };
+    // Four digits, where the first of them counts.
+    if found.ratio < 9.9995 { format!("{:.3}{mark}", found.ratio) } else { figure(found.ratio) + mark }
+}
+
+pub(crate) fn verdict(metric: &str, verdict: Verdict) -> &'static str {
+    let cpu = metric == "cpu_per_transaction";
+    match verdict {
+        Verdict::Better if cpu => "less",
+        Verdict::Worse if cpu => "more",
+        Verdict::Better => "faster",
+        Verdict::Worse => "slower",
+        Verdict::NoDifference => "the same",
+        Verdict::CannotTell { .. } => "cannot tell",
+    }
+}
+
+/// What follows, in a sentence; nothing where a side did not measure what counts.
+pub(crate) fn conclusion(found: &Comparison, stage: &StageComparison) -> Option<String> {
+    let metric = stage.metric(&found.headline)?;
+    let change = metric.change?;
+    let (mut baseline, mut candidate) =
+        (clean(&found.baseline.name, SIDE_WIDTH), clean(&found.candidate.name, SIDE_WIDTH));
+    if baseline == candidate {
+        // They differ where they are cut.
+        (baseline, candidate) = ("the baseline".into(), "the candidate".into());
+    }
+    let name = metric_name(&metric.metric.name);
+    Some(match change.verdict {
+        Verdict::Better | Verdict::Worse => {
+            let word = verdict(&metric.metric.name, change.verdict);
+            let larger = (change.superiority * change.pairs as f64).round();
+            let pairs = if change.ratio > 1.0 { larger } else { change.pairs as f64 - larger };
+            format!(
+                "{candidate} is {word} than {baseline}: {name} {} at 95%, in {pairs} of {} pairs of trials",
+                change_text(&change),
+                change.pairs
+            )
+        }
+        Verdict::NoDifference => {
+            format!("no difference found: {name} {} at 95% is within ±{}", change_text(&change), percent(found.margin))
+        }
+        Verdict::CannotTell { trials_needed } => {
+            let trials = |side: &Option<TrialsFindings>| side.as_ref().map_or(0, |side| side.values.len());
+            let there = trials(&metric.baseline).min(trials(&metric.candidate));
+            let why = match change.low {
+                None => format!("with {there} any difference may be chance"),
+                Some(_) => format!("a difference of {} would be lost between the trials", percent(found.margin)),
+            };
+            let most = trials_needed.saturating_sub(there);
+            format!(
+                "cannot tell whether {candidate} is faster or slower than {baseline}: more trials are needed, {most} per \
+                 side ({trials_needed} in all); {why}"
+            )
+        }
+    })
+}
+
+/// What became of a condition in one of `several` stages.
+pub(crate) fn judgement_words(one: &Judgement, several: bool) -> String {
+    let at = if several { format!(" with {}", sessions(one.sessions)) } else { String::new() };
+    let by = one.change.map_or("not known".into(), change);
+    match one.outcome {
+        Outcome::Met => format!("met: the change{at} is {by}"),
+        Outcome::TooFewTrials => {
+            format!("cannot tell: the change{at} is {by}, but a confidence interval needs 4 trials per side")
+        }
+        Outcome::MayBeChance => {
+            format!("cannot tell: the change{at} is {by}, but may be chance: more trials are needed")
+        }
+        Outcome::NotMet => format!("not met: the change{at} is {by}"),
+        Outcome::Unknown => format!("cannot tell{at}: a side has no such figure"),
+    }
+}

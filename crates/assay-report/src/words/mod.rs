@@ -1,0 +1,9 @@
+//! Findings in sentences, which every output shares: a thing is called the same wherever it is said.
+
+pub(crate) mod comparison;
+pub(crate) mod facts;
+pub(crate) mod generator;
+pub(crate) mod run;
+pub(crate) mod steadiness;
+pub(crate) mod summary;
+pub(crate) mod warning;

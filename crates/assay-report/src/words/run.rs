@@ -1,0 +1,109 @@
+//! What ran: servers, sessions, load, options, and the command line.
+
+use assay_record::{Arrival, Load, OptionValue, Terminals};
+
+use crate::digits::{count, figure, seconds};
+use crate::findings::loaded::Loaded;
+use crate::findings::run::Findings;
+use crate::findings::setting::option_text;
+use crate::findings::stage::StageFindings;
+use crate::findings::tally::ErrorFindings;
+use crate::plain::clean;
+
+const OPTION_WIDTH: usize = 40;
+const SERVER_WIDTH: usize = 80;
+
+/// `1 session`, `64 sessions`.
+pub(crate) fn sessions(number: u32) -> String {
+    number_of(number.into(), "session")
+}
+
+/// `1 error`, `12 errors`.
+pub(crate) fn number_of(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{} {what}s", count(number)) }
+}
+
+/// `deadlock 40P01`; without a code, its class alone.
+pub(crate) fn error_name(error: &ErrorFindings) -> String {
+    let (class, code) = (clean(&error.class, 24), clean(&error.code, 12));
+    if code.is_empty() { class } else { format!("{class} {code}") }
+}
+
+/// `PostgreSQL 15.14`, the URL of one that never answered, or how many there were.
+pub(crate) fn servers(findings: &Findings) -> String {
+    match &findings.targets[..] {
+        [] => "no server".into(),
+        [target] if target.product.is_empty() => clean(&target.url, SERVER_WIDTH),
+        [target] => clean(&format!("{} {}", target.product, target.version), SERVER_WIDTH),
+        targets => format!("{} servers", targets.len()),
+    }
+}
+
+/// The generator's machine.
+pub(crate) fn host(findings: &Findings) -> String {
+    let host = &findings.host;
+    let gib = match host.memory_bytes {
+        0 => String::new(),
+        bytes => format!(", {} GiB", figure(bytes as f64 / f64::from(1 << 30))),
+    };
+    format!("{}, {}, {}, {} CPUs{gib}", host.name, host.kernel, host.cpu_model, findings.cpus)
+}
+
+/// When transactions were due.
+pub(crate) fn load(findings: &Findings) -> String {
+    if let Some(Terminals { number, think_scale }) = findings.terminals {
+        let scale =
+            if think_scale == 1.0 { String::new() } else { format!(", think times × {}", figure(think_scale)) };
+        return format!("shared by {} terminals{scale}", count(number.into()));
+    }
+    match &findings.load {
+        Load::Closed => "closed loop".into(),
+        Load::Open { rate_per_s, arrival, .. } => {
+            let arrival = match arrival {
+                Arrival::Constant => "constant",
+                Arrival::Poisson => "poisson",
+            };
+            format!("{arrival} {} tx/s", figure(*rate_per_s))
+        }
+    }
+}
+
+/// Whether throughput stopped growing on the way up a ladder; nothing where nobody knows.
+pub(crate) fn growth(stages: &[StageFindings]) -> Option<&'static str> {
+    if stages.iter().any(|stage| stage.knee) {
+        Some("knee: no later step has 5% more transactions per second")
+    } else if stages.last().is_some_and(|stage| stage.best) {
+        Some("no knee: throughput still grows at the last step")
+    } else {
+        None
+    }
+}
+
+/// `per s`, `per min`, `per h`.
+pub(crate) fn per(ns: u64) -> String {
+    match ns {
+        1_000_000_000 => "per s".into(),
+        60_000_000_000 => "per min".into(),
+        3_600_000_000_000 => "per h".into(),
+        ns => format!("per {}", seconds(ns)),
+    }
+}
+
+/// The value of an option.
+pub(crate) fn option_value(value: &OptionValue) -> String {
+    clean(&option_text(value), OPTION_WIDTH)
+}
+
+/// The command, to be pasted into a shell.
+pub(crate) fn command_line(findings: &Findings) -> String {
+    let plain =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_=./:,@%+".contains(c));
+    let quoted = |word: &String| if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) };
+    findings.command.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// One line: `400,000 rows in 2.5 s (160,000 rows/s)`.
+pub fn loaded_text(loaded: &Loaded) -> String {
+    let (rows, took) = (number_of(loaded.rows, "row"), seconds(loaded.elapsed_ns));
+    format!("{rows} in {took} ({} rows/s)\n", figure(loaded.rows_per_s))
+}

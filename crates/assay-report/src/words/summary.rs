@@ -1,0 +1,221 @@
+//! A report in a few sentences, for those who read nothing else.
+
+use assay_record::{Place, Status};
+
+use crate::digits::{count, figure, ms, percent, seconds};
+use crate::findings::comparison::{Comparison, Side};
+use crate::findings::limit::limits;
+use crate::findings::report::{Entry, Report};
+use crate::findings::run::Findings;
+use crate::findings::stage::StageFindings;
+use crate::findings::summary::{StageSummary, summarise};
+use crate::plain::clean;
+use crate::words::comparison::conclusion;
+use crate::words::generator::limited;
+use crate::words::run::{error_name, load, number_of, servers, sessions};
+use crate::words::steadiness::over_time;
+
+const NAME_WIDTH: usize = 80;
+/// More settings than this are left to the tables.
+const SETTINGS_MAX: usize = 8;
+
+/// What the report is of.
+pub(crate) fn title(report: &Report) -> String {
+    let mut workloads: Vec<String> = report.entries.iter().map(|entry| clean(&entry.findings.workload, 60)).collect();
+    workloads.dedup();
+    let server = match report.entries.first().map(|entry| &entry.findings.targets[..]) {
+        Some([target]) if !target.product.is_empty() => format!(" on {} {}", target.product, target.version),
+        _ => String::new(),
+    };
+    let product = |entry: &Entry| -> Vec<(String, String)> {
+        entry.findings.targets.iter().map(|target| (target.product.clone(), target.version.clone())).collect()
+    };
+    let same = report.entries.iter().all(|entry| product(entry) == product(&report.entries[0]));
+    match &workloads[..] {
+        [workload] if same => clean(&format!("{workload}{server}"), 120),
+        workloads => clean(&workloads.join(", "), 120),
+    }
+}
+
+/// One paragraph for one record; a sentence about each of several.
+pub fn summary(report: &Report) -> Vec<String> {
+    match &report.entries[..] {
+        [] => vec!["There is no record.".into()],
+        [entry] => [
+            what_ran(&entry.findings),
+            outcome(&entry.findings),
+            steadiness(&entry.findings),
+            troubles(&entry.findings),
+            generator(&entry.findings),
+        ]
+        .into_iter()
+        .filter(|sentence| !sentence.is_empty())
+        .collect(),
+        entries => several(entries, report.settings).into_iter().chain(verdicts(&report.comparisons)).collect(),
+    }
+}
+
+/// What follows from every comparison; once when it follows with every number of sessions.
+fn verdicts(comparisons: &[Comparison]) -> Vec<String> {
+    let of = |comparison: &Comparison| {
+        let stages = comparison.stages.iter();
+        let told: Vec<(u32, String)> =
+            stages.filter_map(|stage| Some((stage.sessions, conclusion(comparison, stage)?))).collect();
+        match &told[..] {
+            [(_, first), others @ ..] if others.iter().all(|(_, other)| other == first) => {
+                vec![capitalised(first) + "."]
+            }
+            told => told.iter().map(|(number, words)| format!("With {}: {words}.", sessions(*number))).collect(),
+        }
+    };
+    comparisons.iter().flat_map(of).take(SETTINGS_MAX).collect()
+}
+
+/// As the beginning of a sentence.
+pub(crate) fn capitalised(words: &str) -> String {
+    let mut chars = words.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().collect::<String>() + chars.as_str())
+}
+
+fn what_ran(findings: &Findings) -> String {
+    let server = servers(findings);
+    let numbers: Vec<String> = findings.stages.iter().take(12).map(|stage| count(stage.sessions.into())).collect();
+    let sessions = match findings.stages.len() {
+        0 => "no sessions".into(),
+        1 => sessions(findings.stages[0].sessions),
+        _ => format!("{} sessions, one after the other", numbers.join(", ")),
+    };
+    let each = if findings.stages.len() > 1 { " each" } else { "" };
+    let length =
+        findings.stages.first().map(|stage| format!(", {}{each}", seconds(stage.measured_ns))).unwrap_or_default();
+    let end = match findings.status {
+        Status::Complete => "",
+        Status::Running => " The run was killed before its end.",
+        Status::Interrupted => " The run was interrupted before its end.",
+        Status::Failed => " The run failed before its end.",
+    };
+    format!(
+        "{} ran on {server} with {sessions} ({}{length}).{end}",
+        clean(&findings.workload, NAME_WIDTH),
+        load(findings)
+    )
+}
+
+fn outcome(findings: &Findings) -> String {
+    let Some(stage) = findings.main_stage() else { return "Nothing was measured.".into() };
+    let rate = figure(stage.total.tps);
+    let begin = match stage.best {
+        true => format!("It was fastest with {}: {rate} transactions per second", sessions(stage.sessions)),
+        false => format!("It did {rate} transactions per second"),
+    };
+    begin + &times(stage) + "." + &knee(findings)
+}
+
+fn knee(findings: &Findings) -> String {
+    let knee = findings.stages.iter().find(|stage| stage.knee);
+    knee.map(|stage| format!(" From {} on throughput hardly grew.", sessions(stage.sessions))).unwrap_or_default()
+}
+
+/// Of the stage that `outcome` tells about.
+fn steadiness(findings: &Findings) -> String {
+    let told = findings.main_stage().map(over_time).unwrap_or_default();
+    told.first().map(|(_, facts)| format!("Steady: {}.", facts.join(", "))).unwrap_or_default()
+}
+
+fn times(stage: &StageFindings) -> String {
+    let response = &stage.total.response;
+    match (response.p50_ns, response.p99_ns) {
+        (Some(_), Some(_)) => {
+            format!(", half of them within {} ms and 99% within {} ms", ms(response.p50_ns), ms(response.p99_ns))
+        }
+        (Some(_), None) => format!(", half of them within {} ms", ms(response.p50_ns)),
+        _ => String::new(),
+    }
+}
+
+fn troubles(findings: &Findings) -> String {
+    let sum = |of: fn(&StageFindings) -> u64| findings.stages.iter().map(of).fold(0, u64::saturating_add);
+    let (failed, errors) = (sum(|stage| stage.total.failed), sum(|stage| stage.total.errors));
+    match (failed, findings.errors.first()) {
+        (0, None) => "No failed transactions and no errors.".into(),
+        (failed, first) => {
+            let most = if findings.errors.len() > 1 { "most often " } else { "" };
+            let often = first.map(|error| format!(", {most}{}", error_name(error))).unwrap_or_default();
+            format!("{} failed; {}{often}.", number_of(failed, "transaction"), number_of(errors, "error"))
+        }
+    }
+}
+
+fn generator(findings: &Findings) -> String {
+    let Some(stage) = findings.stages.last() else { return String::new() };
+    let Some(figures) = generator_figures(stage) else { return "What the generator itself took is not known.".into() };
+    if findings.targets.iter().any(|target| target.place == Place::Embedded) {
+        return format!("The database ran inside the generator, so this is what both took: {figures}.");
+    }
+    match &limits(findings)[..] {
+        [] => format!("The generator was not the bottleneck: {figures}."),
+        several => {
+            let words: Vec<&str> = several.iter().map(|limit| limited(*limit)).collect();
+            format!("{}, see the warnings: {figures}.", capitalised(&words.join(", ")))
+        }
+    }
+}
+
+/// What the generator took in a stage, where that is known.
+pub(crate) fn generator_figures(stage: &StageFindings) -> Option<String> {
+    let generator = stage.generator?;
+    Some(format!(
+        "it used {} of the machine, its busiest worker was {} busy, its lag p99 was {} ms",
+        percent(generator.cpu_share_of_machine),
+        percent(generator.busiest_worker),
+        ms(stage.total.lag.p99_ns)
+    ))
+}
+
+fn several(entries: &[Entry], settings: usize) -> Vec<String> {
+    let mut sentences = vec![match settings {
+        1 => format!("{} records, trials of one setting. {}", entries.len(), what_ran(&entries[0].findings)),
+        settings => format!("{} records of {settings} settings.", entries.len()),
+    }];
+    let mut seen = 0;
+    for (number, entry) in entries.iter().enumerate() {
+        if entries[..number].iter().any(|before| before.setting == entry.setting) {
+            continue;
+        }
+        seen += 1;
+        if seen > SETTINGS_MAX {
+            sentences.push(format!("{} more settings are in the tables below.", settings - SETTINGS_MAX));
+            break;
+        }
+        let trials: Vec<&Entry> = entries.iter().filter(|other| other.setting == entry.setting).collect();
+        sentences.push(match &trials[..] {
+            [entry] => format!("{}: {}", entry.name, outcome(&entry.findings)),
+            trials => {
+                let name = entry.name.rsplit_once(", trial ").map_or("All of them", |(name, _)| name);
+                format!("{name}: {}.", over_trials(trials))
+            }
+        });
+    }
+    sentences
+}
+
+/// Throughput over the trials of one setting, with the number of sessions that had the most.
+fn over_trials(trials: &[&Entry]) -> String {
+    let records: Vec<String> = trials.iter().map(|entry| entry.file.clone()).collect();
+    let findings: Vec<Findings> = trials.iter().map(|entry| entry.findings.clone()).collect();
+    let summary = summarise(Side { name: "", records: &records, trials: &findings });
+    let tps = |stage: &StageSummary| Some((stage.sessions, stage.metric("tps")?.clone()));
+    let best = summary.stages.iter().filter_map(tps).max_by(|(_, a), (_, b)| a.median.total_cmp(&b.median));
+    let Some((sessions_many, tps)) = best else { return "nothing was measured".into() };
+    let known = match (tps.low, tps.high) {
+        (Some(low), Some(high)) => format!("[{}, {}] at 95%", figure(low), figure(high)),
+        _ => "too few for an interval".into(),
+    };
+    let with = if summary.stages.len() > 1 { format!(" with {}", sessions(sessions_many)) } else { String::new() };
+    format!(
+        "{} transactions per second{with}, the median of {} trials ({known}), which differ by {}",
+        figure(tps.median),
+        tps.values.len(),
+        percent(tps.spread)
+    )
+}

@@ -1,0 +1,169 @@
+//! What a reader should know before believing a number, and what to do about it.
+
+use assay_record::Status;
+
+use crate::digits::{count, ms, percent, seconds};
+use crate::findings::limit::Limit;
+use crate::findings::run::Findings;
+use crate::findings::stage::StageFindings;
+use crate::findings::warning::{Advice, Warning};
+use crate::words::generator::limited;
+
+/// Of one run; a made-up record could have millions of stages.
+const WARNINGS_MAX: usize = 200;
+
+/// With the same advice.
+const CAUSES_MAX: usize = 12;
+
+/// The warnings of all runs (what to call each, which may be nothing, and its findings): what is wrong, and what to do about it, which
+/// may be nothing. The steps of a ladder, and trials, often have the same trouble: what to do is said once.
+pub(crate) fn warnings_by_hint<'a>(
+    runs: impl IntoIterator<Item = (&'a str, &'a Findings)>,
+) -> Vec<(Vec<String>, String)> {
+    let mut told: Vec<(Vec<String>, String)> = Vec::new();
+    for (name, findings) in runs {
+        for warning in findings.warnings.iter().take(WARNINGS_MAX) {
+            let (cause, hint) = warning_words(warning, findings);
+            let cause = if name.is_empty() { cause } else { format!("{name}: {cause}") };
+            match told.iter_mut().find(|(_, known)| *known == hint && !hint.is_empty()) {
+                Some((causes, _)) if causes.len() < CAUSES_MAX => causes.push(cause),
+                Some((causes, _)) => causes[CAUSES_MAX - 1] = "and more of the same".into(),
+                None => told.push((vec![cause], hint)),
+            }
+        }
+    }
+    told
+}
+
+/// What is wrong, and what to do about it, which may be empty.
+pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String) {
+    let stage = |number: &usize| match &findings.stages[..] {
+        [_] => String::new(),
+        stages => {
+            format!(" with {}", crate::words::run::sessions(stages.get(*number).map_or(0, |stage| stage.sessions)))
+        }
+    };
+    match warning {
+        Warning::EndedEarly { status: Status::Failed } => {
+            ("the run failed: the figures cover what was done until then".into(), String::new())
+        }
+        Warning::EndedEarly { status: Status::Running } => {
+            ("the run was killed: this is the last of its partial records".into(), String::new())
+        }
+        Warning::EndedEarly { .. } => {
+            ("the run was interrupted: the figures cover what was done until then".into(), String::new())
+        }
+        Warning::NoTransactions { stage: number } => {
+            (format!("no transaction finished{}", stage(number)), String::new())
+        }
+        Warning::TooShort { stage: number, transactions, transactions_needed } => (
+            format!(
+                "only {} transactions{}: p99.9 needs {}",
+                count(*transactions),
+                stage(number),
+                count(*transactions_needed)
+            ),
+            "run longer (`--time`)".into(),
+        ),
+        Warning::Failures { failed, share } => (
+            format!("{} transactions failed ({}); they are in no latency above", count(*failed), percent(*share)),
+            String::new(),
+        ),
+        Warning::Standstill { stage: number, times, start_ns, length_ns, to_end, share } => {
+            let (length, start, share) = (seconds(*length_ns), seconds(*start_ns), percent(*share));
+            let when = match (times, to_end) {
+                (1, false) => format!("starting {start} after the start"),
+                (1, true) => format!("from {start} after the start to the end"),
+                (times, _) => format!("in {} standstills, the first {start} after the start", count(*times)),
+            };
+            (
+                format!("no transaction finished{} for {length} ({share} of the time), {when}", stage(number)),
+                "look in the server's log for restarts, checkpoints and locks at that time".into(),
+            )
+        }
+        Warning::LowerBounds { stage: number, unfinished: 0 } => (
+            format!(
+                "the latencies{} are lower bounds: in a closed loop each session waits out an outage only once",
+                stage(number)
+            ),
+            "measure with `--rate` to see what users would have waited".into(),
+        ),
+        Warning::LowerBounds { stage: number, unfinished } => (
+            format!(
+                "the latencies{} are lower bounds: {} transactions had not finished when the grace period was over",
+                stage(number),
+                count(*unfinished)
+            ),
+            String::new(),
+        ),
+        Warning::InDoubt { retries } => (
+            format!(
+                "{} of the retries followed a lost answer to a commit: the server may have committed both runs",
+                count(*retries)
+            ),
+            String::new(),
+        ),
+        Warning::Overload { stage: number, due, undone } => (
+            format!(
+                "the rate was too high{}: of {} transactions due, {} were dropped or not begun",
+                stage(number),
+                count(*due),
+                count(*undone)
+            ),
+            "lower `--rate`, or add `--sessions` if the server has room".into(),
+        ),
+        Warning::GeneratorBusy { stage: number, busiest_worker, advice: what } => (
+            format!(
+                "{}{}: its busiest worker was {} busy",
+                limited(Limit::Bottleneck),
+                stage(number),
+                percent(*busiest_worker)
+            ),
+            advice(what),
+        ),
+        Warning::GeneratorStarved { stage: number, waited_for_cpu, advice: what } => (
+            format!(
+                "{}{}: a worker waited {} of the time for a CPU, and answers waited with it",
+                limited(Limit::Starved),
+                stage(number),
+                percent(*waited_for_cpu)
+            ),
+            advice(what),
+        ),
+        Warning::GeneratorLate { stage: number, lag_ns, response_p50_ns, advice: what } => (
+            format!(
+                "{}{}: {} is {} ms, the median response {} ms",
+                limited(Limit::Late),
+                stage(number),
+                lag_name(findings.stages.get(*number)),
+                ms(Some(*lag_ns)),
+                ms(Some(*response_p50_ns))
+            ),
+            advice(what),
+        ),
+        Warning::OverRange { stage: number, count: values } => (
+            format!(
+                "{} latencies{} exceed one hour; quantiles show the largest for them",
+                count(*values),
+                stage(number)
+            ),
+            String::new(),
+        ),
+    }
+}
+
+/// What a warning about lag is about.
+fn lag_name(stage: Option<&StageFindings>) -> &'static str {
+    if stage.is_some_and(|stage| stage.total.lag.p99_ns.is_none()) { "the largest lag" } else { "lag p99" }
+}
+
+fn advice(advice: &Advice) -> String {
+    match advice {
+        Advice::AddWorkers { workers, useful } => format!("add workers (`--workers {useful}`; there were {workers})"),
+        Advice::SeparateFromServer => {
+            "server and generator compete for the same CPUs: run the generator on another machine".into()
+        }
+        Advice::LargerMachine => "run the generator on a machine with more CPUs".into(),
+        Advice::QuietMachine => "something else held the workers up: look for other load on this machine".into(),
+    }
+}

@@ -1,0 +1,95 @@
+//! A database that is not there: every operation succeeds, at once, with no rows.
+//!
+//! For measuring a script alone, and for trying one without a server.
+
+use crate::connection::{Connection, Exchange, Progress};
+use crate::database::{Database, Endpoint, TlsSettings};
+use crate::facts::{ServerFacts, TlsFacts};
+use crate::operation::{Operation, Reply};
+
+/// Takes every statement for executed. `driver`: what scripts take it for.
+pub fn database(driver: &'static str) -> Box<dyn Database> {
+    Box::new(Dry { driver })
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Dry {
+    driver: &'static str,
+}
+
+impl Database for Dry {
+    fn driver(&self) -> &'static str {
+        self.driver
+    }
+
+    fn display(&self) -> String {
+        format!("{}: nothing (dry run)", self.driver)
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        vec![Endpoint::Embedded]
+    }
+
+    fn tls(&self) -> TlsSettings {
+        TlsSettings::default()
+    }
+
+    fn connection(&self) -> Box<dyn Connection> {
+        Box::new(*self)
+    }
+}
+
+impl Connection for Dry {
+    fn in_transaction(&self) -> bool {
+        false
+    }
+
+    fn server(&self) -> ServerFacts {
+        ServerFacts { product: "nothing (dry run)".to_owned(), ..ServerFacts::default() }
+    }
+
+    fn on_connected(&mut self, _: &mut Exchange<'_>) -> Progress {
+        Progress::Ready
+    }
+
+    fn on_bytes(&mut self, _: &[u8], _: &mut Exchange<'_>) -> Progress {
+        Progress::Pending
+    }
+
+    fn on_secured(&mut self, _: &TlsFacts, _: &mut Exchange<'_>) -> Progress {
+        Progress::Pending
+    }
+
+    fn on_closed(&mut self) -> bool {
+        false
+    }
+
+    fn on_timeout(&mut self, _: &mut Exchange<'_>) -> Progress {
+        Progress::Pending
+    }
+
+    fn execute(&mut self, _: &Operation<'_>, _: &mut Exchange<'_>) -> Progress {
+        Progress::Reply(Reply::default())
+    }
+
+    fn close(&mut self, _: &mut Exchange<'_>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::RowsPool;
+    use crate::time::Nanos;
+
+    #[test]
+    fn everything_succeeds_and_changes_nothing() {
+        let mut connection = database("mysql").connection();
+        let (mut out, mut pool) = (Vec::new(), RowsPool::default());
+        let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
+        assert!(matches!(connection.on_connected(&mut exchange), Progress::Ready));
+        let progress = connection.execute(&Operation::Query { sql: b"NONSENSE" }, &mut exchange);
+        let Progress::Reply(reply) = progress else { panic!("{progress:?}") };
+        assert!(reply.rows.is_none() && reply.error.is_none() && reply.affected == 0);
+        assert!(out.is_empty());
+    }
+}

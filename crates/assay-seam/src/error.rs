@@ -1,0 +1,186 @@
+//! What can go wrong with an operation, said once for every database.
+//!
+//! An error keeps the server's own code and words; class and retry are our reading of them, so that the engine
+//! can act and the report can group without knowing the database.
+
+/// Why an operation, or a whole connection, failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{origin}: {message} ({code})")]
+pub struct StatementError {
+    /// Who refused.
+    pub origin: Origin,
+    /// What kind of trouble.
+    pub class: Class,
+    /// SQLSTATE or errno, verbatim.
+    pub code: Code,
+    /// Whether trying again makes sense, and after what.
+    pub retry: Retry,
+    /// The server's words, without code or position.
+    pub message: String,
+    /// Where in the statement's text, as the server got it: characters from 1; 0: it has not said.
+    pub position: u32,
+    /// What the user can do about it, where we know: a limit's name and how to raise it, an option to pass.
+    pub hint: Option<String>,
+}
+
+impl StatementError {
+    /// A failure on our side of the wire that no retry can mend.
+    pub fn client(class: Class, message: impl Into<String>) -> StatementError {
+        StatementError {
+            origin: Origin::Client,
+            class,
+            code: Code::default(),
+            retry: Retry::Never,
+            message: message.into(),
+            position: 0,
+            hint: None,
+        }
+    }
+
+    /// The connection broke: reset, closed, refused. Mid-run a reconnect mends it.
+    pub fn network(message: impl Into<String>) -> StatementError {
+        StatementError {
+            origin: Origin::Network,
+            class: Class::Connection,
+            code: Code::default(),
+            retry: Retry::Reconnect,
+            message: message.into(),
+            position: 0,
+            hint: None,
+        }
+    }
+}
+
+/// Who refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Origin {
+    /// The database server answered with an error.
+    Server,
+    /// The connection broke or could not be made.
+    Network,
+    /// This program: a protocol violation, a wrong parameter count, a limit of ours.
+    Client,
+    /// The workload script.
+    Script,
+}
+
+/// What kind of trouble, across databases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    /// Chosen as victim of a deadlock.
+    Deadlock,
+    /// Concurrent update under snapshot isolation, or row changed since read (MariaDB 1020).
+    Serialization,
+    /// Lock wait, statement or idle timeout.
+    Timeout,
+    /// Unique, foreign key, check, not null.
+    Constraint,
+    /// The connection is gone or was never there.
+    Connection,
+    /// The host's name leads to no address.
+    Host,
+    /// The two sides cannot agree on encryption, or a certificate is not good enough.
+    Encryption,
+    /// User, password, host not allowed.
+    Authentication,
+    /// Connections, memory, disk, prepared statements: a limit was met.
+    Limit,
+    /// The text is wrong.
+    Syntax,
+    /// Table, column, database, function does not exist.
+    Missing,
+    /// Table, database, index exists already.
+    Exists,
+    /// Not allowed for this user.
+    Permission,
+    /// The database file is locked by another connection (SQLite).
+    Busy,
+    /// The peer broke the protocol.
+    Protocol,
+    /// Cancelled by an administrator, shutdown in progress.
+    Cancelled,
+    /// Everything else.
+    Other,
+}
+
+/// The server's own code: an errno, an SQLSTATE, or both (MySQL).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Code {
+    /// MySQL/MariaDB errno or SQLite extended result code; 0 when there is none.
+    pub number: u32,
+    /// Five characters; empty when there is none.
+    pub state: String,
+}
+
+/// Whether trying the transaction again makes sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Retry {
+    /// At once.
+    Now,
+    /// After a jittered pause: somebody else held what we wanted.
+    AfterBackoff,
+    /// On a new connection.
+    Reconnect,
+    /// No.
+    Never,
+}
+
+impl std::fmt::Display for Code {
+    /// `40P01`, `1213`; the errno wins where there are both, since users know MySQL's errors by it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.number, self.state.as_str()) {
+            (0, "") => f.write_str("no code"),
+            (0, state) => f.write_str(state),
+            (number, _) => write!(f, "{number}"),
+        }
+    }
+}
+
+impl Origin {
+    /// The word used in records and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Origin::Server => "server",
+            Origin::Network => "network",
+            Origin::Client => "client",
+            Origin::Script => "script",
+        }
+    }
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Class {
+    /// The word used in records and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Class::Deadlock => "deadlock",
+            Class::Serialization => "serialization",
+            Class::Timeout => "timeout",
+            Class::Constraint => "constraint",
+            Class::Connection => "connection",
+            Class::Host => "host",
+            Class::Encryption => "encryption",
+            Class::Authentication => "authentication",
+            Class::Limit => "limit",
+            Class::Syntax => "syntax",
+            Class::Missing => "missing",
+            Class::Exists => "exists",
+            Class::Permission => "permission",
+            Class::Busy => "busy",
+            Class::Protocol => "protocol",
+            Class::Cancelled => "cancelled",
+            Class::Other => "other",
+        }
+    }
+}
+
+impl std::fmt::Display for Class {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}

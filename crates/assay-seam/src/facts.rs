@@ -1,0 +1,21 @@
+//! What is learnt when a connection is made: of the server, for the record, and of its encryption, for the login.
+
+/// What a finished TLS handshake tells the login.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsFacts {
+    /// Channel binding data `tls-server-end-point` (RFC 5929 §4): the hash of the server's certificate.
+    pub server_end_point: Option<Vec<u8>>,
+    /// Such as `TLSv1.3 TLS_AES_256_GCM_SHA384`.
+    pub cipher: String,
+}
+
+/// What a server said of itself at login, for the record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerFacts {
+    /// Product name: `PostgreSQL`, `MySQL`, `MariaDB`, `SQLite`.
+    pub product: String,
+    /// Its version, verbatim.
+    pub version: String,
+    /// Cipher when encrypted.
+    pub tls: Option<String>,
+}

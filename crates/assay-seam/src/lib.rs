@@ -1,0 +1,30 @@
+//! The seam between scripts, engine, event loop and databases: what is asked, what is answered, and how it fails.
+//!
+//! `operation` is what a script may ask of a database, `connection` how the engine drives one client of it, `database`
+//! where it is and how to log in; `time` is the instant that all of them mean. Types and traits only: every database
+//! implements them in a crate of its own, and this one knows no protocol. `dry` is the database that is not there, `unusable` the one that cannot be reached.
+
+#![forbid(unsafe_code)]
+
+pub mod connection;
+pub mod database;
+pub mod dry;
+mod effect;
+pub mod error;
+pub mod facts;
+pub mod operation;
+pub mod rows;
+pub mod time;
+pub mod unusable;
+pub mod url;
+
+pub use connection::{Connection, Exchange, Executed, Progress};
+pub use database::{
+    ConnectOptions, Database, Driver, Endpoint, NoSurroundings, Surroundings, TargetError, TlsMode, TlsSettings,
+};
+pub use effect::Effect;
+pub use error::{Class, Code, Origin, Retry, StatementError};
+pub use facts::{ServerFacts, TlsFacts};
+pub use operation::{Operation, Reply, StatementId, Value};
+pub use rows::{Cell, Rows, RowsPool};
+pub use time::Nanos;

@@ -1,0 +1,54 @@
+//! A database file to load, for the engine.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use assay_seam::{Connection, Database, Endpoint, TlsSettings};
+
+use crate::connection::SqliteConnection;
+use crate::settings::FileSettings;
+
+/// A database file with the settings of every connection to it.
+pub(crate) struct SqliteDatabase {
+    settings: Arc<FileSettings>,
+    /// How many connections were made: each gets its own number, hence its own back-off.
+    made: AtomicU64,
+}
+
+impl SqliteDatabase {
+    pub(crate) fn new(settings: FileSettings) -> SqliteDatabase {
+        SqliteDatabase { settings: Arc::new(settings), made: AtomicU64::new(0) }
+    }
+}
+
+impl Database for SqliteDatabase {
+    fn driver(&self) -> &'static str {
+        "sqlite"
+    }
+
+    fn display(&self) -> String {
+        self.settings.url()
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        vec![Endpoint::Embedded]
+    }
+
+    fn tls(&self) -> TlsSettings {
+        TlsSettings::default()
+    }
+
+    fn settings_query(&self) -> Option<&'static str> {
+        // Other pragmas (mmap_size, wal_autocheckpoint) have no table form.
+        Some(
+            "SELECT 'journal_mode', journal_mode FROM pragma_journal_mode \
+             UNION ALL SELECT 'synchronous', synchronous FROM pragma_synchronous \
+             UNION ALL SELECT 'page_size', page_size FROM pragma_page_size \
+             UNION ALL SELECT 'cache_size', cache_size FROM pragma_cache_size",
+        )
+    }
+
+    fn connection(&self) -> Box<dyn Connection> {
+        Box::new(SqliteConnection::new(Arc::clone(&self.settings), self.made.fetch_add(1, Ordering::Relaxed)))
+    }
+}

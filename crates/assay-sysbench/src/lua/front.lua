@@ -1,0 +1,410 @@
+--- What scripts for sysbench see that is sysbench's own: its places in messages, what its drivers print, its quirks.
+--
+-- Runs once per state, before the API is made, and fills `core.front`, which the API asks where sysbench's users would see
+-- a difference: without this file the same scripts run and are told in our own words. Nothing here knows the stock
+-- scripts; `stock.lua` does.
+local core = ...
+local ffi = require("ffi")
+local front, message, is_ours = core.front, core.message, core.is_ours
+local getinfo = debug.getinfo
+
+-- Places -------------------------------------------------------------------------------------------------------------
+
+--- Where a frame of the script stands, as `file:line: `.
+function front.place_of(info) return info.short_src .. ":" .. info.currentline .. ": " end
+
+--- The line that called our API; empty when C code did, such as `pcall`.
+function front.place()
+  local level = 2
+  while true do
+    local info = getinfo(level, "Sl")
+    if not info or info.what == "C" then return "" end
+    if not is_ours(info.source) then return front.place_of(info) end
+    level = level + 1
+  end
+end
+
+--- The line that called the function that called our API, in the same way.
+local function outer_place()
+  local level = 2
+  while true do
+    local info = getinfo(level, "S")
+    if not info or info.what == "C" then return "" end
+    if not is_ours(info.source) then break end
+    level = level + 1
+  end
+  local info = getinfo(level + 1, "Sl")
+  if not info or info.what == "C" or is_ours(info.source) then return "" end
+  return front.place_of(info)
+end
+
+-- Lines of sysbench's own Lua files that show in messages, by the C function or the field that is in the way there.
+local function line(file, number) return ('[string "%s"]:%d: '):format(file, number) end
+local LINES = {
+  db_create = line("sysbench.sql.lua", 182), new = line("sysbench.sql.lua", 399),
+  sb_rand_str = line("sysbench.rand.lua", 68),
+  sb_histogram_new = line("sysbench.histogram.lua", 65), sb_histogram_update = line("sysbench.histogram.lua", 51),
+}
+
+--- Where sysbench calls its C function of this name; nil when a script does.
+function front.place_of_call(name) return LINES[name] end
+
+-- What is no text, by what it should be: the line that asks for its length, and its name there.
+local TEXTS = {
+  ["statement"] = { "sysbench.sql.lua", 269, "query" }, ["text of the bulk insert"] = { "sysbench.sql.lua", 274, "query" },
+  ["row of the bulk insert"] = { "sysbench.sql.lua", 279, "val" },
+  ["statement to prepare"] = { "sysbench.sql.lua", 289, "query" }, ["format"] = { "sysbench.rand.lua", 66, "fmt" },
+}
+
+--- Raises that a value of this kind is no text. Returns when sysbench's words are ours.
+function front.not_a_text(what, kind)
+  local known = TEXTS[what]
+  if known and kind ~= "table" then
+    local file, number, name = unpack(known)
+    error(line(file, number) .. ("attempt to get length of local '%s' (a %s value)"):format(name, kind), 0)
+  end
+end
+
+--- Raises that `value` is no parameter, or `kind` no type of one.
+function front.not_a_parameter(value)
+  if type(value) == "table" then return end
+  error(line("sysbench.sql.lua", 420) .. ("attempt to index local 'param' (a %s value)"):format(type(value)), 0)
+end
+
+function front.not_a_type(kind)
+  if type(kind) == "string" or type(kind) == "number" then return end
+  error(line("sysbench.sql.lua", 402) .. ("attempt to concatenate local 'btype' (a %s value)"):format(type(kind)), 0)
+end
+
+--- Raises that a table given to a report formatter is no report. `format`: `default`, `csv` or `json`.
+local REPORTS = { default = { 144, 150 }, csv = { 73, 80 }, json = { 118, 124 } }
+
+function front.check_report(stat, format)
+  local index, events = unpack(REPORTS[format])
+  if type(stat) ~= "table" then
+    error(line("sysbench.lua", index) .. "attempt to index local 'stat' (a " .. type(stat) .. " value)", 0)
+  elseif stat.events == nil then
+    error(line("sysbench.lua", events) .. "attempt to perform arithmetic on field 'events' (a nil value)", 0)
+  end
+end
+
+--- Raises what is wrong with the table of options: `what` is one of these.
+local OPTIONS = {
+  table = { 120, "wrong type for sysbench.cmdline.options: %s" },
+  entry = { 132, "wrong table structure in sysbench.cmdline.options" },
+  no_description = { 137, "nil description for option %s" },
+  description = { 138, "cannot convert '%s' to 'const char *'" },
+  kind = { 151, "cannot convert '%s' to 'const char *'" },
+}
+
+function front.wrong_option(what, detail)
+  local number, text = unpack(OPTIONS[what])
+  error(line("sysbench.cmdline.lua", number) .. text:format(detail), 0)
+end
+
+-- Results ------------------------------------------------------------------------------------------------------------
+
+-- What a result has there. Only the first two mean anything here.
+local FIELDS = { nrows = true, nfields = true, statement = true, counter = true, row = true, ptr = true }
+
+local function no_member(key) core.raise("'struct sql_result' has no member named '" .. tostring(key) .. "'") end
+
+--- Has results answer for fields that they do not have as structs of C do. Returns the result of a statement without rows:
+--- it equals nil and still is true, as a null pointer does: `assert(con:query("BEGIN"))` holds. Its methods are there;
+--- what they, or its fields, would give is not.
+function front.adapt_results(Result)
+  local function is_missing() core.raise("the statement returned no rows, so there is no result set") end
+  ffi.cdef "struct assay_no_result;"
+  ffi.metatype("struct assay_no_result", {
+    __tostring = Result.__tostring,
+    __index = function(_, key)
+      if Result[key] then return is_missing end
+      return (FIELDS[key] and is_missing or no_member)(key)
+    end,
+    __newindex = function(_, key) no_member(key) end,
+  })
+  local get = Result.__index
+  Result.__index = function(self, key)
+    local value = get(self, key)
+    if type(key) == "string" and not FIELDS[key] and (value == nil or key == "connection") then no_member(key) end
+    return value
+  end
+  Result.__newindex = function(self, key, value)
+    if type(key) == "string" then no_member(key) end
+    rawset(self, key, value)
+  end
+  return ffi.cast("struct assay_no_result *", nil)
+end
+
+--- A row is asked for of a result that is gone.
+function front.refuse_fetch() message("ALERT", "attempt to fetch row from an invalid result set") end
+
+--- What methods return that assert something: the text of the assertion that did not fail, too.
+function front.asserted(text) return true, text end
+
+--- PostgreSQL's C library gives the last of several result sets.
+function front.wants_last_set(connection) return connection.driver.kind == "pgsql" end
+
+-- Errors -------------------------------------------------------------------------------------------------------------
+
+local LOST = { [2006] = true, [2011] = true, [2013] = true, [2055] = true } -- mysql
+local RECONNECT_PAUSE = 0.001 -- seconds
+
+local function is_ignorable(connection, errno, state)
+  for _, code in ipairs(core.options and core.options[connection.driver.kind .. "_ignore_errors"] or {}) do
+    if code == "all" or code == state or (errno ~= 0 and tonumber(code) == errno) then return true end
+  end
+  return false
+end
+
+local function show_failure(kind, statement, errno, text)
+  local is_text = type(statement) == "string"
+  if kind ~= "pgsql" then
+    local name = is_text and "mysql_drv_query" or "mysql_stmt_execute"
+    message("FATAL", ("%s() returned error %d (%s) for query '%s'"):format(
+      name, errno, text, is_text and statement or statement.text))
+  elseif is_text then
+    message("FATAL", "PQexec() failed: 7 " .. text)
+    message("FATAL", "failed query was: " .. statement)
+  else
+    message("FATAL", "PQexecPrepared() failed: 7 " .. text)
+  end
+end
+
+--- What sysbench's driver does about an error before the script hears of it: number, state and text as it gives them, and
+--- whether it is to be ignored, inside of transactions and out of them.
+function front.judge(connection, statement, errno, state, text)
+  local kind = connection.driver.kind
+  if kind == "mysql" and errno == 0 then -- the network's errors have no number of the server's
+    errno, state, text = 2013, "HY000", "Lost connection to server during query"
+  end
+  local ignorable = is_ignorable(connection, errno, state)
+  if not ignorable then
+    show_failure(kind, statement, errno, text)
+  elseif kind ~= "mysql" then
+    core.roll_back(connection)
+  elseif LOST[errno] then
+    while not core.try_reconnect(connection) do core.sleep(RECONNECT_PAUSE) end
+  end
+  return kind == "pgsql" and 0 or errno, state, text, ignorable
+end
+
+--- sysbench's `query_row` calls `query`, so the place of its errors is a line of its own.
+local function called_by_query_row()
+  for level = 3, 7 do
+    local info = getinfo(level, "f")
+    if info and info.func == core.query_row then return true end
+  end
+end
+
+function front.raise_failure(text)
+  if called_by_query_row() then error(line("sysbench.sql.lua", 300) .. text, 0) end
+  core.raise(text)
+end
+
+--- sysbench blames the caller of whoever called `query`.
+function front.raise_closed()
+  if called_by_query_row() then core.raise("SQL API error") end
+  error(outer_place() .. "SQL API error", 0)
+end
+
+--- What failed as a bulk insert is sent again, until the next `bulk_insert_init`.
+function front.bulk_failed(connection, text, errno, state, words)
+  local _, _, _, ignorable = front.judge(connection, text, errno, state, words)
+  connection.bulk.text:put(text)
+  connection.bulk.rows = 1
+  return ignorable
+end
+
+function front.refuse_row(size_max)
+  message("FATAL", "Query length exceeds the maximum value (" .. size_max .. "), aborting")
+  core.raise("db_bulk_insert_next() failed")
+end
+
+-- Preparing ----------------------------------------------------------------------------------------------------------
+
+--- The text as PostgreSQL is given it: `$1`, `$2`, … for the placeholders.
+local function numbered(text)
+  local count, quote = 0, nil
+  return (text:gsub("['\"`?]", function(mark)
+    if mark == "?" then
+      if quote then return end
+      count = count + 1
+      return "$" .. count
+    elseif quote == nil then
+      quote = mark
+    elseif quote == mark then
+      quote = nil
+    end
+  end))
+end
+
+-- Columns of a line that libpq shows, and how many of them it leaves to the right of the mark at least.
+local SHOWN, RIGHT = 60, 10
+
+--- The line of `text` that holds character `position` (from 1), and a mark below it, as libpq shows them.
+local function marked(text, position)
+  if position < 1 then return "" end
+  local characters, number, first, last = {}, 1, 1, nil
+  for character in text:gmatch("[%z\1-\127\194-\244][\128-\191]*") do
+    local n = #characters + 1
+    characters[n] = character == "\t" and " " or character
+    if character == "\n" then
+      if n < position then
+        number, first = number + 1, n + 1
+      else
+        last = last or n - 1
+      end
+    end
+  end
+  last = last or #characters
+  local before, after = "", ""
+  if last - first + 1 > SHOWN then
+    if first + SHOWN >= position + RIGHT then
+      last, after = first + SHOWN - 1, "..."
+    else
+      if position + RIGHT <= last then last, after = position + RIGHT - 1, "..." end
+      if last - first + 1 > SHOWN then first, before = last - SHOWN + 1, "..." end
+    end
+  end
+  local head = "LINE " .. number .. ": " .. before
+  return head .. table.concat(characters, "", first, last) .. after .. "\n"
+    .. (" "):rep(#head + position - first) .. "^\n"
+end
+
+--- A statement was not prepared. `position`: of the character in question, from 1; `hint`: the server's, or empty.
+function front.refuse_prepare(connection, text, errno, state, words, position, hint)
+  local kind = connection.driver.kind
+  if kind == "pgsql" then
+    if hint ~= "" then hint = "HINT:  " .. hint .. "\n" end
+    message("FATAL", "PQprepare() failed: ERROR:  " .. words .. "\n" .. marked(numbered(text), position) .. hint)
+  else
+    message("FATAL", "mysql_stmt_prepare() failed")
+    message("FATAL", ("MySQL error: %d \"%s\""):format(errno, words))
+  end
+  if connection.error ~= core.sql.error.NONE then -- the error before is told
+    local before, why = connection.sql_state, connection.sql_errmsg
+    if kind == "mysql" then before, why = "00000", "" end
+    error(line("sysbench.sql.lua", 291) .. core.error_text(connection.sql_errno, before, why), 0)
+  end
+  core.raise("SQL API error")
+end
+
+--- Another number of parameters was bound than there are placeholders.
+function front.refuse_parameters(connection)
+  if connection.driver.kind == "pgsql" then
+    message("ALERT", "wrong number of parameters in prepared statement")
+  else
+    message("FATAL", "Wrong number of parameters to mysql_stmt_bind_param")
+  end
+end
+
+-- Connecting ---------------------------------------------------------------------------------------------------------
+
+--- Where the target of this number is: its turn among sockets, or among the ports of all hosts.
+local function place_of_target(target, opt)
+  local function turn(list) return list[target % #list + 1] end
+  if #(opt.mysql_socket or {}) > 0 then return nil, nil, turn(opt.mysql_socket) end
+  local places = {}
+  for _, host in ipairs(opt.mysql_host or {}) do
+    for _, port in ipairs(opt.mysql_port or {}) do
+      -- As C reads numbers, and shows them without their sign.
+      local digits = tonumber(port:match("^%s*([-+]?%d+)")) or 0
+      places[#places + 1] = { host, ("%.0f"):format(digits % 2 ^ 32) }
+    end
+  end
+  if #places == 0 then return "localhost", "3306" end
+  return unpack(turn(places))
+end
+
+--- What the driver of MySQL says of a connection that could not be made. The network's errors have no number of the
+--- server's; those of the C client stand for them.
+local function mysql_refused(target, opt, errno, words, class)
+  local host, port, socket = place_of_target(target, opt)
+  if socket then
+    message("FATAL", ("unable to connect to MySQL server on socket '%s', aborting..."):format(socket))
+  else
+    message("FATAL", ("unable to connect to MySQL server on host '%s', port %s, aborting..."):format(host, port))
+  end
+  if errno == 0 and class == "encryption" then
+    errno, words = 2026, "TLS/SSL error: " .. words
+  elseif errno == 0 and (class == "authentication" or class == "protocol") then -- this program would not go on
+    errno = 2000
+  elseif errno == 0 and (socket or host == "localhost") then
+    local cause = words:find("refused") and socket and 111 or 2
+    errno, words = 2002, ("Can't connect to local server through socket '%s' (%d)"):format(
+      socket or "/run/mysqld/mysqld.sock", cause)
+  elseif errno == 0 then
+    errno, words = 2002, ("Can't connect to server on '%s' (115)"):format(host)
+  end
+  message("FATAL", ("error %d: %s"):format(errno, words))
+end
+
+--- The same in libpq's words.
+local function pgsql_refused(opt, state, words, class)
+  local host, port = opt.pgsql_host or "", opt.pgsql_port or 5432
+  local reason = ("FATAL:  %s"):format(words)
+  local where = ('connection to server at "%s"%s, port %d failed: '):format(host,
+    host == "localhost" and " (127.0.0.1)" or "", port)
+  local advice = "\n\tIs the server running on that host and accepting TCP/IP connections?"
+  if host:sub(1, 1) == "/" then
+    where = ('connection to server on socket "%s/.s.PGSQL.%d" failed: '):format(host, port)
+    advice = "\n\tIs the server running locally and accepting connections on that socket?"
+  end
+  if state == nil or state == "" then
+    if class == "host" then
+      where = ('could not translate host name "%s" to address: '):format(host)
+      reason = "Name or service not known"
+    elseif class == "other" then -- the options cannot be used
+      where, reason = "", words
+    elseif class == "encryption" and words == "the server does not offer TLS" then
+      reason = "server does not support SSL, but SSL was required"
+    elseif class == "encryption" then
+      reason = "SSL error: " .. (words:match("^TLS handshake with %S+: (.*)$") or words)
+    elseif class == "authentication" or class == "protocol" then -- this program would not go on
+      reason = words:find("asks for a password", 1, true) and "fe_sendauth: no password supplied" or words
+    else
+      reason = (words:match(": ([^:]+)$") or words):gsub("^%l", string.upper) .. advice
+    end
+  end
+  message("FATAL", "Connection to database failed: " .. where .. reason .. "\n")
+end
+
+--- A connection could not be made: its driver says why. `class`: of the error.
+function front.refuse_connection(kind, opt, errno, state, words, target, class)
+  if kind == "mysql" then
+    mysql_refused(target, opt, errno, words, class)
+  elseif kind == "pgsql" then
+    pgsql_refused(opt, state, words, class)
+  else
+    message("FATAL", words)
+  end
+end
+
+local KNOWN = { mysql = true, pgsql = true, sqlite = true }
+
+local function no_driver(reason)
+  message("FATAL", reason)
+  core.raise("failed to initialize the DB driver")
+end
+
+--- Raises what is wrong with a driver's name, or with the options of the driver.
+function front.check_driver(name, opt)
+  if type(name) ~= "string" then core.refuse_argument(1, "db_create", name, "const char *") end
+  if name == "" then
+    no_driver("Multiple DB drivers are available. Use --db-driver=name to specify which one to use")
+  elseif not KNOWN[name] then
+    no_driver("invalid database driver name: '" .. name .. "'")
+  end
+  if name == "mysql" and #(opt.mysql_socket or {}) == 0 then
+    if opt.mysql_host and #opt.mysql_host == 0 then no_driver("No MySQL hosts specified, aborting") end
+    if opt.mysql_port and #opt.mysql_port == 0 then no_driver("No MySQL ports specified, aborting") end
+  end
+  local mode = opt.db_ps_mode
+  if mode ~= nil and mode ~= "auto" and mode ~= "disable" then
+    no_driver("Invalid value for db-ps-mode: " .. tostring(mode))
+  end
+end
+
+--- Says what a command does.
+function front.tell(text) core.write(text .. "\n") end

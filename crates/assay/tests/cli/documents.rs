@@ -1,0 +1,413 @@
+//! The examples of README.md and docs/ run as they are written.
+//!
+//! Every fenced block of `sh` is run command by command in a folder of its own, with throw-away servers; every block of
+//! `lua` is run as a workload, inside of what the text around it takes for granted (`CONTEXTS`). What cannot be so in a test
+//! is replaced, and nothing else is:
+//!
+//! * the reader's databases (`…@host/bench`, `--db …`, `--mysql-host=db1`), by empty ones;
+//! * times and sizes, by small ones (`shortened`);
+//! * what a reader has at hand: `my.lua` (and `transfers.lua`, as it is called there) is the first example of docs/lua-api.md, `old/`
+//!   and `new/` hold records, and tables that a block uses but does not prepare are there.
+//!
+//! A comment `exits with N` in a command is taken at its word. A block that no test can run says so, and why, in the line
+//! above it: `<!-- not run: it takes a day -->`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use regex::{Captures, Regex};
+use testkit::{Kind, Settings};
+
+use crate::common::Folder;
+use crate::comparisons::records;
+
+/// Documents with examples that run; all others have none.
+const README: &str = "README.md";
+const LUA: &str = "docs/lua-api.md";
+const SYSBENCH: &str = "docs/from-sysbench.md";
+const CONNECTIONS: &str = "docs/many-connections.md";
+const TPCC: &str = "docs/tpcc.md";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A fenced block.
+#[derive(Debug)]
+struct Block {
+    /// `README.md:12`: where it begins.
+    place: String,
+    language: String,
+    text: String,
+    /// Why it is not run.
+    excuse: Option<String>,
+}
+
+/// The blocks of a document.
+fn blocks(document: &str) -> Vec<Block> {
+    let text = std::fs::read_to_string(root().join(document)).unwrap();
+    let fence = Regex::new(r"(?ms)^(?:<!-- not run: ([^\n]*?) ?-->\n)?```([^\n]*)\n(.*?)^```\n").unwrap();
+    let block = |found: Captures<'_>| Block {
+        place: format!("{document}:{}", text[..found.get(2).unwrap().start()].lines().count()),
+        language: found[2].to_owned(),
+        text: found[3].to_owned(),
+        excuse: found.get(1).map(|excuse| excuse.as_str().to_owned()),
+    };
+    fence.captures_iter(&text).map(block).collect()
+}
+
+#[test]
+fn every_block_of_the_documents_is_run_or_says_why_not() {
+    let indented = Regex::new(r"(?m)^    (assay|cargo|sysbench) ").unwrap();
+    let docs = std::fs::read_dir(root().join("docs")).unwrap();
+    let docs = docs.map(|entry| format!("docs/{}", entry.unwrap().file_name().to_str().unwrap()));
+    for document in docs.chain([README, "ARCHITECTURE.md", "CHANGELOG.md"].map(str::to_owned)) {
+        if !document.ends_with(".md") {
+            continue;
+        }
+        let text = std::fs::read_to_string(root().join(&document)).unwrap();
+        let blocks = blocks(&document);
+        assert_eq!(2 * blocks.len(), text.matches("```").count(), "{document}: a fence that is not seen as one");
+        let excused = blocks.iter().filter(|block| block.excuse.is_some()).count();
+        assert_eq!(excused, text.matches("<!-- not run:").count(), "{document}: an excuse that stands above no block");
+        for Block { place, language, excuse, .. } in &blocks {
+            match (language.as_str(), excuse) {
+                ("text", None) => {}
+                ("sh" | "lua", Some(excuse)) => {
+                    assert!(excuse.split(' ').count() > 3, "{place}: {excuse:?} says nothing")
+                }
+                ("sh" | "lua", None) => assert!(
+                    [README, LUA, SYSBENCH, CONNECTIONS, TPCC].contains(&document.as_str()),
+                    "{place}: no test runs the examples of this document"
+                ),
+                _ => panic!("{place}: write ```sh, ```lua or ```text: {language:?}"),
+            }
+        }
+        assert!(!indented.is_match(&text), "{document}: put the example into a block of sh, so that it is run");
+    }
+}
+
+/// Where the examples of a block run.
+struct Place {
+    folder: Folder,
+    variables: BTreeMap<String, String>,
+    /// URLs of the reader's two databases.
+    databases: [String; 2],
+    maria_url: String,
+    maria_words: String,
+}
+
+impl Place {
+    fn new() -> Place {
+        let folder = Folder::new();
+        for name in ["bin", "path", "old", "new"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_assay"), folder.path().join("path/assay")).unwrap();
+        folder.write("my.lua", &first_example());
+        folder.write("transfers.lua", &first_example());
+        records(&folder, "old/a", &[1000, 1005, 995, 1010, 990], |_| ());
+        records(&folder, "new/b", &[900, 905, 895, 910, 890], |_| ());
+        let (postgres, maria) = (Kind::Postgres.shared(), Kind::MariaDb.shared());
+        let name = maria.fresh_database().unwrap();
+        Place {
+            variables: BTreeMap::new(),
+            databases: [(); 2].map(|()| postgres.url(&postgres.fresh_database().unwrap())),
+            maria_url: maria.url(&name),
+            maria_words: format!(
+                "--mysql-host=127.0.0.1 --mysql-port={} --mysql-user=app --mysql-db={name}",
+                maria.port()
+            ),
+            folder,
+        }
+    }
+
+    /// The line with databases that are there.
+    fn with_databases(&self, line: &str) -> String {
+        let mut next = self.databases.iter().cycle();
+        let each = Regex::new("--db …").unwrap();
+        let line = each.replace_all(line, |_: &Captures<'_>| format!("--db {}", next.next().unwrap()));
+        line.replace("postgres://app@host/bench", &self.databases[0])
+            .replace("mariadb://app@host/bench", &self.maria_url)
+            .replace("--mysql-host=db1", &self.maria_words)
+    }
+
+    fn sh(&self, line: &str) -> Output {
+        let path = format!("{0}/path:{0}/bin:/usr/bin:/bin", self.folder.path().display());
+        let mut command = Command::new("sh");
+        command.args(["-c", line]).current_dir(self.folder.path()).stdin(Stdio::null()).env_clear().env("PATH", path);
+        for (name, value) in self.folder.command("").get_envs() {
+            command.env(name, value.unwrap());
+        }
+        command.envs(&self.variables).output().unwrap()
+    }
+
+    /// Runs a command, and fails unless it exits as it should.
+    #[track_caller]
+    fn expect(&self, place: &str, line: &str) {
+        let promised = Regex::new(r"# .*exits with (\d+)").unwrap();
+        let mut code = promised.captures(line).map_or(0, |found| found[1].parse().unwrap());
+        let output = self.sh(line);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        // Tables of a test are too small for the audit, which finds that out.
+        if line.contains("tpcc") && line.contains(" --check") && stderr.contains("new-orders on full-size tables") {
+            code = 1;
+        }
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{place}: {line}\n{}\n{stderr}",
+            String::from_utf8_lossy(&output.stdout)
+        );
+    }
+
+    /// Has the tables that commands use and do not prepare.
+    #[track_caller]
+    fn prepare_for(&self, place: &str, lines: &[String]) {
+        let text = lines.join("\n");
+        let mut urls: Vec<&String> = self.databases.iter().filter(|url| text.contains(*url)).collect();
+        if text.contains(&self.maria_url) || text.contains(&self.maria_words) {
+            urls.push(&self.maria_url);
+        }
+        let prepares = |name: &str| lines.iter().any(|line| line.contains("prepare") && line.contains(name));
+        for (used, prepare) in [
+            ("oltp_", "prepare oltp_read_write --tables 8"),
+            ("tpcc", "prepare tpcc --warehouses 100"),
+            ("my.lua", "prepare my.lua"),
+        ] {
+            if text.contains(used) && !prepares(used) {
+                for url in &urls {
+                    self.expect(place, &shortened(&format!("assay {prepare} --db {url}")));
+                }
+            }
+        }
+    }
+}
+
+/// The same with times and sizes that a test has.
+fn shortened(line: &str) -> String {
+    let mut line = line.to_owned();
+    for (long, short) in [
+        (r"--time( |=)\d+[a-z]+", "--time${1}1s"),
+        (r"--time=\d+\b", "--time=1"),
+        (r"--warmup \w+", "--warmup 200ms"),
+        (r"--table-size( |=)\w+", "--table-size${1}1000"),
+        (r"--warehouses \d+", "--warehouses 2"),
+        (r"--terminals \d+( |$)", "--terminals 20$1"),
+        (r"--connections \d+", "--connections 10"),
+        (r"--sessions \d{3,}", "--sessions 64"),
+        (r"(prepare tpcc .*)$", "$1 --customers 60 --items 200"),
+    ] {
+        line = Regex::new(long).unwrap().replace_all(&line, short).into_owned();
+    }
+    let is_endless = line.starts_with("assay run ") && !line.contains("--time ") && !line.contains("--help");
+    if is_endless { format!("{line} --time 1s") } else { line }
+}
+
+#[test]
+fn examples_are_shortened_and_nothing_else() {
+    let check = |line: &str, short: &str| assert_eq!(shortened(line), short);
+    check("assay run a --sessions 1,2,4 --time 30s", "assay run a --sessions 1,2,4 --time 1s");
+    check("assay run a --sessions 19000 --time 10m --warmup 1m", "assay run a --sessions 64 --time 1s --warmup 200ms");
+    check("assay run a --terminals 10/warehouse", "assay run a --terminals 10/warehouse --time 1s");
+    check("assay run a --help", "assay run a --help");
+    check("sysbench a --table-size=1000000 --time=60 run", "sysbench a --table-size=1000 --time=1 run");
+    check("assay check a --tables 8 --table-size 1M", "assay check a --tables 8 --table-size 1000");
+}
+
+/// Runs all blocks of `sh`.
+#[track_caller]
+fn run(document: &str) {
+    if [Kind::Postgres, Kind::MariaDb].into_iter().any(|kind| !kind.present()) {
+        return;
+    }
+    let mut commands = 0;
+    for block in blocks(document).into_iter().filter(|block| block.language == "sh" && block.excuse.is_none()) {
+        let mut place = Place::new();
+        let joined = block.text.replace("\\\n", " ");
+        // Comments go to the end of a line, and stay there.
+        let lines: Vec<String> = joined
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .map(|line| {
+                let (command, comment) = line.split_once(" # ").unwrap_or((line, ""));
+                format!("{} # {comment}", shortened(&place.with_databases(command.trim())))
+            })
+            .collect();
+        place.prepare_for(&block.place, &lines);
+        for line in &lines {
+            match line.strip_prefix("export ").and_then(|rest| rest.split(" # ").next()?.split_once('=')) {
+                Some((name, value)) => drop(place.variables.insert(name.to_owned(), value.to_owned())),
+                None => place.expect(&block.place, line),
+            }
+            commands += 1;
+        }
+    }
+    assert!(commands > 0, "{document} has no examples");
+}
+
+#[test]
+fn the_examples_of_the_readme_run() {
+    run(README);
+}
+
+#[test]
+fn the_examples_of_the_lua_page_run() {
+    run(LUA);
+}
+
+#[test]
+fn the_examples_of_coming_from_sysbench_run() {
+    run(SYSBENCH);
+}
+
+#[test]
+fn the_examples_of_many_connections_run() {
+    run(CONNECTIONS);
+}
+
+#[test]
+fn the_examples_of_tpcc_run() {
+    run(TPCC);
+}
+
+/// The workload at the head of docs/lua-api.md.
+fn first_example() -> String {
+    blocks(LUA).into_iter().find(|block| block.language == "lua").expect("it has one").text
+}
+
+/// What stands around the blocks of docs/lua-api.md that are part of a workload, at `{}`, by a word of theirs; and what the
+/// report of a run then says.
+const CONTEXTS: [(&str, &str, &str); 5] = [
+    (
+        "PARALLEL_COMMAND",
+        r#"
+        sysbench.cmdline.options = { accounts = {"How many accounts there are", 100} }
+        function event() end
+        {}"#,
+        "",
+    ),
+    (
+        "commit:execute()",
+        r#"
+        function thread_init()
+          con = sysbench.sql.driver():connect()
+          begin, commit = con:prepare("BEGIN", ""), con:prepare("COMMIT", "")
+          take = con:prepare("UPDATE accounts SET balance = balance - ? WHERE id = ?", "ii")
+          give = con:prepare("UPDATE accounts SET balance = balance + ? WHERE id = ?", "ii")
+        end
+        function event()
+          local amount, from, to = 1, sysbench.rand.uniform(1, 50), sysbench.rand.uniform(51, 100)
+          {}
+        end"#,
+        "statements",
+    ),
+    (
+        "assay.audit{",
+        r#"
+        sysbench.cmdline.options = { warehouses = {"Warehouses", 1} }
+        {}
+        local new_order = assay.transaction("new_order", function(lines)
+          assay.count("order_lines", lines)
+          if sysbench.rand.uniform(1, 100) == 1 then assay.count("remote_lines") end
+          if sysbench.rand.uniform(1, 100) == 1 then assay.rolled_back() end
+        end)
+        local payment = assay.transaction("payment", function() end)
+        function event()
+          if sysbench.rand.uniform(1, 2) == 1 then new_order(sysbench.rand.uniform(5, 15)) else payment() end
+        end"#,
+        "remote order lines",
+    ),
+    (
+        "assay.acknowledge(",
+        r#"
+        function prepare() sysbench.sql.driver():connect():query("CREATE TABLE orders (id SERIAL PRIMARY KEY)") end
+        function thread_init() con = sysbench.sql.driver():connect() end
+        function insert_order() return tonumber((con:query_row("INSERT INTO orders VALUES (DEFAULT) RETURNING id"))) end
+        {}"#,
+        "",
+    ),
+    (
+        "function terminal_init()",
+        r#"
+        local keying, thinking = { buy = 0.01, look = 0.02 }, { buy = 0.02, look = 0.01 }
+        function choose_next(user)
+          user.next = user.next or (sysbench.rand.uniform(1, 2) == 1 and "buy" or "look")
+          return user.next
+        end
+        function exponential(mean) return -mean / 1000 * math.log(1 - math.random()) end
+        local transactions = {
+          buy = assay.transaction("buy", function(user) user.next = nil end),
+          look = assay.transaction("look", function(user) user.next = nil end),
+        }
+        {}"#,
+        "look",
+    ),
+];
+
+#[test]
+fn the_first_workload_of_the_lua_page_lives_on_every_database() {
+    let folder = Folder::new();
+    folder.write("my.lua", &first_example());
+    let mut urls = vec!["sqlite:my.db".to_owned()];
+    let kinds = [Kind::Postgres, Kind::MariaDb, Kind::MySql].into_iter().filter(|kind| kind.present());
+    urls.extend(kinds.map(|kind| kind.shared().url(&kind.shared().fresh_database().unwrap())));
+    for url in urls {
+        folder.expect(&format!("prepare my.lua --db {url} --accounts 100"), 0);
+        let ran = folder
+            .expect(&format!("run my.lua --db {url} --accounts 100 --transactions 50 --sessions 2 --no-record"), 0);
+        assert!(ran.stdout.contains("transfer "), "{}", ran.shown());
+        for command in ["check", "exec"] {
+            let name = if command == "exec" { "my.lua total" } else { "my.lua" };
+            folder.expect(&format!("{command} {name} --db {url} --accounts 100"), 0);
+        }
+        folder.expect(&format!("cleanup my.lua --db {url}"), 0);
+    }
+}
+
+#[test]
+fn the_other_blocks_of_the_lua_page_run_where_they_belong() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let server = Kind::Postgres.start(&Settings::default()).unwrap();
+    let blocks: Vec<Block> = blocks(LUA).into_iter().filter(|block| block.language == "lua").skip(1).collect();
+    assert_eq!(blocks.len(), CONTEXTS.len(), "each block has a context, and each context a block");
+    for (word, context, reported) in CONTEXTS {
+        let block =
+            blocks.iter().find(|block| block.text.contains(word)).unwrap_or_else(|| panic!("no block has {word}"));
+        let folder = Folder::new();
+        folder.write("my.lua", &first_example());
+        folder.write("it.lua", &context.replace("{}", &block.text));
+        let database = server.fresh_database().unwrap();
+        let url = server.url(&database);
+        let run = format!("run it.lua --db {url} --no-record");
+        match word {
+            "PARALLEL_COMMAND" => {
+                folder.expect(&format!("prepare it.lua --db {url} --sessions 3"), 0);
+                let there = server.sql(&database, "SELECT COUNT(*), SUM(id) FROM accounts").unwrap();
+                assert_eq!(there, "100\t5050\n", "{}", block.place);
+            }
+            "assay.acknowledge(" => {
+                folder.expect(&format!("prepare it.lua --db {url}"), 0);
+                let wait = "until test -e back; do sleep 0.1; done";
+                let line = format!("{run} --sessions 2 --rate 50 --time 3s --kill-check '{wait}'");
+                let mut started = folder.start(&line);
+                started.wait_for("kill check: ");
+                server.kill9().unwrap();
+                server.restart().unwrap();
+                folder.write("back", "");
+                let ran = started.finish();
+                assert_eq!(ran.code, Some(0), "{}: {}", block.place, ran.shown());
+                assert!(ran.stderr.contains("all of them are there"), "{}: {}", block.place, ran.shown());
+            }
+            _ => {
+                folder.expect(&format!("prepare my.lua --db {url} --accounts 100"), 0);
+                let load = if word.contains("terminal") { "--terminals 6 --connections 2" } else { "--sessions 2" };
+                let ran = folder.expect(&format!("{run} {load} --transactions 60"), 0);
+                assert!(ran.stdout.contains(reported), "{}: {}", block.place, ran.shown());
+            }
+        }
+    }
+}

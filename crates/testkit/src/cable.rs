@@ -1,0 +1,151 @@
+//! A network of two machines whose cable can be pulled: what a client sees when the server's host vanishes.
+//!
+//! Both machines are network namespaces of this process's threads, so that the machine's own network is not touched and
+//! nothing is left behind. On the far one a port leads to a server on the loopback interface of the real machine.
+
+use std::io;
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+
+use anyhow::{Context, Result, ensure};
+use nix::sched::{CloneFlags, unshare};
+
+use crate::kind::absent;
+
+const NEAR: &str = "10.77.0.1/24";
+const FAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+
+/// The cable, and the machine at its far end.
+pub struct Cable {
+    orders: Sender<Order>,
+    done: Receiver<Result<SocketAddr>>,
+}
+
+enum Order {
+    /// Opens a port; what connects to it is passed on.
+    Listen(Sender<TcpStream>),
+    /// Takes the link up or down.
+    Link(&'static str),
+}
+
+impl Cable {
+    /// Whether two machines can be made here: it takes root and the program `ip`. What is missing is a failure where tests
+    /// must be complete (`CI` or `ASSAY_TEST_STRICT` is set), and elsewhere said aloud.
+    pub fn present() -> bool {
+        let tried = thread::spawn(|| Cable::lay().map(drop)).join().expect("nothing in it panics");
+        match tried {
+            Ok(()) => true,
+            Err(error) => {
+                absent(&format!("no network namespaces here (they take root, and `ip` of iproute2): {error:#}"))
+            }
+        }
+    }
+
+    /// Runs a test on the near machine: the closure's thread, and the programs that it starts, see the far one and nothing
+    /// else. `servers`, on loopback of the real machine, are reached at the addresses that the closure is given, in this
+    /// order. Panics when the machines cannot be made: ask `present` first.
+    pub fn between<T: Send>(servers: &[u16], test: impl FnOnce(&Cable, &[SocketAddr]) -> T + Send) -> T {
+        let calls: Vec<Sender<TcpStream>> = servers.iter().map(|port| forward(*port)).collect();
+        let name = thread::current().name().unwrap_or("a test").to_owned();
+        thread::scope(|scope| {
+            let near = move || {
+                let cable = Cable::lay().expect("it could be done a moment ago");
+                let ports = calls.into_iter().map(|calls| cable.order(Order::Listen(calls)));
+                let addresses: Vec<SocketAddr> = ports.collect::<Result<_>>().expect("all ports are free");
+                test(&cable, &addresses)
+            };
+            let thread = thread::Builder::new().name(name).spawn_scoped(scope, near).expect("a thread can be started");
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Pulls the plug at the far end: no packet gets through, and nobody is told.
+    pub fn pull(&self) {
+        self.order(Order::Link("down")).expect("the link is there");
+    }
+
+    /// Puts the plug back.
+    pub fn plug(&self) {
+        self.order(Order::Link("up")).expect("the link is there");
+    }
+
+    fn order(&self, order: Order) -> Result<SocketAddr> {
+        self.orders.send(order)?;
+        self.done.recv()?
+    }
+
+    /// Makes the calling thread the near machine.
+    fn lay() -> Result<Cable> {
+        let (orders, inbox) = mpsc::channel();
+        let (tell, done) = mpsc::channel();
+        let (tell_id, id) = mpsc::channel();
+        thread::spawn(move || {
+            let made = unshare(CloneFlags::CLONE_NEWNET).context("making a network namespace");
+            let _ = tell_id.send(made.and_then(|()| thread_id()));
+            // Dropped, the cable ends the orders, and the last thread takes its machine along.
+            for order in inbox {
+                let _ = tell.send(obey(order));
+            }
+        });
+        let far = id.recv().context("the far machine")??;
+        unshare(CloneFlags::CLONE_NEWNET).context("making a network namespace")?;
+        ip(&format!("link add near type veth peer name far netns {far}"))?;
+        for command in ["link set lo up", "link set near up", &format!("addr add {NEAR} dev near")] {
+            ip(command)?;
+        }
+        let cable = Cable { orders, done };
+        cable.order(Order::Link("up"))?;
+        Ok(cable)
+    }
+}
+
+/// On the far machine.
+fn obey(order: Order) -> Result<SocketAddr> {
+    match order {
+        Order::Listen(calls) => {
+            let listener = TcpListener::bind((FAR, 0))?;
+            let address = listener.local_addr()?;
+            thread::spawn(move || listener.incoming().map_while(io::Result::ok).try_for_each(|call| calls.send(call)));
+            Ok(address)
+        }
+        Order::Link(state) => {
+            ip(&format!("link set far {state}"))?;
+            ip(&format!("addr replace {FAR}/24 dev far"))?;
+            Ok((FAR, 0).into())
+        }
+    }
+}
+
+/// Connects what is sent to it with a port on loopback of the calling thread's machine.
+fn forward(port: u16) -> Sender<TcpStream> {
+    let (calls, inbox) = mpsc::channel::<TcpStream>();
+    thread::spawn(move || {
+        for call in inbox {
+            // Nobody listens: the caller is hung up on.
+            let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { continue };
+            let _ = (call.set_nodelay(true), server.set_nodelay(true));
+            for (from, to) in [(&call, &server), (&server, &call)] {
+                let (Ok(mut from), Ok(mut to)) = (from.try_clone(), to.try_clone()) else { continue };
+                thread::spawn(move || {
+                    let _ = io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(Shutdown::Write);
+                });
+            }
+        }
+    });
+    calls
+}
+
+/// The kernel's number of the calling thread.
+fn thread_id() -> Result<String> {
+    let path = std::fs::read_link("/proc/thread-self")?;
+    Ok(path.file_name().context("/proc/thread-self leads somewhere")?.to_string_lossy().into_owned())
+}
+
+fn ip(arguments: &str) -> Result<()> {
+    let output = Command::new("ip").args(arguments.split(' ')).stdin(Stdio::null()).output().context("running `ip`")?;
+    ensure!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(())
+}

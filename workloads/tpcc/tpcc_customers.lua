@@ -1,0 +1,78 @@
+--- Customers as Payment and Order-Status choose them (TPC-C 5.11, clauses 2.5.1.2 and 2.6.1.2): by last name in 60 of 100
+--- cases, else by number.
+
+local tpcc = require("tpcc_common")
+
+local customers = {}
+
+local session, chance, count = tpcc.session, tpcc.chance, assay.count
+
+customers.statements = {
+  customers_of_name = {
+    "SELECT c_id FROM {customer} WHERE c_w_id = ? AND c_d_id = ? AND c_last = ? ORDER BY c_first", "iit",
+  },
+}
+
+--- The number of a customer, by NURand.
+function customers.random() return nurand(1023, session.c_for_customers, 1, session.customers) end
+
+local function random_name(set) return nurand(255, session.sets[set].c_last, 0, session.names - 1) end
+
+--- Draws a customer: the number of a last name into `input.name`, or a number into `input.c`.
+function customers.draw(input)
+  if chance(60) then
+    input.name, input.c = random_name(input.set), nil
+  else
+    input.name, input.c = nil, customers.random()
+  end
+end
+
+--- 2.5.2.2: of the customers with a last name, ordered by first name, the one in the middle, rounded up.
+function customers.of_name(set, w, d, name)
+  local found = set.customers_of_name:execute(w, d, tpcc.last_name(name))
+  if found.nrows == 0 then tpcc.fail("no customer %s in warehouse %d, district %d", tpcc.last_name(name), w, d) end
+  local row
+  for _ = 1, math.ceil(found.nrows / 2) do row = found:fetch_row() end
+  return tonumber(row[1])
+end
+
+local FAVOURED = ("1"):byte()
+local favoured_numbers, favoured_names -- see `tpcc.favoured`
+
+--- Counts the draw of a number.
+function customers.count_number(c)
+  count("customers")
+  if favoured_numbers:byte((c - 1 - session.c_for_customers) % session.customers + 1) == FAVOURED then count("favoured_customers") end
+end
+
+--- 2.1.6.1: how far the constants of a run and its load may be apart.
+local function is_allowed(run, load)
+  local delta = math.abs(run - load)
+  return run >= 0 and run <= 255 and delta >= 65 and delta <= 119 and delta ~= 96 and delta ~= 112
+end
+
+--- Counts the draw of a customer.
+function customers.count(input)
+  if not input.name then return customers.count_number(input.c) end
+  local set = session.sets[input.set]
+  count("names")
+  if favoured_names:byte((input.name - set.c_last) % session.names + 1) == FAVOURED then count("favoured_names") end
+  if not is_allowed(set.c_last, set.c_last_of_load) then count("names_by_a_wrong_constant") end
+end
+
+--- Rules on what was drawn.
+function customers.declare_rules(rule)
+  local names, numbers
+  favoured_numbers, numbers = unpack(assay.constant("tpcc customers favoured of " .. session.customers, function()
+    return { tpcc.favoured(1023, 1, session.customers) }
+  end))
+  favoured_names, names = unpack(assay.constant("tpcc names favoured of " .. session.names, function()
+    return { tpcc.favoured(255, 0, session.names - 1) }
+  end))
+  rule("2.1.6", "customers that NURand favours",
+    { part = "favoured_customers", whole = "customers", low = 0.95 * numbers, high = 1.05 * numbers })
+  rule("2.1.6", "last names that NURand favours", { part = "favoured_names", whole = "names", low = 0.95 * names, high = 1.05 * names })
+  rule("2.1.6.1", "last names by a wrong constant", { part = "names_by_a_wrong_constant", whole = "names", high = 0 })
+end
+
+return customers

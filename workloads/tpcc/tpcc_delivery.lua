@@ -1,0 +1,109 @@
+--- Delivery (TPC-C 5.11, clause 2.7): the oldest new order of each district, all in one transaction (2.7.4.2 allows that).
+
+local tpcc = require("tpcc_common")
+
+local session, count = tpcc.session, assay.count
+local DISTRICTS = tpcc.DISTRICTS
+
+--- Seconds to key it in, and to think afterwards on average (5.2.5.7).
+local delivery = { name = "delivery", keying = 2, thinking = 5 }
+
+delivery.statements = {
+  oldest_new_order = {
+    "SELECT no_o_id FROM {new_orders} WHERE no_w_id = ? AND no_d_id = ? ORDER BY no_o_id LIMIT 1<lock>", "ii",
+  },
+  any_new_order = { "SELECT MIN(no_o_id) FROM {new_orders} WHERE no_w_id = ? AND no_d_id = ?", "ii" },
+  delete_new_order = { "DELETE FROM {new_orders} WHERE no_w_id = ? AND no_d_id = ? AND no_o_id = ?", "iii" },
+  customer_of_order = { "SELECT o_c_id FROM {orders} WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?<lock>", "iii" },
+  set_carrier = { "UPDATE {orders} SET o_carrier_id = ? WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?", "iiii" },
+  deliver_lines = {
+    "UPDATE {order_line} SET ol_delivery_d = <now> WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?", "iii",
+  },
+  amount_of_order = { "SELECT SUM(ol_amount) FROM {order_line} WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?", "iii" },
+  deliver_to_customer = {
+    "UPDATE {customer} SET c_balance = c_balance + ?, c_delivery_cnt = c_delivery_cnt + 1"
+      .. " WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", "diii",
+  },
+}
+
+--- 2.7.1
+function delivery.draw(input) input.carrier = sysbench.rand.uniform(1, 10) end
+
+--- 2.7.4.2: one order of a district. Its number, or nil when there is none to deliver.
+local function deliver(set, w, d, carrier)
+  local defer, o = session.defer, set.oldest_new_order:row(w, d)
+  while not o do
+    -- Where another delivery may have taken the order that this one waited for: is there still another?
+    if not session.has_vanishing_rows or not set.any_new_order:row(w, d) then return nil end
+    o = set.oldest_new_order:row(w, d)
+  end
+  o = tonumber(o)
+  defer(set.delete_new_order, w, d, o)
+  local c = tonumber((set.customer_of_order:row(w, d, o)))
+    or tpcc.fail("new order %d of warehouse %d, district %d is no order", o, w, d)
+  defer(set.set_carrier, carrier, w, d, o)
+  defer(set.deliver_lines, w, d, o)
+  local amount = tonumber((set.amount_of_order:row(w, d, o)))
+  defer(set.deliver_to_customer, amount, w, d, c)
+  return o
+end
+
+--- 2.7.4. Enters the orders into `delivered`; how many districts were skipped.
+function delivery.by_statements(set, w, carrier, delivered)
+  local skipped = 0
+  session.defer(session.begin)
+  for d = 1, DISTRICTS do
+    delivered[d] = deliver(set, w, d, carrier)
+    if not delivered[d] then skipped = skipped + 1 end
+  end
+  session.commit:execute()
+  return skipped
+end
+
+local delivered = {} -- district → its order
+local before = {} -- the same of the session's last delivery, with its `set` and warehouse, `w`
+local entry = {} -- of the result file: set, warehouse, carrier, the orders
+
+--- Executes it as drawn, and counts what it did. A deferred one (2.7.2) is the same transaction, counted once: queued when
+--- it is due, and executed when the session is free.
+function delivery.run(input, home)
+  for d = 1, DISTRICTS do delivered[d] = nil end
+  local skipped = session.by.delivery(session.sets[input.set], home, input.carrier, delivered) or 0
+  if skipped > 0 then
+    count("skipping_deliveries")
+    count("skipped_districts", skipped)
+  end
+  local found, again = 0, false
+  local is_comparable = before.set == input.set and before.w == home
+  for d = 1, DISTRICTS do
+    local o = delivered[d]
+    if o then
+      found = found + 1
+      -- An order is delivered once, and an older one never after it.
+      if is_comparable and before[d] and o <= before[d] then again = true end
+    end
+    if o or not is_comparable then before[d] = o end
+  end
+  before.set, before.w = input.set, home
+  if found + skipped ~= DISTRICTS then count("deliveries_of_fewer_districts") end
+  if again then count("deliveries_again") end
+  if not session.enter_delivery then return end
+  entry[1], entry[2], entry[3] = input.set, home, input.carrier
+  for d = 1, DISTRICTS do entry[3 + d] = delivered[d] end
+  session.enter_delivery(entry)
+end
+
+--- The columns of the result file (2.7.2.2).
+function delivery.columns()
+  local columns = { "set", "warehouse", "carrier" }
+  for d = 1, DISTRICTS do columns[#columns + 1] = "order_" .. d end
+  return columns
+end
+
+function delivery.declare_rules(rule)
+  rule("2.7.4", "deliveries of fewer districts", { part = "deliveries_of_fewer_districts", whole = "delivery", high = 0 })
+  rule("2.7.4.2", "deliveries of delivered orders", { part = "deliveries_again", whole = "delivery", high = 0 })
+  rule("2.7.4.2", "deliveries that skip a district", { part = "skipping_deliveries", whole = "delivery", high = 0.01 })
+end
+
+return delivery

@@ -1,0 +1,95 @@
+--- Executes the transactions of TPC-C that only read, and compares their answers with what other statements find.
+--
+-- What transactions write is found in the tables. Of Order-Status and Stock-Level nothing is left there: `check` executes some
+-- of them, as a run would, while nobody else changes the tables.
+
+local tpcc = require("tpcc_common")
+
+local inspection = {}
+
+local format = string.format
+local EACH = 20 -- of how many customers, last names and districts of a table set
+
+--- The rows of a query, each a list.
+local function rows(set, text, ...)
+  local result, list = tpcc.session.con:query(tpcc.sql(format(text, ...), set)), {}
+  for i = 1, result.nrows do list[i] = result:fetch_row() end
+  return list
+end
+
+local function number(set, text, ...) return tonumber(rows(set, text, ...)[1][1]) end
+
+--- What Order-Status should answer for a customer: the balance, the number of the last order, its lines.
+local function last_order(set, w, d, c)
+  local o = number(set, "SELECT MAX(o_id) FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_c_id = %d", w, d, c)
+  return number(set, "SELECT c_balance FROM {customer} WHERE c_w_id = %d AND c_d_id = %d AND c_id = %d", w, d, c), o,
+    number(set, "SELECT COUNT(*) FROM {order_line} WHERE ol_w_id = %d AND ol_d_id = %d AND ol_o_id = %d", w, d, o)
+end
+
+--- Compares an Order-Status; a text when it is wrong.
+local function status_of(set, w, d, c, name)
+  local session = tpcc.session
+  local balance, o, lines = session.by.order_status(session.sets[set], { set = set, c_w = w, c_d = d, c = not name and c or nil, name = name })
+  local wanted_balance, wanted_o, wanted_lines = last_order(set, w, d, c)
+  if o == wanted_o and lines == wanted_lines and balance and math.abs(tonumber(balance) - wanted_balance) < 0.005 then return end
+  return format("  warehouse %d, district %d, customer %d%s: balance %s, order %s of %s lines; it should be %.2f, %d, %d", w, d, c,
+    name and " by last name" or "", tostring(balance), tostring(o), tostring(lines), wanted_balance, wanted_o, wanted_lines)
+end
+
+--- Order-Statuses by number, of the customers who ordered last, and by last name, of such as several have.
+local function statuses(set)
+  local wrong, session = {}, tpcc.session
+  for i = 0, EACH - 1 do
+    local w, d = i % session.warehouses + 1, i % tpcc.DISTRICTS + 1
+    local c = number(set, "SELECT o_c_id FROM {orders} WHERE o_w_id = %d AND o_d_id = %d ORDER BY o_id DESC LIMIT 1", w, d)
+    wrong[#wrong + 1] = status_of(set, w, d, c)
+    local name = i * 7 % session.names
+    local found = rows(set, "SELECT c_id FROM {customer} WHERE c_w_id = %d AND c_d_id = %d AND c_last = '%s' ORDER BY c_first", w, d,
+      tpcc.last_name(name))
+    wrong[#wrong + 1] = status_of(set, w, d, tonumber(found[math.ceil(#found / 2)][1]), name)
+  end
+  return wrong
+end
+
+--- Stock-Levels with each threshold, counted in the lines of the district's last 20 orders.
+local function levels(set)
+  local wrong, session = {}, tpcc.session
+  for i = 0, EACH - 1 do
+    local w, d, threshold = i % session.warehouses + 1, i % tpcc.DISTRICTS + 1, 20 - i % 11
+    local last = number(set, "SELECT MAX(o_id) FROM {orders} WHERE o_w_id = %d AND o_d_id = %d", w, d)
+    local sold = rows(set, "SELECT DISTINCT ol_i_id, s_quantity FROM {order_line}, {stock} WHERE ol_w_id = %d AND ol_d_id = %d"
+      .. " AND ol_o_id > %d AND ol_o_id <= %d AND s_w_id = ol_w_id AND s_i_id = ol_i_id", w, d, last - 20, last)
+    local wanted = 0
+    for _, row in ipairs(sold) do
+      if tonumber(row[2]) < threshold then wanted = wanted + 1 end
+    end
+    local low = tonumber((session.by.stock_level(session.sets[set], w, d, { threshold = threshold })))
+    if low ~= wanted then
+      wrong[#wrong + 1] = format("  warehouse %d, district %d, threshold %d: %s; it should be %d", w, d, threshold, tostring(low), wanted)
+    end
+  end
+  return wrong
+end
+
+local INSPECTIONS = {
+  { "2.6.2.2", "Order-Status answers with the balance, the last order and its lines", statuses },
+  { "2.8.2.2", "Stock-Level counts the low items of the last 20 orders", levels },
+}
+
+--- Inspects all table sets; a line for each inspection. False when any finds something wrong.
+function inspection.inspect(open_session)
+  open_session()
+  local right = true
+  for set = 1, tpcc.session.settings.sets do
+    for _, one in ipairs(INSPECTIONS) do
+      local wrong = one[3](set)
+      local label = format("set %d, clause %s: %s: ", set, one[1], one[2])
+      if #wrong > 0 then right = false end
+      assay.log(label .. (#wrong == 0 and "holds" or "BROKEN, by\n" .. table.concat(wrong, "\n", 1, math.min(#wrong, 5))))
+    end
+  end
+  tpcc.session.con:disconnect()
+  return right
+end
+
+return inspection

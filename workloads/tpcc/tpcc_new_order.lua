@@ -1,0 +1,165 @@
+--- New-Order (TPC-C 5.11, clause 2.4): an order of 5 to 15 lines, one of a hundred from another warehouse.
+
+local tpcc = require("tpcc_common")
+local customers = require("tpcc_customers")
+
+local session, uniform, chance, count = tpcc.session, sysbench.rand.uniform, tpcc.chance, assay.count
+local floor, tonumber = math.floor, tonumber
+
+--- Seconds to key it in, and to think afterwards on average (5.2.5.7).
+local new_order = { name = "new_order", keying = 18, thinking = 12 }
+
+new_order.statements = {
+  order_customer = {
+    "SELECT c_discount, c_last, c_credit, w_tax FROM {customer}, {warehouse}"
+      .. " WHERE w_id = ? AND c_w_id = w_id AND c_d_id = ? AND c_id = ?", "iii",
+  },
+  order_district = { "SELECT d_next_o_id, d_tax FROM {district} WHERE d_w_id = ? AND d_id = ?<lock>", "ii" },
+  next_order = { "UPDATE {district} SET d_next_o_id = ? WHERE d_w_id = ? AND d_id = ?", "iii" },
+  insert_order = {
+    "INSERT INTO {orders} (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_ol_cnt, o_all_local)"
+      .. " VALUES (?, ?, ?, ?, <now>, ?, ?)", "iiiiii",
+  },
+  insert_new_order = { "INSERT INTO {new_orders} (no_o_id, no_d_id, no_w_id) VALUES (?, ?, ?)", "iii" },
+  item = { "SELECT i_price, i_name, i_data FROM {item} WHERE i_id = ?", "i" },
+  update_stock = {
+    "UPDATE {stock} SET s_quantity = ?, s_ytd = s_ytd + ?, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + ?"
+      .. " WHERE s_w_id = ? AND s_i_id = ?", "iiiii",
+  },
+  insert_line = {
+    "INSERT INTO {order_line} (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount,"
+      .. " ol_dist_info) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", "iiiiiiidt",
+  },
+}
+-- The text for a new order line is that of the customer's district: a statement for each.
+for d = 1, tpcc.DISTRICTS do
+  new_order.statements["stock_" .. d] = {
+    ("SELECT s_quantity, s_data, s_dist_%02d FROM {stock} WHERE s_w_id = ? AND s_i_id = ?<lock>"):format(d), "ii",
+  }
+end
+
+--- 2.4.1.5.2: the warehouse an order line is supplied from.
+function supply_warehouse(w)
+  if chance(1) then return tpcc.another_warehouse(w) end
+  return w
+end
+
+local function random_item() return nurand(8191, session.c_for_items, 1, session.items) end
+
+--- 2.4.1
+function new_order.draw(input, home)
+  input.d, input.c = uniform(1, tpcc.DISTRICTS), customers.random()
+  local lines = uniform(5, 15)
+  local item, supply, quantity, number = input.item, input.supply, input.quantity, input.number
+  input.lines, input.remote = lines, 0
+  input.unused = chance(1)
+  -- Sorted by warehouse and item, so that two orders lock their stock in the same order; `number` is the line as entered.
+  -- The unused item, which is entered last, stays last.
+  local sorted = input.unused and lines - 1 or lines
+  for n = 1, lines do
+    local w, i = supply_warehouse(home), random_item()
+    if w ~= home then input.remote = input.remote + 1 end
+    if n > sorted then i = session.items + 1 end
+    local at = n
+    if n <= sorted then
+      while at > 1 and (supply[at - 1] > w or (supply[at - 1] == w and item[at - 1] > i)) do
+        supply[at], item[at], quantity[at], number[at] = supply[at - 1], item[at - 1], quantity[at - 1], number[at - 1]
+        at = at - 1
+      end
+    end
+    supply[at], item[at], quantity[at], number[at] = w, i, uniform(1, 10), n
+  end
+end
+
+local function cents(amount) return floor(amount * 100 + 0.5) end
+
+--- 2.4.2. The number of the order, and its total; nil when it was rolled back.
+function new_order.by_statements(set, w, input)
+  local defer, d, c, lines = session.defer, input.d, input.c, input.lines
+  local item, supply, quantity, number = input.item, input.supply, input.quantity, input.number
+  defer(session.begin)
+  local discount, _, _, w_tax = set.order_customer:row(w, d, c)
+  local o, d_tax = set.order_district:row(w, d)
+  o = tonumber(o)
+  defer(set.next_order, o + 1, w, d)
+  defer(set.insert_order, o, d, w, c, lines, input.remote == 0 and 1 or 0)
+  defer(set.insert_new_order, o, d, w)
+  local select_item, select_stock, update_stock, insert_line = set.item, set.stock[d], set.update_stock, set.insert_line
+  local sum = 0
+  for n = 1, lines do
+    local i, from, amount = item[n], supply[n], quantity[n]
+    local price, _, i_data = select_item:row(i)
+    if not price then -- 2.4.1.4: an unused item number; what was done is undone
+      session.rollback:execute()
+      return nil
+    end
+    local left, s_data, dist_info = select_stock:row(from, i)
+    left = left - amount
+    if left < 10 then left = left + 91 end
+    defer(update_stock, left, amount, from == w and 0 or 1, from, i)
+    -- 2.4.2.2: what the terminal shows of the line, brand or generic
+    local brand = i_data:find("ORIGINAL", 1, true) and s_data:find("ORIGINAL", 1, true) and "B" or "G"
+    input.brand = brand
+    local cost = amount * cents(price)
+    sum = sum + cost
+    defer(insert_line, o, d, w, number[n], i, from, amount, cost / 100, dist_info)
+  end
+  session.commit:execute()
+  return o, sum / 100 * (1 - discount) * (1 + w_tax + d_tax)
+end
+
+local FAVOURED = ("1"):byte()
+local favoured_items -- see `tpcc.favoured`
+
+local function count_order(input, home)
+  local lines, item, supply = input.lines, input.item, input.supply
+  count("order_lines", lines)
+  if lines <= 7 then count("short_orders") end
+  if lines >= 13 then count("long_orders") end
+  if input.remote > 0 then
+    count("remote_lines", input.remote)
+    local far = 0
+    for n = 1, lines do
+      if tpcc.is_far(home, supply[n]) then far = far + 1 end
+    end
+    count("far_lines", far)
+  end
+  local drawn, favoured = input.unused and lines - 1 or lines, 0
+  for n = 1, drawn do
+    if favoured_items:byte((item[n] - 1 - session.c_for_items) % session.items + 1) == FAVOURED then favoured = favoured + 1 end
+  end
+  count("items", drawn)
+  count("favoured_items", favoured)
+  customers.count_number(input.c)
+end
+
+--- Executes it as drawn, and counts what it did.
+function new_order.run(input, home)
+  local o, total = session.by.new_order(session.sets[input.set], home, input)
+  count_order(input, home)
+  if not o then return assay.rolled_back() end
+  input.total = total
+  assay.acknowledge(input.set, home, input.d, o, input.c)
+end
+
+function new_order.declare_rules(rule)
+  rule("2.4.1.4", "new-orders rolled back", { rolled_back = "new_order", low = 0.009, high = 0.011 })
+  rule("2.4.1.3", "lines per order", { mean = "order_lines", low = 9.5, high = 10.5 })
+  rule("2.4.1.3", "orders of 5 to 7 lines", { part = "short_orders", whole = "new_order", low = 0.25, high = 0.295 })
+  rule("2.4.1.3", "orders of 13 to 15 lines", { part = "long_orders", whole = "new_order", low = 0.25, high = 0.295 })
+  if session.warehouses > 1 then
+    rule("2.4.1.5", "remote order lines", { part = "remote_lines", whole = "order_lines", low = 0.0095, high = 0.0105 })
+  end
+  if session.warehouses > 2 then
+    local far = tpcc.far_share()
+    rule("2.4.1.5", "remote lines from far warehouses",
+      { part = "far_lines", whole = "remote_lines", low = 0.85 * far, high = 1.15 * far })
+  end
+  local items
+  favoured_items, items = unpack(assay.constant("tpcc items favoured of " .. session.items, function()
+    return { tpcc.favoured(8191, 1, session.items) }
+  end))
+  rule("2.1.6", "items that NURand favours", { part = "favoured_items", whole = "items", low = 0.97 * items, high = 1.03 * items })
+end
+
+return new_order

@@ -1,0 +1,46 @@
+--- Stock-Level (TPC-C 5.11, clause 2.8): how many items of a district's last 20 orders are running low.
+
+local tpcc = require("tpcc_common")
+
+local session, count = tpcc.session, assay.count
+
+--- Seconds to key it in, and to think afterwards on average (5.2.5.7).
+local stock_level = { name = "stock_level", keying = 2, thinking = 5 }
+
+stock_level.statements = {
+  district_level = { "SELECT d_next_o_id FROM {district} WHERE d_w_id = ? AND d_id = ?", "ii" },
+  low_stock = {
+    "SELECT COUNT(DISTINCT s_i_id) FROM {order_line}, {stock} WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id >= ?"
+      .. " AND ol_o_id < ? AND s_w_id = ? AND s_i_id = ol_i_id AND s_quantity < ?", "iiiiii",
+  },
+}
+
+--- 2.8.1
+function stock_level.draw(input) input.threshold = sysbench.rand.uniform(10, 20) end
+
+--- 2.8.2. How many items are low.
+function stock_level.by_statements(set, w, d, input)
+  session.defer(session.begin_reading)
+  local next_order = tonumber((set.district_level:row(w, d)))
+  local low = set.low_stock:row(w, d, next_order - 20, next_order, w, input.threshold)
+  session.commit:execute()
+  return low
+end
+
+--- Executes it as drawn, for the terminal's own district, and counts what it did.
+function stock_level.run(input, home, district, number)
+  local d = district
+  input.low = tonumber((session.by.stock_level(session.sets[input.set], home, d, input)))
+  if not input.low then count("levels_without_answer") end
+  if input.threshold >= 16 then count("high_thresholds") end
+  if d ~= math.floor(number / session.warehouses) % tpcc.DISTRICTS + 1 then count("levels_of_other_districts") end
+end
+
+function stock_level.declare_rules(rule)
+  rule("2.8.1.1", "stock-levels of other districts",
+    { part = "levels_of_other_districts", whole = "stock_level", high = 0 })
+  rule("2.8.1.2", "stock-level thresholds above 15", { part = "high_thresholds", whole = "stock_level", low = 0.4, high = 0.51 })
+  rule("2.8.2.2", "stock-levels without answer", { part = "levels_without_answer", whole = "stock_level", high = 0 })
+end
+
+return stock_level

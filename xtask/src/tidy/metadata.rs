@@ -1,0 +1,25 @@
+//! What cargo knows of the workspace, and how to read it.
+
+use anyhow::{Result, bail};
+use serde_json::Value;
+
+use crate::steps::cargo;
+
+/// What cargo knows of the workspace and everything it depends on.
+pub(super) fn read() -> Result<Value> {
+    let output = cargo(&["metadata", "--format-version", "1"]).output()?;
+    if !output.status.success() {
+        bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// A package's list of that name.
+pub(super) fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value[name].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A value's text of that name.
+pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}

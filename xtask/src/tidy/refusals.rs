@@ -1,0 +1,178 @@
+//! What the crates refuse to know: the last column of ARCHITECTURE.md's table, held to it.
+//!
+//! Each word of the column stands below with the packages that a crate which refuses it may not reach by any way, and
+//! with the text that may not stand in its code.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::file::File;
+use super::metadata::{list, text};
+use super::places::product_lines;
+
+/// A word of the column, the packages it stands for, and the text that gives it away.
+const WORDS: [(&str, &[&str], &[&str]); 14] = [
+    ("sockets", &["assay-io", "mio", "io-uring"], &["std::net", "os::unix::net"]),
+    ("clocks", &["assay-io"], &CLOCKS),
+    ("time", &["assay-io"], &CLOCKS),
+    ("protocols", &["assay-wire", "assay-sqlite", "postgres-protocol"], &["postgres::", "mysql::"]),
+    ("databases", &["assay-wire", "assay-sqlite", "rusqlite"], &["mysql", "pgsql", "postgres", "sqlite"]),
+    ("Lua", &["assay-luajit", "assay-script", "mlua-sys"], &["lua_State"]),
+    ("option names", &["assay-options", "clap"], &["\"--", "`--"]),
+    ("files", &[], &["std::fs", "File::open", "File::create"]),
+    ("terminals", &["indicatif"], &["is_terminal", "\\x1b", "\\u{1b}"]),
+    ("the live types of the engine", &["assay-engine"], &[]),
+    ("formatting", &[], &["format!(", "write!(", "Display for"]),
+    ("how it was measured", &["assay-engine", "assay-io", "assay-script", "assay-seam"], &[]),
+    ("how anything is run", &["assay-engine", "assay-io", "assay-script"], &["std::process", "std::thread"]),
+    ("everything else", &["assay-seam", "assay-options", "assay-io", "assay-script", "assay-record"], &["std::net"]),
+];
+
+const CLOCKS: [&str; 3] = ["Instant::now", "SystemTime::now", "thread::sleep"];
+
+/// What is in the way of a word that does not hold yet. The list only shrinks.
+const NOT_YET: [(&str, &str); 2] = [
+    // It has the names of databases in the messages of their clients.
+    ("assay-script", "databases"),
+    // It reads the options of scripts, whose values it records.
+    ("assay-engine", "option names"),
+];
+
+pub(super) fn complaints(metadata: &Value, files: &[File]) -> Vec<String> {
+    let table = files.iter().find(|file| file.path == "ARCHITECTURE.md").map_or("", |file| &file.text);
+    let rows: Vec<(&str, &str)> = table.lines().filter_map(row).collect();
+    let mut complaints = Vec::new();
+    for package in members(metadata) {
+        if !rows.iter().any(|(name, _)| *name == package) {
+            complaints.push(format!("ARCHITECTURE.md: its table of crates lacks {package}"));
+        }
+    }
+    for (name, refuses) in rows {
+        let reached = reached(metadata, name);
+        for word in refuses.split(", ").filter(|word| *word != "–") {
+            let Some((_, packages, texts)) = WORDS.iter().find(|(known, _, _)| *known == word) else {
+                complaints
+                    .push(format!("ARCHITECTURE.md: what {name} refuses to know, {word:?}, is not in refusals.rs"));
+                continue;
+            };
+            let packages = packages.iter().filter(|package| **package != name && reached.contains(**package));
+            let mut found: Vec<String> =
+                packages.map(|package| format!("{name}: refuses to know {word}, and depends on {package}")).collect();
+            found.extend(given_away(name, word, texts, files));
+            match (NOT_YET.contains(&(name, word)), found.is_empty()) {
+                (true, true) => complaints.push(format!("{name}: refuses {word} by now; strike it off in refusals.rs")),
+                (false, false) => complaints.extend(found),
+                (true, false) | (false, true) => {}
+            }
+        }
+    }
+    complaints
+}
+
+/// Crate and refusals of a line of the table; several crates in one line refuse nothing together.
+fn row(line: &str) -> Option<(&str, &str)> {
+    let cells: Vec<&str> = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").collect();
+    let [name, _, refuses] = cells[..] else { return None };
+    (name.starts_with("assay") && !name.contains(',')).then_some((name, refuses))
+}
+
+/// The names of the crates of the program.
+fn members(metadata: &Value) -> Vec<&str> {
+    let members = list(metadata, "workspace_members");
+    let packages = list(metadata, "packages").iter().filter(|package| members.contains(&package["id"]));
+    packages.map(|package| text(package, "name")).filter(|name| name.starts_with("assay")).collect()
+}
+
+/// Every package that ends up in a program because of this one.
+fn reached<'a>(metadata: &'a Value, name: &str) -> BTreeSet<&'a str> {
+    let packages = list(metadata, "packages");
+    let nodes = list(&metadata["resolve"], "nodes");
+    let mut reached = BTreeSet::new();
+    let mut ids: Vec<&Value> = packages.iter().filter(|package| package["name"] == name).map(|it| &it["id"]).collect();
+    while let Some(id) = ids.pop() {
+        let Some(package) = packages.iter().find(|package| package["id"] == *id) else { continue };
+        if !reached.insert(text(package, "name")) {
+            continue;
+        }
+        let deps = nodes.iter().find(|node| node["id"] == *id).map_or(&[][..], |node| list(node, "deps"));
+        let linked = |dep: &&Value| list(dep, "dep_kinds").iter().any(|kind| kind["kind"].is_null());
+        ids.extend(deps.iter().filter(linked).map(|dep| &dep["pkg"]));
+    }
+    reached
+}
+
+/// Lines of a crate's code that hold a text that gives the word away.
+fn given_away(name: &str, word: &str, texts: &[&str], files: &[File]) -> Vec<String> {
+    let inside = format!("crates/{name}/src/");
+    let sources = files.iter().filter(|file| file.path.starts_with(&inside));
+    let mut found = Vec::new();
+    for file in sources {
+        for (number, line) in product_lines(file) {
+            if texts.iter().any(|text| line.contains(text)) {
+                found.push(format!("{}:{number}: {name} refuses to know {word}", file.path));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const TABLE: &str = "| crate | what it does | what it refuses to know |\n| --- | --- | --- |\n";
+
+    /// A workspace of assay-stats, which depends on `dependency`, which depends on mio.
+    fn workspace(dependency: &str, kind: Option<&str>) -> Value {
+        let dep = |on: &str| json!({ "pkg": on, "dep_kinds": [{ "kind": kind }] });
+        json!({
+            "workspace_members": ["assay-stats"],
+            "packages": [
+                { "id": "assay-stats", "name": "assay-stats" },
+                { "id": dependency, "name": dependency },
+                { "id": "mio", "name": "mio" },
+            ],
+            "resolve": { "nodes": [
+                { "id": "assay-stats", "deps": [dep(dependency)] },
+                { "id": dependency, "deps": [dep("mio")] },
+            ] },
+        })
+    }
+
+    #[track_caller]
+    fn check(refuses: &str, metadata: &Value, code: &str, expected: &[&str]) {
+        let table = format!("{TABLE}| assay-stats | numbers | {refuses} |\n");
+        let file = |path: &str, text: &str| File { path: path.to_owned(), text: text.to_owned() };
+        let files = [file("ARCHITECTURE.md", &table), file("crates/assay-stats/src/a.rs", code)];
+        assert_eq!(complaints(metadata, &files), expected);
+    }
+
+    #[test]
+    fn a_package_that_is_refused_is_found_behind_another() {
+        let reached = ["assay-stats: refuses to know sockets, and depends on mio"];
+        check("sockets", &workspace("between", None), "", &reached);
+        check("sockets", &workspace("between", Some("dev")), "", &[]);
+        check("formatting", &workspace("between", None), "", &[]);
+        check("–", &workspace("between", None), "", &[]);
+    }
+
+    #[test]
+    fn text_that_is_refused_is_found_in_code_only() {
+        let none = workspace("between", Some("dev"));
+        let found = ["crates/assay-stats/src/a.rs:2: assay-stats refuses to know formatting"];
+        check("clocks, formatting", &none, "// format!(\nlet x = format!(\"\");\n", &found);
+        check("formatting", &none, "#[cfg(test)]\nmod tests { format!(\"\") }\n", &[]);
+    }
+
+    #[test]
+    fn words_and_crates_that_are_not_in_the_tables_are_found() {
+        let none = workspace("between", Some("dev"));
+        let unknown = r#"ARCHITECTURE.md: what assay-stats refuses to know, "the weather", is not in refusals.rs"#;
+        check("the weather", &none, "", &[unknown]);
+        let missing = ["ARCHITECTURE.md: its table of crates lacks assay-stats"];
+        assert_eq!(complaints(&none, &[]), missing);
+    }
+}
