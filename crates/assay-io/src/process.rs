@@ -163,7 +163,7 @@ pub fn local_ports() -> Option<(u16, u16)> {
 
 /// The machine, for the record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Host {
+pub struct HostFacts {
     /// Its name.
     pub name: String,
     /// Such as `Linux 6.1.0-18-amd64`.
@@ -176,12 +176,12 @@ pub struct Host {
     pub memory_bytes: u64,
 }
 
-impl Host {
+impl HostFacts {
     /// This one.
-    pub fn get() -> Host {
+    pub fn get() -> HostFacts {
         let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
         let kernel = format!("{} {}", line("/proc/sys/kernel/ostype"), line("/proc/sys/kernel/osrelease"));
-        Host {
+        HostFacts {
             name: line("/proc/sys/kernel/hostname"),
             kernel: kernel.trim().to_owned(),
             cpu: cpu_model(&line("/proc/cpuinfo")),
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn the_host_describes_itself() {
-        let host = Host::get();
+        let host = HostFacts::get();
         assert!(!host.name.is_empty() && host.kernel.starts_with("Linux ") && !host.cpu.is_empty(), "{host:?}");
         assert!(host.cpus >= 1 && host.memory_bytes > 1 << 28, "{host:?}");
     }

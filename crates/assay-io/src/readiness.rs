@@ -24,7 +24,7 @@ use mio::{Events, Interest, Poll, Registry, Token};
 use crate::clock::Clock;
 use crate::stream::Stream;
 use crate::timer::Timer;
-use crate::tls::{self, Session};
+use crate::tls::{self, TlsSession};
 use crate::{Address, Closed, ConnectError, Event, Io, SocketId, Tls, Waker, trouble};
 
 /// How many sockets one `wait` reports at most, unless told otherwise. More means fewer system calls and a longer way
@@ -126,7 +126,7 @@ struct Socket {
     sent: usize,
     tls: Option<Arc<Tls>>,
     /// From `start_tls` on.
-    session: Option<Box<Session>>,
+    session: Option<Box<TlsSession>>,
 }
 
 /// What a look at a ready socket came to.
@@ -376,7 +376,7 @@ impl Io for Readiness {
         let Readiness { slots, poll, ready, sealed, .. } = self;
         let Some(socket) = live(slots, id) else { return };
         let tls = socket.tls.take().expect("connect was told how to encrypt");
-        match Session::start(&tls, sealed) {
+        match TlsSession::start(&tls, sealed) {
             Ok(session) => {
                 socket.session = Some(Box::new(session));
                 socket.write(sealed, poll.registry(), id);

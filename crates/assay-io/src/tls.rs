@@ -1,6 +1,6 @@
 //! Encryption: rustls behind libpq's sslmode.
 //!
-//! `Tls` is what a target's sockets share, `Session` one socket's state. A session has no buffers of its own except
+//! `Tls` is what a target's sockets share, `TlsSession` one socket's state. A session has no buffers of its own except
 //! for an incomplete record: it works on those that the event loop's sockets share (rustls's unbuffered interface).
 //! That makes about 4 KB per idle session, certificate included, and two allocations per round trip, which are rustls's
 //! (tests/memory.rs prints both).
@@ -142,7 +142,7 @@ fn unusable(path: &Path, why: &str) -> ConnectError {
 }
 
 /// One socket's encryption.
-pub(crate) struct Session {
+pub(crate) struct TlsSession {
     connection: UnbufferedClientConnection,
     /// What arrived and is not yet a whole record or handshake message.
     rest: Vec<u8>,
@@ -150,9 +150,9 @@ pub(crate) struct Session {
     peer_closed: bool,
 }
 
-impl fmt::Debug for Session {
+impl fmt::Debug for TlsSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("secured", &self.secured).finish_non_exhaustive()
+        f.debug_struct("TlsSession").field("secured", &self.secured).finish_non_exhaustive()
     }
 }
 
@@ -163,11 +163,11 @@ const SPARE_BYTES_MAX: usize = 4 * 1024;
 const RECORD_BYTES_MAX: usize = 1 << 14;
 const FRAME_BYTES_MAX: usize = 30;
 
-impl Session {
+impl TlsSession {
     /// Begins a handshake: appends what is to be sent first to `out`.
-    pub(crate) fn start(tls: &Tls, out: &mut Vec<u8>) -> Result<Session, rustls::Error> {
+    pub(crate) fn start(tls: &Tls, out: &mut Vec<u8>) -> Result<TlsSession, rustls::Error> {
         let connection = UnbufferedClientConnection::new(Arc::clone(&tls.config), tls.name.clone())?;
-        let mut session = Session { connection, rest: Vec::new(), secured: false, peer_closed: false };
+        let mut session = TlsSession { connection, rest: Vec::new(), secured: false, peer_closed: false };
         session.process(&mut [], &mut Vec::new(), out)?;
         Ok(session)
     }

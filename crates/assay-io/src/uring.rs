@@ -33,7 +33,7 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::clock::Clock;
 use crate::stream::Stream;
-use crate::tls::{self, Session};
+use crate::tls::{self, TlsSession};
 use crate::{Address, Closed, ConnectError, Event, Io, SocketId, Tls, Waker, os_error, trouble};
 
 /// Events handed out before what they led to is sent, unless told otherwise: docs/performance.md has the measurements.
@@ -143,14 +143,14 @@ struct Socket {
     draining: Vec<u8>,
     tls: Option<Arc<Tls>>,
     /// From `start_tls` on.
-    session: Option<Box<Session>>,
+    session: Option<Box<TlsSession>>,
 }
 
 /// A request that has ended.
 #[derive(Clone, Copy)]
 struct Ended {
     socket: SocketId,
-    kind: Kind,
+    purpose: Purpose,
     /// A count or a negative errno.
     result: i32,
     flags: u32,
@@ -158,31 +158,36 @@ struct Ended {
 
 /// What was asked for; two bits in the number of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum Purpose {
     Receive = 0,
     Send = 1,
     Drain = 2,
     Connect = 3,
 }
 
-const KIND_SHIFT: u32 = 30;
+const PURPOSE_SHIFT: u32 = 30;
 /// The number of the request that waits for a wake-up: that of a socket that is never made.
 const WAKEUP: u64 = u64::MAX;
 
-fn number(socket: SocketId, kind: Kind) -> u64 {
-    socket.0 | (kind as u64) << KIND_SHIFT
+fn number(socket: SocketId, purpose: Purpose) -> u64 {
+    socket.0 | (purpose as u64) << PURPOSE_SHIFT
 }
 
 impl Ended {
     fn from(entry: &cqueue::Entry) -> Ended {
         let number = entry.user_data();
-        let kind = match number >> KIND_SHIFT & 3 {
-            0 => Kind::Receive,
-            1 => Kind::Send,
-            2 => Kind::Drain,
-            _ => Kind::Connect,
+        let purpose = match number >> PURPOSE_SHIFT & 3 {
+            0 => Purpose::Receive,
+            1 => Purpose::Send,
+            2 => Purpose::Drain,
+            _ => Purpose::Connect,
         };
-        Ended { socket: SocketId(number & !(3 << KIND_SHIFT)), kind, result: entry.result(), flags: entry.flags() }
+        Ended {
+            socket: SocketId(number & !(3 << PURPOSE_SHIFT)),
+            purpose,
+            result: entry.result(),
+            flags: entry.flags(),
+        }
     }
 }
 
@@ -243,7 +248,7 @@ impl Uring {
             self.slots.push(Slot::default());
             self.slots.len() as u32 - 1
         });
-        assert!(index < 1 << KIND_SHIFT, "a process has no billion descriptors");
+        assert!(index < 1 << PURPOSE_SHIFT, "a process has no billion descriptors");
         let slot = &mut self.slots[index as usize];
         slot.socket = Some(socket);
         SocketId(u64::from(slot.generation) << 32 | u64::from(index))
@@ -260,7 +265,7 @@ impl Uring {
         let socket = slot.socket.take().expect("it is alive");
         shut_down(socket.stream.as_raw_fd());
         if socket.drains {
-            self.graves.push((number(id, Kind::Drain), socket.draining));
+            self.graves.push((number(id, Purpose::Drain), socket.draining));
         }
     }
 
@@ -289,7 +294,7 @@ impl Uring {
                 .flags(flags)
                 .build()
                 .flags(squeue::Flags::SKIP_SUCCESS)
-                .user_data(number(id, Kind::Send));
+                .user_data(number(id, Purpose::Send));
             // SAFETY: `out` is not touched until the call that submits this has returned, and then the kernel is
             // through with it, since the request does not wait.
             unsafe { self.push(&entry)? };
@@ -301,7 +306,7 @@ impl Uring {
             socket.drains = true;
             let (fd, flags) = (Fd(socket.stream.as_raw_fd()), libc::MSG_NOSIGNAL | libc::MSG_WAITALL);
             let entry = opcode::Send::new(fd, socket.draining.as_ptr(), length(&socket.draining)).flags(flags).build();
-            let entry = entry.user_data(number(id, Kind::Drain));
+            let entry = entry.user_data(number(id, Purpose::Drain));
             // SAFETY: `draining` is not touched while `drains` is set; `remove` keeps it for a socket that goes away.
             unsafe { self.push(&entry)? };
         }
@@ -312,14 +317,14 @@ impl Uring {
                 .buf_group(BUFFER_GROUP)
                 .build()
                 .flags(squeue::Flags::BUFFER_SELECT)
-                .user_data(number(id, Kind::Receive));
+                .user_data(number(id, Purpose::Receive));
             // SAFETY: writes into a buffer of the ring only, which live until all requests are cancelled.
             unsafe { self.push(&entry)? };
         }
         while let Some(id) = self.to_connect.pop() {
             let Some(socket) = live(&mut self.slots, id) else { continue };
             let fd = Fd(socket.stream.as_raw_fd());
-            let entry = opcode::PollAdd::new(fd, libc::POLLOUT as u32).build().user_data(number(id, Kind::Connect));
+            let entry = opcode::PollAdd::new(fd, libc::POLLOUT as u32).build().user_data(number(id, Purpose::Connect));
             // SAFETY: it writes nowhere.
             unsafe { self.push(&entry)? };
         }
@@ -358,9 +363,9 @@ impl Uring {
                 continue;
             }
             let this = Ended::from(&entry);
-            match this.kind {
-                Kind::Receive | Kind::Connect => ended.push_back(this),
-                Kind::Send => {
+            match this.purpose {
+                Purpose::Receive | Purpose::Connect => ended.push_back(this),
+                Purpose::Send => {
                     if let Some(socket) = live(slots, this.socket) {
                         socket.on_short_send(this.result);
                         if !socket.draining.is_empty() {
@@ -368,7 +373,7 @@ impl Uring {
                         }
                     }
                 }
-                Kind::Drain => match live(slots, this.socket) {
+                Purpose::Drain => match live(slots, this.socket) {
                     None => graves.retain(|(number, _)| *number != entry.user_data()),
                     Some(socket) => {
                         socket.on_drained(this.result);
@@ -409,7 +414,7 @@ impl Uring {
             return None;
         };
         let address = &self.addresses[socket.address as usize];
-        if ended.kind == Kind::Connect {
+        if ended.purpose == Purpose::Connect {
             match socket.stream.connected().and_then(|connected| Ok((connected, socket.stream.wait_in_kernel()?))) {
                 Ok((true, ())) => {
                     socket.connected = true;
@@ -558,7 +563,7 @@ impl Io for Uring {
         let Uring { slots, to_send, .. } = self;
         let Some(socket) = live(slots, id) else { return };
         let tls = socket.tls.take().expect("connect was told how to encrypt");
-        match Session::start(&tls, &mut socket.out) {
+        match TlsSession::start(&tls, &mut socket.out) {
             Ok(session) => socket.session = Some(Box::new(session)),
             Err(_) => socket.fail(libc::EPROTO),
         }
@@ -898,12 +903,12 @@ mod tests {
 
     #[test]
     fn the_number_of_a_request_names_its_socket_and_what_was_asked() {
-        for kind in [Kind::Receive, Kind::Send, Kind::Drain, Kind::Connect] {
+        for purpose in [Purpose::Receive, Purpose::Send, Purpose::Drain, Purpose::Connect] {
             let socket = SocketId(0xFFFF_FFFF << 32 | 12_345);
-            let number = number(socket, kind);
+            let number = number(socket, purpose);
             assert_ne!(number, WAKEUP);
-            let kind_of = |number: u64| number >> KIND_SHIFT & 3;
-            assert_eq!((number & !(3 << KIND_SHIFT), kind_of(number)), (socket.0, kind as u64));
+            let purpose_of = |number: u64| number >> PURPOSE_SHIFT & 3;
+            assert_eq!((number & !(3 << PURPOSE_SHIFT), purpose_of(number)), (socket.0, purpose as u64));
         }
     }
 }

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Wakes one `Io`. Cheap to clone; waking a loop that is gone does nothing.
 #[derive(Clone, Debug)]
-pub struct Waker(Kind);
+pub struct Waker(Means);
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum Means {
     /// An eventfd in the loop's epoll set; it outlives the loop.
     Eventfd(Arc<mio::Waker>),
     /// An eventfd that a loop over io_uring reads.
@@ -20,16 +20,16 @@ enum Kind {
 
 impl Waker {
     pub(crate) fn eventfd(waker: mio::Waker) -> Waker {
-        Waker(Kind::Eventfd(Arc::new(waker)))
+        Waker(Means::Eventfd(Arc::new(waker)))
     }
 
     pub(crate) fn descriptor(eventfd: Arc<OwnedFd>) -> Waker {
-        Waker(Kind::Descriptor(eventfd))
+        Waker(Means::Descriptor(eventfd))
     }
 
     /// For a loop that never sleeps and looks at the flag instead: a simulated one.
     pub fn flag(flag: Arc<AtomicBool>) -> Waker {
-        Waker(Kind::Flag(flag))
+        Waker(Means::Flag(flag))
     }
 
     /// Makes the loop's present or next `wait` return at once.
@@ -37,13 +37,13 @@ impl Waker {
         match &self.0 {
             // A write to an eventfd that we hold open fails only when its counter is full, and then the loop is
             // being woken anyway.
-            Kind::Eventfd(waker) => drop(waker.wake()),
-            Kind::Descriptor(eventfd) => {
+            Means::Eventfd(waker) => drop(waker.wake()),
+            Means::Descriptor(eventfd) => {
                 let one = 1_u64;
                 // SAFETY: eight readable bytes; what fails is as above.
                 unsafe { libc::write(eventfd.as_raw_fd(), (&raw const one).cast(), 8) };
             }
-            Kind::Flag(flag) => flag.store(true, Ordering::Release),
+            Means::Flag(flag) => flag.store(true, Ordering::Release),
         }
     }
 }

@@ -73,7 +73,7 @@ pub struct State {
     /// From `Box::into_raw`; Lua holds its address too. Freed after the state is closed.
     shared: *mut Shared,
     watch: Arc<Watch>,
-    sessions: Vec<Option<Session>>,
+    sessions: Vec<Option<Coroutine>>,
     /// Parameters of the `Execute` handed out last. The lifetime is erased: see `State::operation`.
     parameters: Vec<Value<'static>>,
     generation: u64,
@@ -83,7 +83,7 @@ pub struct State {
 }
 
 /// A session, seen from outside.
-struct Session {
+struct Coroutine {
     /// Anchored in the prelude's `sessions`.
     thread: *mut lua_State,
     /// From `Box::into_raw`: while the session runs, native functions reach it through `Shared`.
@@ -93,7 +93,7 @@ struct Session {
     ended: bool,
 }
 
-impl Drop for Session {
+impl Drop for Coroutine {
     fn drop(&mut self) {
         // SAFETY: made by `Box::into_raw` in `add_session`, freed only here; the session will not run again.
         drop(unsafe { Box::from_raw(self.native) });
@@ -356,7 +356,7 @@ impl State {
         // SAFETY: `shared` lives as long as the state.
         let unique_from = unsafe { (*self.shared).unique_from };
         let native = Box::into_raw(Box::new(Native::new(self.seed, number, unique_from)));
-        let session = Session { thread, native, asked: 0, ended: false };
+        let session = Coroutine { thread, native, asked: 0, ended: false };
         match free {
             Some(index) => self.sessions[index] = Some(session),
             None => self.sessions.push(Some(session)),

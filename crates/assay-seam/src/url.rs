@@ -22,7 +22,7 @@ pub struct Url {
     /// `None` when absent; may be empty.
     pub password: Option<String>,
     /// In the order written; without hosts, empty. A host is never empty unless it has a port.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<HostPort>,
     /// What follows the first `/` after the hosts; empty when absent.
     pub path: String,
     /// In the order written.
@@ -31,7 +31,7 @@ pub struct Url {
 
 /// One of the hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
+pub struct HostPort {
     /// Name or address, an IPv6 address without its brackets; PostgreSQL also has a socket's directory here.
     pub name: String,
     /// 1 … 65535.
@@ -76,7 +76,7 @@ impl Url {
     }
 }
 
-fn host(text: &str) -> Result<Host, TargetError> {
+fn host(text: &str) -> Result<HostPort, TargetError> {
     let (name, port) = match text.strip_prefix('[') {
         Some(address) => {
             let (address, port) = address.split_once(']').ok_or_else(|| wrong("the database URL lacks a `]`"))?;
@@ -98,7 +98,7 @@ fn host(text: &str) -> Result<Host, TargetError> {
             _ => return Err(wrong("a port in the database URL is no number from 1 to 65535")),
         },
     };
-    Ok(Host { name: decode(name, "host")?, port })
+    Ok(HostPort { name: decode(name, "host")?, port })
 }
 
 fn decode(text: &str, part: &str) -> Result<String, TargetError> {

@@ -3,7 +3,7 @@
 use assay_options::{OptionDeclaration, OptionValue};
 
 use crate::options::{DATABASE, DRIVERS, GENERAL, Known, LATENCY, LOG, RANDOM};
-use crate::value::Kind;
+use crate::value::ValueKind;
 
 /// A list of options: names in a column of equal width, what they do, defaults in brackets.
 pub fn list(options: &[Known]) -> String {
@@ -20,7 +20,7 @@ pub fn list(options: &[Known]) -> String {
 
 /// The same for what a script declares.
 pub fn declared(options: &[OptionDeclaration]) -> String {
-    let left = |option: &OptionDeclaration| format!("--{}{}", option.name, Kind::from(option.kind).mark());
+    let left = |option: &OptionDeclaration| format!("--{}{}", option.name, ValueKind::from(option.kind).mark());
     let width = options.iter().map(|option| left(option).len()).max().unwrap_or(0);
     options
         .iter()

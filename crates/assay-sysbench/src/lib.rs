@@ -26,9 +26,9 @@ pub use histogram::Histogram;
 pub use log::{Level, Log};
 pub use options::{Arguments, Known, Options, UsageError};
 pub use report::Style;
-pub use settings::{Layout, Settings, Shutdown};
+pub use settings::{CoreSettings, Layout, Shutdown};
 pub use stat::{Share, Stat};
-pub use value::Kind;
+pub use value::ValueKind;
 
 /// What scripts see that is sysbench's own, in Lua: for `assay_script::Host::overlay`. The first part knows sysbench, the
 /// second its stock scripts.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use assay_options::{OptionDeclaration, OptionValue};
 
 use crate::config_file;
-use crate::value::{Kind, Unreadable};
+use crate::value::{Unreadable, ValueKind};
 
 /// An option known before any script is.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub struct Known {
     /// As it is shown, with `-`.
     pub name: &'static str,
     /// How its value is read.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// As on the command line; `None`: nothing, which is not shown.
     pub default: Option<&'static str>,
     /// For the list of options.
@@ -25,70 +25,75 @@ pub struct Known {
 }
 
 /// An option with a default.
-const fn known(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Known {
+const fn known(name: &'static str, kind: ValueKind, default: &'static str, help: &'static str) -> Known {
     Known { name, kind, default: Some(default), help }
 }
 
 /// Options of the test itself.
 pub const GENERAL: &[Known] = &[
-    known("threads", Kind::Int, "1", "sessions that run at the same time"),
-    known("events", Kind::Int, "0", "end after this many events; 0: no limit"),
-    known("time", Kind::Int, "10", "end after this many seconds; 0: no limit"),
-    known("warmup-time", Kind::Int, "0", "seconds to run before anything is counted"),
+    known("threads", ValueKind::Int, "1", "sessions that run at the same time"),
+    known("events", ValueKind::Int, "0", "end after this many events; 0: no limit"),
+    known("time", ValueKind::Int, "10", "end after this many seconds; 0: no limit"),
+    known("warmup-time", ValueKind::Int, "0", "seconds to run before anything is counted"),
     known(
         "forced-shutdown",
-        Kind::Text,
+        ValueKind::Text,
         "off",
         "seconds (or N% of --time) that events may take after --time before they are given up; off: as long as they want",
     ),
-    known("thread-init-timeout", Kind::Int, "30", "seconds for all sessions to get ready in"),
-    known("thread-stack-size", Kind::Size, "64K", "accepted for compatibility: sessions have no stack of their own"),
-    known("rate", Kind::Int, "0", "events per second that become due, over all sessions; 0: as many as possible"),
-    known("report-interval", Kind::Int, "0", "print a line of statistics every N seconds; 0: none"),
+    known("thread-init-timeout", ValueKind::Int, "30", "seconds for all sessions to get ready in"),
+    known(
+        "thread-stack-size",
+        ValueKind::Size,
+        "64K",
+        "accepted for compatibility: sessions have no stack of their own",
+    ),
+    known("rate", ValueKind::Int, "0", "events per second that become due, over all sessions; 0: as many as possible"),
+    known("report-interval", ValueKind::Int, "0", "print a line of statistics every N seconds; 0: none"),
     known(
         "report-checkpoints",
-        Kind::List,
+        ValueKind::List,
         "",
         "print a whole report after each of these numbers of seconds, and count anew from there",
     ),
-    known("report-layout", Kind::Text, "1.0", "form of the final report: 1.0 or master"),
-    known("debug", Kind::Bool, "off", "say what happens inside, and give a table of sessions"),
-    known("validate", Kind::Bool, "off", "check results where a test can"),
-    known("help", Kind::Bool, "off", "print this text and exit"),
-    known("version", Kind::Bool, "off", "print the version and exit"),
-    Known { name: "config-file", kind: Kind::File, default: None, help: "file of options, one NAME=VALUE a line" },
-    Known { name: "luajit-cmd", kind: Kind::Text, default: None, help: "as `luajit -j`: on, off, flush" },
-    known("tx-rate", Kind::Int, "0", "old name of --rate"),
-    known("max-requests", Kind::Int, "0", "old name of --events"),
-    known("max-time", Kind::Int, "0", "old name of --time"),
-    known("num-threads", Kind::Int, "1", "old name of --threads"),
+    known("report-layout", ValueKind::Text, "1.0", "form of the final report: 1.0 or master"),
+    known("debug", ValueKind::Bool, "off", "say what happens inside, and give a table of sessions"),
+    known("validate", ValueKind::Bool, "off", "check results where a test can"),
+    known("help", ValueKind::Bool, "off", "print this text and exit"),
+    known("version", ValueKind::Bool, "off", "print the version and exit"),
+    Known { name: "config-file", kind: ValueKind::File, default: None, help: "file of options, one NAME=VALUE a line" },
+    Known { name: "luajit-cmd", kind: ValueKind::Text, default: None, help: "as `luajit -j`: on, off, flush" },
+    known("tx-rate", ValueKind::Int, "0", "old name of --rate"),
+    known("max-requests", ValueKind::Int, "0", "old name of --events"),
+    known("max-time", ValueKind::Int, "0", "old name of --time"),
+    known("num-threads", ValueKind::Int, "1", "old name of --threads"),
 ];
 
 /// Options of the random numbers.
 pub const RANDOM: &[Known] = &[
-    known("rand-type", Kind::Text, "special", "distribution {uniform,gaussian,special,pareto,zipfian}"),
-    known("rand-spec-iter", Kind::Int, "12", "uniform numbers added up for a gaussian one"),
-    known("rand-spec-pct", Kind::Int, "1", "percentage of values that are special"),
-    known("rand-spec-res", Kind::Int, "75", "percentage of draws that give a special value"),
-    known("rand-seed", Kind::Int, "0", "the same seed gives the same numbers; 0: from the time"),
-    known("rand-pareto-h", Kind::Double, "0.2", "parameter h of pareto"),
-    known("rand-zipfian-exp", Kind::Double, "0.8", "exponent of zipfian"),
+    known("rand-type", ValueKind::Text, "special", "distribution {uniform,gaussian,special,pareto,zipfian}"),
+    known("rand-spec-iter", ValueKind::Int, "12", "uniform numbers added up for a gaussian one"),
+    known("rand-spec-pct", ValueKind::Int, "1", "percentage of values that are special"),
+    known("rand-spec-res", ValueKind::Int, "75", "percentage of draws that give a special value"),
+    known("rand-seed", ValueKind::Int, "0", "the same seed gives the same numbers; 0: from the time"),
+    known("rand-pareto-h", ValueKind::Double, "0.2", "parameter h of pareto"),
+    known("rand-zipfian-exp", ValueKind::Double, "0.8", "exponent of zipfian"),
 ];
 
 /// Options of what is said.
-pub const LOG: &[Known] = &[known("verbosity", Kind::Int, "3", "from 5, everything, to 0, failures only")];
+pub const LOG: &[Known] = &[known("verbosity", ValueKind::Int, "3", "from 5, everything, to 0, failures only")];
 
 /// Options of latencies.
 pub const LATENCY: &[Known] = &[
-    known("percentile", Kind::Int, "95", "percentile of latency to report (1-100); 0: none"),
-    known("histogram", Kind::Bool, "off", "draw the distribution of latencies in the final report"),
+    known("percentile", ValueKind::Int, "95", "percentile of latency to report (1-100); 0: none"),
+    known("histogram", ValueKind::Bool, "off", "draw the distribution of latencies in the final report"),
 ];
 
 /// Options of all databases.
 pub const DATABASE: &[Known] = &[
-    known("db-driver", Kind::Text, "mysql", "database to use"),
-    known("db-ps-mode", Kind::Text, "auto", "prepared statements {auto, disable}"),
-    known("db-debug", Kind::Bool, "off", "say more about statements"),
+    known("db-driver", ValueKind::Text, "mysql", "database to use"),
+    known("db-ps-mode", ValueKind::Text, "auto", "prepared statements {auto, disable}"),
+    known("db-debug", ValueKind::Bool, "off", "say more about statements"),
 ];
 
 /// A database and its options.
@@ -108,47 +113,52 @@ pub const DRIVERS: &[DriverOptions] = &[
         name: "mysql",
         help: "MySQL driver",
         options: &[
-            known("mysql-host", Kind::List, "localhost", "hosts; connections are dealt to them in turn"),
-            known("mysql-port", Kind::List, "3306", "ports of each host"),
-            Known { name: "mysql-socket", kind: Kind::List, default: None, help: "sockets, in place of hosts" },
-            known("mysql-user", Kind::Text, "sbtest", "user"),
-            known("mysql-password", Kind::Text, "", "password"),
-            known("mysql-db", Kind::Text, "sbtest", "database"),
+            known("mysql-host", ValueKind::List, "localhost", "hosts; connections are dealt to them in turn"),
+            known("mysql-port", ValueKind::List, "3306", "ports of each host"),
+            Known { name: "mysql-socket", kind: ValueKind::List, default: None, help: "sockets, in place of hosts" },
+            known("mysql-user", ValueKind::Text, "sbtest", "user"),
+            known("mysql-password", ValueKind::Text, "", "password"),
+            known("mysql-db", ValueKind::Text, "sbtest", "database"),
             known(
                 "mysql-ssl",
-                Kind::SwitchOrText,
+                ValueKind::SwitchOrText,
                 "off",
                 "encrypt {on,off,disabled,preferred,required,verify_ca,verify_identity}",
             ),
-            Known { name: "mysql-ssl-key", kind: Kind::Text, default: None, help: "file of our key" },
-            Known { name: "mysql-ssl-ca", kind: Kind::Text, default: None, help: "file of trusted certificates" },
-            Known { name: "mysql-ssl-cert", kind: Kind::Text, default: None, help: "file of our certificate" },
-            known("mysql-ssl-cipher", Kind::Text, "", "accepted for compatibility: the TLS library chooses"),
-            known("mysql-compression", Kind::Bool, "off", "accepted for compatibility: nothing is compressed"),
-            known("mysql-compression-algorithms", Kind::Text, "zlib", "accepted for compatibility"),
-            known("mysql-debug", Kind::Bool, "off", "say everything"),
-            known("mysql-ignore-errors", Kind::List, "1213,1020,1205", "errors that restart their event, or \"all\""),
-            known("mysql-dry-run", Kind::Bool, "off", "take every statement for executed, and execute none"),
+            Known { name: "mysql-ssl-key", kind: ValueKind::Text, default: None, help: "file of our key" },
+            Known { name: "mysql-ssl-ca", kind: ValueKind::Text, default: None, help: "file of trusted certificates" },
+            Known { name: "mysql-ssl-cert", kind: ValueKind::Text, default: None, help: "file of our certificate" },
+            known("mysql-ssl-cipher", ValueKind::Text, "", "accepted for compatibility: the TLS library chooses"),
+            known("mysql-compression", ValueKind::Bool, "off", "accepted for compatibility: nothing is compressed"),
+            known("mysql-compression-algorithms", ValueKind::Text, "zlib", "accepted for compatibility"),
+            known("mysql-debug", ValueKind::Bool, "off", "say everything"),
+            known(
+                "mysql-ignore-errors",
+                ValueKind::List,
+                "1213,1020,1205",
+                "errors that restart their event, or \"all\"",
+            ),
+            known("mysql-dry-run", ValueKind::Bool, "off", "take every statement for executed, and execute none"),
         ],
     },
     DriverOptions {
         name: "pgsql",
         help: "PostgreSQL driver",
         options: &[
-            known("pgsql-host", Kind::Text, "localhost", "hosts, or directory of the socket"),
-            known("pgsql-port", Kind::Int, "5432", "port"),
-            known("pgsql-user", Kind::Text, "sbtest", "user"),
-            known("pgsql-password", Kind::Text, "", "password"),
-            known("pgsql-db", Kind::Text, "sbtest", "database, or a connection string"),
+            known("pgsql-host", ValueKind::Text, "localhost", "hosts, or directory of the socket"),
+            known("pgsql-port", ValueKind::Int, "5432", "port"),
+            known("pgsql-user", ValueKind::Text, "sbtest", "user"),
+            known("pgsql-password", ValueKind::Text, "", "password"),
+            known("pgsql-db", ValueKind::Text, "sbtest", "database, or a connection string"),
             Known {
                 name: "pgsql-sslmode",
-                kind: Kind::Text,
+                kind: ValueKind::Text,
                 default: None,
                 help: "encrypt {disable,allow,prefer,require,verify-ca,verify-full}, else as PGSSLMODE says",
             },
             known(
                 "pgsql-ignore-errors",
-                Kind::List,
+                ValueKind::List,
                 "40P01,40001,23505",
                 "SQLSTATEs that restart their event, or \"all\"",
             ),
@@ -158,8 +168,8 @@ pub const DRIVERS: &[DriverOptions] = &[
         name: "sqlite",
         help: "SQLite, inside this process",
         options: &[
-            known("sqlite-db", Kind::Text, "sbtest.db", "database file"),
-            known("sqlite-ignore-errors", Kind::List, "", "errors that restart their event, or \"all\""),
+            known("sqlite-db", ValueKind::Text, "sbtest.db", "database file"),
+            known("sqlite-ignore-errors", ValueKind::List, "", "errors that restart their event, or \"all\""),
         ],
     },
 ];
@@ -178,7 +188,7 @@ pub fn key_of(name: &str) -> String {
 /// The value that a table's default stands for.
 pub fn default_of(known: &Known) -> OptionValue {
     let default = known.default.unwrap_or_default();
-    known.kind.read((known.kind != Kind::Bool || known.default.is_some()).then_some(default)).unwrap_or_default()
+    known.kind.read((known.kind != ValueKind::Bool || known.default.is_some()).then_some(default)).unwrap_or_default()
 }
 
 /// A command line that cannot be understood. `Display` is the line for stderr.
@@ -345,7 +355,7 @@ impl Arguments {
                 return Err(UsageError::Value { option: key, value: value.unwrap_or_default().to_owned() });
             }
         }
-        if known.kind == Kind::File {
+        if known.kind == ValueKind::File {
             let path = value.unwrap_or_default();
             match read(path) {
                 Ok(text) => {
@@ -379,15 +389,16 @@ impl Arguments {
             let declaration = declared.unwrap_or_default().iter().find(|one| one.key() == *key);
             match declaration {
                 Some(declaration) => {
-                    let value = Kind::from(declaration.kind).read(pending.value.as_deref()).map_err(|unreadable| {
-                        match unreadable {
-                            Unreadable::Option => UsageError::Option(pending.word.clone()),
-                            Unreadable::Number => UsageError::Value {
-                                option: key.clone(),
-                                value: pending.value.clone().unwrap_or_default(),
-                            },
-                        }
-                    })?;
+                    let value =
+                        ValueKind::from(declaration.kind).read(pending.value.as_deref()).map_err(|unreadable| {
+                            match unreadable {
+                                Unreadable::Option => UsageError::Option(pending.word.clone()),
+                                Unreadable::Number => UsageError::Value {
+                                    option: key.clone(),
+                                    value: pending.value.clone().unwrap_or_default(),
+                                },
+                            }
+                        })?;
                     options.set(key, value);
                 }
                 None if pending.from_file => {}

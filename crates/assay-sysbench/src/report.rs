@@ -2,7 +2,7 @@
 
 use crate::histogram::Histogram;
 use crate::log::{Level, Log};
-use crate::settings::{Layout, Settings, Shutdown};
+use crate::settings::{CoreSettings, Layout, Shutdown};
 use crate::stat::{Share, Stat, mean_and_deviation};
 
 /// How a report looks.
@@ -28,7 +28,7 @@ pub fn banner(luajit: &str) -> String {
 }
 
 /// What a run announces before its sessions begin to get ready.
-pub fn announcement(log: &mut Log, settings: &Settings) -> String {
+pub fn announcement(log: &mut Log, settings: &CoreSettings) -> String {
     let mut text = log.text(Level::Notice, "Running the test with following options:");
     let mut say = |line: String| text += &log.text(Level::Notice, &line);
     say(format!("Number of threads: {}", settings.threads));
@@ -63,7 +63,7 @@ pub fn announcement(log: &mut Log, settings: &Settings) -> String {
 }
 
 /// What a run says when its threads have started.
-pub fn started(log: &mut Log, settings: &Settings) -> String {
+pub fn started(log: &mut Log, settings: &CoreSettings) -> String {
     let mut text = log.text(Level::Notice, "Threads started!\n");
     if settings.warmup > 0 {
         text += &log.text(Level::Notice, &format!("Warming up for {} seconds...\n", settings.warmup));

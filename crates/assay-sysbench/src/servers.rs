@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use assay_options::OptionValue;
-use assay_seam::url::{Host, Url, encoded};
+use assay_seam::url::{HostPort, Url, encoded};
 use assay_seam::{Class, StatementError, Surroundings};
 
 use crate::conninfo;
@@ -158,7 +158,7 @@ fn pgsql(options: &Options) -> Result<String, StatementError> {
 
 /// The parts of a URL as parameters.
 fn of_url(url: Url) -> Vec<(String, String)> {
-    let list = |part: &dyn Fn(&Host) -> String| url.hosts.iter().map(part).collect::<Vec<_>>().join(",");
+    let list = |part: &dyn Fn(&HostPort) -> String| url.hosts.iter().map(part).collect::<Vec<_>>().join(",");
     let ports = list(&|host| host.port.map_or(String::new(), |port| port.to_string()));
     let parts = [
         ("host", list(&|host| host.name.clone())),

@@ -7,7 +7,7 @@ use crate::options::Options;
 
 /// What the options of the core say.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct CoreSettings {
     /// Sessions. 1 <= threads.
     pub threads: u32,
     /// Events, over all sessions; `None`: no limit.
@@ -120,7 +120,7 @@ pub fn is_endless(options: &Options) -> bool {
 }
 
 /// Checks the options of the core.
-pub fn settings(options: &Options) -> Result<Settings, Refusal> {
+pub fn settings(options: &Options) -> Result<CoreSettings, Refusal> {
     let fatal = |message: String| Refusal { level: Some(Level::Fatal), message };
     let verbosity = verbosity(options)?;
     let distribution = options.text("rand_type");
@@ -151,7 +151,7 @@ pub fn settings(options: &Options) -> Result<Settings, Refusal> {
     }
     let time = options.int("time").max(0) as u64;
     let limit = |value: i64| u64::try_from(value).ok().filter(|value| *value > 0);
-    Ok(Settings {
+    Ok(CoreSettings {
         threads,
         events: limit(options.int("events")),
         time: limit(time as i64),

@@ -7,7 +7,7 @@ use assay_options::{OptionKind, OptionValue};
 
 /// How an option's text is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// A switch.
     Bool,
     /// A whole number that fits 32 bits.
@@ -28,16 +28,16 @@ pub enum Kind {
     File,
 }
 
-impl From<OptionKind> for Kind {
-    fn from(kind: OptionKind) -> Kind {
+impl From<OptionKind> for ValueKind {
+    fn from(kind: OptionKind) -> ValueKind {
         match kind {
-            OptionKind::Bool => Kind::Bool,
-            OptionKind::Int => Kind::Int,
-            OptionKind::Double => Kind::Double,
-            OptionKind::Size => Kind::Size,
-            OptionKind::Text => Kind::Text,
-            OptionKind::List => Kind::List,
-            OptionKind::File => Kind::File,
+            OptionKind::Bool => ValueKind::Bool,
+            OptionKind::Int => ValueKind::Int,
+            OptionKind::Double => ValueKind::Double,
+            OptionKind::Size => ValueKind::Size,
+            OptionKind::Text => ValueKind::Text,
+            OptionKind::List => ValueKind::List,
+            OptionKind::File => ValueKind::File,
         }
     }
 }
@@ -51,16 +51,16 @@ pub enum Unreadable {
     Number,
 }
 
-impl Kind {
+impl ValueKind {
     /// What follows the name in a list of options.
     pub fn mark(self) -> &'static str {
         match self {
-            Kind::Bool => "[=on|off]",
-            Kind::Int | Kind::Double | Kind::Bytes => "=N",
-            Kind::Size => "=SIZE",
-            Kind::Text | Kind::SwitchOrText => "=STRING",
-            Kind::List => "=[LIST,...]",
-            Kind::File => "=FILENAME",
+            ValueKind::Bool => "[=on|off]",
+            ValueKind::Int | ValueKind::Double | ValueKind::Bytes => "=N",
+            ValueKind::Size => "=SIZE",
+            ValueKind::Text | ValueKind::SwitchOrText => "=STRING",
+            ValueKind::List => "=[LIST,...]",
+            ValueKind::File => "=FILENAME",
         }
     }
 
@@ -69,24 +69,24 @@ impl Kind {
     pub fn read(self, text: Option<&str>) -> Result<OptionValue, Unreadable> {
         let given = text.unwrap_or_default();
         Ok(match self {
-            Kind::Bool => match text {
+            ValueKind::Bool => match text {
                 None | Some("on" | "true" | "1") => OptionValue::Bool(true),
                 Some("off" | "false" | "0") => OptionValue::Bool(false),
                 Some(_) => return Err(Unreadable::Option),
             },
-            Kind::Int if given.is_empty() => OptionValue::Number(0.0),
-            Kind::Int => {
+            ValueKind::Int if given.is_empty() => OptionValue::Number(0.0),
+            ValueKind::Int => {
                 let number: i32 = given.trim_start().parse().map_err(|_| Unreadable::Number)?;
                 OptionValue::Number(f64::from(number))
             }
-            Kind::Size | Kind::Bytes => OptionValue::Number(size(given)),
-            Kind::Double => OptionValue::Number(double(given)),
-            Kind::Text => OptionValue::Text(given.to_owned()),
-            Kind::SwitchOrText => Kind::Bool.read(text).or_else(|_| Kind::Text.read(text))?,
-            Kind::List => {
+            ValueKind::Size | ValueKind::Bytes => OptionValue::Number(size(given)),
+            ValueKind::Double => OptionValue::Number(double(given)),
+            ValueKind::Text => OptionValue::Text(given.to_owned()),
+            ValueKind::SwitchOrText => ValueKind::Bool.read(text).or_else(|_| ValueKind::Text.read(text))?,
+            ValueKind::List => {
                 OptionValue::List(given.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect())
             }
-            Kind::File => OptionValue::None,
+            ValueKind::File => OptionValue::None,
         })
     }
 }
@@ -151,39 +151,39 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(kind: Kind, text: &str, wanted: Result<f64, Unreadable>) {
+    fn check(kind: ValueKind, text: &str, wanted: Result<f64, Unreadable>) {
         assert_eq!(kind.read(Some(text)), wanted.map(OptionValue::Number), "{kind:?} {text}");
     }
 
     #[test]
     fn numbers_are_read_as_sysbench_reads_them() {
-        check(Kind::Int, "-7", Ok(-7.0));
-        check(Kind::Int, "", Ok(0.0));
-        check(Kind::Int, "7x", Err(Unreadable::Number));
-        check(Kind::Int, "3000000000", Err(Unreadable::Number));
-        check(Kind::Int, "1.5", Err(Unreadable::Number));
-        check(Kind::Size, "16k", Ok(16384.0));
-        check(Kind::Size, "2G", Ok(2147483648.0));
-        check(Kind::Size, "2X", Ok(0.0));
-        check(Kind::Size, "abc", Ok(0.0));
-        check(Kind::Double, "0.8", Ok(0.8));
-        check(Kind::Double, "abc", Ok(0.0));
-        check(Kind::Double, "12abc", Ok(12.0));
-        check(Kind::Double, "1e3", Ok(1000.0));
-        check(Kind::Double, "0x1F", Ok(31.0));
-        check(Kind::Double, "-inf", Ok(f64::NEG_INFINITY));
-        check(Kind::Size, "1KB", Ok(1024.0));
+        check(ValueKind::Int, "-7", Ok(-7.0));
+        check(ValueKind::Int, "", Ok(0.0));
+        check(ValueKind::Int, "7x", Err(Unreadable::Number));
+        check(ValueKind::Int, "3000000000", Err(Unreadable::Number));
+        check(ValueKind::Int, "1.5", Err(Unreadable::Number));
+        check(ValueKind::Size, "16k", Ok(16384.0));
+        check(ValueKind::Size, "2G", Ok(2147483648.0));
+        check(ValueKind::Size, "2X", Ok(0.0));
+        check(ValueKind::Size, "abc", Ok(0.0));
+        check(ValueKind::Double, "0.8", Ok(0.8));
+        check(ValueKind::Double, "abc", Ok(0.0));
+        check(ValueKind::Double, "12abc", Ok(12.0));
+        check(ValueKind::Double, "1e3", Ok(1000.0));
+        check(ValueKind::Double, "0x1F", Ok(31.0));
+        check(ValueKind::Double, "-inf", Ok(f64::NEG_INFINITY));
+        check(ValueKind::Size, "1KB", Ok(1024.0));
     }
 
     #[test]
     fn a_table_of_a_million_rows_is_no_table_of_one() {
-        check(Kind::Double, "1M", Ok(1048576.0));
-        check(Kind::Double, "10k", Ok(10240.0));
+        check(ValueKind::Double, "1M", Ok(1048576.0));
+        check(ValueKind::Double, "10k", Ok(10240.0));
     }
 
     #[test]
     fn switches_take_six_words() {
-        let read = |text| Kind::Bool.read(text);
+        let read = |text| ValueKind::Bool.read(text);
         for word in [None, Some("on"), Some("true"), Some("1")] {
             assert_eq!(read(word), Ok(OptionValue::Bool(true)));
         }

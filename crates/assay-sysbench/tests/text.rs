@@ -2,12 +2,12 @@
 
 use assay_options::{OptionDeclaration, OptionKind, OptionValue};
 use assay_sysbench::{
-    Arguments, Histogram, Layout, Level, Log, Settings, Share, Shutdown, Stat, Style, config_file, help, report,
+    Arguments, CoreSettings, Histogram, Layout, Level, Log, Share, Shutdown, Stat, Style, config_file, help, report,
     settings,
 };
 
 /// What `sysbench WORDS` would run with, or the line it refuses it with.
-fn read(words: &str) -> Result<(Arguments, Settings), String> {
+fn read(words: &str) -> Result<(Arguments, CoreSettings), String> {
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let file = |path: &str| Err(format!("{path} is not there"));
     let arguments = Arguments::parse(&words, &file).map_err(|error| error.to_string())?;
@@ -25,7 +25,7 @@ fn a_command_line_becomes_what_a_run_needs() {
     )
     .unwrap();
     assert_eq!((arguments.test.as_deref(), arguments.command.as_deref()), (Some("oltp_read_only"), Some("run")));
-    let expected = Settings {
+    let expected = CoreSettings {
         threads: 16,
         events: None,
         time: Some(60),

@@ -15,7 +15,7 @@ use crate::command_line::OutputOptions;
 use crate::diagnostics::Trouble;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
-use crate::{record_of, settings, terminal, values};
+use crate::{record_of, server_settings, terminal, values};
 
 /// The record as far as it is known, and the file it goes to.
 pub struct Live {
@@ -120,7 +120,7 @@ impl Live {
         record_of::fill(&mut self.record, outcome, record_of::status(&outcome.end, failure));
         for (number, (server, target)) in self.record.environment.servers.iter_mut().zip(&plan.targets).enumerate() {
             if !is_away(number, outcome) {
-                server.settings = settings::read(target);
+                server.settings = server_settings::read(target);
             }
         }
         let written = match &self.path {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use assay_engine::{Arrival, End, Ignore, Load, OnError, Outcome, Plan, StageOutcome, Target};
 use assay_io::Address;
-use assay_io::process::Host;
+use assay_io::process::HostFacts;
 use assay_options::OptionValue;
 use assay_record as record;
 use assay_record::{EncodedHistogram, Place, Record, Status, Time, Tool};
@@ -16,7 +16,7 @@ use assay_seam::{Nanos, ServerFacts};
 use crate::command_line::{RunOptions, Workload};
 
 /// What is known when the run begins: everything but the measurements.
-pub fn frame(plan: &Plan, workload: &Workload, options: &RunOptions, words: &[String]) -> Record {
+pub fn begun(plan: &Plan, workload: &Workload, options: &RunOptions, words: &[String]) -> Record {
     let setup = &plan.setup;
     Record {
         format: record::FORMAT,
@@ -171,7 +171,7 @@ fn option((key, value): (String, OptionValue)) -> Option<(String, record::Option
 }
 
 fn environment(plan: &Plan) -> record::Environment {
-    let host = Host::get();
+    let host = HostFacts::get();
     record::Environment {
         host: host.name,
         kernel: host.kernel,

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::rc::Rc;
 
 use assay::command_line::{self, Subcommand};
-use assay::{record_of, trial};
+use assay::{plan, record_of};
 use assay_engine::{Control, Notice, Observer, run_inline};
-use assay_io::sim::{Network, PeerId, Server, ServerOut, Settings};
+use assay_io::sim::{Network, NetworkSettings, PeerId, Server, ServerOut};
 use assay_record::Status;
 use assay_seam::Nanos;
 
@@ -187,11 +187,15 @@ fn simulate(folder: &Path, seed: &str, extra: &[&str]) -> (Vec<u8>, u64) {
     let invocation = command_line::parse(words).expect("the command line is right").expect("it runs something");
     let Subcommand::Run(options) = &invocation.subcommand else { panic!("it says run") };
     let workload = invocation.workload.as_ref().expect("it names one");
-    let plan = trial::plan_of_run(workload, options, &options.target.db, &invocation.words).expect("a plan");
+    let plan = plan::of_run(workload, options, &options.target.db, &invocation.words).expect("a plan");
 
     let statements = Rc::new(Cell::new(0));
-    let settings =
-        Settings { jitter: Nanos::from_micros(40), split_max: 7, event_cost: Nanos(900), ..Settings::default() };
+    let settings = NetworkSettings {
+        jitter: Nanos::from_micros(40),
+        split_max: 7,
+        event_cost: Nanos(900),
+        ..NetworkSettings::default()
+    };
     let mut network = Network::new(settings);
     let server = Postgres {
         statements: statements.clone(),
@@ -202,7 +206,7 @@ fn simulate(folder: &Path, seed: &str, extra: &[&str]) -> (Vec<u8>, u64) {
     network.listen(plan.targets[0].addresses[0].clone(), Box::new(server));
     let outcome = run_inline(plan.clone(), network, &Control::default(), &mut Nobody);
 
-    let mut record = record_of::frame(&plan, workload, options, &invocation.words);
+    let mut record = record_of::begun(&plan, workload, options, &invocation.words);
     record.started = assay_record::Time::from_unix_ms(1_767_323_045_000);
     record_of::fill(&mut record, &outcome, record_of::status(&outcome.end, None));
     assert_eq!(record.status, Status::Complete, "{:?}", outcome.end);

@@ -5,7 +5,7 @@ mod terminals;
 mod world;
 
 use assay_engine::{Arrival, End, Ignore, Limit, Load, OnError, Outcome, RunError, Tally, Warning};
-use assay_io::sim::Settings;
+use assay_io::sim::NetworkSettings;
 use assay_options::OptionValue;
 use assay_seam::Nanos;
 
@@ -129,7 +129,13 @@ fn a_bounded_backlog_drops_what_does_not_fit_and_counts_it() {
 #[test]
 fn the_same_seed_gives_the_same_outcome_to_the_last_digit() {
     let run = |seed| {
-        let settings = Settings { seed: 5, jitter: ms(1), split_max: 3, event_cost: Nanos(700), ..Settings::default() };
+        let settings = NetworkSettings {
+            seed: 5,
+            jitter: ms(1),
+            split_max: 3,
+            event_cost: Nanos(700),
+            ..NetworkSettings::default()
+        };
         let text = r#"
             function thread_init() con = sysbench.sql.driver():connect() end
             function event() con:query("SELECT " .. sysbench.rand.uniform(1, 1000)) con:query("UPDATE") end"#;

@@ -11,7 +11,7 @@ use assay_engine::{
     Connects, Control, Deal, EventLoop, Ignore, Interval, Limit, Line, Load, Notice, Observer, OnError, Outcome, Plan,
     Policy, Stage, Target, TransactionTally, Warning, run_inline,
 };
-use assay_io::sim::{Network, PeerId, Server, ServerOut, Settings};
+use assay_io::sim::{Network, NetworkSettings, PeerId, Server, ServerOut};
 use assay_io::{Address, Backend};
 use assay_script::{Distribution, Entry, Library, Program, Setup, TopLevel};
 use assay_seam::{
@@ -236,10 +236,10 @@ impl Observer for Watcher<'_> {
 impl World {
     /// One session, closed loop, one second, a server 100 µs away.
     pub(crate) fn new(text: &str) -> World {
-        World::with(text, Settings::default())
+        World::with(text, NetworkSettings::default())
     }
 
-    pub(crate) fn with(text: &str, settings: Settings) -> World {
+    pub(crate) fn with(text: &str, settings: NetworkSettings) -> World {
         let library = Arc::new(Library::default());
         let program = Program::from_text(&library, "test.lua", text, &TopLevel::default()).unwrap();
         let address = Address::Tcp("10.0.0.1:1".parse().unwrap());
@@ -311,7 +311,7 @@ impl World {
 
     /// Runs it; what the server saw and what was warned of stays in `self`.
     pub(crate) fn run(&mut self) -> Outcome {
-        let network = std::mem::replace(&mut self.network, Network::new(Settings::default()));
+        let network = std::mem::replace(&mut self.network, Network::new(NetworkSettings::default()));
         let control = Control::default();
         let mut watcher = Watcher {
             warnings: &mut self.warnings,

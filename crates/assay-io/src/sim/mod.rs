@@ -25,7 +25,7 @@ use crate::{Address, Closed, ConnectError, Event, Io, SocketId, Tls, Waker};
 
 /// What the network is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct NetworkSettings {
     /// Decides jitter and where deliveries are cut.
     pub seed: u64,
     /// How long everything travels, each way.
@@ -38,10 +38,10 @@ pub struct Settings {
     pub event_cost: Nanos,
 }
 
-impl Default for Settings {
+impl Default for NetworkSettings {
     /// 100 µs each way, no jitter, nothing cut, events for free.
-    fn default() -> Settings {
-        Settings {
+    fn default() -> NetworkSettings {
+        NetworkSettings {
             seed: 1,
             latency: Nanos::from_micros(100),
             jitter: Nanos::ZERO,
@@ -53,12 +53,12 @@ impl Default for Settings {
 
 /// The virtual network, its clock, its servers and one client's event loop.
 pub struct Network {
-    settings: Settings,
+    settings: NetworkSettings,
     random: Random,
     now: Nanos,
     received_at: Nanos,
     woken: Arc<AtomicBool>,
-    hosts: Vec<Host>,
+    hosts: Vec<SimulatedHost>,
     links: BTreeMap<SocketId, Link>,
     sockets: u64,
     /// What is due; equal instants in the order they were planned.
@@ -69,7 +69,7 @@ pub struct Network {
     received: Vec<u8>,
 }
 
-struct Host {
+struct SimulatedHost {
     address: Address,
     server: Box<dyn Server>,
     up: bool,
@@ -137,7 +137,7 @@ enum Down {
 
 impl Network {
     /// An empty network at instant zero.
-    pub fn new(settings: Settings) -> Network {
+    pub fn new(settings: NetworkSettings) -> Network {
         Network {
             random: Random::new(settings.seed),
             settings,
@@ -157,7 +157,7 @@ impl Network {
     /// Adds a server. To look at it afterwards, let it share what matters (`Rc`).
     pub fn listen(&mut self, address: Address, server: Box<dyn Server>) {
         assert!(self.host(&address).is_none(), "{address} is taken");
-        self.hosts.push(Host { address, server, up: true, vanished: None, stalls: Vec::new() });
+        self.hosts.push(SimulatedHost { address, server, up: true, vanished: None, stalls: Vec::new() });
     }
 
     /// At `at` the server is gone: connections are reset, new ones refused, nothing it promised is sent.

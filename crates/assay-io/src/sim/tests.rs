@@ -63,7 +63,7 @@ fn place() -> Address {
     Address::Tcp("10.0.0.1:5432".parse().unwrap())
 }
 
-fn network(settings: Settings) -> (Network, Scripted) {
+fn network(settings: NetworkSettings) -> (Network, Scripted) {
     let (mut network, server) = (Network::new(settings), Scripted::default());
     network.listen(place(), Box::new(server.clone()));
     (network, server)
@@ -93,7 +93,7 @@ fn events(network: &mut Network, until: Nanos) -> Vec<String> {
 
 #[test]
 fn a_round_trip_takes_the_latency_both_ways() {
-    let (mut network, server) = network(Settings::default());
+    let (mut network, server) = network(NetworkSettings::default());
     let id = network.connect(&place(), None).unwrap();
     assert_eq!(events(&mut network, ms(1)), ["200 0 connected", "200 0 hello"]);
     network.send(id, b"ping");
@@ -111,7 +111,7 @@ fn a_round_trip_takes_the_latency_both_ways() {
 
 #[test]
 fn a_stalled_server_does_nothing_for_anybody_until_it_is_over() {
-    let (mut network, server) = network(Settings::default());
+    let (mut network, server) = network(NetworkSettings::default());
     let first = network.connect(&place(), None).unwrap();
     let second = network.connect(&place(), None).unwrap();
     events(&mut network, ms(1));
@@ -132,7 +132,7 @@ fn a_stalled_server_does_nothing_for_anybody_until_it_is_over() {
 
 #[test]
 fn refusals_closes_and_resets_are_told_once_and_the_id_is_dead() {
-    let (mut network, server) = network(Settings::default());
+    let (mut network, server) = network(NetworkSettings::default());
     let elsewhere = Address::Tcp("10.0.0.2:1".parse().unwrap());
     network.connect(&elsewhere, None).unwrap();
     network.listen(elsewhere.clone(), Box::new(Scripted { refuses: true, ..Scripted::default() }));
@@ -167,7 +167,7 @@ fn refusals_closes_and_resets_are_told_once_and_the_id_is_dead() {
 
 #[test]
 fn events_of_a_socket_closed_by_the_client_never_surface() {
-    let (mut network, _) = network(Settings::default());
+    let (mut network, _) = network(NetworkSettings::default());
     let id = network.connect(&place(), None).unwrap();
     network.wait(None).unwrap();
     assert!(matches!(network.next_event(), Some(Event::Connected(_))));
@@ -177,7 +177,7 @@ fn events_of_a_socket_closed_by_the_client_never_surface() {
 
 #[test]
 fn a_killed_server_resets_and_refuses_until_it_is_restarted() {
-    let (mut network, server) = network(Settings::default());
+    let (mut network, server) = network(NetworkSettings::default());
     network.kill(&place(), ms(10));
     network.restart(&place(), ms(20));
     let id = network.connect(&place(), None).unwrap();
@@ -197,7 +197,7 @@ fn a_killed_server_resets_and_refuses_until_it_is_restarted() {
 
 #[test]
 fn a_server_may_answer_one_peer_because_of_another() {
-    let (mut network, _) = network(Settings::default());
+    let (mut network, _) = network(NetworkSettings::default());
     network.connect(&place(), None).unwrap();
     let second = network.connect(&place(), None).unwrap();
     events(&mut network, ms(1));
@@ -207,7 +207,7 @@ fn a_server_may_answer_one_peer_because_of_another() {
 
 #[test]
 fn encryption_is_the_servers_choice() {
-    let (mut network, _) = network(Settings::default());
+    let (mut network, _) = network(NetworkSettings::default());
     let [first, second] = [(); 2].map(|()| network.connect(&place(), None).unwrap());
     events(&mut network, ms(1));
     network.start_tls(first);
@@ -217,7 +217,7 @@ fn encryption_is_the_servers_choice() {
 
 #[test]
 fn a_wake_ends_the_next_wait_without_moving_the_clock() {
-    let (mut network, _) = network(Settings::default());
+    let (mut network, _) = network(NetworkSettings::default());
     network.waker().wake();
     network.wait(Some(ms(5))).unwrap();
     assert_eq!(network.now(), Nanos::ZERO);
@@ -227,12 +227,12 @@ fn a_wake_ends_the_next_wait_without_moving_the_clock() {
 
 #[test]
 fn waiting_for_what_never_comes_is_an_error_instead_of_a_hang() {
-    assert!(Network::new(Settings::default()).wait(None).is_err());
+    assert!(Network::new(NetworkSettings::default()).wait(None).is_err());
 }
 
 #[test]
 fn events_cost_time_when_asked_to() {
-    let (mut network, _) = network(Settings { event_cost: Nanos::from_micros(7), ..Settings::default() });
+    let (mut network, _) = network(NetworkSettings { event_cost: Nanos::from_micros(7), ..NetworkSettings::default() });
     network.connect(&place(), None).unwrap();
     network.connect(&place(), None).unwrap();
     network.wait(None).unwrap();
@@ -244,7 +244,7 @@ fn events_cost_time_when_asked_to() {
 
 /// 40 sockets that echo at instants and in pieces that depend on the seed.
 fn jumble(seed: u64) -> Vec<String> {
-    let settings = Settings { seed, jitter: ms(1), split_max: 4, ..Settings::default() };
+    let settings = NetworkSettings { seed, jitter: ms(1), split_max: 4, ..NetworkSettings::default() };
     let (mut network, _) = network(settings);
     let ids: Vec<_> = (0..40).map(|_| network.connect(&place(), None).unwrap()).collect();
     let mut lines = events(&mut network, ms(5));

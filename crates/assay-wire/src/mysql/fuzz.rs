@@ -7,11 +7,11 @@ use assay_seam::{
     TlsMode, Value,
 };
 
-use super::session::Session;
-use super::target::Target;
+use super::connection::MySqlConnection;
+use super::server::Server;
 
 /// Plays a server that sends `data`, and asks one operation after the other whenever the connection is ready. The
-/// first byte chooses the target, the second how the rest is split. Must neither panic nor hold more memory than
+/// first byte chooses the server, the second how the rest is split. Must neither panic nor hold more memory than
 /// was sent.
 pub fn fuzz_mysql(data: &[u8]) {
     let [choice, piece, data @ ..] = data else { return };
@@ -21,7 +21,7 @@ pub fn fuzz_mysql(data: &[u8]) {
         _ => Endpoint::Unix("/s".into()),
     };
     let mode = if choice & 4 == 0 { TlsMode::Disable } else { TlsMode::Prefer };
-    let mut session = Session::new(Arc::new(Target::bare(endpoint, mode, options)));
+    let mut connection = MySqlConnection::new(Arc::new(Server::bare(endpoint, mode, options)));
     let mut pool = RowsPool::default();
     let mut rows = Rows::default();
     rows.begin_set(1);
@@ -42,13 +42,13 @@ pub fn fuzz_mysql(data: &[u8]) {
     let mut next = operations.iter().cycle();
     let mut out = Vec::new();
     let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
-    session.on_connected(&mut exchange);
+    connection.on_connected(&mut exchange);
     for bytes in data.chunks(usize::from(*piece).max(1)) {
-        let mut progress = session.on_bytes(bytes, &mut exchange);
+        let mut progress = connection.on_bytes(bytes, &mut exchange);
         loop {
             exchange.out.clear();
             match progress {
-                Progress::StartTls => progress = session.on_secured(&TlsFacts::default(), &mut exchange),
+                Progress::StartTls => progress = connection.on_secured(&TlsFacts::default(), &mut exchange),
                 Progress::Ready | Progress::Reply(_) => {
                     if let Progress::Reply(reply) = progress
                         && let Some(rows) = reply.rows
@@ -56,12 +56,12 @@ pub fn fuzz_mysql(data: &[u8]) {
                         exchange.pool.put(rows);
                     }
                     let operation = next.next().expect("a cycle has no end");
-                    session.defer(operation);
-                    progress = session.execute(operation, &mut exchange);
+                    connection.defer(operation);
+                    progress = connection.execute(operation, &mut exchange);
                 }
                 Progress::Failed(_) => {
-                    session.on_closed();
-                    session.on_connected(&mut exchange);
+                    connection.on_closed();
+                    connection.on_connected(&mut exchange);
                     break;
                 }
                 _ => break,

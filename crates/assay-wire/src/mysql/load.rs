@@ -23,9 +23,9 @@
 use std::io::Write;
 
 use crate::placeholders::{write_decimal, write_escaped};
-use assay_seam::{Cell, Rows};
+use assay_seam::{Cell, Rows, StatementError};
 
-use super::packet::{Refusal, begin_packet, end_packet, write_lenenc};
+use super::packet::{begin_packet, end_packet, write_lenenc};
 use super::result::{DOUBLE, LONGLONG, NULL, VAR_STRING};
 
 const COM_STMT_BULK_EXECUTE: u8 = 0xFA;
@@ -46,7 +46,7 @@ pub(super) const FILE: &[u8] = b"assay";
 /// A batch under way. Its rows are a copy: the caller's are gone when the server asks for them.
 #[derive(Debug)]
 pub(super) struct Load {
-    pub(super) target: Table,
+    pub(super) table: Table,
     rows: Rows,
     /// The INSERT to prepare, if the rows may go in bulk.
     bulk: Option<Bulk>,
@@ -60,7 +60,7 @@ pub(super) struct Load {
     latin1: bool,
     pub(super) step: Step,
     /// What the batch failed with, while it is being undone.
-    pub(super) error: Option<Refusal>,
+    pub(super) error: Option<Box<StatementError>>,
 }
 
 /// Where rows go.
@@ -115,10 +115,10 @@ pub(super) enum Way {
 
 impl Load {
     /// `bulk`: how the rows go in bulk, if they do. `own`: no transaction is open.
-    pub(super) fn new(target: Table, rows: &Rows, bulk: Option<Bulk>, own: bool) -> Load {
+    pub(super) fn new(table: Table, rows: &Rows, bulk: Option<Bulk>, own: bool) -> Load {
         Load {
-            ascii: rows.is_ascii() && target.name.is_ascii() && target.columns.is_ascii(),
-            target,
+            ascii: rows.is_ascii() && table.name.is_ascii() && table.columns.is_ascii(),
+            table,
             rows: rows.clone(),
             bulk,
             next: 0,
@@ -210,7 +210,7 @@ impl Load {
             }
             _ => {}
         }
-        let Table { name, columns } = &self.target;
+        let Table { name, columns } = &self.table;
         let pieces: &[&[u8]] = match (self.step, self.own) {
             (Step::Probe, _) => &[b"SELECT ", columns, b" FROM ", name, b" LIMIT 0"],
             (Step::Begin(_), true) => &[b"START TRANSACTION"],
@@ -248,7 +248,7 @@ impl Load {
             (column, (Some(_), Cell::Text(text))) => Some((text.len(), column)),
             _ => None,
         });
-        let Some(column) = texts.max().and_then(|(_, at)| self.target.columns.split(|byte| *byte == b',').nth(at))
+        let Some(column) = texts.max().and_then(|(_, at)| self.table.columns.split(|byte| *byte == b',').nth(at))
         else {
             return false;
         };
@@ -257,7 +257,7 @@ impl Load {
                collation_connection=IF(COLLATION((SELECT "[..],
             column,
             b" FROM ",
-            &self.target.name,
+            &self.table.name,
             b" LIMIT 0))LIKE'latin1%','latin1_bin',@@collation_connection);",
             b"SET character_set_client=IF(@@collation_connection='latin1_bin','latin1',@@character_set_client);",
         ] {
@@ -299,7 +299,7 @@ impl Load {
 
 impl Bulk {
     /// Of a large batch; `None` when a column has values of several types.
-    pub(super) fn new(target: &Table, rows: &Rows, backslash_escapes: bool) -> Option<Bulk> {
+    pub(super) fn new(table: &Table, rows: &Rows, backslash_escapes: bool) -> Option<Bulk> {
         let columns = rows.columns(0);
         let first: Vec<Cell<'_>> = rows.cells_from(0, 0).take(columns).collect();
         // What cannot be ASCII is left to be a parameter, and so is something of each row.
@@ -323,7 +323,7 @@ impl Bulk {
             kinds.iter_mut().take(1).for_each(|(_, constant)| *constant = false);
         }
         let mut text = Vec::new();
-        for piece in [&b"INSERT INTO "[..], &target.name, b"(", &target.columns, b") VALUES "] {
+        for piece in [&b"INSERT INTO "[..], &table.name, b"(", &table.columns, b") VALUES "] {
             text.extend_from_slice(piece);
         }
         for (column, ((_, constant), cell)) in kinds.iter().zip(&first).enumerate() {
@@ -451,9 +451,9 @@ mod tests {
     }
 
     fn load(columns: &[u8], rows: &Rows) -> Load {
-        let target = Table { name: b"t"[..].into(), columns: columns.into() };
-        let bulk = Bulk::new(&target, rows, true);
-        Load::new(target, rows, bulk, true)
+        let table = Table { name: b"t"[..].into(), columns: columns.into() };
+        let bulk = Bulk::new(&table, rows, true);
+        Load::new(table, rows, bulk, true)
     }
 
     fn insert(backslash_escapes: bool) -> Vec<u8> {

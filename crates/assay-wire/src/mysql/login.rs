@@ -1,15 +1,15 @@
 //! Logging in: the server's greeting, what we agree on, and the proof of the password.
 //!
-//! Knows packets' payloads only; the session frames them. A password leaves in clear only where nobody can read it:
+//! Knows packets' payloads only; the connection frames them. A password leaves in clear only where nobody can read it:
 //! inside TLS, or (caching_sha2_password) on a unix socket.
 //! Source: MySQL internals, "Connection Phase"; MariaDB knowledge base, "Connection".
 
 use assay_seam::{Class, StatementError};
 
 use super::auth;
-use super::errno::read_error;
-use super::packet::{Reader, Refusal, violation, write_lenenc};
-use super::target::Target;
+use super::packet::{Reader, violation, write_lenenc};
+use super::refusal::read_error;
+use super::server::Server;
 
 // Capability flags. Source: include/mysql_com.h
 const LONG_PASSWORD: u32 = 1;
@@ -64,7 +64,7 @@ pub(super) struct Greeting {
 
 impl Greeting {
     /// Reads protocol version 10, or the error a server sends in its place.
-    pub(super) fn read(payload: &[u8]) -> Result<Greeting, Refusal> {
+    pub(super) fn read(payload: &[u8]) -> Result<Greeting, Box<StatementError>> {
         match payload.first() {
             Some(0xFF) => return Err(read_error(payload)),
             Some(10) => {}
@@ -106,9 +106,9 @@ impl Greeting {
         Some(Greeting { version, capabilities, extended, nonce, plugin })
     }
 
-    /// What both sides can do and this target needs.
-    pub(super) fn agreed(&self, target: &Target, tls: bool) -> u32 {
-        let database = if target.database.is_empty() { 0 } else { CONNECT_WITH_DB };
+    /// What both sides can do and this server needs.
+    pub(super) fn agreed(&self, server: &Server, tls: bool) -> u32 {
+        let database = if server.database.is_empty() { 0 } else { CONNECT_WITH_DB };
         let ssl = if tls { SSL } else { 0 };
         self.capabilities & (WANTED | database | ssl)
     }
@@ -191,20 +191,20 @@ impl Login {
     /// Begins a login and appends the payload of the handshake response.
     pub(super) fn start(
         greeting: &Greeting,
-        target: &Target,
+        server: &Server,
         channel: Channel,
         out: &mut Vec<u8>,
-    ) -> Result<Login, Refusal> {
-        let capabilities = greeting.agreed(target, channel.tls);
+    ) -> Result<Login, Box<StatementError>> {
+        let capabilities = greeting.agreed(server, channel.tls);
         // A plugin we cannot start with is no failure: the server asks for the account's own one afterwards.
         let method = match Method::find(&greeting.plugin) {
             Some(method @ (Method::CachingSha2 | Method::Sha256)) => method,
             _ => Method::Native,
         };
         let mut login = Login { method, nonce: greeting.nonce.clone(), channel, key_wanted: false, rounds: 0 };
-        let proof = login.proof(target)?;
+        let proof = login.proof(server)?;
         greeting.write_preamble(capabilities, out);
-        out.extend_from_slice(target.user.as_bytes());
+        out.extend_from_slice(server.user.as_bytes());
         out.push(0);
         // At most 250 bytes, for which both forms of length are the same single byte; a longer clear password waits
         // for the server to ask.
@@ -212,7 +212,7 @@ impl Login {
         write_lenenc(proof.len(), out);
         out.extend_from_slice(&proof);
         if capabilities & CONNECT_WITH_DB != 0 {
-            out.extend_from_slice(target.database.as_bytes());
+            out.extend_from_slice(server.database.as_bytes());
             out.push(0);
         }
         if capabilities & PLUGIN_AUTH != 0 {
@@ -223,7 +223,7 @@ impl Login {
     }
 
     /// A packet arrived.
-    pub(super) fn on_packet(&mut self, payload: &[u8], target: &Target) -> Result<Turn, Refusal> {
+    pub(super) fn on_packet(&mut self, payload: &[u8], server: &Server) -> Result<Turn, Box<StatementError>> {
         self.rounds += 1;
         if self.rounds > ROUNDS_MAX {
             return Err(violation("asks for the password again and again"));
@@ -231,34 +231,34 @@ impl Login {
         match payload {
             [0x00, ..] => Ok(Turn::Done),
             [0xFF, ..] => Err(read_error(payload)),
-            [0xFE, request @ ..] => self.on_switch(request, target).map(Turn::Answer),
-            [0x01, data @ ..] => self.on_data(data, target),
+            [0xFE, request @ ..] => self.on_switch(request, server).map(Turn::Answer),
+            [0x01, data @ ..] => self.on_data(data, server),
             _ => Err(violation("sent an unknown packet during the login")),
         }
     }
 
     /// The account uses another plugin than the one we began with.
-    fn on_switch(&mut self, request: &[u8], target: &Target) -> Result<Vec<u8>, Refusal> {
+    fn on_switch(&mut self, request: &[u8], server: &Server) -> Result<Vec<u8>, Box<StatementError>> {
         let mut reader = Reader(request);
         let plugin = match request {
             [] => b"mysql_old_password",
             _ => reader.nul_bytes().ok_or_else(|| violation("sent a request for a plugin that is cut short"))?,
         };
-        self.method = Method::find(plugin).ok_or_else(|| unsupported(plugin, target))?;
+        self.method = Method::find(plugin).ok_or_else(|| unsupported(plugin, server))?;
         self.nonce = reader.0.to_vec();
         self.key_wanted = false;
-        self.proof(target)
+        self.proof(server)
     }
 
     /// What proves the password in the first packet of the method.
-    fn proof(&mut self, target: &Target) -> Result<Vec<u8>, Refusal> {
-        let password = target.password.as_bytes();
+    fn proof(&mut self, server: &Server) -> Result<Vec<u8>, Box<StatementError>> {
+        let password = server.password.as_bytes();
         let nonce = |length| self.nonce.get(..length).ok_or_else(|| violation("sent a nonce that is cut short"));
         Ok(match self.method {
             Method::Native => auth::native(password, nonce(auth::NONCE_LEN)?),
             Method::CachingSha2 => auth::caching_sha2(password, nonce(auth::NONCE_LEN)?),
             Method::Ed25519 => auth::ed25519(password, nonce(32)?),
-            Method::Sha256 | Method::Clear if self.channel.tls => in_clear(target),
+            Method::Sha256 | Method::Clear if self.channel.tls => in_clear(server),
             Method::Sha256 if password.is_empty() => vec![0],
             Method::Sha256 => {
                 self.key_wanted = true;
@@ -276,15 +276,15 @@ impl Login {
     }
 
     /// The method goes on: caching_sha2_password says whether it knew the account, or a public key arrived.
-    fn on_data(&mut self, data: &[u8], target: &Target) -> Result<Turn, Refusal> {
+    fn on_data(&mut self, data: &[u8], server: &Server) -> Result<Turn, Box<StatementError>> {
         if std::mem::take(&mut self.key_wanted) {
             let nonce = self.nonce.get(..auth::NONCE_LEN).unwrap_or(&[]);
-            let cipher = auth::rsa_encrypted(target.password.as_bytes(), nonce, data);
+            let cipher = auth::rsa_encrypted(server.password.as_bytes(), nonce, data);
             return cipher.map(Turn::Answer).ok_or_else(|| violation("sent a public key that cannot be used"));
         }
         match (self.method, data) {
             (Method::CachingSha2, [3]) => Ok(Turn::Wait),
-            (Method::CachingSha2, [4]) if self.channel.tls || self.channel.local => Ok(Turn::Answer(in_clear(target))),
+            (Method::CachingSha2, [4]) if self.channel.tls || self.channel.local => Ok(Turn::Answer(in_clear(server))),
             (Method::CachingSha2, [4]) => {
                 self.key_wanted = true;
                 Ok(Turn::Answer(vec![2]))
@@ -294,13 +294,13 @@ impl Login {
     }
 }
 
-fn in_clear(target: &Target) -> Vec<u8> {
-    [target.password.as_bytes(), &[0]].concat()
+fn in_clear(server: &Server) -> Vec<u8> {
+    [server.password.as_bytes(), &[0]].concat()
 }
 
-fn unsupported(plugin: &[u8], target: &Target) -> Refusal {
+fn unsupported(plugin: &[u8], server: &Server) -> Box<StatementError> {
     let plugin = String::from_utf8_lossy(plugin);
-    let message = format!("the account of user `{}` logs in by `{plugin}`, which is not supported", target.user);
+    let message = format!("the account of user `{}` logs in by `{plugin}`, which is not supported", server.user);
     let mut error = StatementError::client(Class::Authentication, message);
     let known: Vec<&str> = Method::ALL.map(Method::name).into();
     error.hint = Some(format!("give the account one of {}", known.join(", ")));

@@ -19,10 +19,9 @@ pub(super) const PACKET_MAX: usize = 1 << 30;
 const KEEP_MAX: usize = 4096;
 
 /// An error that ends the connection or answers an operation.
-pub(super) type Refusal = Box<StatementError>;
 
 /// The error for a peer that breaks the protocol; `what` fits after "the server …".
-pub(super) fn violation(what: &str) -> Refusal {
+pub(super) fn violation(what: &str) -> Box<StatementError> {
     Box::new(StatementError::client(Class::Protocol, format!("the server broke the MySQL protocol: it {what}")))
 }
 
@@ -53,7 +52,7 @@ pub(super) struct Packet<'a> {
 impl Inbound {
     /// Takes the next packet off the front of `bytes`; `None` when it is not complete yet, and then all of `bytes`
     /// was consumed.
-    pub(super) fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<Packet<'a>>, Refusal> {
+    pub(super) fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<Packet<'a>>, Box<StatementError>> {
         if self.header_len == 0
             && self.payload.is_empty()
             && let [a, b, c, sequence, rest @ ..] = *bytes

@@ -8,7 +8,7 @@ use std::io::Write;
 
 use assay_seam::{Class, Rows, StatementError};
 
-use super::packet::{Reader, Refusal, violation};
+use super::packet::{Reader, violation};
 
 /// What decoding a binary row needs to know of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ const GEOMETRY: u8 = 255;
 
 impl Column {
     /// Reads a column definition.
-    pub(super) fn read(payload: &[u8]) -> Result<Column, Refusal> {
+    pub(super) fn read(payload: &[u8]) -> Result<Column, Box<StatementError>> {
         let read = || {
             let mut reader = Reader(payload);
             // Catalog, schema, table, original table, name, original name.
@@ -71,7 +71,7 @@ impl Column {
 }
 
 /// Appends a row of the text protocol.
-pub(super) fn read_text_row(payload: &[u8], columns: u32, rows: &mut Rows) -> Result<(), Refusal> {
+pub(super) fn read_text_row(payload: &[u8], columns: u32, rows: &mut Rows) -> Result<(), Box<StatementError>> {
     let mut reader = Reader(payload);
     for _ in 0..columns {
         if let [0xFB, rest @ ..] = reader.0 {
@@ -86,7 +86,7 @@ pub(super) fn read_text_row(payload: &[u8], columns: u32, rows: &mut Rows) -> Re
 }
 
 /// Appends a row of the binary protocol.
-pub(super) fn read_binary_row(payload: &[u8], columns: &[Column], rows: &mut Rows) -> Result<(), Refusal> {
+pub(super) fn read_binary_row(payload: &[u8], columns: &[Column], rows: &mut Rows) -> Result<(), Box<StatementError>> {
     let mut reader = Reader(payload);
     let header = reader.u8();
     let (Some(0), Some(nulls)) = (header, reader.bytes((columns.len() + 9) / 8)) else {
@@ -102,15 +102,15 @@ pub(super) fn read_binary_row(payload: &[u8], columns: &[Column], rows: &mut Row
     finished(reader)
 }
 
-fn finished(reader: Reader<'_>) -> Result<(), Refusal> {
+fn finished(reader: Reader<'_>) -> Result<(), Box<StatementError>> {
     if reader.0.is_empty() { Ok(()) } else { Err(violation("sent a row with too many bytes")) }
 }
 
-fn push_text(rows: &mut Rows, text: &[u8]) -> Result<(), Refusal> {
+fn push_text(rows: &mut Rows, text: &[u8]) -> Result<(), Box<StatementError>> {
     rows.push_text(text).map_err(|_| Box::new(StatementError::client(Class::Limit, "the result is larger than 4 GiB")))
 }
 
-fn read_value(reader: &mut Reader<'_>, column: &Column, rows: &mut Rows) -> Result<(), Refusal> {
+fn read_value(reader: &mut Reader<'_>, column: &Column, rows: &mut Rows) -> Result<(), Box<StatementError>> {
     let cut_short = || violation("sent a row that is cut short");
     let signed = column.flags & UNSIGNED == 0;
     let integer = match column.kind {
@@ -152,7 +152,7 @@ fn read_value(reader: &mut Reader<'_>, column: &Column, rows: &mut Rows) -> Resu
 }
 
 /// Appends what fits into 64 bytes, without allocating.
-fn push_formatted(rows: &mut Rows, text: std::fmt::Arguments<'_>) -> Result<(), Refusal> {
+fn push_formatted(rows: &mut Rows, text: std::fmt::Arguments<'_>) -> Result<(), Box<StatementError>> {
     let mut buffer = [0; 64];
     let mut rest = &mut buffer[..];
     rest.write_fmt(text).expect("numbers, dates and times are shorter");
@@ -161,7 +161,7 @@ fn push_formatted(rows: &mut Rows, text: std::fmt::Arguments<'_>) -> Result<(), 
 }
 
 /// `YYYY-MM-DD` or `YYYY-MM-DD hh:mm:ss[.ffffff]`. Parts that are zero at the end are not sent.
-fn read_date(reader: &mut Reader<'_>, column: &Column, rows: &mut Rows) -> Result<(), Refusal> {
+fn read_date(reader: &mut Reader<'_>, column: &Column, rows: &mut Rows) -> Result<(), Box<StatementError>> {
     let (year, month, day, time) = read_parts(reader, [0, 4, 7, 11], |reader| {
         let date = if reader.0.is_empty() { (0, 0, 0) } else { (reader.u16()?, reader.u8()?, reader.u8()?) };
         Some((date.0, date.1, date.2, read_clock(reader)?))
@@ -175,7 +175,7 @@ fn read_date(reader: &mut Reader<'_>, column: &Column, rows: &mut Rows) -> Resul
 }
 
 /// `[-]hh:mm:ss[.ffffff]`, hours as many as there are.
-fn read_time(reader: &mut Reader<'_>, column: &Column, rows: &mut Rows) -> Result<(), Refusal> {
+fn read_time(reader: &mut Reader<'_>, column: &Column, rows: &mut Rows) -> Result<(), Box<StatementError>> {
     let (negative, days, time) = read_parts(reader, [0, 8, 12, 12], |reader| {
         let (negative, days) = if reader.0.is_empty() { (0, 0) } else { (reader.u8()?, reader.u32()?) };
         Some((negative, days, read_clock(reader)?))
@@ -192,7 +192,7 @@ fn read_parts<T>(
     reader: &mut Reader<'_>,
     lengths: [u8; 4],
     read: impl FnOnce(&mut Reader<'_>) -> Option<T>,
-) -> Result<T, Refusal> {
+) -> Result<T, Box<StatementError>> {
     let length = reader.u8().filter(|length| lengths.contains(length));
     let bytes = length.and_then(|length| reader.bytes(length.into()));
     bytes.and_then(|bytes| read(&mut Reader(bytes))).ok_or_else(|| violation("sent a date or time that is malformed"))

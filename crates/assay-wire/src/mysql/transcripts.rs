@@ -7,9 +7,9 @@ use assay_seam::{
     Cell, Connection, Exchange, Nanos, Operation, Progress, Reply, Rows, RowsPool, StatementId, TlsFacts, Value,
 };
 
+use super::connection::MySqlConnection;
 use super::packet::{FRAME_MAX, write_packet};
-use super::session::Session;
-use super::target::tests::target;
+use super::server::tests::server;
 
 /// One step of a conversation.
 enum Do<'a> {
@@ -40,11 +40,11 @@ enum Cut {
 
 /// Plays the steps; the log has what was sent and what was returned.
 fn play(url: &str, prepared: bool, steps: &[Do<'_>], cut: Cut) -> String {
-    let mut session = Session::new(Arc::new(target(url, prepared)));
+    let mut connection = MySqlConnection::new(Arc::new(server(url, prepared)));
     let mut pool = RowsPool::default();
     let (mut log, mut out, mut sent) = (String::new(), Vec::new(), 0);
     let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
-    session.on_connected(&mut exchange);
+    connection.on_connected(&mut exchange);
     for step in steps {
         match step {
             Server(bytes) => {
@@ -57,34 +57,34 @@ fn play(url: &str, prepared: bool, steps: &[Do<'_>], cut: Cut) -> String {
                 };
                 sent += bytes.len();
                 for piece in pieces {
-                    let progress = session.on_bytes(piece, &mut exchange);
+                    let progress = connection.on_bytes(piece, &mut exchange);
                     note(&mut log, exchange.out, progress, exchange.pool);
                 }
             }
             Run(operation) => {
-                let progress = session.execute(operation, &mut exchange);
+                let progress = connection.execute(operation, &mut exchange);
                 note(&mut log, exchange.out, progress, exchange.pool);
             }
             Defer(operation) => {
-                let waits = session.defer(operation);
+                let waits = connection.defer(operation);
                 writeln!(log, "waits {waits}").unwrap();
             }
             Flush => {
-                let progress = session.flush(&mut exchange);
+                let progress = connection.flush(&mut exchange);
                 note(&mut log, exchange.out, progress, exchange.pool);
             }
             Secure => {
                 let tls = TlsFacts { server_end_point: None, cipher: "TLS".into() };
-                let progress = session.on_secured(&tls, &mut exchange);
+                let progress = connection.on_secured(&tls, &mut exchange);
                 note(&mut log, exchange.out, progress, exchange.pool);
             }
             Reconnect => {
-                writeln!(log, "closed {}", session.on_closed()).unwrap();
-                session.on_connected(&mut exchange);
+                writeln!(log, "closed {}", connection.on_closed()).unwrap();
+                connection.on_connected(&mut exchange);
             }
         }
     }
-    writeln!(log, "transaction {}", session.in_transaction()).unwrap();
+    writeln!(log, "transaction {}", connection.in_transaction()).unwrap();
     log
 }
 
@@ -1136,16 +1136,16 @@ transaction false
 
 #[test]
 fn session_statements_run_before_the_connection_is_ready() {
-    let mut target = target(URL, true);
-    target.options.session_sql = vec!["SET a".into(), "SELECT 1".into()];
-    let mut session = Session::new(Arc::new(target));
+    let mut server = server(URL, true);
+    server.connect.session_sql = vec!["SET a".into(), "SELECT 1".into()];
+    let mut connection = MySqlConnection::new(Arc::new(server));
     let (mut out, mut pool, mut log) = (Vec::new(), RowsPool::default(), String::new());
     let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
-    session.on_connected(&mut exchange);
+    connection.on_connected(&mut exchange);
     let refused = packets(1, &[b"\xff\x28\x04#42000You have an error"]);
     for step in login(0).into_iter().chain([packets(1, &[OK]), refused]) {
         let Server(bytes) = step else { unreachable!() };
-        let progress = session.on_bytes(&bytes, &mut exchange);
+        let progress = connection.on_bytes(&bytes, &mut exchange);
         note(&mut log, exchange.out, progress, exchange.pool);
     }
     let (_, log) = log.split_once('\n').unwrap();

@@ -1,7 +1,7 @@
 //! Arbitrary bytes against the machine, in every state it can be in.
 
-use crate::postgres::frontend::Frontend;
-use crate::postgres::target;
+use crate::postgres::connection::PostgresConnection;
+use crate::postgres::server;
 use assay_seam::{
     ConnectOptions, Connection, Exchange, Nanos, NoSurroundings, Operation, Progress, Rows, RowsPool, StatementId,
     TlsFacts, Value,
@@ -55,37 +55,37 @@ pub fn fuzz_postgres(data: &[u8]) {
 fn run(mode: &str, size: usize, parts: &[&[u8]], operations: &[Operation<'_>]) {
     let url = format!("postgres://user:secret@localhost/db?sslmode={mode}");
     let options = ConnectOptions::default();
-    let target = target::read(&url, &options, &NoSurroundings).expect("the URL is right");
-    let mut frontend = Frontend::new(target.into());
+    let server = server::read(&url, &options, &NoSurroundings).expect("the URL is right");
+    let mut connection = PostgresConnection::new(server.into());
     let mut operations = operations.iter();
     let (mut out, mut pool) = (Vec::new(), RowsPool::default());
     let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
     let tls = TlsFacts { server_end_point: Some(vec![1; 32]), cipher: "TLSv1.3".into() };
-    frontend.on_connected(&mut exchange);
+    connection.on_connected(&mut exchange);
     for part in parts {
         for bytes in part.chunks(size) {
-            let mut progress = frontend.on_bytes(bytes, &mut exchange);
+            let mut progress = connection.on_bytes(bytes, &mut exchange);
             loop {
                 progress = match progress {
                     Progress::Pending | Progress::Wait(_) => break,
-                    Progress::StartTls => frontend.on_secured(&tls, &mut exchange),
+                    Progress::StartTls => connection.on_secured(&tls, &mut exchange),
                     Progress::Ready | Progress::Reply(_) => match operations.next() {
                         Some(operation) => {
-                            frontend.defer(operation);
-                            frontend.execute(operation, &mut exchange)
+                            connection.defer(operation);
+                            connection.execute(operation, &mut exchange)
                         }
                         None => break,
                     },
                     Progress::Reconnect | Progress::Failed(_) => {
-                        frontend.on_closed();
-                        frontend.on_connected(&mut exchange)
+                        connection.on_closed();
+                        connection.on_connected(&mut exchange)
                     }
                 };
             }
             let received: usize = parts.iter().map(|part| part.len()).sum();
-            assert!(frontend.tail_capacity() <= 2 * received + 64, "more was kept than arrived");
+            assert!(connection.tail_capacity() <= 2 * received + 64, "more was kept than arrived");
             exchange.out.clear();
         }
     }
-    frontend.close(&mut exchange);
+    connection.close(&mut exchange);
 }

@@ -1,25 +1,22 @@
 //! PostgreSQL, protocol 3.0.
 //!
-//! `target` reads where to connect and as whom, `frontend` is the machine for one connection; `login`, `message`, `load`,
-//! `refusal`, `passfile` and `service` are its parts. TLS happens below, in the event loop. Refused on purpose: GSSAPI, SSPI, the
-//! binary form of parameters and results, COPY by the script, replication.
+//! `database` is the seam's, `server` reads where to connect and as whom, `connection` is the machine for one connection;
+//! `login`, `message`, `load`, `refusal`, `passfile` and `service` are its parts. TLS happens below, in the event loop.
+//! Refused on purpose: GSSAPI, SSPI, the binary form of parameters and results, COPY by the script, replication.
 //! Source throughout: the PostgreSQL manual, chapters 34 (libpq) and 55 (protocol).
 
-mod frontend;
+mod connection;
+mod database;
 mod fuzz;
 mod load;
 mod login;
 mod message;
 mod passfile;
 mod refusal;
+mod server;
 mod service;
-mod target;
 #[cfg(test)]
-mod tests;
+mod transcripts;
 
+pub use database::DRIVER;
 pub use fuzz::fuzz_postgres;
-
-use assay_seam::Driver;
-
-/// The registry's entry.
-pub const DRIVER: Driver = Driver { name: "pgsql", schemes: &["postgres", "postgresql"], open: target::open };

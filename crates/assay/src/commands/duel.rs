@@ -13,7 +13,7 @@ use assay_report::Findings;
 use crate::command_line::{self, DuelOptions, Format, RunOptions, Subcommand};
 use crate::commands::compare;
 use crate::diagnostics::{Exit, Trouble};
-use crate::{signals, terminal, trial, url_text};
+use crate::{plan, signals, terminal, url_text};
 
 /// Runs the trials, compares the sides. What was measured before an interrupt or a failure is compared too.
 pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
@@ -21,7 +21,7 @@ pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
     let folder = folder(options)?;
     let mut trials = [Vec::new(), Vec::new()];
     let mut ended = Ok(Exit::Success);
-    let seed = trial::random_seed();
+    let seed = plan::random_seed();
     'turns: for turn in 0..options.trials {
         let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
         for side in order {

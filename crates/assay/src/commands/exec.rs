@@ -6,7 +6,7 @@ use assay_engine::{End, Outcome, Plan};
 use crate::command_line::{CommonCommandOptions, ExecOptions, Workload};
 use crate::diagnostics::{Exit, Trouble};
 use crate::watch::Watch;
-use crate::{failure, registry, signals, trial};
+use crate::{failure, plan, registry, signals};
 
 /// Runs the command that the user names.
 pub fn run(options: &ExecOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
@@ -59,7 +59,7 @@ pub(crate) fn attempt(
     url: &str,
     words: &[String],
 ) -> Result<(Plan, Outcome), Trouble> {
-    let plan = trial::plan_of_command(workload, command, options, &[url.to_owned()], words)?;
+    let plan = plan::of_command(workload, command, options, &[url.to_owned()], words)?;
     let mut watch = Watch::of_command(&plan, options.quiet);
     let outcome = assay_engine::run(plan.clone(), signals::control(), &mut watch);
     watch.finish();

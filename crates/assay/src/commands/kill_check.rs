@@ -17,7 +17,7 @@ use assay_seam::{Class, Origin};
 use crate::command_line::{CommonCommandOptions, Workload};
 use crate::diagnostics::{Exit, Trouble};
 use crate::watch::Watch;
-use crate::{failure, signals, terminal, trial};
+use crate::{failure, plan, signals, terminal};
 
 /// Watches a run, and crashes its server half-way through the measured part.
 pub(crate) struct Crash<'a, 'b> {
@@ -109,7 +109,7 @@ pub(crate) fn verify(
     }
     let acknowledged = keys.len();
     let (text, twice) = listed(keys);
-    let mut plan = trial::plan_of_verify(workload, options, &[url.to_owned()], words)?;
+    let mut plan = plan::of_verify(workload, options, &[url.to_owned()], words)?;
     plan.setup.options.push(("acknowledged".to_owned(), OptionValue::Text(text)));
     let mut watch = Watch::of_command(&plan, options.quiet);
     let outcome = assay_engine::run(plan.clone(), signals::control(), &mut watch);

@@ -14,7 +14,7 @@ use crate::diagnostics::{Exit, Trouble};
 use crate::live::{Left, Live};
 use crate::scratch::Scratch;
 use crate::watch::Watch;
-use crate::{failure, record_of, registry, render, signals, terminal, trial, url_text};
+use crate::{failure, plan, record_of, registry, render, signals, terminal, url_text};
 
 /// Runs the workload. Without `--db`: on an embedded database in a temporary folder, prepared first.
 pub fn run(options: &RunOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
@@ -116,7 +116,7 @@ fn trials(
     words: &[String],
     journal: &mut Result<(), Trouble>,
 ) -> Result<Exit, Trouble> {
-    let first_seed = options.generator.seed.unwrap_or_else(trial::random_seed);
+    let first_seed = options.generator.seed.unwrap_or_else(plan::random_seed);
     let mut found: Vec<(String, Findings)> = Vec::new();
     let mut ended = Ok(Exit::Success);
     for number in 1..=options.load.trials {
@@ -196,8 +196,8 @@ struct Attempt {
 
 impl Attempt {
     fn make(urls: &[String], options: &RunOptions, workload: &Workload, words: &[String]) -> Result<Attempt, Trouble> {
-        let plan = trial::plan_of_run(workload, options, urls, words)?;
-        let live = Live::begin(record_of::frame(&plan, workload, options, words), &options.output)?;
+        let plan = plan::of_run(workload, options, urls, words)?;
+        let live = Live::begin(record_of::begun(&plan, workload, options, words), &options.output)?;
         let mut watch = Watch::of_run(&plan, options.output.quiet, live);
         let (outcome, crashed) = match &options.load.kill_check {
             None => (assay_engine::run(plan.clone(), signals::control(), &mut watch), Ok(())),
@@ -286,7 +286,7 @@ fn command_options(options: &RunOptions, sessions: Option<u32>) -> CommonCommand
 /// make something for each session of the run.
 fn sessions_to_prepare(options: &RunOptions, workload: &Workload) -> Option<u32> {
     let most = options.load.sessions.iter().copied().max();
-    most.filter(|sessions| *sessions > 1 && !trial::is_parallel(workload, "prepare"))
+    most.filter(|sessions| *sessions > 1 && !plan::is_parallel(workload, "prepare"))
 }
 
 /// The command that creates the tables this run wants.
@@ -326,7 +326,7 @@ fn further_steps(options: &RunOptions, workload: &Workload) -> Option<String> {
     // The first step has to end, and to leave the server as it was.
     let ends = load.time != Some(Nanos::ZERO) && load.kill_check.is_none();
     // A prepare that runs once may have made tables for these sessions only.
-    let tables = !workload.has_command("prepare") || trial::is_parallel(workload, "prepare");
+    let tables = !workload.has_command("prepare") || plan::is_parallel(workload, "prepare");
     let steps: Vec<String> = (0..5)
         .map(|doubled| sessions << doubled)
         .take_while(|step| *step <= STEPS_TO)

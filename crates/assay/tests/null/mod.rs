@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use assay::command_line::{self, Subcommand};
-use assay::trial;
+use assay::plan;
 use assay_engine::Plan;
 use assay_io::{Address, ConnectError, Event, Io, SocketId, Tls, Waker};
 use assay_seam::Nanos;
@@ -25,7 +25,7 @@ pub(crate) fn plan_of(words: &[&str]) -> Plan {
     let invocation = command_line::parse(words).expect("the command line is right").expect("it runs something");
     let Subcommand::Run(options) = &invocation.subcommand else { panic!("it says run") };
     let workload = invocation.workload.as_ref().expect("it names one");
-    trial::plan_of_run(workload, options, &options.target.db, &invocation.words).expect("a plan")
+    plan::of_run(workload, options, &options.target.db, &invocation.words).expect("a plan")
 }
 
 /// Sockets that lead to a null server.

@@ -2,7 +2,7 @@
 
 use assay_options::{OptionDeclaration, OptionKind};
 use assay_sysbench::options::default_of;
-use assay_sysbench::{Kind, options::Known};
+use assay_sysbench::{ValueKind, options::Known};
 
 use super::{Front, machine};
 
@@ -40,13 +40,13 @@ pub const TESTS: &[Test] = &[
 /// A known option as if a script had declared it.
 pub fn declaration(known: &Known) -> OptionDeclaration {
     let kind = match known.kind {
-        Kind::Bool => OptionKind::Bool,
-        Kind::Int => OptionKind::Int,
-        Kind::Double => OptionKind::Double,
-        Kind::Size | Kind::Bytes => OptionKind::Size,
-        Kind::List => OptionKind::List,
-        Kind::Text | Kind::SwitchOrText => OptionKind::Text,
-        Kind::File => OptionKind::File,
+        ValueKind::Bool => OptionKind::Bool,
+        ValueKind::Int => OptionKind::Int,
+        ValueKind::Double => OptionKind::Double,
+        ValueKind::Size | ValueKind::Bytes => OptionKind::Size,
+        ValueKind::List => OptionKind::List,
+        ValueKind::Text | ValueKind::SwitchOrText => OptionKind::Text,
+        ValueKind::File => OptionKind::File,
     };
     OptionDeclaration {
         name: known.name.to_owned(),

@@ -11,7 +11,7 @@ use assay_engine::{
 use assay_script::{Entry, Report};
 use assay_seam::Nanos;
 use assay_sysbench::report::{self, Style};
-use assay_sysbench::{Level, Settings, Share, Shutdown, Stat};
+use assay_sysbench::{CoreSettings, Level, Share, Shutdown, Stat};
 
 use super::FAILED;
 use super::plan::{self, Parts};
@@ -26,7 +26,7 @@ const CUMULATIVE: &str = "report_cumulative";
 
 /// Watches a run and tells it.
 pub struct Life<'a> {
-    settings: &'a Settings,
+    settings: &'a CoreSettings,
     voice: &'a Arc<Voice>,
     parts: &'a Parts<'a>,
     begun: Instant,
@@ -337,7 +337,7 @@ impl Observer for Life<'_> {
 }
 
 /// At such a rate the queue of events is full before the first is done. sysbench says so, and gives up.
-pub fn refuse_rate(voice: &Voice, settings: &Settings) {
+pub fn refuse_rate(voice: &Voice, settings: &CoreSettings) {
     if settings.rate as f64 > RATE_MAX {
         let text = "The event queue is full. This means the worker threads are unable to keep up with the specified \
                     event generation rate";

@@ -25,7 +25,7 @@ use assay_engine::{End, Outside};
 use assay_options::OptionDeclaration;
 use assay_script::{Entry, Installed, Library, Program, TopLevel};
 use assay_sysbench::options::key_of;
-use assay_sysbench::{Arguments, Level, Options, Settings, UsageError, help, originals, report, settings};
+use assay_sysbench::{Arguments, CoreSettings, Level, Options, UsageError, help, originals, report, settings};
 
 use crate::diagnostics::Trouble;
 use crate::{library, signals, terminal};
@@ -42,7 +42,7 @@ pub struct Front {
     arguments: Arguments,
     /// Of the core and the databases; those of the test come when it is known.
     options: Options,
-    settings: Settings,
+    settings: CoreSettings,
     voice: Arc<Voice>,
     /// As given, the program's name first.
     words: Vec<String>,
@@ -120,7 +120,7 @@ impl Front {
     }
 
     /// The core's settings.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &CoreSettings {
         &self.settings
     }
 

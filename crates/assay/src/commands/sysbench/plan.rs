@@ -9,7 +9,7 @@ use assay_io::Backend;
 use assay_io::process::FilesLimit;
 use assay_script::{Distribution, DistributionKind, Entry, Program, Setup};
 use assay_seam::Nanos;
-use assay_sysbench::{Options, Settings, Shutdown};
+use assay_sysbench::{CoreSettings, Options, Shutdown};
 
 use super::target;
 use super::voice::Voice;
@@ -30,7 +30,7 @@ pub struct Parts<'a> {
     /// The script.
     pub program: &'a Arc<Program>,
     /// The core's options.
-    pub settings: &'a Settings,
+    pub settings: &'a CoreSettings,
     /// All options, for the script too.
     pub options: &'a Options,
     /// The command line, the program's name first.

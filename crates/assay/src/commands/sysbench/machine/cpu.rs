@@ -3,14 +3,14 @@
 use assay_machine::cpu::Cpu;
 use assay_machine::{Fault, Snapshot};
 use assay_sysbench::options::Known;
-use assay_sysbench::{Kind, Level};
+use assay_sysbench::{Level, ValueKind};
 
 use super::{Front, Manner, announce, fail, no_command, per_second, plan, run, say};
 
 /// Its options.
 pub const OPTIONS: &[Known] = &[Known {
     name: "cpu-max-prime",
-    kind: Kind::Int,
+    kind: ValueKind::Int,
     default: Some("10000"),
     help: "upper limit for primes generator",
 }];

@@ -7,73 +7,78 @@ use assay_machine::fileio::{
 };
 use assay_machine::{Fault, Snapshot};
 use assay_sysbench::options::Known;
-use assay_sysbench::{Kind, Layout, Level, help};
+use assay_sysbench::{Layout, Level, ValueKind, help};
 
 use super::{FAILED, Front, MIB, Manner, announce, fail, invalid, no_command, per_second, plan, run, say};
 use crate::terminal;
 
 /// Its options.
 pub const OPTIONS: &[Known] = &[
-    Known { name: "file-num", kind: Kind::Int, default: Some("128"), help: "number of files to create" },
+    Known { name: "file-num", kind: ValueKind::Int, default: Some("128"), help: "number of files to create" },
     Known {
         name: "file-block-size",
-        kind: Kind::Bytes,
+        kind: ValueKind::Bytes,
         default: Some("16384"),
         help: "block size to use in all IO operations",
     },
-    Known { name: "file-total-size", kind: Kind::Size, default: Some("2G"), help: "total size of files to create" },
+    Known {
+        name: "file-total-size",
+        kind: ValueKind::Size,
+        default: Some("2G"),
+        help: "total size of files to create",
+    },
     Known {
         name: "file-test-mode",
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         default: None,
         help: "test mode {seqwr, seqrewr, seqrd, rndrd, rndwr, rndrw}",
     },
     Known {
         name: "file-io-mode",
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         default: Some("sync"),
         help: "file operations mode {sync,async,mmap}",
     },
     Known {
         name: "file-async-backlog",
-        kind: Kind::Int,
+        kind: ValueKind::Int,
         default: Some("128"),
         help: "number of asynchronous operatons to queue per thread",
     },
     Known {
         name: "file-extra-flags",
-        kind: Kind::List,
+        kind: ValueKind::List,
         default: Some(""),
         help: "list of additional flags to use to open files {sync,dsync,direct}",
     },
     Known {
         name: "file-fsync-freq",
-        kind: Kind::Int,
+        kind: ValueKind::Int,
         default: Some("100"),
         help: "do fsync() after this number of requests (0 - don't use fsync())",
     },
     Known {
         name: "file-fsync-all",
-        kind: Kind::Bool,
+        kind: ValueKind::Bool,
         default: Some("off"),
         help: "do fsync() after each write operation",
     },
-    Known { name: "file-fsync-end", kind: Kind::Bool, default: Some("on"), help: "do fsync() at the end of test" },
+    Known { name: "file-fsync-end", kind: ValueKind::Bool, default: Some("on"), help: "do fsync() at the end of test" },
     Known {
         name: "file-fsync-mode",
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         default: Some("fsync"),
         help: "which method to use for synchronization {fsync, fdatasync}",
     },
     Known {
         name: "file-merged-requests",
-        kind: Kind::Int,
+        kind: ValueKind::Int,
         default: Some("0"),
         help: "merge at most this number of IO requests if possible (0 - don't merge)",
     },
     Known {
         name: "file-rw-ratio",
-        kind: Kind::Double,
+        kind: ValueKind::Double,
         default: Some("1.5"),
         help: "reads/writes ratio for combined test",
     },

@@ -2,34 +2,49 @@
 
 use assay_machine::Snapshot;
 use assay_machine::memory::{Access, Memory, Operation, Options};
-use assay_sysbench::Kind;
+use assay_sysbench::ValueKind;
 use assay_sysbench::options::Known;
 
 use super::{Front, MIB, Manner, announce, fail, invalid, no_command, per_second, plan, run, say};
 
 /// Its options.
 pub const OPTIONS: &[Known] = &[
-    Known { name: "memory-block-size", kind: Kind::Size, default: Some("1K"), help: "size of memory block for test" },
+    Known {
+        name: "memory-block-size",
+        kind: ValueKind::Size,
+        default: Some("1K"),
+        help: "size of memory block for test",
+    },
     Known {
         name: "memory-total-size",
-        kind: Kind::Size,
+        kind: ValueKind::Size,
         default: Some("100G"),
         help: "total size of data to transfer",
     },
     Known {
         name: "memory-scope",
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         default: Some("global"),
         help: "memory access scope {global,local}",
     },
-    Known { name: "memory-hugetlb", kind: Kind::Bool, default: Some("off"), help: "allocate memory from HugeTLB pool" },
+    Known {
+        name: "memory-hugetlb",
+        kind: ValueKind::Bool,
+        default: Some("off"),
+        help: "allocate memory from HugeTLB pool",
+    },
     Known {
         name: "memory-oper",
-        kind: Kind::Text,
+        kind: ValueKind::Text,
         default: Some("write"),
         help: "type of memory operations {read, write, none}",
     },
-    Known { name: "memory-access-mode", kind: Kind::Text, default: Some("seq"), help: "memory access mode {seq,rnd}" },
+    Known {
+        name: "memory-access-mode",
+        kind: ValueKind::Text,
+        default: Some("seq"),
+        help: "memory access mode {seq,rnd}",
+    },
 ];
 
 struct Speed(Options);

@@ -2,22 +2,22 @@
 
 use assay_machine::mutex::Mutexes;
 use assay_sysbench::options::Known;
-use assay_sysbench::{Kind, Level};
+use assay_sysbench::{Level, ValueKind};
 
 use super::{Front, Plain, announce, invalid, no_command, plan, run};
 
 /// Its options.
 pub const OPTIONS: &[Known] = &[
-    Known { name: "mutex-num", kind: Kind::Int, default: Some("4096"), help: "total size of mutex array" },
+    Known { name: "mutex-num", kind: ValueKind::Int, default: Some("4096"), help: "total size of mutex array" },
     Known {
         name: "mutex-locks",
-        kind: Kind::Int,
+        kind: ValueKind::Int,
         default: Some("50000"),
         help: "number of mutex locks to do per thread",
     },
     Known {
         name: "mutex-loops",
-        kind: Kind::Int,
+        kind: ValueKind::Int,
         default: Some("10000"),
         help: "number of empty loops to do outside mutex lock",
     },

@@ -2,14 +2,19 @@
 
 use assay_machine::threads::Threads;
 use assay_sysbench::options::Known;
-use assay_sysbench::{Kind, Level};
+use assay_sysbench::{Level, ValueKind};
 
 use super::{Front, Plain, announce, invalid, no_command, plan, run};
 
 /// Its options.
 pub const OPTIONS: &[Known] = &[
-    Known { name: "thread-yields", kind: Kind::Int, default: Some("1000"), help: "number of yields to do per request" },
-    Known { name: "thread-locks", kind: Kind::Int, default: Some("8"), help: "number of locks per thread" },
+    Known {
+        name: "thread-yields",
+        kind: ValueKind::Int,
+        default: Some("1000"),
+        help: "number of yields to do per request",
+    },
+    Known { name: "thread-locks", kind: ValueKind::Int, default: Some("8"), help: "number of locks per thread" },
 ];
 
 /// Carries out a command.

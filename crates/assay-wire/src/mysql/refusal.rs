@@ -5,7 +5,7 @@
 
 use assay_seam::{Class, Code, Origin, Retry, StatementError};
 
-use super::packet::{Reader, Refusal, violation};
+use super::packet::{Reader, violation};
 
 /// Statement cannot be prepared: substitute its parameters on our side.
 pub(super) const NOT_PREPARABLE: u32 = 1295;
@@ -24,7 +24,7 @@ pub(super) const ACCESS_DENIED: u32 = 1045;
 const TOO_MANY_CONNECTIONS: u32 = 1040;
 
 /// Reads an ERR packet. Before the login there is no SQLSTATE in it.
-pub(super) fn read_error(payload: &[u8]) -> Refusal {
+pub(super) fn read_error(payload: &[u8]) -> Box<StatementError> {
     let mut reader = Reader(payload);
     let (Some(0xFF), Some(number)) = (reader.u8(), reader.u16()) else {
         return violation("sent an error packet that is cut short");

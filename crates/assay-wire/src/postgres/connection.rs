@@ -13,15 +13,15 @@ use crate::postgres::load;
 use crate::postgres::login::{ChannelBinding, Login};
 use crate::postgres::message::{self, Body, Broken, LENGTH_MAX, broken, shown};
 use crate::postgres::refusal::{self, Refusal};
-use crate::postgres::target::Target;
+use crate::postgres::server::Server;
 use assay_seam::{
     Class, Connection, Effect, Exchange, Executed, Operation, Progress, Reply, Retry, Rows, RowsPool, ServerFacts,
     StatementError, StatementId, TlsFacts, TlsMode, Value,
 };
 
 /// A connection, over all the sockets it may have in its life.
-pub(super) struct Frontend {
-    target: Arc<Target>,
+pub(super) struct PostgresConnection {
+    server: Arc<Server>,
     phase: Phase,
     /// The beginning of a message whose end has not arrived.
     tail: Vec<u8>,
@@ -85,7 +85,7 @@ enum Form {
 /// The operation in flight and what came of it so far.
 #[derive(Default)]
 struct Flight {
-    kind: Kind,
+    job: Job,
     /// The extended protocol is used: after a failed COPY another Sync is needed.
     extended: bool,
     /// Parse and Describe are sent, and their answer is not here.
@@ -100,7 +100,7 @@ struct Flight {
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Kind {
+enum Job {
     /// A statement of the session's set-up, by index.
     Setup(usize),
     #[default]
@@ -117,7 +117,7 @@ const TAIL_KEPT_MAX: usize = 4096;
 /// Longest message before we are logged in; a peer that is no PostgreSQL is found out early.
 const LOGIN_LENGTH_MAX: usize = 64 * 1024;
 
-impl Connection for Frontend {
+impl Connection for PostgresConnection {
     fn in_transaction(&self) -> bool {
         self.transaction
     }
@@ -136,7 +136,7 @@ impl Connection for Frontend {
 
     fn on_connected(&mut self, exchange: &mut Exchange<'_>) -> Progress {
         self.reconnecting = false;
-        let encrypt = match self.target.tls.mode {
+        let encrypt = match self.server.tls.mode {
             TlsMode::Disable => false,
             TlsMode::Allow => self.second_try,
             TlsMode::Prefer => !self.second_try,
@@ -171,7 +171,7 @@ impl Connection for Frontend {
     }
 
     fn on_closed(&mut self) -> bool {
-        let handshake_failed = self.phase == Phase::Handshake && self.target.tls.mode == TlsMode::Prefer;
+        let handshake_failed = self.phase == Phase::Handshake && self.server.tls.mode == TlsMode::Prefer;
         let again = self.reconnecting || (handshake_failed && !self.second_try);
         self.second_try = again;
         self.reconnecting = false;
@@ -212,7 +212,7 @@ impl Connection for Frontend {
             self.loaded.forget();
         }
         let sent = match *operation {
-            Operation::Query { sql } => self.query(Kind::Query, sql, exchange.out),
+            Operation::Query { sql } => self.query(Job::Query, sql, exchange.out),
             Operation::Prepare { statement, sql } => self.prepare(statement, sql, exchange.out),
             Operation::Execute { statement, parameters } => self.execute_prepared(statement, parameters, exchange.out),
             Operation::Close { statement } => Ok(self.close_statement(statement, exchange.out)),
@@ -239,7 +239,7 @@ impl Connection for Frontend {
     }
 
     fn has_sent_rows(&self) -> bool {
-        self.flight.kind == Kind::Load
+        self.flight.job == Job::Load
     }
 
     fn defer(&mut self, operation: &Operation<'_>) -> bool {
@@ -266,7 +266,7 @@ impl Connection for Frontend {
         }
         self.deferral.send(exchange.out);
         message::write_sync(exchange.out);
-        self.flight = Flight { kind: Kind::Flush, extended: true, ..Flight::default() };
+        self.flight = Flight { job: Job::Flush, extended: true, ..Flight::default() };
         self.phase = Phase::Busy;
         Progress::Pending
     }
@@ -294,10 +294,10 @@ enum Sent {
 }
 
 /// Login.
-impl Frontend {
-    pub(super) fn new(target: Arc<Target>) -> Frontend {
-        Frontend {
-            target,
+impl PostgresConnection {
+    pub(super) fn new(server: Arc<Server>) -> PostgresConnection {
+        PostgresConnection {
+            server,
             phase: Phase::Closed,
             tail: Vec::new(),
             transaction: false,
@@ -318,22 +318,22 @@ impl Frontend {
     }
 
     fn start(&mut self, out: &mut Vec<u8>) {
-        let target = &self.target;
+        let server = &self.server;
         let always = [
-            ("user", target.credentials.user.as_str()),
-            ("database", &target.database),
-            ("application_name", &target.application_name),
-            ("client_encoding", &target.client_encoding),
-            ("options", &target.options),
+            ("user", server.credentials.user.as_str()),
+            ("database", &server.database),
+            ("application_name", &server.application_name),
+            ("client_encoding", &server.client_encoding),
+            ("options", &server.options),
         ];
-        let of_session = target.session.iter().map(|(name, value)| (*name, value.as_str()));
+        let of_session = server.session.iter().map(|(name, value)| (*name, value.as_str()));
         let parameters = always.into_iter().chain(of_session).filter(|(_, value)| !value.is_empty());
         message::write_startup(parameters, out);
         self.phase = Phase::Login;
     }
 
     fn on_ssl_answer(&mut self, bytes: &[u8], exchange: &mut Exchange<'_>) -> Progress {
-        let mode = self.target.tls.mode;
+        let mode = self.server.tls.mode;
         match bytes {
             [b'S'] => {
                 self.phase = Phase::Handshake;
@@ -376,7 +376,7 @@ impl Frontend {
     ) -> Result<Option<Progress>, Box<StatementError>> {
         match tag {
             b'R' => {
-                let credentials = &self.target.credentials;
+                let credentials = &self.server.credentials;
                 self.login.on_request(body, credentials, self.tls.as_deref(), exchange.out)?;
             }
             b'K' => {
@@ -397,9 +397,9 @@ impl Frontend {
             }
             b'E' => {
                 let mut error = Box::new(Refusal::read(body)?.error);
-                let mode = self.target.tls.mode;
+                let mode = self.server.tls.mode;
                 // Without TLS there is nothing to bind to.
-                let bare = self.target.credentials.channel_binding != ChannelBinding::Require;
+                let bare = self.server.credentials.channel_binding != ChannelBinding::Require;
                 let other_way = (mode == TlsMode::Prefer && self.tls.is_some() && bare) || mode == TlsMode::Allow;
                 // libpq tries the other way after any error; only these can depend on the encryption.
                 if other_way && !self.second_try && error.class == Class::Authentication {
@@ -421,13 +421,13 @@ impl Frontend {
 
     /// Runs the session's own statements from `index` on.
     fn set_up(&mut self, index: usize, out: &mut Vec<u8>) -> Progress {
-        let target = Arc::clone(&self.target);
-        let Some(sql) = target.connect.session_sql.get(index) else {
+        let server = Arc::clone(&self.server);
+        let Some(sql) = server.connect.session_sql.get(index) else {
             self.phase = Phase::Ready;
             return Progress::Ready;
         };
         self.phase = Phase::Busy;
-        match self.query(Kind::Setup(index), sql.as_bytes(), out) {
+        match self.query(Job::Setup(index), sql.as_bytes(), out) {
             Ok(_) => Progress::Pending,
             Err(error) => self.fail(Box::new(error)),
         }
@@ -435,22 +435,22 @@ impl Frontend {
 }
 
 /// Operations.
-impl Frontend {
+impl PostgresConnection {
     fn dialect(&self) -> Dialect {
         Dialect::Postgres { standard_strings: self.standard_strings }
     }
 
-    fn query(&mut self, kind: Kind, sql: &[u8], out: &mut Vec<u8>) -> Result<Sent, StatementError> {
+    fn query(&mut self, job: Job, sql: &[u8], out: &mut Vec<u8>) -> Result<Sent, StatementError> {
         check_text(sql)?;
         message::write_query(sql, out);
-        self.flight = Flight { kind, ..Flight::default() };
+        self.flight = Flight { job, ..Flight::default() };
         Ok(Sent::Messages)
     }
 
     fn prepare(&mut self, id: StatementId, sql: &[u8], out: &mut Vec<u8>) -> Result<Sent, StatementError> {
         check_text(sql)?;
-        let template = self.target.templates.get(sql, self.dialect());
-        let on_server = self.target.connect.prepared;
+        let template = self.server.templates.get(sql, self.dialect());
+        let on_server = self.server.connect.prepared;
         let form = match on_server {
             true => Form::Server { prepared: false, parameters: 0, columns: None },
             false => Form::Text,
@@ -459,8 +459,8 @@ impl Frontend {
         if on_server {
             self.write_preparation(&statement, out);
             message::write_sync(out);
-            let kind = Kind::Prepare(id);
-            self.flight = Flight { kind, extended: true, describing: true, ..Flight::default() };
+            let job = Job::Prepare(id);
+            self.flight = Flight { job, extended: true, describing: true, ..Flight::default() };
         }
         match self.find(id) {
             Ok(at) => self.statements[at] = statement,
@@ -479,7 +479,7 @@ impl Frontend {
             return Err(StatementError::client(Class::Missing, format!("there is no prepared statement {}", id.0)));
         };
         let statement = &self.statements[at];
-        let mut flight = Flight { kind: Kind::Execute(id), ..Flight::default() };
+        let mut flight = Flight { job: Job::Execute(id), ..Flight::default() };
         match statement.form {
             Form::Text if self.deferral.waiting > 0 => {
                 let message = "a text that the server cannot prepare was to be sent with deferred statements";
@@ -520,7 +520,7 @@ impl Frontend {
             Form::Server { prepared: true, .. } => {
                 self.write_close(id.0, out);
                 message::write_sync(out);
-                self.flight = Flight { kind: Kind::Close, extended: true, ..Flight::default() };
+                self.flight = Flight { job: Job::Close, extended: true, ..Flight::default() };
                 Sent::Messages
             }
             _ => Sent::Nothing,
@@ -536,10 +536,10 @@ impl Frontend {
         check_text(table)?;
         check_text(columns)?;
         // What the question is refused for would spoil a transaction.
-        let may_ask = self.target.connect.prepared && !self.transaction;
+        let may_ask = self.server.connect.prepared && !self.transaction;
         let asking = may_ask && self.loaded.ask(table, columns, rows, out);
         self.loaded.write_copy(table, columns, rows, out);
-        self.flight = Flight { kind: Kind::Load, asking, ..Flight::default() };
+        self.flight = Flight { job: Job::Load, asking, ..Flight::default() };
         Ok(Sent::Messages)
     }
 
@@ -589,7 +589,7 @@ fn check_text(sql: &[u8]) -> Result<(), StatementError> {
 }
 
 /// What arrives.
-impl Frontend {
+impl PostgresConnection {
     fn on_messages(&mut self, mut bytes: &[u8], exchange: &mut Exchange<'_>) -> Progress {
         let mut answer = Progress::Pending;
         while !bytes.is_empty() && !matches!(answer, Progress::Reconnect | Progress::Failed(_)) {
@@ -789,7 +789,7 @@ impl Frontend {
             }
             b'E' => self.on_refusal(Refusal::read(body)?)?,
             // CopyInResponse. A COPY of the script's own is refused, for it has no way to give the data.
-            b'G' if self.flight.kind != Kind::Load => {
+            b'G' if self.flight.job != Job::Load => {
                 self.refuse_copy("COPY … FROM STDIN");
                 message::write(b'f', exchange.out, |out| message::write_text(b"not supported by the client", out));
                 if self.flight.extended {
@@ -814,7 +814,7 @@ impl Frontend {
 
     /// How the prepared statement in flight is held.
     fn form(&mut self) -> Option<&mut Form> {
-        let (Kind::Prepare(id) | Kind::Execute(id)) = self.flight.kind else { return None };
+        let (Job::Prepare(id) | Job::Execute(id)) = self.flight.job else { return None };
         let at = self.find(id).ok()?;
         Some(&mut self.statements[at].form)
     }
@@ -852,12 +852,12 @@ impl Frontend {
             self.flight.error.get_or_insert_with(|| Box::new(error));
             return Ok(());
         }
-        match (self.flight.kind, error.code.state.as_str()) {
+        match (self.flight.job, error.code.state.as_str()) {
             // Several statements in one text, or a parameter whose type only a value can tell.
-            (Kind::Prepare(_), "42601") => self.flight.unpreparable = routine == b"exec_parse_message",
-            (Kind::Prepare(_), "42P18") => self.flight.unpreparable = true,
+            (Job::Prepare(_), "42601") => self.flight.unpreparable = routine == b"exec_parse_message",
+            (Job::Prepare(_), "42P18") => self.flight.unpreparable = true,
             // The server has forgotten the statement, or its result changed with the table.
-            (Kind::Execute(_), state @ ("26000" | "0A000")) => {
+            (Job::Execute(_), state @ ("26000" | "0A000")) => {
                 if let Some(Form::Server { prepared, .. }) = self.form() {
                     *prepared = false;
                     if state == "26000" || routine == b"RevalidateCachedQuery" {
@@ -875,23 +875,23 @@ impl Frontend {
     fn land(&mut self, exchange: &mut Exchange<'_>) -> Progress {
         self.phase = Phase::Ready;
         self.deferral.unanswered = 0;
-        let Flight { kind, unpreparable, mut rows, affected, mut error, .. } = std::mem::take(&mut self.flight);
-        match kind {
-            Kind::Setup(index) => {
+        let Flight { job, unpreparable, mut rows, affected, mut error, .. } = std::mem::take(&mut self.flight);
+        match job {
+            Job::Setup(index) => {
                 if let Some(rows) = rows {
                     exchange.pool.put(rows);
                 }
                 return match error {
                     None => self.set_up(index + 1, exchange.out),
                     Some(mut error) => {
-                        let sql = &self.target.connect.session_sql[index];
+                        let sql = &self.server.connect.session_sql[index];
                         error.message = format!("{} (in the session statement `{sql}`)", error.message);
                         error.hint.get_or_insert_with(|| "check the statement in `--session-sql`".into());
                         self.fail(error)
                     }
                 };
             }
-            Kind::Prepare(id) if error.is_some() => {
+            Job::Prepare(id) if error.is_some() => {
                 let at = self.find(id);
                 match at {
                     // Not inside a transaction: the refusal has already spoilt it.
@@ -903,7 +903,7 @@ impl Frontend {
                     Err(_) => {}
                 }
             }
-            Kind::Execute(_) if error.is_some() => {
+            Job::Execute(_) if error.is_some() => {
                 if let Some(rows) = rows.take() {
                     exchange.pool.put(rows);
                 }

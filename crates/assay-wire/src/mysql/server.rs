@@ -7,22 +7,15 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use crate::templates::Templates;
-use assay_seam::url::{Host, Url};
-use assay_seam::{
-    ConnectOptions, Connection, Database, Endpoint, Nanos, StatementError, Surroundings, TargetError, TlsMode,
-    TlsSettings,
-};
-
-use super::errno;
-use super::session::Session;
+use assay_seam::url::{HostPort, Url};
+use assay_seam::{ConnectOptions, Endpoint, Nanos, Surroundings, TargetError, TlsMode, TlsSettings};
 
 const DEFAULT_PORT: u16 = 3306;
 
 /// Everything a connection needs. Its `Debug` leaves the password out.
-pub(super) struct Target {
+pub(super) struct Server {
     pub(super) user: String,
     /// Empty: none.
     pub(super) password: String,
@@ -30,97 +23,34 @@ pub(super) struct Target {
     pub(super) database: String,
     pub(super) endpoint: Endpoint,
     pub(super) tls: TlsSettings,
-    pub(super) options: ConnectOptions,
+    pub(super) connect: ConnectOptions,
     pub(super) templates: Templates,
-    connect_timeout: Option<Nanos>,
-    shown: String,
+    pub(super) connect_timeout: Option<Nanos>,
+    /// The URL without a password.
+    pub(super) display: String,
 }
 
-impl Target {
-    /// A target that no URL was read for.
-    pub(super) fn bare(endpoint: Endpoint, mode: TlsMode, options: ConnectOptions) -> Target {
-        Target {
+impl Server {
+    /// A server that no URL was read for.
+    pub(super) fn bare(endpoint: Endpoint, mode: TlsMode, connect: ConnectOptions) -> Server {
+        Server {
             user: "user".into(),
             password: "secret".into(),
             database: "db".into(),
             endpoint,
             tls: TlsSettings { mode, ..TlsSettings::default() },
-            options,
+            connect,
             templates: Templates::default(),
             connect_timeout: None,
-            shown: String::new(),
+            display: String::new(),
         }
     }
 }
 
-impl std::fmt::Debug for Target {
+impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.shown)
+        f.write_str(&self.display)
     }
-}
-
-/// A server to load.
-#[derive(Debug)]
-struct Server(Arc<Target>);
-
-impl Database for Server {
-    fn driver(&self) -> &'static str {
-        "mysql"
-    }
-
-    fn display(&self) -> String {
-        self.0.shown.clone()
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        vec![self.0.endpoint.clone()]
-    }
-
-    fn tls(&self) -> TlsSettings {
-        self.0.tls.clone()
-    }
-
-    fn connect_timeout(&self) -> Option<Nanos> {
-        self.0.connect_timeout
-    }
-
-    fn settings_query(&self) -> Option<&'static str> {
-        // A name that a product or version does not have is just not there.
-        Some(
-            "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('binlog_format', 'character_set_server', \
-             'innodb_adaptive_hash_index', 'innodb_buffer_pool_instances', 'innodb_buffer_pool_size', \
-             'innodb_doublewrite', 'innodb_flush_log_at_trx_commit', 'innodb_flush_method', 'innodb_io_capacity', \
-             'innodb_io_capacity_max', 'innodb_log_buffer_size', 'innodb_log_file_size', 'innodb_page_size', \
-             'innodb_redo_log_capacity', 'log_bin', 'max_connections', 'max_prepared_stmt_count', 'performance_schema', \
-             'query_cache_type', 'sync_binlog', 'table_open_cache', 'thread_handling', 'thread_pool_size', \
-             'transaction_isolation', 'tx_isolation')",
-        )
-    }
-
-    fn connection(&self) -> Box<dyn Connection> {
-        Box::new(Session::new(Arc::clone(&self.0)))
-    }
-
-    fn advice(&self, error: &StatementError, sessions: usize) -> Option<String> {
-        let advice = errno::advice(error, sessions)?;
-        let bare = self.0.tls.mode == TlsMode::Disable && matches!(self.0.endpoint, Endpoint::Tcp { .. });
-        // Neither server says so when it wants an account's password over TLS only.
-        let more = if bare && error.code.number == errno::ACCESS_DENIED {
-            "; it may also want TLS, which `sslmode=disable` forbids"
-        } else {
-            ""
-        };
-        Some(advice + more)
-    }
-}
-
-/// Opens `mysql://user:password@host:port/database?socket=…&ssl-mode=…`.
-pub(super) fn open(
-    url: &str,
-    options: &ConnectOptions,
-    surroundings: &dyn Surroundings,
-) -> Result<Box<dyn Database>, TargetError> {
-    Ok(Box::new(Server(Arc::new(read(url, options, surroundings)?))))
 }
 
 /// The options of a URL, and those of an option file that we heed. In the file the `ssl` ones have `ssl-` names only.
@@ -136,7 +66,11 @@ const URL_OPTIONS: [(&str, &str); 9] = [
     ("ssl-key", "ssl-key"),
 ];
 
-fn read(url: &str, options: &ConnectOptions, surroundings: &dyn Surroundings) -> Result<Target, TargetError> {
+pub(super) fn read(
+    url: &str,
+    options: &ConnectOptions,
+    surroundings: &dyn Surroundings,
+) -> Result<Server, TargetError> {
     let url = Url::parse(url)?;
     let mut given = HashMap::new();
     for (key, value) in &url.options {
@@ -174,7 +108,7 @@ fn read(url: &str, options: &ConnectOptions, surroundings: &dyn Surroundings) ->
     };
     let (endpoint, host) = endpoint(&url, &given, &file, surroundings)?;
     let tls = tls(&given, &file, matches!(endpoint, Endpoint::Unix(_)), &host)?;
-    let mut shown = Url {
+    let mut display = Url {
         scheme: "mysql".into(),
         user: Some(user.clone()),
         password: None,
@@ -183,38 +117,38 @@ fn read(url: &str, options: &ConnectOptions, surroundings: &dyn Surroundings) ->
         options: Vec::new(),
     };
     match &endpoint {
-        Endpoint::Unix(path) => shown.options.push(("socket".into(), path.display().to_string())),
+        Endpoint::Unix(path) => display.options.push(("socket".into(), path.display().to_string())),
         Endpoint::Tcp { port, .. } => {
             let port = Some(*port).filter(|port| *port != DEFAULT_PORT);
-            shown.hosts.push(Host { name: host, port });
+            display.hosts.push(HostPort { name: host, port });
             let (word, _, _) = MODES.iter().find(|(_, _, mode)| *mode == tls.mode).expect("every mode has a word");
             if tls.mode != TlsMode::Prefer {
-                shown.options.push(("sslmode".into(), (*word).into()));
+                display.options.push(("sslmode".into(), (*word).into()));
             }
         }
         Endpoint::Embedded => {}
     }
-    Ok(Target {
+    Ok(Server {
         user,
         password: password.unwrap_or_default(),
         database,
         endpoint,
         tls,
-        options: options.clone(),
+        connect: options.clone(),
         templates: Templates::default(),
         connect_timeout,
-        shown: shown.to_string(),
+        display: display.to_string(),
     })
 }
 
-type Settings<'a> = HashMap<&'a str, String>;
+type Parameters<'a> = HashMap<&'a str, String>;
 
 /// Where the socket goes, and the host's name as written. A URL that names a host or a socket overrides both of what
 /// is found elsewhere.
 fn endpoint(
     url: &Url,
-    given: &Settings<'_>,
-    file: &Settings<'_>,
+    given: &Parameters<'_>,
+    file: &Parameters<'_>,
     surroundings: &dyn Surroundings,
 ) -> Result<(Endpoint, String), TargetError> {
     let tcp = |name: &str, port: Option<u16>| -> Result<(Endpoint, String), TargetError> {
@@ -269,7 +203,7 @@ const MODES: [(&str, &str, TlsMode); 5] = [
     ("verify-full", "verify-identity", TlsMode::VerifyFull),
 ];
 
-fn tls(given: &Settings<'_>, file: &Settings<'_>, unix: bool, host: &str) -> Result<TlsSettings, TargetError> {
+fn tls(given: &Parameters<'_>, file: &Parameters<'_>, unix: bool, host: &str) -> Result<TlsSettings, TargetError> {
     let setting = |name: &str| given.get(name).or_else(|| file.get(name)).filter(|value| !value.is_empty());
     let path = |name: &str| setting(name).map(PathBuf::from);
     let root = path("ssl-ca");
@@ -295,7 +229,7 @@ fn tls(given: &Settings<'_>, file: &Settings<'_>, unix: bool, host: &str) -> Res
 
 /// The `[client]` section of `~/.my.cnf`; empty when there is no such file. Like the client, heeds no file that
 /// everybody may write.
-fn option_file(surroundings: &dyn Surroundings) -> Settings<'static> {
+fn option_file(surroundings: &dyn Surroundings) -> Parameters<'static> {
     let path = surroundings.home().map(|home| home.join(".my.cnf"));
     let path = path.filter(|path| surroundings.mode(path).is_none_or(|mode| mode & 0o002 == 0));
     let content = path.and_then(|path| surroundings.read(&path)).unwrap_or_default();
@@ -317,7 +251,7 @@ const FILE_OPTIONS: [&str; 11] = [
     "connect-timeout",
 ];
 
-fn client_section(text: &str) -> Settings<'static> {
+fn client_section(text: &str) -> Parameters<'static> {
     let mut settings = HashMap::new();
     let mut inside = false;
     for line in text.lines().map(str::trim) {
@@ -402,8 +336,8 @@ pub(super) mod tests {
         }
     }
 
-    /// A target for the tests of other files.
-    pub(in crate::mysql) fn target(url: &str, prepared: bool) -> Target {
+    /// A server for the tests of other files.
+    pub(in crate::mysql) fn server(url: &str, prepared: bool) -> Server {
         let options = ConnectOptions { prepared, ..ConnectOptions::default() };
         read(url, &options, &Fake::default()).unwrap()
     }
@@ -411,14 +345,14 @@ pub(super) mod tests {
     fn check_in(surroundings: &Fake, url: &str, expected: &str) {
         let found = match read(url, &ConnectOptions::default(), surroundings) {
             Err(error) => format!("{error} [{}]", error.hint.clone().unwrap_or_default()),
-            Ok(target) => {
-                assert!(target.password.is_empty() || !format!("{target:?}").contains(&target.password));
-                let endpoint = match &target.endpoint {
+            Ok(server) => {
+                assert!(server.password.is_empty() || !format!("{server:?}").contains(&server.password));
+                let endpoint = match &server.endpoint {
                     Endpoint::Tcp { host, port } => format!("{host}:{port}"),
                     other => format!("{other:?}"),
                 };
-                let root = target.tls.root.as_ref().map_or(String::new(), |path| path.display().to_string());
-                format!("{} | {} {endpoint} {:?} {root}", target.shown, target.password, target.tls.mode)
+                let root = server.tls.root.as_ref().map_or(String::new(), |path| path.display().to_string());
+                format!("{} | {} {endpoint} {:?} {root}", server.display, server.password, server.tls.mode)
             }
         };
         assert_eq!(found.trim_end(), expected, "{url}");
@@ -456,8 +390,8 @@ pub(super) mod tests {
             ("ssl-mode=VERIFY_CA", "VerifyCa"),
             ("ssl-mode=VERIFY_IDENTITY", "VerifyFull"),
         ] {
-            let target = target(&format!("mysql://db/x?{word}"), true);
-            assert_eq!(format!("{:?}", target.tls.mode), mode, "{word}");
+            let server = server(&format!("mysql://db/x?{word}"), true);
+            assert_eq!(format!("{:?}", server.tls.mode), mode, "{word}");
         }
         check("mysql://db?ssl-ca=/ca.pem", "mysql://me@db?sslmode=verify-ca |  db:3306 VerifyCa /ca.pem");
         check("mysql://db?sslmode=prefer&ssl-ca=/ca.pem", "mysql://me@db |  db:3306 Prefer /ca.pem");
@@ -482,7 +416,7 @@ pub(super) mod tests {
 
     #[test]
     fn connecting_may_be_given_a_limit() {
-        let limit = |url| target(url, true).connect_timeout;
+        let limit = |url| server(url, true).connect_timeout;
         assert_eq!(limit("mysql://db?connect_timeout=5"), Some(Nanos::from_secs(5)));
         assert_eq!(limit("mysql://db?connect_timeout=0"), None);
         check("mysql://db?connect_timeout=-1", "connect_timeout is no number of seconds: `-1` []");

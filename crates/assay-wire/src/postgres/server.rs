@@ -6,20 +6,15 @@
 //! refused rather than ignored. Source: PostgreSQL manual, 34.1.1, 34.1.2, 34.15 to 34.17, 34.19.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use crate::postgres::frontend::Frontend;
 use crate::postgres::login::{ChannelBinding, Credentials};
 use crate::postgres::{passfile, service};
 use crate::templates::Templates;
-use assay_seam::url::{Host, Url};
-use assay_seam::{
-    ConnectOptions, Connection, Database, Endpoint, Nanos, StatementError, Surroundings, TargetError, TlsMode,
-    TlsSettings,
-};
+use assay_seam::url::{HostPort, Url};
+use assay_seam::{ConnectOptions, Endpoint, Nanos, Surroundings, TargetError, TlsMode, TlsSettings};
 
 /// One server, as all its connections know it.
-pub(super) struct Target {
+pub(super) struct Server {
     pub(super) credentials: Credentials,
     pub(super) database: String,
     pub(super) application_name: String,
@@ -31,58 +26,10 @@ pub(super) struct Target {
     pub(super) tls: TlsSettings,
     pub(super) connect: ConnectOptions,
     pub(super) templates: Templates,
-    endpoints: Vec<Endpoint>,
-    connect_timeout: Option<Nanos>,
-    display: String,
-}
-
-struct Postgres(Arc<Target>);
-
-impl Database for Postgres {
-    fn driver(&self) -> &'static str {
-        super::DRIVER.name
-    }
-
-    fn display(&self) -> String {
-        self.0.display.clone()
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        self.0.endpoints.clone()
-    }
-
-    fn tls(&self) -> TlsSettings {
-        self.0.tls.clone()
-    }
-
-    fn connect_timeout(&self) -> Option<Nanos> {
-        self.0.connect_timeout
-    }
-
-    fn connection(&self) -> Box<dyn Connection> {
-        Box::new(Frontend::new(self.0.clone()))
-    }
-
-    fn settings_query(&self) -> Option<&'static str> {
-        // A name that a version does not have is just not there.
-        Some(
-            "SELECT name, current_setting(name) FROM pg_settings WHERE name IN ('autovacuum', 'block_size', \
-             'checkpoint_completion_target', 'checkpoint_timeout', 'commit_delay', 'data_checksums', \
-             'default_transaction_isolation', 'effective_cache_size', 'effective_io_concurrency', 'fsync', \
-             'full_page_writes', 'huge_pages', 'io_method', 'jit', 'maintenance_work_mem', 'max_connections', \
-             'max_parallel_workers', 'max_wal_size', 'max_worker_processes', 'min_wal_size', 'random_page_cost', \
-             'shared_buffers', 'shared_preload_libraries', 'synchronous_commit', 'synchronous_standby_names', \
-             'track_io_timing', 'wal_buffers', 'wal_compression', 'wal_level', 'wal_sync_method', 'work_mem')",
-        )
-    }
-
-    fn advice(&self, error: &StatementError, sessions: usize) -> Option<String> {
-        let hint = error.hint.as_deref()?;
-        Some(match error.code.state.as_str() {
-            "53300" => format!("{sessions} sessions were asked for; {hint}"),
-            _ => hint.to_owned(),
-        })
-    }
+    pub(super) endpoints: Vec<Endpoint>,
+    pub(super) connect_timeout: Option<Nanos>,
+    /// The URL without a password.
+    pub(super) display: String,
 }
 
 /// Parameters we read, and the variables that stand in for them.
@@ -145,14 +92,14 @@ const FIXED: &[(&str, &[&str])] = &[
 const DEFAULT_PORT: u16 = 5432;
 const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
-struct Settings<'a> {
+struct Parameters<'a> {
     url: Url,
     /// Parameters of the service.
     service: Vec<(String, String)>,
     surroundings: &'a dyn Surroundings,
 }
 
-impl Settings<'_> {
+impl Parameters<'_> {
     /// The last such option of the URL, else what is found elsewhere.
     fn get(&self, name: &str) -> Option<String> {
         self.option(name).or_else(|| self.elsewhere(name))
@@ -182,63 +129,55 @@ impl Settings<'_> {
     }
 }
 
-pub(super) fn open(
-    url: &str,
-    options: &ConnectOptions,
-    surroundings: &dyn Surroundings,
-) -> Result<Box<dyn Database>, TargetError> {
-    Ok(Box::new(Postgres(Arc::new(read(url, options, surroundings)?))))
-}
-
 pub(super) fn read(
     url: &str,
     options: &ConnectOptions,
     surroundings: &dyn Surroundings,
-) -> Result<Target, TargetError> {
+) -> Result<Server, TargetError> {
     let mut url = Url::parse(url)?;
     if url.options.iter().any(|(key, value)| key == "ssl" && value == "true") {
         // As JDBC writes it; libpq knows it too.
         url.options.retain(|(key, _)| key != "ssl");
         url.options.push(("sslmode".into(), "require".into()));
     }
-    let mut settings = Settings { url, service: Vec::new(), surroundings };
-    if let Some(name) = settings.get("service") {
+    let mut parameters = Parameters { url, service: Vec::new(), surroundings };
+    if let Some(name) = parameters.get("service") {
         let found = service::parameters(&name, surroundings);
-        settings.service = found.map_err(|message| wrong(&message, "correct the service's name, or its file"))?;
+        parameters.service = found.map_err(|message| wrong(&message, "correct the service's name, or its file"))?;
     }
-    check_parameters(&settings)?;
+    check_parameters(&parameters)?;
 
-    let user = settings.option("user").or_else(|| settings.url.user.clone());
+    let user = parameters.option("user").or_else(|| parameters.url.user.clone());
     let user = user
-        .or_else(|| settings.elsewhere("user"))
+        .or_else(|| parameters.elsewhere("user"))
         .or_else(|| surroundings.user())
         .ok_or_else(|| wrong("no user name for PostgreSQL", "name one in the URL (postgres://USER@…) or in PGUSER"))?;
-    let path = Some(settings.url.path.clone()).filter(|path| !path.is_empty());
-    let database = settings.option("dbname").or(path).or_else(|| settings.elsewhere("dbname"));
+    let path = Some(parameters.url.path.clone()).filter(|path| !path.is_empty());
+    let database = parameters.option("dbname").or(path).or_else(|| parameters.elsewhere("dbname"));
     let database = database.unwrap_or_else(|| user.clone());
 
-    let hosts = hosts(&settings)?;
-    let tls = tls(&settings, &hosts)?;
-    let (password, password_hint) = password(&settings, &hosts, &user, &database)?;
-    let channel_binding = match settings.get("channel_binding").as_deref() {
+    let hosts = hosts(&parameters)?;
+    let tls = tls(&parameters, &hosts)?;
+    let (password, password_hint) = password(&parameters, &hosts, &user, &database)?;
+    let channel_binding = match parameters.get("channel_binding").as_deref() {
         None | Some("prefer") => ChannelBinding::Prefer,
         Some("disable") => ChannelBinding::Disable,
         Some("require") => ChannelBinding::Require,
         Some(other) => return Err(unknown("channel_binding", other, "disable, prefer or require")),
     };
-    let connect_timeout = match settings.get("connect_timeout").map(|text| (text.trim().parse::<i64>(), text)) {
+    let connect_timeout = match parameters.get("connect_timeout").map(|text| (text.trim().parse::<i64>(), text)) {
         None => None,
         Some((Ok(secs), _)) => u64::try_from(secs).ok().filter(|&secs| secs > 0).map(Nanos::from_secs),
         Some((Err(_), text)) => return Err(unknown("connect_timeout", &text, "a number of seconds")),
     };
-    Ok(Target {
-        display: display(&settings.url, &user, &database, &hosts, tls.mode),
-        endpoints: endpoints(&settings, &hosts)?,
-        application_name: settings
+    Ok(Server {
+        display: display(&parameters.url, &user, &database, &hosts, tls.mode),
+        endpoints: endpoints(&parameters, &hosts)?,
+        application_name: parameters
             .get("application_name")
-            .or_else(|| settings.get("fallback_application_name"))
+            .or_else(|| parameters.get("fallback_application_name"))
             .unwrap_or_else(|| options.application_name.to_owned()),
-        client_encoding: settings
+        client_encoding: parameters
             .get("client_encoding")
             .filter(|encoding| encoding != "auto")
             .unwrap_or_else(|| "UTF8".into()),
@@ -247,7 +186,7 @@ pub(super) fn read(
             .filter_map(|(variable, name)| Some((*name, surroundings.variable(variable)?)))
             .filter(|(_, value)| !value.eq_ignore_ascii_case("default"))
             .collect(),
-        options: settings.get("options").unwrap_or_default(),
+        options: parameters.get("options").unwrap_or_default(),
         credentials: Credentials { user, password, password_hint, channel_binding },
         database,
         tls,
@@ -258,8 +197,8 @@ pub(super) fn read(
 }
 
 /// Refuses what we do not honour.
-fn check_parameters(settings: &Settings<'_>) -> Result<(), TargetError> {
-    for (key, value) in &settings.url.options {
+fn check_parameters(parameters: &Parameters<'_>) -> Result<(), TargetError> {
+    for (key, value) in &parameters.url.options {
         let known = PARAMETERS.iter().any(|(name, _)| name == key);
         if !known {
             return Err(wrong(
@@ -271,7 +210,7 @@ fn check_parameters(settings: &Settings<'_>) -> Result<(), TargetError> {
             return Err(wrong(&format!("the parameter {key} in the PostgreSQL URL has no value"), "leave it out"));
         }
     }
-    if let Some((key, _)) = settings.service.iter().find(|(key, _)| !PARAMETERS.iter().any(|(name, _)| name == key)) {
+    if let Some((key, _)) = parameters.service.iter().find(|(key, _)| !PARAMETERS.iter().any(|(name, _)| name == key)) {
         return Err(wrong(
             &format!("the connection parameter {key} of PostgreSQL is not supported"),
             "remove it from the service",
@@ -279,7 +218,7 @@ fn check_parameters(settings: &Settings<'_>) -> Result<(), TargetError> {
     }
     for (name, values) in FIXED {
         if let Some(value) =
-            settings.get(name).filter(|value| !values.iter().any(|one| one.eq_ignore_ascii_case(value)))
+            parameters.get(name).filter(|value| !values.iter().any(|one| one.eq_ignore_ascii_case(value)))
         {
             return Err(match values.first() {
                 Some(instead) => unknown(name, &value, instead),
@@ -293,19 +232,19 @@ fn check_parameters(settings: &Settings<'_>) -> Result<(), TargetError> {
 }
 
 /// The hosts with their ports; a name with a leading `/` is a socket's directory. Never empty.
-fn hosts(settings: &Settings<'_>) -> Result<Vec<(String, u16)>, TargetError> {
-    let url = &settings.url;
-    let named = settings.option("host");
+fn hosts(parameters: &Parameters<'_>) -> Result<Vec<(String, u16)>, TargetError> {
+    let url = &parameters.url;
+    let named = parameters.option("host");
     let from_authority = named.is_none() && !url.hosts.is_empty();
     // Without a name an address is one.
-    let elsewhere = || settings.elsewhere("host").or_else(|| settings.get("hostaddr"));
-    let written: Vec<Host> = match named.or_else(elsewhere) {
+    let elsewhere = || parameters.elsewhere("host").or_else(|| parameters.get("hostaddr"));
+    let written: Vec<HostPort> = match named.or_else(elsewhere) {
         _ if from_authority => url.hosts.clone(),
-        Some(list) => list.split(',').map(|name| Host { name: name.to_owned(), port: None }).collect(),
-        None => vec![Host { name: String::new(), port: None }],
+        Some(list) => list.split(',').map(|name| HostPort { name: name.to_owned(), port: None }).collect(),
+        None => vec![HostPort { name: String::new(), port: None }],
     };
     let mut ports = Vec::new();
-    for text in settings.get("port").iter().flat_map(|list| list.split(',')) {
+    for text in parameters.get("port").iter().flat_map(|list| list.split(',')) {
         match text.parse::<u16>() {
             Ok(port @ 1..) => ports.push(port),
             _ => return Err(unknown("port", text, "a number from 1 to 65535")),
@@ -319,7 +258,7 @@ fn hosts(settings: &Settings<'_>) -> Result<Vec<(String, u16)>, TargetError> {
         .enumerate()
         .map(|(i, host)| {
             let port = host.port.or(ports.get(i).or(ports.first()).copied()).unwrap_or(DEFAULT_PORT);
-            let name = if host.name.is_empty() { default_socket(settings, port) } else { host.name };
+            let name = if host.name.is_empty() { default_socket(parameters, port) } else { host.name };
             (name, port)
         })
         .collect();
@@ -330,8 +269,8 @@ fn hosts(settings: &Settings<'_>) -> Result<Vec<(String, u16)>, TargetError> {
     Ok(hosts)
 }
 
-fn default_socket(settings: &Settings<'_>, port: u16) -> String {
-    let there = |directory: &&str| settings.exists(&socket(directory, port));
+fn default_socket(parameters: &Parameters<'_>, port: u16) -> String {
+    let there = |directory: &&str| parameters.exists(&socket(directory, port));
     SOCKET_DIRECTORIES.into_iter().find(there).unwrap_or(SOCKET_DIRECTORIES[0]).to_owned()
 }
 
@@ -340,9 +279,9 @@ fn socket(directory: &str, port: u16) -> PathBuf {
 }
 
 /// Where the hosts are: at their `hostaddr`, where that is given.
-fn endpoints(settings: &Settings<'_>, hosts: &[(String, u16)]) -> Result<Vec<Endpoint>, TargetError> {
+fn endpoints(parameters: &Parameters<'_>, hosts: &[(String, u16)]) -> Result<Vec<Endpoint>, TargetError> {
     let mut places: Vec<String> = hosts.iter().map(|(name, _)| name.clone()).collect();
-    if let Some(addresses) = settings.get("hostaddr") {
+    if let Some(addresses) = parameters.get("hostaddr") {
         let addresses: Vec<&str> = addresses.split(',').collect();
         if addresses.len() != hosts.len() {
             return Err(wrong("there are not as many addresses (hostaddr) as hosts", "give one for each host"));
@@ -360,13 +299,13 @@ fn endpoints(settings: &Settings<'_>, hosts: &[(String, u16)]) -> Result<Vec<End
 
 /// Unix sockets are never encrypted. A root certificate turns `require` into `verify-ca`; `system` asks for
 /// `verify-full`, as in libpq.
-fn tls(settings: &Settings<'_>, hosts: &[(String, u16)]) -> Result<TlsSettings, TargetError> {
+fn tls(parameters: &Parameters<'_>, hosts: &[(String, u16)]) -> Result<TlsSettings, TargetError> {
     // PGREQUIRESSL is older than PGSSLMODE.
-    let required = || settings.surroundings.variable("PGREQUIRESSL").filter(|value| value.starts_with('1'));
-    let written = settings.get("sslmode").or_else(|| required().map(|_| "require".to_owned()));
-    let default_root = settings.in_home(".postgresql/root.crt").filter(|path| settings.exists(path));
-    let system = settings.get("sslrootcert").is_some_and(|name| name == "system");
-    let root = match settings.get("sslrootcert") {
+    let required = || parameters.surroundings.variable("PGREQUIRESSL").filter(|value| value.starts_with('1'));
+    let written = parameters.get("sslmode").or_else(|| required().map(|_| "require".to_owned()));
+    let default_root = parameters.in_home(".postgresql/root.crt").filter(|path| parameters.exists(path));
+    let system = parameters.get("sslrootcert").is_some_and(|name| name == "system");
+    let root = match parameters.get("sslrootcert") {
         Some(_) if system => None,
         Some(path) => Some(PathBuf::from(path)),
         None => default_root,
@@ -391,36 +330,39 @@ fn tls(settings: &Settings<'_>, hosts: &[(String, u16)]) -> Result<TlsSettings, 
     if mode == TlsMode::VerifyFull && hosts.iter().any(|(name, _)| *name != hosts[0].0) {
         return Err(wrong("sslmode=verify-full works with one host name only", "give --db once for each host"));
     }
-    let file = |parameter, name| settings.get(parameter).map(PathBuf::from).or_else(|| settings.in_home(name));
-    let given = settings.get("sslcert").is_some() || settings.get("sslkey").is_some();
+    let file = |parameter, name| parameters.get(parameter).map(PathBuf::from).or_else(|| parameters.in_home(name));
+    let given = parameters.get("sslcert").is_some() || parameters.get("sslkey").is_some();
     let client = file("sslcert", ".postgresql/postgresql.crt").zip(file("sslkey", ".postgresql/postgresql.key"));
-    let client = client.filter(|(certificate, key)| given || (settings.exists(certificate) && settings.exists(key)));
+    let client =
+        client.filter(|(certificate, key)| given || (parameters.exists(certificate) && parameters.exists(key)));
     Ok(TlsSettings { mode, root, client, server_name: hosts[0].0.clone() })
 }
 
 /// The password and, where a password file was passed over, why.
 fn password(
-    settings: &Settings<'_>,
+    parameters: &Parameters<'_>,
     hosts: &[(String, u16)],
     user: &str,
     database: &str,
 ) -> Result<(Option<Vec<u8>>, Option<String>), TargetError> {
-    let given =
-        settings.option("password").or_else(|| settings.url.password.clone()).filter(|password| !password.is_empty());
-    if let Some(password) = given.or_else(|| settings.elsewhere("password")) {
+    let given = parameters
+        .option("password")
+        .or_else(|| parameters.url.password.clone())
+        .filter(|password| !password.is_empty());
+    if let Some(password) = given.or_else(|| parameters.elsewhere("password")) {
         return Ok((Some(password.into_bytes()), None));
     }
-    let Some(path) = settings.get("passfile").map(PathBuf::from).or_else(|| settings.in_home(".pgpass")) else {
+    let Some(path) = parameters.get("passfile").map(PathBuf::from).or_else(|| parameters.in_home(".pgpass")) else {
         return Ok((None, None));
     };
-    match settings.surroundings.mode(&path) {
+    match parameters.surroundings.mode(&path) {
         Some(mode) if mode & 0o077 != 0 => {
             let path = path.display();
             return Ok((None, Some(format!("{path} was ignored because others may read it: chmod 0600 {path}"))));
         }
         _ => {}
     }
-    let Some(content) = settings.surroundings.read(&path) else { return Ok((None, None)) };
+    let Some(content) = parameters.surroundings.read(&path) else { return Ok((None, None)) };
     let mut found = hosts.iter().map(|(name, port)| {
         let host = if SOCKET_DIRECTORIES.contains(&name.as_str()) { "localhost" } else { name };
         passfile::find(&content, passfile::Login { host, port: *port, database, user })
@@ -445,7 +387,7 @@ fn display(url: &Url, user: &str, database: &str, hosts: &[(String, u16)], mode:
             options.push(("port".into(), list(|host| host.1.to_string())));
         }
     } else {
-        shown.extend(hosts.iter().map(|(name, port)| Host { name: name.clone(), port: Some(*port) }));
+        shown.extend(hosts.iter().map(|(name, port)| HostPort { name: name.clone(), port: Some(*port) }));
         let mode = match mode {
             TlsMode::Disable => "disable",
             TlsMode::Allow => "allow",
@@ -458,7 +400,7 @@ fn display(url: &Url, user: &str, database: &str, hosts: &[(String, u16)], mode:
             options.push(("sslmode".into(), mode.into()));
         }
     }
-    let scheme = super::DRIVER.schemes[0].to_owned();
+    let scheme = "postgres".to_owned();
     Url { scheme, user: Some(user.into()), password: None, hosts: shown, path: database.into(), options }.to_string()
 }
 

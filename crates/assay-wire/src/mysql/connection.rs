@@ -12,13 +12,13 @@ use assay_seam::{
     StatementError, StatementId, TlsFacts, TlsMode, Value,
 };
 
-use super::errno::{self, read_error};
 use super::load::{self, Load, Step, Table, Way};
 use super::login::{self, Channel, DEPRECATE_EOF, Greeting, LOCAL_FILES, Login, Turn};
-use super::packet::{FRAME_MAX, Inbound, PACKET_MAX, Reader, Refusal, violation, write_packet};
+use super::packet::{FRAME_MAX, Inbound, PACKET_MAX, Reader, violation, write_packet};
+use super::refusal::{self, read_error};
 use super::result::{Column, read_binary_row, read_text_row};
+use super::server::Server;
 use super::statement::{Form, Statement, UNSENT, attach_types, name_statement, write_execute};
-use super::target::Target;
 
 const COM_QUIT: u8 = 0x01;
 const COM_QUERY: u8 = 0x03;
@@ -104,8 +104,8 @@ enum Bulk {
 
 /// A client connection.
 #[derive(Debug)]
-pub(super) struct Session {
-    target: Arc<Target>,
+pub(super) struct MySqlConnection {
+    server: Arc<Server>,
     inbound: Inbound,
     phase: Phase,
     job: Job,
@@ -121,7 +121,7 @@ pub(super) struct Session {
     infile: Infile,
     bulk: Bulk,
     /// The server's last word, which arrived together with the answer before it.
-    farewell: Option<Refusal>,
+    farewell: Option<Box<StatementError>>,
     /// The reply as far as it has arrived.
     reply: Reply,
     /// Warnings of the result that ended last.
@@ -135,10 +135,10 @@ pub(super) struct Session {
     pending: Vec<u8>,
 }
 
-impl Session {
-    pub(super) fn new(target: Arc<Target>) -> Session {
-        Session {
-            target,
+impl MySqlConnection {
+    pub(super) fn new(server: Arc<Server>) -> MySqlConnection {
+        MySqlConnection {
+            server,
             inbound: Inbound::default(),
             phase: Phase::Closed,
             job: Job::None,
@@ -190,7 +190,7 @@ impl Session {
     }
 
     /// Gives up the connection.
-    fn fail(&mut self, error: Refusal, exchange: &mut Exchange<'_>) -> Progress {
+    fn fail(&mut self, error: Box<StatementError>, exchange: &mut Exchange<'_>) -> Progress {
         if let Some(rows) = std::mem::take(&mut self.reply).rows {
             exchange.pool.put(rows);
         }
@@ -202,15 +202,15 @@ impl Session {
     // The login.
 
     fn channel(&self) -> Channel {
-        Channel { tls: self.cipher.is_some(), local: matches!(self.target.endpoint, Endpoint::Unix(_)) }
+        Channel { tls: self.cipher.is_some(), local: matches!(self.server.endpoint, Endpoint::Unix(_)) }
     }
 
-    fn on_greeting(&mut self, payload: &[u8], exchange: &mut Exchange<'_>) -> Result<Progress, Refusal> {
+    fn on_greeting(&mut self, payload: &[u8], exchange: &mut Exchange<'_>) -> Result<Progress, Box<StatementError>> {
         let greeting = Box::new(Greeting::read(payload)?);
         self.version = greeting.version.clone();
-        let mode = self.target.tls.mode;
+        let mode = self.server.tls.mode;
         if greeting.capabilities & login::SSL != 0 && mode != TlsMode::Disable && !self.skip_tls {
-            let capabilities = greeting.agreed(&self.target, true);
+            let capabilities = greeting.agreed(&self.server, true);
             write_packet(exchange.out, &mut self.inbound.sequence, |out| greeting.write_preamble(capabilities, out));
             self.phase = Phase::Securing(greeting);
             return Ok(Progress::StartTls);
@@ -224,14 +224,18 @@ impl Session {
         self.start_login(&greeting, exchange)
     }
 
-    fn start_login(&mut self, greeting: &Greeting, exchange: &mut Exchange<'_>) -> Result<Progress, Refusal> {
+    fn start_login(
+        &mut self,
+        greeting: &Greeting,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<Progress, Box<StatementError>> {
         let channel = self.channel();
-        self.capabilities = greeting.agreed(&self.target, channel.tls);
-        let bulk = greeting.bulk() && self.target.options.prepared;
+        self.capabilities = greeting.agreed(&self.server, channel.tls);
+        let bulk = greeting.bulk() && self.server.connect.prepared;
         self.bulk = if bulk { Bulk::Untried } else { Bulk::Unavailable };
         let mut login = Ok(None);
         write_packet(exchange.out, &mut self.inbound.sequence, |out| {
-            login = Login::start(greeting, &self.target, channel, out).map(Some);
+            login = Login::start(greeting, &self.server, channel, out).map(Some);
         });
         self.phase = Phase::Login(Box::new(login?.expect("the closure ran")));
         Ok(Progress::Pending)
@@ -242,8 +246,8 @@ impl Session {
         payload: &[u8],
         mut login: Box<Login>,
         exchange: &mut Exchange<'_>,
-    ) -> Result<Progress, Refusal> {
-        match login.on_packet(payload, &self.target)? {
+    ) -> Result<Progress, Box<StatementError>> {
+        match login.on_packet(payload, &self.server)? {
             Turn::Answer(answer) => {
                 write_packet(exchange.out, &mut self.inbound.sequence, |out| out.extend_from_slice(&answer));
             }
@@ -259,8 +263,8 @@ impl Session {
 
     /// Sends the session statement of this index; after the last one the connection is ready.
     fn set_up(&mut self, index: usize, exchange: &mut Exchange<'_>) -> Progress {
-        let target = Arc::clone(&self.target);
-        match target.options.session_sql.get(index) {
+        let server = Arc::clone(&self.server);
+        match server.connect.session_sql.get(index) {
             Some(sql) => {
                 self.job = Job::Setup(index);
                 self.query(exchange.out, &[sql.as_bytes()])
@@ -274,7 +278,12 @@ impl Session {
 
     // Results.
 
-    fn on_packet(&mut self, payload: &[u8], in_order: bool, exchange: &mut Exchange<'_>) -> Result<Progress, Refusal> {
+    fn on_packet(
+        &mut self,
+        payload: &[u8],
+        in_order: bool,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<Progress, Box<StatementError>> {
         if !in_order {
             return Err(match payload.first() {
                 // The server gives up without waiting for its turn.
@@ -300,7 +309,7 @@ impl Session {
         }
     }
 
-    fn on_result(&mut self, payload: &[u8], exchange: &mut Exchange<'_>) -> Result<Progress, Refusal> {
+    fn on_result(&mut self, payload: &[u8], exchange: &mut Exchange<'_>) -> Result<Progress, Box<StatementError>> {
         match payload.first() {
             Some(0x00) => {
                 let affected = self.read_ok(payload)?;
@@ -322,7 +331,7 @@ impl Session {
         }
     }
 
-    fn on_column(&mut self, payload: &[u8], left: u32) -> Result<Progress, Refusal> {
+    fn on_column(&mut self, payload: &[u8], left: u32) -> Result<Progress, Box<StatementError>> {
         self.columns.push(Column::read(payload)?);
         self.phase = match left {
             1 if self.capabilities & DEPRECATE_EOF != 0 => Phase::Row,
@@ -332,7 +341,7 @@ impl Session {
         Ok(Progress::Pending)
     }
 
-    fn on_row(&mut self, payload: &[u8], exchange: &mut Exchange<'_>) -> Result<Progress, Refusal> {
+    fn on_row(&mut self, payload: &[u8], exchange: &mut Exchange<'_>) -> Result<Progress, Box<StatementError>> {
         match payload.first() {
             Some(0xFF) => return self.on_error(payload, exchange),
             // A row that begins so has a first cell of 16 MiB or more.
@@ -356,7 +365,7 @@ impl Session {
     }
 
     /// Reads an OK packet (0x00, or 0xFE at the end of rows); returns the number of rows changed.
-    fn read_ok(&mut self, payload: &[u8]) -> Result<u64, Refusal> {
+    fn read_ok(&mut self, payload: &[u8]) -> Result<u64, Box<StatementError>> {
         let mut read = || {
             let mut reader = Reader(payload);
             reader.u8()?;
@@ -370,7 +379,7 @@ impl Session {
         read().ok_or_else(|| violation("sent an OK packet that is cut short"))
     }
 
-    fn read_eof(&mut self, payload: &[u8]) -> Result<(), Refusal> {
+    fn read_eof(&mut self, payload: &[u8]) -> Result<(), Box<StatementError>> {
         let mut reader = Reader(payload);
         let (Some(_), Some(warnings), Some(status)) = (reader.u8(), reader.u16(), reader.u16()) else {
             return Err(violation("sent an EOF packet that is cut short"));
@@ -379,7 +388,7 @@ impl Session {
         Ok(())
     }
 
-    fn on_error(&mut self, payload: &[u8], exchange: &mut Exchange<'_>) -> Result<Progress, Refusal> {
+    fn on_error(&mut self, payload: &[u8], exchange: &mut Exchange<'_>) -> Result<Progress, Box<StatementError>> {
         let mut error = read_error(payload);
         if error.class == Class::Protocol {
             return Err(error);
@@ -388,7 +397,7 @@ impl Session {
             self.deferral.blame(&mut error);
             self.deferral.unanswered = 0;
         }
-        if error.code.number == errno::DEADLOCK {
+        if error.code.number == refusal::DEADLOCK {
             self.status &= !IN_TRANSACTION;
         }
         self.status &= !MORE_RESULTS;
@@ -417,7 +426,7 @@ impl Session {
     }
 
     /// A result is complete: others follow, or the job goes on, or it is done.
-    fn end_of_result(&mut self, exchange: &mut Exchange<'_>) -> Result<Progress, Refusal> {
+    fn end_of_result(&mut self, exchange: &mut Exchange<'_>) -> Result<Progress, Box<StatementError>> {
         let more = self.status & MORE_RESULTS != 0;
         if self.deferral.unanswered > 0 {
             self.deferral.answered(std::mem::take(&mut self.reply.affected));
@@ -441,7 +450,7 @@ impl Session {
                     None => Ok(self.set_up(index + 1, exchange)),
                 }
             }
-            Job::Execute { statement, again: false } if self.failed_with(&[errno::UNKNOWN_STATEMENT]) => {
+            Job::Execute { statement, again: false } if self.failed_with(&[refusal::UNKNOWN_STATEMENT]) => {
                 let Ok(at) = self.find(statement) else { return Ok(self.answer()) };
                 let Form::Binary { types, .. } = &self.statements[at].form else { return Ok(self.answer()) };
                 attach_types(&mut self.pending, types);
@@ -473,12 +482,12 @@ impl Session {
     fn prepare(&mut self, id: StatementId, sql: &[u8], exchange: &mut Exchange<'_>) -> Progress {
         // The caller may have forgotten to close one of the same name.
         self.close_statement(id, exchange);
-        if !self.target.options.prepared {
-            let template = self.target.templates.get(sql, self.dialect());
+        if !self.server.connect.prepared {
+            let template = self.server.templates.get(sql, self.dialect());
             self.keep(Statement { id, effect: Effect::of(sql), form: Form::Text(template) });
             return Progress::Reply(Reply::default());
         }
-        let template = self.target.templates.get(sql, self.dialect());
+        let template = self.server.templates.get(sql, self.dialect());
         let form = Form::Binary { template, server: None, types: Box::default() };
         self.job = Job::Prepare(Statement { id, effect: Effect::of(sql), form });
         self.send_prepare(sql, exchange)
@@ -509,7 +518,7 @@ impl Session {
         }
     }
 
-    fn on_prepared(&mut self, payload: &[u8], exchange: &mut Exchange<'_>) -> Result<Progress, Refusal> {
+    fn on_prepared(&mut self, payload: &[u8], exchange: &mut Exchange<'_>) -> Result<Progress, Box<StatementError>> {
         if payload.first() == Some(&0xFF) {
             let error = read_error(payload);
             if error.class == Class::Protocol {
@@ -517,7 +526,7 @@ impl Session {
             }
             match std::mem::replace(&mut self.job, Job::None) {
                 Job::Prepare(Statement { id, effect, form: Form::Binary { template, .. } })
-                    if error.code.number == errno::NOT_PREPARABLE =>
+                    if error.code.number == refusal::NOT_PREPARABLE =>
                 {
                     self.keep(Statement { id, effect, form: Form::Text(template) });
                 }
@@ -578,7 +587,7 @@ impl Session {
         }
     }
 
-    fn on_definition(&mut self, left: u32, exchange: &mut Exchange<'_>) -> Result<Progress, Refusal> {
+    fn on_definition(&mut self, left: u32, exchange: &mut Exchange<'_>) -> Result<Progress, Box<StatementError>> {
         if left == 1 {
             return Ok(self.after_prepare(exchange));
         }
@@ -684,10 +693,10 @@ impl Session {
         }
         let large = load::suits_file(rows);
         let infile = large && self.capabilities & LOCAL_FILES != 0;
-        let target = Table { name: table.into(), columns: columns.into() };
+        let goal = Table { name: table.into(), columns: columns.into() };
         let backslash_escapes = self.backslash_escapes();
         let bulk = if large && !matches!(self.bulk, Bulk::Unavailable) {
-            load::Bulk::new(&target, rows, backslash_escapes)
+            load::Bulk::new(&goal, rows, backslash_escapes)
         } else {
             None
         };
@@ -696,7 +705,7 @@ impl Session {
             (_, Some(_), _) => Some(Step::Begin(Way::Bulk)),
             _ if !infile => None,
             (_, _, Infile::Refused) => None,
-            (_, _, Infile::Known(known, suits)) if **known == target => suits.then_some(Step::Begin(Way::Infile)),
+            (_, _, Infile::Known(known, suits)) if **known == goal => suits.then_some(Step::Begin(Way::Infile)),
             _ => Some(Step::Probe),
         };
         if step.is_none() {
@@ -713,7 +722,7 @@ impl Session {
             }
             exchange.out.truncate(start);
         }
-        let mut load = Box::new(Load::new(target, rows, bulk, !self.in_transaction()));
+        let mut load = Box::new(Load::new(goal, rows, bulk, !self.in_transaction()));
         load.step = step.unwrap_or(Step::Begin(Way::Insert));
         self.send_load(load, exchange)
     }
@@ -743,7 +752,7 @@ impl Session {
             (Step::Probe, error) => {
                 // Whoever may insert may not be allowed to read.
                 let suits = error.is_none() && self.columns.iter().all(Column::reads_numbers_from_text);
-                self.infile = Infile::Known(Box::new(load.target.clone()), suits);
+                self.infile = Infile::Known(Box::new(load.table.clone()), suits);
                 Step::Begin(if suits { Way::Infile } else { Way::Insert })
             }
             (Step::Prepare, _) => unreachable!("a Prepare is not answered by a result"),
@@ -761,17 +770,17 @@ impl Session {
             (Step::Begin(Way::Insert), None) => Step::Insert,
             (Step::Bulk(statement), None) if load.unfinished() => Step::Bulk(statement),
             (Step::Bulk(_), None) => Step::Commit,
-            (Step::Bulk(_), Some(error)) if errno::BULK_REFUSED.contains(&error.code.number) => {
+            (Step::Bulk(_), Some(error)) if refusal::BULK_REFUSED.contains(&error.code.number) => {
                 self.bulk = Bulk::Unavailable;
                 load.restart();
                 Step::Undo
             }
             (Step::Infile, None) if affected == load.len() as u64 && self.warnings == 0 => Step::Commit,
             (Step::Infile, None) => {
-                self.infile = Infile::Known(Box::new(load.target.clone()), false);
+                self.infile = Infile::Known(Box::new(load.table.clone()), false);
                 Step::Undo
             }
-            (Step::Infile, Some(error)) if errno::INFILE_REFUSED.contains(&error.code.number) => {
+            (Step::Infile, Some(error)) if refusal::INFILE_REFUSED.contains(&error.code.number) => {
                 self.infile = Infile::Refused;
                 Step::Insert
             }
@@ -814,7 +823,7 @@ fn too_large() -> Progress {
     refuse(Class::Limit, "the statement is larger than 1 GiB, the most MySQL's protocol takes".into())
 }
 
-impl Connection for Session {
+impl Connection for MySqlConnection {
     fn in_transaction(&self) -> bool {
         self.status & IN_TRANSACTION != 0
     }
@@ -874,7 +883,7 @@ impl Connection for Session {
 
     fn on_closed(&mut self) -> bool {
         let securing = matches!(self.phase, Phase::Securing(_));
-        self.skip_tls = securing && self.target.tls.mode == TlsMode::Prefer;
+        self.skip_tls = securing && self.server.tls.mode == TlsMode::Prefer;
         self.inbound = Inbound::default();
         self.phase = Phase::Closed;
         self.job = Job::None;
@@ -932,7 +941,7 @@ impl Connection for Session {
         let (dialect, in_transaction) = (self.dialect(), self.in_transaction());
         let (statement, deferral) = (&mut self.statements[at], &mut self.deferral);
         // Who does without prepared statements may have a proxy that takes one statement at a time.
-        let may = self.target.options.prepared && deferral.takes(statement.effect, in_transaction);
+        let may = self.server.connect.prepared && deferral.takes(statement.effect, in_transaction);
         if !matches!(self.phase, Phase::Idle) || !may {
             return false;
         }

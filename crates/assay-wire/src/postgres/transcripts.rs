@@ -10,8 +10,8 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use proptest::prelude::*;
 use sha2::{Digest as _, Sha256};
 
-use crate::postgres::frontend::Frontend;
-use crate::postgres::{fuzz_postgres, target};
+use crate::postgres::connection::PostgresConnection;
+use crate::postgres::{DRIVER, fuzz_postgres, server};
 use assay_seam::{
     Class, ConnectOptions, Connection, Endpoint, Exchange, Executed, Nanos, Operation, Origin, Progress, Rows,
     RowsPool, StatementId, Surroundings, TlsFacts, TlsMode, Value,
@@ -109,8 +109,8 @@ impl Surroundings for Around {
 
 const URL: &str = "postgres://me:secret@h/db?sslmode=disable";
 
-fn frontend(url: &str, options: &ConnectOptions) -> Frontend {
-    Frontend::new(Arc::new(target::read(url, options, &Around::default()).unwrap()))
+fn connection(url: &str, options: &ConnectOptions) -> PostgresConnection {
+    PostgresConnection::new(Arc::new(server::read(url, options, &Around::default()).unwrap()))
 }
 
 /// What happens on our side; the server's answer follows.
@@ -155,7 +155,7 @@ fn show(progress: &Progress) -> String {
 
 /// Plays a conversation, the server's bytes cut after each of `cuts` (counted over the whole of it). One line
 /// for everything we send and everything the engine learns.
-fn play(mut frontend: Frontend, turns: &[(Ask<'_>, Vec<u8>)], cut: impl Fn(usize) -> bool) -> Vec<String> {
+fn play(mut connection: PostgresConnection, turns: &[(Ask<'_>, Vec<u8>)], cut: impl Fn(usize) -> bool) -> Vec<String> {
     let (mut lines, mut pool, mut total) = (Vec::new(), RowsPool::default(), 0);
     let mut note = |out: &mut Vec<u8>, progress: Progress| {
         if !out.is_empty() {
@@ -174,26 +174,27 @@ fn play(mut frontend: Frontend, turns: &[(Ask<'_>, Vec<u8>)], cut: impl Fn(usize
     for (ask, answer) in turns {
         let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
         let progress = match ask {
-            Ask::Connect => frontend.on_connected(&mut exchange),
+            Ask::Connect => connection.on_connected(&mut exchange),
             Ask::Listen => Progress::Pending,
-            Ask::Secured => frontend.on_secured(&tls, &mut exchange),
-            Ask::Closed => match frontend.on_closed() {
+            Ask::Secured => connection.on_secured(&tls, &mut exchange),
+            Ask::Closed => match connection.on_closed() {
                 true => Progress::Reconnect,
                 false => Progress::Pending,
             },
-            Ask::Do(operation) => frontend.execute(operation, &mut exchange),
-            Ask::Defer(operation) => match frontend.defer(operation) {
+            Ask::Do(operation) => connection.execute(operation, &mut exchange),
+            Ask::Defer(operation) => match connection.defer(operation) {
                 true => Progress::Pending,
                 false => Progress::Ready,
             },
-            Ask::Flush => frontend.flush(&mut exchange),
+            Ask::Flush => connection.flush(&mut exchange),
         };
         note(&mut out, progress);
         for piece in answer.chunk_by(|_, _| {
             total += 1;
             !cut(total)
         }) {
-            let progress = frontend.on_bytes(piece, &mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
+            let progress =
+                connection.on_bytes(piece, &mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
             note(&mut out, progress);
         }
         total += 1;
@@ -203,13 +204,13 @@ fn play(mut frontend: Frontend, turns: &[(Ask<'_>, Vec<u8>)], cut: impl Fn(usize
 
 /// Plays a conversation whole, then cut at each byte, then byte by byte: always with these `expected` lines.
 fn check(url: &str, options: &ConnectOptions, turns: &[(Ask<'_>, Vec<u8>)], expected: &[&str]) {
-    let whole = play(frontend(url, options), turns, |_| false);
+    let whole = play(connection(url, options), turns, |_| false);
     assert_eq!(whole, expected);
     let length: usize = turns.iter().map(|(_, answer)| answer.len() + 1).sum();
     for at in 0..length {
-        assert_eq!(play(frontend(url, options), turns, |total| total == at), expected, "cut at {at}");
+        assert_eq!(play(connection(url, options), turns, |total| total == at), expected, "cut at {at}");
     }
-    assert_eq!(play(frontend(url, options), turns, |_| true), expected, "byte by byte");
+    assert_eq!(play(connection(url, options), turns, |_| true), expected, "byte by byte");
 }
 
 /// A conversation that begins behind a trusting login; `expected` leaves the login out.
@@ -271,7 +272,7 @@ fn login_errors_carry_the_servers_code_and_words() {
 #[test]
 fn methods_we_do_not_have_and_messages_out_of_turn_end_the_login() {
     let check = |answer: Vec<u8>, expected: &str| {
-        let lines = play(frontend(URL, &prepared_on()), &[(Ask::Connect, answer)], |_| false);
+        let lines = play(connection(URL, &prepared_on()), &[(Ask::Connect, answer)], |_| false);
         let last = lines.last().unwrap();
         assert!(last.starts_with("failed, client: ") && last.contains(expected), "{last}");
     };
@@ -291,11 +292,11 @@ fn methods_we_do_not_have_and_messages_out_of_turn_end_the_login() {
 }
 
 /// Feeds `answer` cut at each multiple of `size`; the last progress.
-fn feed(frontend: &mut Frontend, out: &mut Vec<u8>, answer: &[u8], size: usize) -> Progress {
+fn feed(connection: &mut PostgresConnection, out: &mut Vec<u8>, answer: &[u8], size: usize) -> Progress {
     let mut pool = RowsPool::default();
     out.clear();
     let mut exchange = Exchange { out, pool: &mut pool, now: Nanos::ZERO };
-    answer.chunks(size).map(|piece| frontend.on_bytes(piece, &mut exchange)).last().unwrap()
+    answer.chunks(size).map(|piece| connection.on_bytes(piece, &mut exchange)).last().unwrap()
 }
 
 /// A server that knows SCRAM and the password "secret" (RFC 5802, one iteration). Returns how the login ended, and the
@@ -304,13 +305,13 @@ fn scram(url: &str, tls: Option<TlsFacts>, mechanisms: &[u8], size: usize) -> (S
     let hmac = |key: &[u8], text: &[u8]| -> Vec<u8> {
         Hmac::<Sha256>::new_from_slice(key).unwrap().chain_update(text).finalize().into_bytes().to_vec()
     };
-    let (mut frontend, mut out, mut pool) = (frontend(url, &prepared_on()), Vec::new(), RowsPool::default());
-    frontend.on_connected(&mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
+    let (mut connection, mut out, mut pool) = (connection(url, &prepared_on()), Vec::new(), RowsPool::default());
+    connection.on_connected(&mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
     if let Some(tls) = &tls {
-        assert!(matches!(feed(&mut frontend, &mut out, b"S", size), Progress::StartTls));
-        frontend.on_secured(tls, &mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
+        assert!(matches!(feed(&mut connection, &mut out, b"S", size), Progress::StartTls));
+        connection.on_secured(tls, &mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
     }
-    let progress = feed(&mut frontend, &mut out, &auth(10, mechanisms), size);
+    let progress = feed(&mut connection, &mut out, &auth(10, mechanisms), size);
     if let Progress::Failed(_) = progress {
         return (show(&progress), String::new());
     }
@@ -319,7 +320,7 @@ fn scram(url: &str, tls: Option<TlsFacts>, mechanisms: &[u8], size: usize) -> (S
     let (flag, bare) = first[4..].split_once(",,").unwrap();
     let nonce = format!("{}server", bare.strip_prefix("n=,r=").unwrap());
     let server_first = format!("r={nonce},s={},i=1", STANDARD.encode("salt"));
-    feed(&mut frontend, &mut out, &auth(11, server_first.as_bytes()), size);
+    feed(&mut connection, &mut out, &auth(11, server_first.as_bytes()), size);
     let last = String::from_utf8(out[5..].to_vec()).unwrap();
     let (without_proof, proof) = last.rsplit_once(",p=").unwrap();
     let data = if mechanism.ends_with("PLUS") { "certificate" } else { "" };
@@ -333,7 +334,7 @@ fn scram(url: &str, tls: Option<TlsFacts>, mechanisms: &[u8], size: usize) -> (S
     let proof = hmac(&hmac(&salted, b"Server Key"), spoken.as_bytes());
     let server_final = format!("v={}", STANDARD.encode(proof));
     let rest = [auth(12, server_final.as_bytes()), greeting()].concat();
-    (show(&feed(&mut frontend, &mut out, &rest, size)), format!("{mechanism} {flag}"))
+    (show(&feed(&mut connection, &mut out, &rest, size)), format!("{mechanism} {flag}"))
 }
 
 #[test]
@@ -413,10 +414,10 @@ fn tls_is_asked_for_and_refused_as_sslmode_says() {
 fn words_in_the_clear_around_the_handshake_are_refused() {
     let url = "postgres://me@h/db?sslmode=require";
     let end = |pieces: &[&[u8]]| {
-        let (mut frontend, mut out, mut pool) = (frontend(url, &prepared_on()), Vec::new(), RowsPool::default());
+        let (mut connection, mut out, mut pool) = (connection(url, &prepared_on()), Vec::new(), RowsPool::default());
         let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
-        frontend.on_connected(&mut exchange);
-        let all: Vec<_> = pieces.iter().map(|piece| show(&frontend.on_bytes(piece, &mut exchange))).collect();
+        connection.on_connected(&mut exchange);
+        let all: Vec<_> = pieces.iter().map(|piece| show(&connection.on_bytes(piece, &mut exchange))).collect();
         all.join("; ")
     };
     let injected = "failed, client: data in the clear followed the answer to the request for TLS (no code), Never";
@@ -561,7 +562,7 @@ fn check_deferred(turns: &[(Ask<'_>, Vec<u8>)], expected: &[&str]) {
         (PREPARE, [prepared(1, &["a"]), ready(b'I')].concat()),
     ];
     let turns = [&preparations, turns].concat();
-    let lines = |cut: &dyn Fn(usize) -> bool| play(frontend(URL, &prepared_on()), &turns, cut)[8..].to_vec();
+    let lines = |cut: &dyn Fn(usize) -> bool| play(connection(URL, &prepared_on()), &turns, cut)[8..].to_vec();
     assert_eq!(lines(&|_| false), expected);
     for at in 0..turns.iter().map(|(_, answer)| answer.len() + 1).sum() {
         assert_eq!(lines(&|total| total == at), expected, "cut at {at}");
@@ -627,24 +628,24 @@ fn a_refused_deferred_statement_is_the_answer_of_the_one_waited_for() {
 
 #[test]
 fn executed_deferred_statements_are_counted_by_what_they_did() {
-    let mut frontend = frontend(URL, &prepared_on());
+    let mut connection = connection(URL, &prepared_on());
     let (mut out, mut pool) = (Vec::new(), RowsPool::default());
     let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
-    frontend.on_connected(&mut exchange);
-    frontend.on_bytes(&greeting(), &mut exchange);
+    connection.on_connected(&mut exchange);
+    connection.on_bytes(&greeting(), &mut exchange);
     for (number, sql, parameters) in [(0, &b"BEGIN"[..], 0), (1, b"UPDATE t SET a = ?", 1)] {
-        frontend.execute(&Operation::Prepare { statement: StatementId(number), sql }, &mut exchange);
-        frontend.on_bytes(&[prepared(parameters, &[]), ready(b'I')].concat(), &mut exchange);
+        connection.execute(&Operation::Prepare { statement: StatementId(number), sql }, &mut exchange);
+        connection.on_bytes(&[prepared(parameters, &[]), ready(b'I')].concat(), &mut exchange);
     }
     let update = Operation::Execute { statement: UPDATE, parameters: &[Value::Int(5)] };
-    assert!(frontend.defer(&Operation::Execute { statement: StatementId(0), parameters: &[] }));
-    assert!(frontend.defer(&update) && frontend.defer(&update) && frontend.defer(&update));
-    frontend.flush(&mut exchange);
+    assert!(connection.defer(&Operation::Execute { statement: StatementId(0), parameters: &[] }));
+    assert!(connection.defer(&update) && connection.defer(&update) && connection.defer(&update));
+    connection.flush(&mut exchange);
     let refused = refusal("ERROR", "23505", "duplicate", "x");
     let answer = [done("BEGIN"), done("UPDATE 2"), done("UPDATE 0"), refused, ready(b'E')].concat();
-    frontend.on_bytes(&answer, &mut exchange);
-    assert_eq!(frontend.take_executed(), Executed { writes: 1, others: 2 });
-    assert_eq!(frontend.take_executed(), Executed::default());
+    connection.on_bytes(&answer, &mut exchange);
+    assert_eq!(connection.take_executed(), Executed { writes: 1, others: 2 });
+    assert_eq!(connection.take_executed(), Executed::default());
 }
 
 #[test]
@@ -658,7 +659,7 @@ fn parameters_go_as_text() {
         (EXECUTE, Vec::new()),
     ];
     let turns = [&[(Ask::Connect, greeting())], turns.as_slice()].concat();
-    let lines = play(frontend(URL, &prepared_on()), &turns, |_| false);
+    let lines = play(connection(URL, &prepared_on()), &turns, |_| false);
     let bound = r"\x00\x00\x00\x05\xff\xff\xff\xff\x00\x00\x00\x14-9223372036854775808\x00\x00\x00\x030.1\x00\x00\x00\x08Infinity\x00\x00\x00\x00\x00\x00E";
     assert!(lines[4].contains(bound), "{}", lines[4]);
     let miscounted = "no rows, 0 affected, client: the statement has 5 placeholders, 1 parameters were given (no code)";
@@ -704,7 +705,7 @@ fn what_the_server_forgot_is_prepared_again() {
             (EXECUTE, executed()),
         ];
         let turns = [&[(Ask::Connect, greeting())], turns.as_slice()].concat();
-        let lines = play(frontend(URL, &prepared_on()), &turns, |_| false);
+        let lines = play(connection(URL, &prepared_on()), &turns, |_| false);
         assert_eq!(lines[5], format!("no rows, 0 affected, server: gone ({state})"));
         assert_eq!(lines[6], sent(&[SENT_CLOSE, SENT_PREPARE, SENT_EXECUTE, SYNC]));
         assert_eq!(lines[7..], ["[x], 0 affected", &sent(&[SENT_EXECUTE, SYNC]), "[x], 0 affected"]);
@@ -786,17 +787,17 @@ fn large_batches_are_binary_once_the_types_are_known() {
     rows.push_int(7);
     rows.push_text(&[b'x'; 65_536]).unwrap();
     let load = Operation::Load { table: b"t", columns: b"a,b", rows: &rows };
-    let mut frontend = frontend(URL, &prepared_on());
+    let mut connection = connection(URL, &prepared_on());
     let mut pool = RowsPool::default();
     let mut exchange = Exchange { out: &mut Vec::new(), pool: &mut pool, now: Nanos::ZERO };
-    frontend.on_connected(&mut exchange);
-    frontend.on_bytes(&greeting(), &mut exchange);
+    connection.on_connected(&mut exchange);
+    connection.on_bytes(&greeting(), &mut exchange);
     // What is sent for an operation, and what the server's answer is taken for.
     let mut turn = |operation: &Operation<'_>, answer: &[u8]| {
         let mut out = Vec::new();
         let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
-        frontend.execute(operation, &mut exchange);
-        let Progress::Reply(reply) = frontend.on_bytes(answer, &mut exchange) else { panic!("no reply") };
+        connection.execute(operation, &mut exchange);
+        let Progress::Reply(reply) = connection.on_bytes(answer, &mut exchange) else { panic!("no reply") };
         (String::from_utf8_lossy(&out[..out.len().min(80)]).into_owned(), reply.affected, reply.error)
     };
     let described = [
@@ -870,7 +871,7 @@ fn a_goodbye_behind_a_reply_meets_the_next_operation() {
     let goodbye = refusal("FATAL", "57P01", "shutting down", "x");
     let turns = [(SELECT, [complete("SET"), ready(b'I'), goodbye.clone()].concat()), (SELECT, Vec::new())];
     let whole =
-        play(frontend(URL, &prepared_on()), &[&[(Ask::Connect, greeting())], turns.as_slice()].concat(), |_| false);
+        play(connection(URL, &prepared_on()), &[&[(Ask::Connect, greeting())], turns.as_slice()].concat(), |_| false);
     assert_eq!(whole[2..], [SENT_SELECT, "no rows, 0 affected", "failed, server: shutting down (57P01), Reconnect"]);
     // While nothing is in flight.
     let turns = [(Ask::Listen, goodbye), (SELECT, Vec::new())];
@@ -901,21 +902,21 @@ fn broken_messages_end_the_connection() {
 
 #[test]
 fn an_open_transaction_is_known_by_the_servers_word() {
-    let mut frontend = frontend(URL, &prepared_on());
+    let mut connection = connection(URL, &prepared_on());
     let mut out = Vec::new();
     let mut pool = RowsPool::default();
-    frontend.on_connected(&mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
-    feed(&mut frontend, &mut out, &greeting(), 9999);
-    assert_eq!((frontend.server().product.as_str(), frontend.server().version.as_str()), ("PostgreSQL", "15.14"));
+    connection.on_connected(&mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
+    feed(&mut connection, &mut out, &greeting(), 9999);
+    assert_eq!((connection.server().product.as_str(), connection.server().version.as_str()), ("PostgreSQL", "15.14"));
     for (status, open) in [(b'T', true), (b'E', true), (b'I', false)] {
         let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
-        frontend.execute(&Operation::Query { sql: b"BEGIN" }, &mut exchange);
-        feed(&mut frontend, &mut out, &[complete("x"), ready(status)].concat(), 9999);
-        assert_eq!(frontend.in_transaction(), open);
+        connection.execute(&Operation::Query { sql: b"BEGIN" }, &mut exchange);
+        feed(&mut connection, &mut out, &[complete("x"), ready(status)].concat(), 9999);
+        assert_eq!(connection.in_transaction(), open);
     }
     let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
     exchange.out.clear();
-    frontend.close(&mut exchange);
+    connection.close(&mut exchange);
     assert_eq!(out, b"X\0\0\0\x04");
 }
 
@@ -940,41 +941,41 @@ fn standard_conforming_strings_decide_where_a_string_ends() {
     let before = r"> Q\x00\x00\x00\x17SELECT \'\\\' \'1\' \'?\'\x00";
     let turns: Vec<_> = [(Ask::Connect, greeting())].into_iter().chain(turns).collect();
     let answered = [turns[0].clone(), turns[1].clone(), (turns[2].0, [complete("x"), ready(b'I')].concat())];
-    let lines = play(frontend(URL, &options), &answered, |_| false);
+    let lines = play(connection(URL, &options), &answered, |_| false);
     assert_eq!(lines[2..], [nothing, before, nothing]);
     let later = [(Ask::Connect, [greeting(), off].concat()), turns[1].clone(), (turns[4].0, Vec::new())];
-    let lines = play(frontend(URL, &options), &later, |_| false);
+    let lines = play(connection(URL, &options), &later, |_| false);
     // `'\' ? '` is one string now, then a placeholder stands next to an unfinished one.
     assert!(lines[3].contains(r"SELECT \'\\\' ? \' \'1\' \'"), "{}", lines[3]);
 }
 
 #[test]
 fn an_idle_connection_is_small() {
-    assert!(size_of::<Frontend>() <= 320, "{} bytes", size_of::<Frontend>());
-    let mut frontend = frontend(URL, &prepared_on());
+    assert!(size_of::<PostgresConnection>() <= 320, "{} bytes", size_of::<PostgresConnection>());
+    let mut connection = connection(URL, &prepared_on());
     let mut out = Vec::new();
     let mut pool = RowsPool::default();
-    frontend.on_connected(&mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
-    feed(&mut frontend, &mut out, &greeting(), 9999);
-    frontend
+    connection.on_connected(&mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
+    feed(&mut connection, &mut out, &greeting(), 9999);
+    connection
         .execute(&Operation::Query { sql: b"x" }, &mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
     let large = "x".repeat(100_000);
     let answer = [described(&["a"]), row(&[Some(&large)]), complete("SELECT 1"), ready(b'I')].concat();
-    assert!(matches!(feed(&mut frontend, &mut out, &answer, 1000), Progress::Reply(_)));
-    assert!(frontend.tail_capacity() <= 4096, "{} bytes", frontend.tail_capacity());
+    assert!(matches!(feed(&mut connection, &mut out, &answer, 1000), Progress::Reply(_)));
+    assert!(connection.tail_capacity() <= 4096, "{} bytes", connection.tail_capacity());
 }
 
 #[test]
 fn announced_lengths_reserve_nothing() {
-    let mut frontend = frontend(URL, &prepared_on());
+    let mut connection = connection(URL, &prepared_on());
     let mut out = Vec::new();
     let mut pool = RowsPool::default();
-    frontend.on_connected(&mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
-    feed(&mut frontend, &mut out, &greeting(), 9999);
-    frontend
+    connection.on_connected(&mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
+    feed(&mut connection, &mut out, &greeting(), 9999);
+    connection
         .execute(&Operation::Query { sql: b"x" }, &mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
-    let progress = feed(&mut frontend, &mut out, b"D\x40\0\0\0\0\x01", 1);
-    assert!(matches!(progress, Progress::Pending) && frontend.tail_capacity() < 100);
+    let progress = feed(&mut connection, &mut out, b"D\x40\0\0\0\0\x01", 1);
+    assert!(matches!(progress, Progress::Pending) && connection.tail_capacity() < 100);
 }
 
 // Arbitrary bytes.
@@ -1026,7 +1027,7 @@ proptest! {
     }
 }
 
-// Targets.
+// Servers.
 
 fn around(variables: &[(&'static str, &'static str)], files: &[(&'static str, u32, &'static str)]) -> Around {
     Around {
@@ -1036,7 +1037,7 @@ fn around(variables: &[(&'static str, &'static str)], files: &[(&'static str, u3
 }
 
 fn check_target(url: &str, around: &Around, display: &str, endpoints: &[&str], password: Option<&str>) {
-    let database = target::open(url, &prepared_on(), around).unwrap_or_else(|error| panic!("{url}: {error}"));
+    let database = (DRIVER.open)(url, &prepared_on(), around).unwrap_or_else(|error| panic!("{url}: {error}"));
     assert_eq!(database.display(), display, "{url}");
     let found = database.endpoints().into_iter().map(|endpoint| match endpoint {
         Endpoint::Tcp { host, port } => format!("{host} {port}"),
@@ -1044,9 +1045,9 @@ fn check_target(url: &str, around: &Around, display: &str, endpoints: &[&str], p
         Endpoint::Embedded => "embedded".into(),
     });
     assert_eq!(found.collect::<Vec<_>>(), endpoints, "{url}");
-    let read = target::read(url, &prepared_on(), around).unwrap();
+    let read = server::read(url, &prepared_on(), around).unwrap();
     assert_eq!(read.credentials.password.as_deref(), password.map(str::as_bytes), "{url}");
-    let again = target::open(&database.display(), &prepared_on(), &Around::default()).unwrap();
+    let again = (DRIVER.open)(&database.display(), &prepared_on(), &Around::default()).unwrap();
     assert_eq!(again.endpoints(), database.endpoints(), "what is shown opens the same server");
 }
 
@@ -1104,10 +1105,10 @@ fn passwords_come_from_a_passfile_only_we_can_read() {
     check_target("postgres://h/db", &elsewhere, "postgres://me@h:5432/db", &["h 5432"], Some("filed"));
     let open = around(&[], &[("/home/me/.pgpass", 0o644, line)]);
     check_target("postgres://h/db", &open, "postgres://me@h:5432/db", &["h 5432"], None);
-    let target = target::read("postgres://h/db", &prepared_on(), &open).unwrap();
+    let server = server::read("postgres://h/db", &prepared_on(), &open).unwrap();
     let hint = "/home/me/.pgpass was ignored because others may read it: chmod 0600 /home/me/.pgpass";
-    assert_eq!(target.credentials.password_hint.as_deref(), Some(hint));
-    let differing = target::read("postgres://h,x:1/db", &prepared_on(), &private).err().unwrap();
+    assert_eq!(server.credentials.password_hint.as_deref(), Some(hint));
+    let differing = server::read("postgres://h,x:1/db", &prepared_on(), &private).err().unwrap();
     assert_eq!(differing.message, "/home/me/.pgpass has different passwords for the hosts of one URL");
 }
 
@@ -1118,10 +1119,10 @@ fn tls_settings_follow_sslmode_and_the_files_in_home() {
                  mode: TlsMode,
                  root: Option<&str>,
                  client: &str| {
-        let target = target::read(&format!("postgres://h/?{parameters}"), &prepared_on(), &around(&[], files)).unwrap();
-        let found = target.tls.client.map(|(a, b)| format!("{} {}", a.display(), b.display())).unwrap_or_default();
-        assert_eq!((target.tls.mode, target.tls.root.as_deref()), (mode, root.map(Path::new)), "{parameters}");
-        assert_eq!((found.as_str(), target.tls.server_name.as_str()), (client, "h"), "{parameters}");
+        let server = server::read(&format!("postgres://h/?{parameters}"), &prepared_on(), &around(&[], files)).unwrap();
+        let found = server.tls.client.map(|(a, b)| format!("{} {}", a.display(), b.display())).unwrap_or_default();
+        assert_eq!((server.tls.mode, server.tls.root.as_deref()), (mode, root.map(Path::new)), "{parameters}");
+        assert_eq!((found.as_str(), server.tls.server_name.as_str()), (client, "h"), "{parameters}");
     };
     let root = [("/home/me/.postgresql/root.crt", 0o644, "")];
     let pair = [("/home/me/.postgresql/postgresql.crt", 0o644, ""), ("/home/me/.postgresql/postgresql.key", 0o600, "")];
@@ -1133,7 +1134,7 @@ fn tls_settings_follow_sslmode_and_the_files_in_home() {
     check("sslmode=verify-full&sslcert=/c&sslkey=/k", &pair, TlsMode::VerifyFull, None, "/c /k");
     let home = "/home/me/.postgresql/postgresql.crt /home/me/.postgresql/postgresql.key";
     check("sslmode=allow", &pair, TlsMode::Allow, None, home);
-    let socket = target::read("postgres:///?sslmode=require", &prepared_on(), &Around::default()).unwrap();
+    let socket = server::read("postgres:///?sslmode=require", &prepared_on(), &Around::default()).unwrap();
     assert_eq!(socket.tls.mode, TlsMode::Disable, "unix sockets are never encrypted");
 }
 
@@ -1155,7 +1156,7 @@ fn targets_we_cannot_honour_are_refused() {
         ("postgres://?host=a,/b", "socket directories and hosts are mixed in one PostgreSQL URL"),
         ("postgres://a,b/?sslmode=verify-full", "sslmode=verify-full works with one host name only"),
     ] {
-        let error = target::read(url, &prepared_on(), &Around::default()).err().unwrap();
+        let error = server::read(url, &prepared_on(), &Around::default()).err().unwrap();
         assert_eq!(error.message, message);
         assert!(error.hint.is_some());
     }
@@ -1164,7 +1165,7 @@ fn targets_we_cannot_honour_are_refused() {
 #[test]
 fn what_variables_ask_for_is_done_or_refused() {
     let read = |variables: &[(&'static str, &'static str)]| {
-        target::read("postgres://h/db?sslmode=disable", &prepared_on(), &around(variables, &[]))
+        server::read("postgres://h/db?sslmode=disable", &prepared_on(), &around(variables, &[]))
     };
     for (variable, value, message) in [
         ("PGREQUIREAUTH", "scram-sha-256", "require_auth is not supported for PostgreSQL"),
@@ -1183,14 +1184,14 @@ fn what_variables_ask_for_is_done_or_refused() {
         ("PGCLIENTENCODING", "LATIN1"),
         ("PGHOSTADDR", "10.0.0.1"),
     ];
-    let target = read(&all).unwrap();
-    assert_eq!(target.session, [("timezone", "UTC".to_owned())]);
-    assert_eq!(target.client_encoding, "LATIN1");
-    let database = target::open("postgres://h/db", &prepared_on(), &around(&all, &[])).unwrap();
+    let server = read(&all).unwrap();
+    assert_eq!(server.session, [("timezone", "UTC".to_owned())]);
+    assert_eq!(server.client_encoding, "LATIN1");
+    let database = (DRIVER.open)("postgres://h/db", &prepared_on(), &around(&all, &[])).unwrap();
     assert_eq!(database.endpoints(), [Endpoint::Tcp { host: "10.0.0.1".into(), port: 5432 }]);
     assert_eq!(database.tls().server_name, "h", "certificates are for names");
-    let target = target::read("postgres://h/db", &prepared_on(), &around(&[("PGREQUIRESSL", "1")], &[])).unwrap();
-    assert_eq!(target.tls.mode, TlsMode::Require);
+    let server = server::read("postgres://h/db", &prepared_on(), &around(&[("PGREQUIRESSL", "1")], &[])).unwrap();
+    assert_eq!(server.tls.mode, TlsMode::Require);
 }
 
 #[test]
@@ -1203,7 +1204,7 @@ fn a_service_completes_the_url_before_variables_do() {
     let system = around(&[], &[("/etc/postgresql-common/pg_service.conf", 0o644, file)]);
     check_target("postgres://h/d?service=one", &system, "postgres://su@h:9/d?sslmode=require", &["h 9"], Some("sp"));
     let refused = |variables: &[(&'static str, &'static str)]| {
-        target::read("postgres://", &prepared_on(), &around(variables, &own)).err().unwrap().message
+        server::read("postgres://", &prepared_on(), &around(variables, &own)).err().unwrap().message
     };
     assert_eq!(refused(&[("PGSERVICE", "two")]), "the connection parameter nonsense of PostgreSQL is not supported");
     let elsewhere = [("PGSERVICE", "one"), ("PGSERVICEFILE", "/none")];
@@ -1213,10 +1214,10 @@ fn a_service_completes_the_url_before_variables_do() {
 #[test]
 fn a_server_that_can_start_no_process_is_understood() {
     let error = |sent: &[u8]| {
-        let mut frontend = frontend(URL, &prepared_on());
+        let mut connection = connection(URL, &prepared_on());
         let (mut out, mut pool) = (Vec::new(), RowsPool::default());
-        frontend.on_connected(&mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
-        let Progress::Failed(error) = feed(&mut frontend, &mut out, sent, sent.len()) else { panic!("refused") };
+        connection.on_connected(&mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
+        let Progress::Failed(error) = feed(&mut connection, &mut out, sent, sent.len()) else { panic!("refused") };
         error
     };
     let refused = error(b"Ecould not fork new process for connection: Resource temporarily unavailable\n\0");
@@ -1228,16 +1229,16 @@ fn a_server_that_can_start_no_process_is_understood() {
 
 #[test]
 fn a_connection_limit_is_explained_with_the_number_of_sessions() {
-    let database = target::open(URL, &prepared_on(), &Around::default()).unwrap();
+    let database = (DRIVER.open)(URL, &prepared_on(), &Around::default()).unwrap();
     let full = refusal("FATAL", "53300", "sorry, too many clients already", "InitProcess");
-    let mut frontend = frontend(URL, &prepared_on());
+    let mut connection = connection(URL, &prepared_on());
     let mut out = Vec::new();
     let mut pool = RowsPool::default();
-    frontend.on_connected(&mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
-    let Progress::Failed(error) = feed(&mut frontend, &mut out, &full, 9) else { panic!("refused") };
+    connection.on_connected(&mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
+    let Progress::Failed(error) = feed(&mut connection, &mut out, &full, 9) else { panic!("refused") };
     let advice = database.advice(&error, 500).unwrap();
     assert!(advice.starts_with("500 sessions were asked for; the server takes max_connections clients"), "{advice}");
     assert_eq!(database.connect_timeout(), None);
-    let timed = target::open("postgres://h/?connect_timeout=3", &prepared_on(), &Around::default()).unwrap();
+    let timed = (DRIVER.open)("postgres://h/?connect_timeout=3", &prepared_on(), &Around::default()).unwrap();
     assert_eq!(timed.connect_timeout(), Some(Nanos::from_secs(3)));
 }

@@ -42,12 +42,7 @@ const FILES_OF_OUR_OWN: u64 = 56;
 const FILES_PER_WORKER: u64 = 4;
 
 /// The plan of `assay run`. `urls`: at least one.
-pub fn plan_of_run(
-    workload: &Workload,
-    options: &RunOptions,
-    urls: &[String],
-    words: &[String],
-) -> Result<Plan, Trouble> {
+pub fn of_run(workload: &Workload, options: &RunOptions, urls: &[String], words: &[String]) -> Result<Plan, Trouble> {
     if !workload.program.defines("event") && !workload.program.defines("thread_run") {
         return Err(Trouble::new(
             Exit::Workload,
@@ -68,7 +63,7 @@ pub fn plan_of_run(
         None => load.sessions.clone(),
     };
     let sessions = ladder.iter().copied().max().unwrap_or(1);
-    let parts = Parts {
+    let task = Task {
         workload,
         command: "run",
         entry: Entry::Thread,
@@ -79,7 +74,7 @@ pub fn plan_of_run(
         rate: load.rate,
         quiet: options.output.quiet,
     };
-    let mut plan = parts.plan(&options.target, &options.generator, urls, words)?;
+    let mut plan = task.plan(&options.target, &options.generator, urls, words)?;
     if load.kill_check.is_some() {
         kill_check_is_possible(workload, &ladder, limit, urls)?;
         plan.setup.options.push(("kill_check".to_owned(), OptionValue::Bool(true)));
@@ -167,7 +162,7 @@ pub fn is_parallel(workload: &Workload, command: &str) -> bool {
 }
 
 /// The plan of a workload's command, such as `prepare`.
-pub fn plan_of_command(
+pub fn of_command(
     workload: &Workload,
     command: &str,
     options: &CommonCommandOptions,
@@ -183,12 +178,12 @@ pub fn plan_of_command(
     let sessions = if is_parallel(workload, command) { threads } else { 1 };
     let entry = Entry::Function(command.to_owned());
     let (limit, quiet) = (Limit::default(), options.quiet);
-    let parts = Parts { workload, command, entry, sessions, threads, terminals: 0, limit, rate: None, quiet };
-    parts.plan(&options.target, &options.generator, urls, words)
+    let task = Task { workload, command, entry, sessions, threads, terminals: 0, limit, rate: None, quiet };
+    task.plan(&options.target, &options.generator, urls, words)
 }
 
 /// The plan of a kill check's last part: the workload's `verify`, in one session.
-pub fn plan_of_verify(
+pub fn of_verify(
     workload: &Workload,
     options: &CommonCommandOptions,
     urls: &[String],
@@ -196,13 +191,13 @@ pub fn plan_of_verify(
 ) -> Result<Plan, Trouble> {
     let entry = Entry::Function("verify".to_owned());
     let (limit, quiet) = (Limit::default(), options.quiet);
-    let parts =
-        Parts { workload, command: "verify", entry, sessions: 1, threads: 1, terminals: 0, limit, rate: None, quiet };
-    parts.plan(&options.target, &options.generator, urls, words)
+    let task =
+        Task { workload, command: "verify", entry, sessions: 1, threads: 1, terminals: 0, limit, rate: None, quiet };
+    task.plan(&options.target, &options.generator, urls, words)
 }
 
 /// What `run` and the commands give a plan each in their own way.
-struct Parts<'a> {
+struct Task<'a> {
     workload: &'a Workload,
     command: &'a str,
     entry: Entry,
@@ -217,7 +212,7 @@ struct Parts<'a> {
     quiet: bool,
 }
 
-impl Parts<'_> {
+impl Task<'_> {
     fn plan(
         self,
         target: &TargetOptions,

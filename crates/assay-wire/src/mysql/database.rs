@@ -1,0 +1,78 @@
+//! A MySQL or MariaDB server behind the seam: makes connections to it, and knows what to ask and advise.
+
+use std::sync::Arc;
+
+use assay_seam::{
+    ConnectOptions, Connection, Database, Driver, Endpoint, Nanos, StatementError, Surroundings, TargetError, TlsMode,
+    TlsSettings,
+};
+
+use super::connection::MySqlConnection;
+use super::refusal;
+use super::server::{self, Server};
+
+/// The registry's entry for MySQL and MariaDB.
+pub const DRIVER: Driver = Driver { name: "mysql", schemes: &["mysql", "mariadb"], open };
+
+#[derive(Debug)]
+struct MySql(Arc<Server>);
+
+impl Database for MySql {
+    fn driver(&self) -> &'static str {
+        DRIVER.name
+    }
+
+    fn display(&self) -> String {
+        self.0.display.clone()
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        vec![self.0.endpoint.clone()]
+    }
+
+    fn tls(&self) -> TlsSettings {
+        self.0.tls.clone()
+    }
+
+    fn connect_timeout(&self) -> Option<Nanos> {
+        self.0.connect_timeout
+    }
+
+    fn settings_query(&self) -> Option<&'static str> {
+        // A name that a product or version does not have is just not there.
+        Some(
+            "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('binlog_format', 'character_set_server', \
+             'innodb_adaptive_hash_index', 'innodb_buffer_pool_instances', 'innodb_buffer_pool_size', \
+             'innodb_doublewrite', 'innodb_flush_log_at_trx_commit', 'innodb_flush_method', 'innodb_io_capacity', \
+             'innodb_io_capacity_max', 'innodb_log_buffer_size', 'innodb_log_file_size', 'innodb_page_size', \
+             'innodb_redo_log_capacity', 'log_bin', 'max_connections', 'max_prepared_stmt_count', 'performance_schema', \
+             'query_cache_type', 'sync_binlog', 'table_open_cache', 'thread_handling', 'thread_pool_size', \
+             'transaction_isolation', 'tx_isolation')",
+        )
+    }
+
+    fn connection(&self) -> Box<dyn Connection> {
+        Box::new(MySqlConnection::new(Arc::clone(&self.0)))
+    }
+
+    fn advice(&self, error: &StatementError, sessions: usize) -> Option<String> {
+        let advice = refusal::advice(error, sessions)?;
+        let bare = self.0.tls.mode == TlsMode::Disable && matches!(self.0.endpoint, Endpoint::Tcp { .. });
+        // Neither server says so when it wants an account's password over TLS only.
+        let more = if bare && error.code.number == refusal::ACCESS_DENIED {
+            "; it may also want TLS, which `sslmode=disable` forbids"
+        } else {
+            ""
+        };
+        Some(advice + more)
+    }
+}
+
+/// Opens `mysql://user:password@host:port/database?socket=…&ssl-mode=…`.
+fn open(
+    url: &str,
+    options: &ConnectOptions,
+    surroundings: &dyn Surroundings,
+) -> Result<Box<dyn Database>, TargetError> {
+    Ok(Box::new(MySql(Arc::new(server::read(url, options, surroundings)?))))
+}

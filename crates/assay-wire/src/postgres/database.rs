@@ -1,0 +1,71 @@
+//! A PostgreSQL server behind the seam: makes connections to it, and knows what to ask and advise.
+
+use std::sync::Arc;
+
+use assay_seam::{
+    ConnectOptions, Connection, Database, Driver, Endpoint, Nanos, StatementError, Surroundings, TargetError,
+    TlsSettings,
+};
+
+use crate::postgres::connection::PostgresConnection;
+use crate::postgres::server::{self, Server};
+
+/// The registry's entry.
+pub const DRIVER: Driver = Driver { name: "pgsql", schemes: &["postgres", "postgresql"], open };
+
+struct Postgres(Arc<Server>);
+
+impl Database for Postgres {
+    fn driver(&self) -> &'static str {
+        DRIVER.name
+    }
+
+    fn display(&self) -> String {
+        self.0.display.clone()
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        self.0.endpoints.clone()
+    }
+
+    fn tls(&self) -> TlsSettings {
+        self.0.tls.clone()
+    }
+
+    fn connect_timeout(&self) -> Option<Nanos> {
+        self.0.connect_timeout
+    }
+
+    fn connection(&self) -> Box<dyn Connection> {
+        Box::new(PostgresConnection::new(self.0.clone()))
+    }
+
+    fn settings_query(&self) -> Option<&'static str> {
+        // A name that a version does not have is just not there.
+        Some(
+            "SELECT name, current_setting(name) FROM pg_settings WHERE name IN ('autovacuum', 'block_size', \
+             'checkpoint_completion_target', 'checkpoint_timeout', 'commit_delay', 'data_checksums', \
+             'default_transaction_isolation', 'effective_cache_size', 'effective_io_concurrency', 'fsync', \
+             'full_page_writes', 'huge_pages', 'io_method', 'jit', 'maintenance_work_mem', 'max_connections', \
+             'max_parallel_workers', 'max_wal_size', 'max_worker_processes', 'min_wal_size', 'random_page_cost', \
+             'shared_buffers', 'shared_preload_libraries', 'synchronous_commit', 'synchronous_standby_names', \
+             'track_io_timing', 'wal_buffers', 'wal_compression', 'wal_level', 'wal_sync_method', 'work_mem')",
+        )
+    }
+
+    fn advice(&self, error: &StatementError, sessions: usize) -> Option<String> {
+        let hint = error.hint.as_deref()?;
+        Some(match error.code.state.as_str() {
+            "53300" => format!("{sessions} sessions were asked for; {hint}"),
+            _ => hint.to_owned(),
+        })
+    }
+}
+
+fn open(
+    url: &str,
+    options: &ConnectOptions,
+    surroundings: &dyn Surroundings,
+) -> Result<Box<dyn Database>, TargetError> {
+    Ok(Box::new(Postgres(Arc::new(server::read(url, options, surroundings)?))))
+}
