@@ -2,95 +2,53 @@
 //!
 //! The worker owns its sessions, their Lua states, their connections and its part of the schedule; it shares only
 //! what `Shared` holds and talks to the coordinator in messages. One round of its loop: obey commands,
-//! begin what is due (`work`), sleep, handle what arrived (`wait`). Here are the loop and the stage, in `session` the
-//! conversation with scripts, in `link` the connections; what counts is decided in `recorder`.
+//! begin what is due (`work`), sleep, handle what arrived (`wait`).
+//!
+//! Here is the course of the run as a worker sees it. What is below knows nothing of it: `sessions` converse with scripts
+//! and hand up what only the stage can decide, `links` are the connections and hand up what they hear, `stage` knows what
+//! is due, and what counts is decided in `recorder`.
 
 mod link;
+mod links;
 mod recorder;
+mod recovery;
 mod session;
+mod sessions;
+mod stage;
+mod timers;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
-use assay_io::{Event, Io};
-use assay_random::Random;
-use assay_script::{Answer, Entry, Report, State};
-use assay_seam::{Code, Nanos, RowsPool, StatementError};
+use assay_io::Io;
+use assay_script::{Answer, Entry, Report};
+use assay_seam::Nanos;
 
-use crate::arrivals::{Arrivals, Tally as _};
+use crate::arrivals::Arrivals;
 use crate::messages::{Command, Message, Part, StageSummary};
-use crate::observer::Warning;
 use crate::outcome::{Outside, RunError};
 use crate::plan::{Load, Plan};
-use crate::retry;
 use crate::schedule::{Schedule, Share};
 use crate::shared::Shared;
-use link::Link;
-use recorder::Recorder;
-use session::{Doing, Session};
+use session::Doing;
+use sessions::{Sessions, Want};
+use stage::Stage;
 
 /// See the module.
 pub(crate) struct Worker<I: Io> {
     number: usize,
     plan: Arc<Plan>,
-    shared: Arc<Shared>,
     inbox: Receiver<Command>,
     outbox: Sender<Message>,
-    io: I,
-
-    states: Vec<StateEntry>,
-    /// Session `number + i · workers` is at index `i`.
-    sessions: Vec<Session>,
-    links: Vec<Link>,
-    /// Links of dropped sessions, to be used again.
-    free_links: Vec<usize>,
-    /// Link by the lower half of its socket's id.
-    sockets: Vec<usize>,
-    /// Links that wait for their turn to connect.
-    connect_queue: VecDeque<usize>,
-    connecting: usize,
-    connect_next: Nanos,
-    /// `Connects::silence_max`, where there are sockets.
-    silence_max: Option<Nanos>,
-    /// When to look next at connections whose answers are late.
-    silence_next: Nanos,
-
-    timers: BinaryHeap<Reverse<Timer>>,
-    timers_set: u64,
-    /// Sessions that can go on at once: those of embedded databases, and those that have had their turn.
-    runnable: VecDeque<(usize, Answer, Nanos)>,
-    /// Sessions that wait at a barrier.
-    at_barrier: usize,
-
+    sessions: Sessions<I>,
     phase: Phase,
+    stage: Stage,
     /// How long what has begun may take to end.
     grace: Nanos,
     /// Nothing is waited for any longer: the grace period of an interrupt is over. `MAX` without an interrupt.
     leave_by: Nanos,
-    stage: Stage,
-    recorder: Recorder,
-
-    out: Vec<u8>,
-    pool: RowsPool,
-    random: Random,
-    /// An outage of this target was reported and is not over.
-    outages: Vec<bool>,
-    /// A slow connect to this target was reported.
-    slow_connects: Vec<bool>,
-    /// Targets and codes of errors about which advice was given.
-    advised: Vec<(usize, Code)>,
-    facts_told: Vec<bool>,
+    /// Sessions ready for the stage, as was last reported.
     ready_told: u32,
-}
-
-/// A Lua state, and the numbers that its transaction types and counters have over the whole run.
-struct StateEntry {
-    state: State,
-    sessions: usize,
-    types: Vec<usize>,
-    counters: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,58 +67,6 @@ enum Phase {
     Over,
 }
 
-/// The stage now running. Instants are those of the worker's `Io`.
-struct Stage {
-    index: usize,
-    /// Sessions of the whole stage; this worker drives those it owns.
-    share: Share,
-    begin: Nanos,
-    /// No transaction is begun at or after this; `MAX` without a time limit.
-    end: Nanos,
-    /// No more transactions are begun, since this instant.
-    ended: Option<Nanos>,
-    /// Then those in flight are not waited for any longer. ended <= give_up
-    give_up: Nanos,
-    released: bool,
-    next_cut: Nanos,
-    /// Of an open loop.
-    arrivals: Option<Arrivals>,
-    /// When terminals that think will be due, and which.
-    thinking: BinaryHeap<Reverse<Due>>,
-    /// Of terminals: due and not begun, in the order of their instants.
-    thought: VecDeque<Due>,
-    /// Sessions free to take a due transaction, longest free first.
-    idle: VecDeque<usize>,
-    unstarted: u64,
-}
-
-/// A transaction to be begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Due {
-    at: Nanos,
-    /// Whose it is.
-    terminal: Option<u32>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Timer {
-    at: Nanos,
-    /// Order of setting: equal instants fire in it, and a timer whose owner has set another since is void.
-    serial: u64,
-    what: Alarm,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Alarm {
-    /// A session's pause is over.
-    Session(usize),
-    /// A link's connect takes too long, its embedded database may be free again, or it should try to connect again.
-    Link(usize),
-}
-
-/// Sessions of embedded databases resumed between two looks at the event loop.
-const RUNNABLE_MAX: usize = 64;
-
 impl<I: Io> Worker<I> {
     pub(crate) fn new(
         number: usize,
@@ -171,40 +77,16 @@ impl<I: Io> Worker<I> {
         io: I,
     ) -> Worker<I> {
         shared.add_waker(io.waker());
-        let targets = plan.targets.len();
-        let networked = plan.targets.iter().any(|target| !target.addresses.is_empty());
+        let share = Share { worker: number as u32, workers: plan.workers as u32, sessions: 1 };
         Worker {
             number,
-            random: Random::of_stream(plan.setup.seed, 1_000_000 + number as u64),
-            recorder: Recorder::new(&plan, shared.clone()),
-            shared,
+            sessions: Sessions::new(number, plan.clone(), shared, outbox.clone(), io),
             inbox,
             outbox,
-            io,
-            states: Vec::new(),
-            sessions: Vec::new(),
-            links: Vec::new(),
-            free_links: Vec::new(),
-            sockets: Vec::new(),
-            connect_queue: VecDeque::new(),
-            connecting: 0,
-            connect_next: Nanos::ZERO,
-            silence_max: plan.connects.silence_max.filter(|_| networked),
-            silence_next: Nanos::ZERO,
-            timers: BinaryHeap::new(),
-            timers_set: 0,
-            runnable: VecDeque::new(),
-            at_barrier: 0,
             phase: Phase::Waiting,
+            stage: Stage::new(0, share, plan.load == Load::Closed),
             grace: plan.grace,
             leave_by: Nanos::MAX,
-            stage: Stage::new(0, Share { worker: number as u32, workers: plan.workers as u32, sessions: 1 }),
-            out: Vec::new(),
-            pool: RowsPool::default(),
-            outages: vec![false; targets],
-            slow_connects: vec![false; targets],
-            advised: Vec::new(),
-            facts_told: vec![false; targets],
             ready_told: 0,
             plan,
         }
@@ -212,7 +94,7 @@ impl<I: Io> Worker<I> {
 
     /// The present instant of this worker's event loop.
     pub(crate) fn now(&self) -> Nanos {
-        self.io.now()
+        self.sessions.links.io.now()
     }
 
     /// Turns until the run is over.
@@ -223,24 +105,23 @@ impl<I: Io> Worker<I> {
     /// The first half of a round, what can be done without waiting; false when the run is over.
     pub(crate) fn work(&mut self) -> bool {
         self.obey();
-        let now = self.io.now();
-        self.ring(now);
-        self.end_silent(now);
-        self.begin_due(self.io.now());
-        self.connect_more();
-        if self.at_barrier > 0 {
-            self.pass_barriers();
-        }
-        self.run_runnable();
+        self.sessions.ring(self.now());
+        self.satisfy();
+        self.begin_due();
+        self.sessions.pass_barriers();
+        self.sessions.run_some();
+        self.satisfy();
+        self.sessions.connect_more();
+        self.satisfy();
         self.conclude();
         self.phase != Phase::Over
     }
 
     /// The second half: sleep until something happens, and handle it; false when the run is over.
     pub(crate) fn wait(&mut self) -> bool {
-        let before = self.io.now();
+        let before = self.now();
         let until = self.deadline();
-        if let Err(error) = self.io.wait(until) {
+        if let Err(error) = self.sessions.links.io.wait(until) {
             self.fail(RunError::Environment(format!("the event loop failed: {error}")));
             if self.phase == Phase::Running {
                 self.close_stage();
@@ -248,14 +129,25 @@ impl<I: Io> Worker<I> {
             self.finish_now(false);
             return false;
         }
-        let at = self.io.received_at();
-        self.recorder.slept(before, at);
+        let at = self.sessions.links.io.received_at();
+        self.sessions.recorder.slept(before, at);
         self.cut(at);
-        while let Some(event) = self.io.next_event() {
-            self.recorder.event(at);
-            self.handle(event, at);
+        while let Some(event) = self.sessions.links.io.next_event() {
+            self.sessions.recorder.event(at);
+            self.sessions.on_event(event, at);
+            self.satisfy();
         }
         true
+    }
+
+    /// When to stop sleeping, whatever happens on the sockets.
+    fn deadline(&self) -> Option<Nanos> {
+        let until = self.sessions.deadline().min(match self.phase {
+            Phase::Running => self.stage.deadline(),
+            Phase::Finishing(limit) => limit,
+            Phase::Waiting | Phase::Preparing | Phase::Command | Phase::Over => Nanos::MAX,
+        });
+        (until != Nanos::MAX).then_some(until)
     }
 
     fn send(&self, message: Message) {
@@ -264,17 +156,8 @@ impl<I: Io> Worker<I> {
     }
 
     fn fail(&mut self, error: RunError) {
-        self.end_stage(self.io.now());
+        self.end_stage(self.now());
         self.send(Message::Failed(Box::new(error)));
-    }
-
-    /// The run survives this error; whoever watches may want to do something about it.
-    fn advise(&mut self, target: usize, error: &StatementError) {
-        let known = |(of, code): &(usize, Code)| *of == target && *code == error.code;
-        let Some(hint) = retry::advice(error).filter(|_| !self.advised.iter().any(known)) else { return };
-        self.advised.push((target, error.code.clone()));
-        let (error, hint) = (Box::new(error.clone()), hint.clone());
-        self.send(Message::Warning(Warning::Advice { target, error, hint }));
     }
 
     fn obey(&mut self) {
@@ -282,11 +165,11 @@ impl<I: Io> Worker<I> {
             match self.inbox.try_recv() {
                 Ok(Command::Stage(stage)) => self.prepare_stage(stage),
                 Ok(Command::Begin(at)) => self.begin_stage(at),
-                Ok(Command::End) => self.end_stage(self.io.now()),
-                Ok(Command::Hurry) => self.hurry(self.io.now()),
+                Ok(Command::End) => self.end_stage(self.now()),
+                Ok(Command::Hurry) => self.hurry(self.now()),
                 Ok(Command::Finish) => self.begin_finish(),
                 Ok(Command::Report(report)) => self.begin_report(report),
-                Ok(Command::Recycle(tallies)) => self.recorder.recycle(tallies),
+                Ok(Command::Recycle(tallies)) => self.sessions.recorder.recycle(tallies),
                 Ok(Command::Abort) | Err(TryRecvError::Disconnected) => {
                     if self.phase != Phase::Over {
                         self.finish_now(false);
@@ -304,21 +187,22 @@ impl<I: Io> Worker<I> {
             workers: self.plan.workers as u32,
             sessions: self.plan.stages[index].sessions,
         };
-        self.stage = Stage::new(index, share);
-        self.recorder.prepare_stage(index, share.own_sessions() as usize);
+        self.stage = Stage::new(index, share, self.plan.load == Load::Closed);
+        self.sessions.under_way = false;
+        self.sessions.recorder.prepare_stage(index, self.stage.own_sessions());
         self.ready_told = 0;
         self.phase = match self.plan.setup.entry {
             Entry::Thread | Entry::Frame | Entry::Reports => Phase::Preparing,
             Entry::Function(_) | Entry::TopLevel | Entry::Declare => Phase::Command,
         };
-        while self.sessions.len() < share.own_sessions() as usize {
+        while self.sessions.len() < self.stage.own_sessions() {
             let number = match self.plan.setup.entry {
                 // After those of the run.
                 Entry::Reports => self.plan.setup.sessions,
                 _ => self.number as u32 + self.sessions.len() as u32 * share.workers,
             };
-            match self.add_session(number) {
-                Ok(session) => self.runnable.push_back((session, Answer::Done, self.io.now())),
+            match self.sessions.add(number) {
+                Ok(session) => self.sessions.queue(session, Answer::Done, self.now()),
                 Err(error) => return self.fail(RunError::Script(error)),
             }
         }
@@ -327,7 +211,7 @@ impl<I: Io> Worker<I> {
     fn begin_stage(&mut self, at: Nanos) {
         let share = self.stage.share;
         let measured_from = at + self.plan.warmup;
-        self.recorder.begin_stage(measured_from);
+        self.sessions.recorder.begin_stage(measured_from);
         let stage = &mut self.stage;
         stage.begin = at;
         stage.end = self.plan.limit.time.map_or(Nanos::MAX, |time| measured_from + time);
@@ -337,7 +221,7 @@ impl<I: Io> Worker<I> {
             let schedule = Schedule::new(at, rate, arrival, share, seed);
             // The bound is the whole run's.
             let max = backlog_max.map(|max| share.part_of(max));
-            stage.arrivals = schedule.map(|schedule| Arrivals::new(schedule, measured_from, stage.end, max));
+            stage.expect(schedule.map(|schedule| Arrivals::new(schedule, measured_from, stage.end, max)));
         }
         if let Load::Terminals { terminals, .. } = self.plan.load {
             for terminal in (0..terminals).filter(|terminal| share.owns(terminal % share.sessions)) {
@@ -349,16 +233,9 @@ impl<I: Io> Worker<I> {
 
     /// Begins no more transactions from `at` on. What was due before and has not begun is counted.
     fn end_stage(&mut self, at: Nanos) {
-        if self.phase != Phase::Running || self.stage.ended.is_some() {
-            return;
+        if self.phase == Phase::Running && self.stage.ended.is_none() {
+            self.stage.end(at, self.grace, &mut self.sessions.recorder);
         }
-        self.arrive(at);
-        let stage = &mut self.stage;
-        let ended = at.min(stage.end);
-        (stage.ended, stage.give_up) = (Some(ended), ended + self.grace);
-        let arrived = stage.arrivals.take().map_or(0, |arrivals| arrivals.waiting_measured());
-        stage.unstarted = self.recorder.end_arrivals(at, arrived, stage.thought.drain(..).map(|due| due.at));
-        stage.idle.clear();
     }
 
     fn hurry(&mut self, now: Nanos) {
@@ -375,70 +252,9 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// When to stop sleeping, whatever happens on the sockets.
-    fn deadline(&self) -> Option<Nanos> {
-        if !self.runnable.is_empty() {
-            return Some(Nanos::ZERO);
-        }
-        let mut until = Nanos::MAX;
-        if let Some(Reverse(timer)) = self.timers.peek() {
-            until = until.min(timer.at);
-        }
-        if !self.connect_queue.is_empty() && self.connecting < self.pending_max() {
-            until = until.min(self.connect_next);
-        }
-        if self.silence_max.is_some() && !self.links.is_empty() {
-            until = until.min(self.silence_next);
-        }
-        match self.phase {
-            Phase::Running => {
-                let stage = &self.stage;
-                until = until.min(stage.next_cut);
-                if !stage.released {
-                    until = until.min(stage.begin);
-                }
-                until = until.min(match stage.ended {
-                    Some(_) => stage.give_up,
-                    None => stage.end,
-                });
-                if !stage.idle.is_empty() {
-                    until = until.min(stage.next_due());
-                }
-            }
-            Phase::Finishing(limit) => until = until.min(limit),
-            Phase::Waiting | Phase::Preparing | Phase::Command | Phase::Over => {}
-        }
-        (until != Nanos::MAX).then_some(until)
-    }
-
-    fn set_timer(&mut self, at: Nanos, what: Alarm) {
-        self.timers_set += 1;
-        let serial = self.timers_set;
-        match what {
-            Alarm::Session(session) => self.sessions[session].timer = serial,
-            Alarm::Link(link) => self.links[link].timer = serial,
-        }
-        self.timers.push(Reverse(Timer { at, serial, what }));
-    }
-
-    /// Fires the timers that are due.
-    fn ring(&mut self, now: Nanos) {
-        while let Some(Reverse(timer)) = self.timers.peek().copied()
-            && timer.at <= now
-        {
-            self.timers.pop();
-            match timer.what {
-                Alarm::Session(session) if self.sessions[session].timer == timer.serial => {
-                    self.wake_session(session, now);
-                }
-                Alarm::Link(link) if self.links[link].timer == timer.serial => self.wake_link(link, now),
-                Alarm::Session(_) | Alarm::Link(_) => {}
-            }
-        }
-    }
-
     /// Begins the stage's transactions: all sessions at its begin, then whatever has become due.
-    fn begin_due(&mut self, now: Nanos) {
+    fn begin_due(&mut self) {
+        let now = self.now();
         if self.phase != Phase::Running || self.stage.ended.is_some() || now < self.stage.begin {
             return;
         }
@@ -446,71 +262,104 @@ impl<I: Io> Worker<I> {
             return self.end_stage(now);
         }
         if !self.stage.released {
-            self.stage.released = true;
-            for session in 0..self.sessions.len() {
-                match self.sessions[session].doing {
-                    Doing::Initialised => self.runnable.push_back((session, Answer::Done, self.stage.begin)),
-                    Doing::Parked if self.is_active(session) => {
-                        if let Some(answer) = self.grant(session, self.stage.begin) {
-                            self.runnable.push_back((session, answer, self.stage.begin));
-                        }
-                    }
-                    _ => {}
-                }
-            }
+            self.release();
         }
-        self.arrive(now);
-        while self.stage.ended.is_none()
-            && !self.stage.idle.is_empty()
-            && let Some(due) = self.stage.take_due()
-        {
-            let session = self.stage.idle.pop_front().expect("checked above");
-            if let Some(answer) = self.begin_transaction(session, due, self.io.now()) {
-                self.advance(session, answer, now);
+        self.stage.arrive(now, &mut self.sessions.recorder);
+        while let Some((session, due)) = self.stage.match_up() {
+            if self.sessions.begin(session, due, self.now()) {
+                self.sessions.advance(session, Answer::Proceed(true), now);
+                self.satisfy();
+            } else {
+                self.end_stage(self.now());
             }
         }
         // A closed loop learns that there are no more when it asks for the next.
-        let all_done = self.stage.waiting() == 0 && self.recorder.in_flight() == 0;
-        if self.plan.load != Load::Closed && all_done && self.recorder.is_exhausted() {
-            self.end_stage(self.io.now());
+        let recorder = &self.sessions.recorder;
+        let all_done = self.stage.waiting() == 0 && recorder.in_flight() == 0;
+        if self.plan.load != Load::Closed && all_done && recorder.is_exhausted() {
+            self.end_stage(self.now());
         }
     }
 
-    /// Lets arrive what has become due by now.
-    fn arrive(&mut self, now: Nanos) {
-        if self.plan.load == Load::Closed {
-            return;
-        }
-        let stage = &mut self.stage;
-        while let Some(Reverse(due)) = stage.thinking.peek().copied()
-            && due.at <= now
-            && due.at < stage.end
-        {
-            stage.thinking.pop();
-            if self.recorder.admit(1, due.at) == 1 {
-                stage.thought.push_back(due);
+    /// Lets the sessions of the stage loose.
+    fn release(&mut self) {
+        self.stage.released = true;
+        self.sessions.under_way = true;
+        let at = self.stage.begin;
+        for session in 0..self.sessions.len() {
+            match self.sessions.doing(session) {
+                Doing::Initialised => self.sessions.queue(session, Answer::Done, at),
+                Doing::Parked => {
+                    if let Some(answer) = self.grant(session, at) {
+                        self.sessions.queue(session, answer, at);
+                    }
+                }
+                _ => {}
             }
         }
-        if let Some(arrivals) = &mut stage.arrivals {
-            arrivals.arrive(now, stage.idle.len(), &mut self.recorder);
+    }
+
+    /// Does what sessions have asked for that only the stage can decide.
+    fn satisfy(&mut self) {
+        let mut granted = None;
+        while let Some(want) = self.sessions.next_want() {
+            match want {
+                Want::Transaction { session, at } => match self.grant(session, at) {
+                    // A script that never waits must not keep the others waiting.
+                    Some(answer) if granted == Some(session) => self.sessions.queue(session, answer, at),
+                    Some(answer) => {
+                        granted = Some(session);
+                        self.sessions.advance(session, answer, at);
+                    }
+                    None => {}
+                },
+                Want::Think { terminal, at } => self.think(terminal, at),
+                Want::End(error) => {
+                    self.end_stage(self.now());
+                    self.send(Message::Failed(error));
+                }
+            }
         }
-        self.recorder.note_backlog(stage.waiting().saturating_sub(stage.idle.len() as u64), now);
+    }
+
+    /// Decides about a session that asks for a transaction: `None` when it has to wait.
+    fn grant(&mut self, session: usize, at: Nanos) -> Option<Answer> {
+        if matches!(self.phase, Phase::Finishing(_)) {
+            return Some(Answer::Proceed(false));
+        }
+        // Sessions of an earlier stage may be more than this one has.
+        let takes_part = self.sessions.number(session) < self.stage.share.sessions;
+        if self.phase != Phase::Running || !self.stage.is_open() || !takes_part {
+            return None;
+        }
+        let now = self.now();
+        let due = if self.plan.load == Load::Closed {
+            if now >= self.stage.end {
+                self.end_stage(self.stage.end);
+                return None;
+            }
+            stage::Due { at, terminal: None }
+        } else {
+            self.stage.arrive(now, &mut self.sessions.recorder);
+            let Some(due) = self.stage.take_due() else {
+                self.stage.park(session);
+                return None;
+            };
+            due
+        };
+        if !self.sessions.begin(session, due, now) {
+            self.end_stage(now);
+            return None;
+        }
+        Some(Answer::Proceed(true))
     }
 
     /// A terminal's last transaction was done at `at` (or the stage begins then): its next is due when its user has
     /// thought.
     fn think(&mut self, terminal: u32, at: Nanos) {
         let Load::Terminals { think_scale, .. } = self.plan.load else { return };
-        // With terminals a worker has one Lua state.
-        let Some(entry) = self.states.first_mut() else { return };
-        let think = Nanos::from_secs_f64(entry.state.take_think(terminal).as_secs_f64() * think_scale);
-        self.stage.thinking.push(Reverse(Due { at: at + think, terminal: Some(terminal) }));
-    }
-
-    fn run_runnable(&mut self) {
-        for _ in 0..RUNNABLE_MAX {
-            let Some((session, answer, at)) = self.runnable.pop_front() else { return };
-            self.advance(session, answer, at);
+        if let Some(think) = self.sessions.take_think(terminal) {
+            self.stage.expect_of(terminal, at + Nanos::from_secs_f64(think.as_secs_f64() * think_scale));
         }
     }
 
@@ -518,67 +367,58 @@ impl<I: Io> Worker<I> {
     fn conclude(&mut self) {
         match self.phase {
             Phase::Preparing => {
-                let active = 0..self.stage.share.own_sessions() as usize;
-                let settled =
-                    |session: &Session| matches!(session.doing, Doing::Initialised | Doing::Parked | Doing::Gone);
-                let ready = self.sessions[active].iter().filter(|session| settled(session)).count() as u32;
+                let own = self.stage.own_sessions();
+                let settled = |doing| matches!(doing, Doing::Initialised | Doing::Parked | Doing::Gone);
+                let ready = self.sessions.count(own, settled) as u32;
                 if ready != self.ready_told {
                     self.ready_told = ready;
                     self.send(Message::Connected { worker: self.number, ready });
                 }
-                if ready == self.stage.share.own_sessions() {
+                if ready as usize == own {
                     self.phase = Phase::Waiting;
                     let framed = self.plan.setup.entry == Entry::Frame;
-                    let before = if framed { self.outside() } else { Outside::default() };
+                    let before = if framed { self.sessions.take_outside() } else { Outside::default() };
                     self.send(Message::Ready { worker: self.number, before });
                 }
             }
             Phase::Running => self.conclude_stage(),
-            Phase::Command => {
-                if self.sessions.iter().all(|session| session.doing == Doing::Gone) {
-                    let success = self.sessions.iter().all(|session| session.success);
-                    self.finish_now(success);
-                }
+            Phase::Command if self.sessions.are_gone(self.sessions.len()) => {
+                self.finish_now(self.sessions.are_successful());
             }
-            Phase::Finishing(limit) => {
-                let all_gone = self.sessions.iter().all(|session| session.doing == Doing::Gone);
-                if all_gone || self.io.now() >= limit {
-                    let success = self.sessions.iter().all(|session| session.success);
-                    self.finish_now(success);
-                }
+            Phase::Finishing(limit) if self.sessions.are_gone(self.sessions.len()) || self.now() >= limit => {
+                self.finish_now(self.sessions.are_successful());
             }
-            Phase::Waiting | Phase::Over => {}
+            Phase::Command | Phase::Finishing(_) | Phase::Waiting | Phase::Over => {}
         }
     }
 
     fn conclude_stage(&mut self) {
-        let own = self.stage.share.own_sessions() as usize;
         if self.stage.ended.is_none() {
-            if self.stage.released && self.sessions[..own].iter().all(|session| session.doing == Doing::Gone) {
-                // Every session stopped by itself, or there is none.
-                self.end_stage(self.io.now());
-            } else {
+            if !self.stage.released || !self.sessions.are_gone(self.stage.own_sessions()) {
                 return;
             }
+            // Every session stopped by itself, or there is none.
+            self.end_stage(self.now());
         }
-        if self.recorder.in_flight() == 0 || self.io.now() >= self.stage.give_up {
+        if self.sessions.recorder.in_flight() == 0 || self.now() >= self.stage.give_up {
             self.close_stage();
         }
     }
 
     /// Says what the stage came to. Transactions still under way are not waited for.
     fn close_stage(&mut self) {
-        let own = self.stage.share.own_sessions() as usize;
+        let own = self.stage.own_sessions();
         // A stage that ran out of transactions is as long as they took; any other until it was ended.
-        let all_done = self.stage.unstarted == 0 && self.recorder.in_flight() == 0;
-        let exhausted = self.recorder.is_exhausted() && all_done;
-        self.give_up_unfinished();
-        self.cut(self.io.now());
-        self.recorder.end_stage();
-        let last_done = self.recorder.last_done();
+        let all_done = self.stage.unstarted == 0 && self.sessions.recorder.in_flight() == 0;
+        let exhausted = self.sessions.recorder.is_exhausted() && all_done;
+        self.sessions.give_up_unfinished();
+        self.cut(self.now());
+        let recorder = &mut self.sessions.recorder;
+        recorder.end_stage();
+        let last_done = recorder.last_done();
         let ended = self.stage.ended.filter(|_| !exhausted).unwrap_or(last_done);
-        let usage = self.recorder.usage();
-        let completed = self.recorder.completed();
+        let usage = recorder.usage();
+        let completed = recorder.completed();
         let summary = StageSummary {
             end: if own == 0 { Nanos::ZERO } else { last_done.max(ended) },
             unstarted: self.stage.unstarted,
@@ -590,6 +430,7 @@ impl<I: Io> Worker<I> {
             asleep: usage.asleep,
         };
         self.phase = Phase::Waiting;
+        self.sessions.under_way = false;
         let part = self.part();
         self.send(Message::StageDone { worker: self.number, part, summary });
     }
@@ -598,122 +439,46 @@ impl<I: Io> Worker<I> {
     fn cut(&mut self, at: Nanos) {
         while self.phase == Phase::Running && at >= self.stage.next_cut {
             if self.stage.ended.is_none() {
-                self.arrive(self.stage.next_cut);
+                self.stage.arrive(self.stage.next_cut, &mut self.sessions.recorder);
             }
             let part = self.part();
-            self.send_lines();
+            self.sessions.send_lines();
             self.stage.next_cut += self.plan.interval;
             self.send(Message::Interval { worker: self.number, part });
         }
     }
 
-    fn send_lines(&mut self) {
-        let lines = self.recorder.take_lines();
-        if !lines.is_empty() {
-            self.send(Message::Journal(lines));
-        }
-    }
-
     /// What was recorded since the last cut.
     fn part(&mut self) -> Part {
-        let own = self.stage.share.own_sessions() as usize;
-        let served = self.sessions[..own].iter().filter(|session| session.is_served(&self.links)).count() as u32;
-        let outside = self.outside();
-        self.recorder.cut(outside, self.stage.waiting(), served)
-    }
-
-    /// What was done besides transactions since this was last asked.
-    fn outside(&mut self) -> Outside {
-        let mut outside = self.recorder.take_outside();
-        for entry in &mut self.states {
-            outside.add_counters(entry.state.take_counted());
-        }
-        outside
+        let served = self.sessions.served(self.stage.own_sessions());
+        let outside = self.sessions.take_outside();
+        self.sessions.recorder.cut(outside, self.stage.waiting(), served)
     }
 
     /// Hands a report to the session that makes them. It is ready again when that is made.
     fn begin_report(&mut self, report: Report) {
         self.phase = Phase::Preparing;
-        if let Some(session) = self.sessions.iter().position(|session| session.doing == Doing::Initialised) {
-            self.queue(session, Answer::Report(report), self.io.now());
+        let initialised = |session: &usize| self.sessions.doing(*session) == Doing::Initialised;
+        if let Some(session) = (0..self.sessions.len()).find(initialised) {
+            self.sessions.queue(session, Answer::Report(report), self.now());
         }
     }
 
     fn begin_finish(&mut self) {
-        self.phase = Phase::Finishing((self.io.now() + self.grace).min(self.leave_by));
-        for session in 0..self.sessions.len() {
-            let at = self.io.now();
-            match self.sessions[session].doing {
-                Doing::Initialised => self.runnable.push_back((session, Answer::Done, at)),
-                Doing::Parked => self.runnable.push_back((session, Answer::Proceed(false), at)),
-                Doing::Queued => {}
-                // Outside of a transaction it is still at what its own loop does, and may get to its end.
-                Doing::Waiting | Doing::Recovering if self.sessions[session].transaction.is_none() => {}
-                Doing::Waiting | Doing::Recovering | Doing::AtBarrier => self.drop_session(session),
-                Doing::Gone => {}
-            }
-        }
+        self.phase = Phase::Finishing((self.now() + self.grace).min(self.leave_by));
+        self.sessions.dismiss();
     }
 
     /// Drops what is left and says so.
     fn finish_now(&mut self, success: bool) {
-        self.runnable.clear();
-        for session in 0..self.sessions.len() {
-            self.drop_session(session);
-        }
+        self.sessions.drop_all();
         self.phase = Phase::Over;
-        self.send_lines();
-        let acknowledged: Vec<_> = self.states.iter_mut().flat_map(|entry| entry.state.take_acknowledged()).collect();
+        self.sessions.send_lines();
+        let acknowledged = self.sessions.take_acknowledged();
         if !acknowledged.is_empty() {
             self.send(Message::Acknowledged(acknowledged));
         }
-        let outside = self.outside();
+        let outside = self.sessions.take_outside();
         self.send(Message::Finished { worker: self.number, success, outside });
-    }
-
-    fn handle(&mut self, event: Event, at: Nanos) {
-        match event {
-            Event::Received(socket) => self.on_received(socket, at),
-            Event::Connected(socket) => self.on_connected(socket, at),
-            Event::Secured(socket, facts) => self.on_secured(socket, &facts, at),
-            Event::Closed(socket, closed) => self.on_closed(socket, &closed, at),
-        }
-    }
-}
-
-impl Stage {
-    /// When the next transaction becomes due by itself; `MAX` when none will.
-    fn next_due(&self) -> Nanos {
-        let thought = self.thinking.peek().map_or(Nanos::MAX, |Reverse(due)| due.at);
-        self.arrivals.as_ref().map_or(thought, |arrivals| arrivals.next_due().min(thought))
-    }
-
-    /// How many transactions are due and not begun.
-    fn waiting(&self) -> u64 {
-        self.thought.len() as u64 + self.arrivals.as_ref().map_or(0, Arrivals::waiting)
-    }
-
-    /// The one that has waited longest.
-    fn take_due(&mut self) -> Option<Due> {
-        let arrived = || self.arrivals.as_mut()?.take().map(|at| Due { at, terminal: None });
-        self.thought.pop_front().or_else(arrived)
-    }
-
-    fn new(index: usize, share: Share) -> Stage {
-        Stage {
-            index,
-            share,
-            begin: Nanos::ZERO,
-            end: Nanos::MAX,
-            ended: None,
-            give_up: Nanos::MAX,
-            released: false,
-            next_cut: Nanos::MAX,
-            arrivals: None,
-            thinking: BinaryHeap::new(),
-            thought: VecDeque::new(),
-            idle: VecDeque::new(),
-            unstarted: 0,
-        }
     }
 }

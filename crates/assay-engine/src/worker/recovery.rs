@@ -1,0 +1,65 @@
+//! On the way from a failure to the answer that the script waits for: what is open is rolled back, what is broken is
+//! connected again, then comes the pause before the next run.
+//!
+//! Pure: `next` looks at the session's links and says what is to be done; the sessions do it and ask again.
+
+use assay_script::Answer;
+use assay_seam::Nanos;
+
+use super::link::Link;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Recovery {
+    answer: Answer,
+    /// An open transaction is rolled back first.
+    rolls_back: bool,
+    /// Before the answer; zero once it was made.
+    pause: Nanos,
+    pub(super) started: Nanos,
+    /// Attempts to connect again so far.
+    pub(super) attempts: u32,
+}
+
+/// What is to be done next.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Roll this link back, and ask again when that is answered.
+    RollBack(usize),
+    /// It is in a transaction still after it was rolled back: sever it, and ask again.
+    Sever(usize),
+    /// Connect this link again, and ask again when it is ready.
+    Connect(usize),
+    /// A link is on its way: ask again when it is ready.
+    Wait,
+    /// Ask again after this long.
+    Pause(Nanos),
+    /// Give the script its answer.
+    GoOn(Answer),
+}
+
+impl Recovery {
+    /// The script learns `answer` after `pause`.
+    pub(super) fn new(answer: Answer, rolls_back: bool, pause: Nanos, started: Nanos) -> Recovery {
+        Recovery { answer, rolls_back, pause, started, attempts: 0 }
+    }
+
+    /// The next step, given the session's links.
+    pub(super) fn next<'a>(&mut self, links: impl Iterator<Item = (usize, &'a Link)>) -> Step {
+        for (number, link) in links {
+            if self.rolls_back && link.is_open() && link.machine.in_transaction() {
+                return if link.rolled_back { Step::Sever(number) } else { Step::RollBack(number) };
+            }
+            if link.is_broken() {
+                return Step::Connect(number);
+            }
+            if !link.is_open() {
+                return Step::Wait;
+            }
+        }
+        match std::mem::take(&mut self.pause) {
+            Nanos::ZERO => Step::GoOn(std::mem::replace(&mut self.answer, Answer::Done)),
+            pause => Step::Pause(pause),
+        }
+    }
+}
