@@ -1,9 +1,9 @@
 //! sysbench's command line and text reports, as its users' scripts and parsers know them.
 //!
-//! Everything in here is text in, text out: `options` reads words and configuration files, `settings` makes of them
-//! what a run needs, `report` turns a `Stat` into the lines of sysbench 1.0.20 (or of its development branch), `log`
-//! knows levels and the collapse of repeated messages. It opens nothing but configuration files, starts nothing and
-//! prints nothing: the binary does, in `commands/sysbench`.
+//! Text in, text out: `options` reads words and configuration files, `settings` makes of them what a run needs, `report`
+//! turns a `Stat` into the lines of sysbench 1.0.20 (or of its development branch), `log` knows levels and the collapse of
+//! repeated messages. `front` is sysbench as a program on top of it: it makes plans for assay-engine and assay-machine and
+//! tells what comes of them. It opens nothing but configuration files and prints nothing: it is lent a `Process`.
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ use std::ffi::CStr;
 
 pub mod config_file;
 pub mod conninfo;
+pub mod front;
 pub mod help;
 pub mod histogram;
 pub mod log;

@@ -699,7 +699,7 @@ fn explain(error: &clap::Error) -> Result<(), Trouble> {
         text(ContextKind::InvalidArg).split([' ', '=', '[']).next().unwrap_or_default().trim_matches('\'').to_owned();
     let value = text(ContextKind::InvalidValue);
     let mut trouble = match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return terminal::result(&error.to_string()),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return Ok(terminal::result(&error.to_string())?),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             terminal::say(&error.to_string());
             return Err(Trouble::usage("no command given").hint("try `assay run oltp_read_write`"));

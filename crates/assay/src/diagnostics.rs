@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use assay_seam::TargetError;
 
-use crate::terminal;
+use crate::terminal::{self, Unwritable};
 
 /// How the program ended, for whoever started it. Part of the interface: numbers never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +114,12 @@ impl From<TargetError> for Trouble {
             Some(hint) => trouble.hint(hint),
             None => trouble,
         }
+    }
+}
+
+impl From<Unwritable> for Trouble {
+    fn from(Unwritable(error): Unwritable) -> Trouble {
+        Trouble::environment(format!("cannot write the result: {error}"))
     }
 }
 

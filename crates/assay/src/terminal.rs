@@ -3,9 +3,7 @@
 //! A reader that has gone away (`assay list | head -1`) is no error: the rest is not written. Colour is used only
 //! where somebody looks, and never when `NO_COLOR` is set.
 
-use std::io::{ErrorKind, IsTerminal, Write};
-
-use crate::diagnostics::Trouble;
+use std::io::{Error, ErrorKind, IsTerminal, Write};
 
 /// Bold red, for errors.
 pub const RED: &str = "1;31";
@@ -36,18 +34,20 @@ pub fn say(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
+/// A result could not be written.
+#[derive(Debug)]
+pub struct Unwritable(pub Error);
+
 /// Writes a result to stdout. A closed pipe ends it quietly; a full disk is an error.
-pub fn result(text: &str) -> Result<(), Trouble> {
+pub fn result(text: &str) -> Result<(), Unwritable> {
     result_bytes(text.as_bytes())
 }
 
 /// The same for a result that is no text.
-pub fn result_bytes(bytes: &[u8]) -> Result<(), Trouble> {
+pub fn result_bytes(bytes: &[u8]) -> Result<(), Unwritable> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Trouble::environment(format!("cannot write the result: {error}")))
-        }
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Unwritable(error)),
         _ => Ok(()),
     }
 }

@@ -30,7 +30,11 @@ const ARROWS: [(&str, &[&str], &[&str]); 18] = [
     ("assay-record", &[], &[]),
     ("assay-stats", &["assay-random"], &[]),
     ("assay-report", &["assay-record", "assay-stats"], &["testkit"]),
-    ("assay-sysbench", &["assay-options", "assay-seam"], &[]),
+    (
+        "assay-sysbench",
+        &["assay-engine", "assay-io", "assay-machine", "assay-options", "assay-script", "assay-seam"],
+        &[],
+    ),
     ("assay-workloads", &[], &["assay-options", "assay-script", "assay-seam", "assay-sqlite", "assay-wire", "testkit"]),
     (
         "assay",

@@ -10,11 +10,33 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use super::file::File;
 
 /// Crates whose files stand in layers, the lowest first: files or folders of `src`.
-const LAYERED: [(&str, &[&[&str]]); 1] =
-    [("crates/assay-report", &[&["digits", "plain"], &["findings"], &["words"], &["tables", "charts"], &["output"]])];
+const LAYERED: [(&str, &[&[&str]]); 2] = [
+    ("crates/assay-report", &[&["digits", "plain"], &["findings"], &["words"], &["tables", "charts"], &["output"]]),
+    // Text in, text out; above it the program.
+    (
+        "crates/assay-sysbench",
+        &[
+            &[
+                "config_file",
+                "conninfo",
+                "help",
+                "histogram",
+                "log",
+                "options",
+                "originals",
+                "report",
+                "servers",
+                "settings",
+                "stat",
+                "value",
+            ],
+            &["front"],
+        ],
+    ),
+];
 
 /// Crates whose circles are known and not yet undone. The list only shrinks.
-const EXEMPT: [&str; 3] = ["crates/assay", "crates/assay-script", "crates/assay-wire"];
+const EXEMPT: [&str; 1] = ["crates/assay-script"];
 
 pub(super) fn complaints(files: &[File]) -> Vec<String> {
     let mut crates: BTreeMap<&str, Vec<&File>> = BTreeMap::new();

@@ -12,7 +12,7 @@ use super::metadata::{list, text};
 use super::places::product_lines;
 
 /// A word of the column, the packages it stands for, and the text that gives it away.
-const WORDS: [(&str, &[&str], &[&str]); 14] = [
+const WORDS: [(&str, &[&str], &[&str]); 15] = [
     ("sockets", &["assay-io", "mio", "io-uring"], &["std::net", "os::unix::net"]),
     ("clocks", &["assay-io"], &CLOCKS),
     ("time", &["assay-io"], &CLOCKS),
@@ -25,7 +25,8 @@ const WORDS: [(&str, &[&str], &[&str]); 14] = [
     ("the live types of the engine", &["assay-engine"], &[]),
     ("formatting", &[], &["format!(", "write!(", "Display for"]),
     ("how it was measured", &["assay-engine", "assay-io", "assay-script", "assay-seam"], &[]),
-    ("how anything is run", &["assay-engine", "assay-io", "assay-script"], &["std::process", "std::thread"]),
+    ("streams", &[], &["io::stdin", "io::stdout", "io::stderr"]),
+    ("the process", &["signal-hook"], &["std::process", "std::env", "process::exit("]),
     ("everything else", &["assay-seam", "assay-options", "assay-io", "assay-script", "assay-record"], &["std::net"]),
 ];
 

@@ -82,7 +82,7 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
 /// Writes `content` to a file and says so, or to stdout.
 fn write(path: &Path, content: &[u8]) -> Result<(), Trouble> {
     if path == Path::new("-") {
-        return terminal::result_bytes(content);
+        return Ok(terminal::result_bytes(content)?);
     }
     fs::write(path, content).map_err(|error| unwritable(path, &error))?;
     terminal::say(&format!("wrote {}\n", path.display()));

@@ -1,25 +1,26 @@
 //! The built-in tests, which need no script.
 
 use assay_options::{OptionDeclaration, OptionKind};
-use assay_sysbench::options::default_of;
-use assay_sysbench::{ValueKind, options::Known};
 
-use super::{Front, machine};
+use super::invocation::Invocation;
+use super::machine;
+use crate::options::{Known, default_of};
+use crate::value::ValueKind;
 
 /// A test that is part of the program.
-pub struct Test {
+pub(super) struct Test {
     /// As on the command line.
-    pub name: &'static str,
+    pub(super) name: &'static str,
     /// For the list of tests.
-    pub what: &'static str,
+    pub(super) what: &'static str,
     /// Its own options.
-    pub options: &'static [Known],
+    pub(super) options: &'static [Known],
     /// Carries out a command other than `help`; the exit code.
-    pub run: fn(&mut Front, &str) -> u8,
+    pub(super) run: fn(&Invocation, &str) -> u8,
 }
 
 /// All of them, in the order they are listed.
-pub const TESTS: &[Test] = &[
+pub(super) const TESTS: &[Test] = &[
     Test { name: "fileio", what: "File I/O test", options: machine::fileio::OPTIONS, run: machine::fileio::obey },
     Test { name: "cpu", what: "CPU performance test", options: machine::cpu::OPTIONS, run: machine::cpu::obey },
     Test {
@@ -38,7 +39,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// A known option as if a script had declared it.
-pub fn declaration(known: &Known) -> OptionDeclaration {
+pub(super) fn declaration(known: &Known) -> OptionDeclaration {
     let kind = match known.kind {
         ValueKind::Bool => OptionKind::Bool,
         ValueKind::Int => OptionKind::Int,

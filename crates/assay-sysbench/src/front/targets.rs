@@ -1,4 +1,4 @@
-//! The servers of a plan: what assay-sysbench makes of `--mysql-…`, `--pgsql-…` and `--sqlite-…`, opened and found.
+//! The servers of a plan: what `servers` makes of `--mysql-…`, `--pgsql-…` and `--sqlite-…`, opened and found.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,22 +6,21 @@ use std::sync::Arc;
 use assay_engine::Target;
 use assay_io::{Address, Tls};
 use assay_seam::{Class, ConnectOptions, Endpoint, StatementError, Surroundings, TlsMode, dry, unusable};
-use assay_sysbench::servers::refusal;
-use assay_sysbench::{Options, servers};
 
-use crate::surroundings::ThisMachine;
-use crate::{registry, terminal};
+use super::process::Process;
+use crate::servers::refusal;
+use crate::{Options, servers};
 
 /// The servers that connections are dealt to, those of each driver in the order of their turns. A script may name any
 /// driver; what is wrong with a driver's options is an error of whoever connects.
-pub fn targets(options: &Options) -> Vec<Target> {
+pub(super) fn targets(process: &dyn Process, options: &Options) -> Vec<Target> {
     if options.is_on("mysql_compression") && !["pgsql", "sqlite"].contains(&options.text("db_driver")) {
-        terminal::say("WARNING: --mysql-compression is not honoured: nothing is compressed\n");
+        process.complain("WARNING: --mysql-compression is not honoured: nothing is compressed\n");
     }
-    ["mysql", "pgsql", "sqlite"].into_iter().flat_map(|driver| targets_of(driver, options)).collect()
+    ["mysql", "pgsql", "sqlite"].into_iter().flat_map(|driver| targets_of(process, driver, options)).collect()
 }
 
-fn targets_of(driver: &'static str, options: &Options) -> Vec<Target> {
+fn targets_of(process: &dyn Process, driver: &'static str, options: &Options) -> Vec<Target> {
     if driver == "mysql" && options.is_on("mysql_dry_run") {
         return vec![Target { database: Arc::from(dry::database("mysql")), addresses: Vec::new(), tls: None }];
     }
@@ -30,20 +29,24 @@ fn targets_of(driver: &'static str, options: &Options) -> Vec<Target> {
         session_sql: Vec::new(),
         application_name: "",
     };
-    let target = |url: Result<String, StatementError>| url.and_then(|url| target(driver, &url, &connect));
+    let target = |url: Result<String, StatementError>| url.and_then(|url| target(process, driver, &url, &connect));
     let unusable =
         |error| Target { database: Arc::from(unusable::database(driver, error)), addresses: Vec::new(), tls: None };
-    let urls = servers::urls(driver, options, &ThisMachine);
+    let urls = servers::urls(driver, options, process.surroundings());
     urls.into_iter().map(|url| target(url).unwrap_or_else(unusable)).collect()
 }
 
-fn target(driver: &'static str, url: &str, connect: &ConnectOptions) -> Result<Target, StatementError> {
+fn target(
+    process: &dyn Process,
+    driver: &'static str,
+    url: &str,
+    connect: &ConnectOptions,
+) -> Result<Target, StatementError> {
     // The C client of MySQL reads no `~/.my.cnf` on its own; libpq has its variables and its files.
-    let surroundings: &dyn Surroundings = if driver == "mysql" { &PasswordOnly } else { &ThisMachine };
+    let all = process.surroundings();
+    let surroundings: &dyn Surroundings = if driver == "mysql" { &PasswordOnly(all) } else { all };
     let database =
-        registry::driver_of(url).map_err(|trouble| refusal(driver, Class::Other, trouble.cause)).and_then(|known| {
-            (known.open)(url, connect, surroundings).map_err(|error| refusal(driver, Class::Other, error.message))
-        })?;
+        process.open(url, connect, surroundings).map_err(|message| refusal(driver, Class::Other, message))?;
     let settings = database.tls();
     let tls = match settings.mode {
         TlsMode::Disable => None,
@@ -69,11 +72,11 @@ fn target(driver: &'static str, url: &str, connect: &ConnectOptions) -> Result<T
 }
 
 /// No files, and no variable but the one with the password.
-struct PasswordOnly;
+struct PasswordOnly<'a>(&'a dyn Surroundings);
 
-impl Surroundings for PasswordOnly {
+impl Surroundings for PasswordOnly<'_> {
     fn variable(&self, name: &str) -> Option<String> {
-        ThisMachine.variable(name).filter(|_| name == "MYSQL_PWD")
+        self.0.variable(name).filter(|_| name == "MYSQL_PWD")
     }
 
     fn read(&self, _: &Path) -> Option<Vec<u8>> {

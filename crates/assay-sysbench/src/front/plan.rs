@@ -9,10 +9,11 @@ use assay_io::Backend;
 use assay_io::process::FilesLimit;
 use assay_script::{Distribution, DistributionKind, Entry, Program, Setup};
 use assay_seam::Nanos;
-use assay_sysbench::{CoreSettings, Options, Shutdown};
 
-use super::target;
-use super::voice::Voice;
+use super::invocation::Invocation;
+use super::process::Process;
+use super::targets;
+use crate::{Options, Shutdown};
 
 /// Longer than anybody waits.
 const FOREVER: Nanos = Nanos::from_secs(10 * 365 * 86_400);
@@ -25,24 +26,16 @@ const SILENCE_MAX: Nanos = Nanos::from_secs(30);
 /// Connects under way at once.
 const CONNECTS_PENDING: usize = 64;
 
-/// What a plan is made of.
-pub struct Parts<'a> {
-    /// The script.
-    pub program: &'a Arc<Program>,
-    /// The core's options.
-    pub settings: &'a CoreSettings,
-    /// All options, for the script too.
-    pub options: &'a Options,
-    /// The command line, the program's name first.
-    pub words: &'a [String],
-    /// Where scripts print.
-    pub voice: &'a Arc<Voice>,
+/// A script's plans.
+pub(super) struct ScriptPlans<'a> {
+    pub(super) program: &'a Arc<Program>,
+    pub(super) invocation: &'a Invocation,
 }
 
-impl Parts<'_> {
+impl ScriptPlans<'_> {
     /// What `run` does.
-    pub fn run(&self) -> Plan {
-        let settings = self.settings;
+    pub(super) fn run(&self) -> Plan {
+        let settings = &self.invocation.settings;
         let mut plan = self.command("run", Entry::Thread, settings.threads);
         plan.limit = Limit { time: settings.time.map(Nanos::from_secs), transactions: settings.events };
         plan.warmup = Nanos::from_secs(settings.warmup);
@@ -57,15 +50,15 @@ impl Parts<'_> {
     }
 
     /// What a command does, in so many sessions.
-    pub fn command(&self, command: &str, entry: Entry, sessions: u32) -> Plan {
-        let options = self.options;
+    pub(super) fn command(&self, command: &str, entry: Entry, sessions: u32) -> Plan {
+        let Invocation { process, options, .. } = self.invocation;
         // What cannot be raised is told by the first connect that fails.
         let _ = FilesLimit::raise();
-        let workers = workers(sessions);
+        let workers = workers(*process, sessions);
         Plan {
             program: Arc::clone(self.program),
             setup: self.setup(command, entry, sessions),
-            targets: target::targets(options),
+            targets: targets::targets(*process, options),
             stages: vec![Stage { sessions }],
             load: Load::Closed,
             limit: Limit::default(),
@@ -102,21 +95,18 @@ impl Parts<'_> {
     }
 
     /// What a script sees.
-    pub fn setup(&self, command: &str, entry: Entry, sessions: u32) -> Setup {
-        let options = self.options;
+    pub(super) fn setup(&self, command: &str, entry: Entry, sessions: u32) -> Setup {
+        let Invocation { options, words, console, .. } = self.invocation;
         Setup {
             command: command.to_owned(),
             entry,
             options: options.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
             driver: driver_name(options),
-            seed: match self.settings.seed {
-                0 => random_seed(),
-                seed => seed as u64,
-            },
+            seed: self.invocation.seed(),
             sessions,
             distribution: distribution(options),
-            argv: self.words.to_vec(),
-            host: Some(self.voice.clone()),
+            argv: words.clone(),
+            host: Some(console.clone()),
         }
     }
 }
@@ -125,39 +115,39 @@ impl Parts<'_> {
 const WORKERS_VARIABLE: &str = "ASSAY_WORKERS";
 
 /// What is wrong with the environment, if anything is.
-pub fn check_workers() -> Result<(), String> {
-    match std::env::var(WORKERS_VARIABLE) {
-        Ok(text) if workers_asked_for().is_none() => {
+pub(super) fn check_workers(process: &dyn Process) -> Result<(), String> {
+    match process.surroundings().variable(WORKERS_VARIABLE) {
+        Some(text) if workers_asked_for(process).is_none() => {
             Err(format!("{WORKERS_VARIABLE}={text}: not a number of threads from 1 on"))
         }
         _ => Ok(()),
     }
 }
 
-fn workers_asked_for() -> Option<usize> {
-    std::env::var(WORKERS_VARIABLE).ok()?.parse().ok().filter(|workers| *workers > 0)
+fn workers_asked_for(process: &dyn Process) -> Option<usize> {
+    process.surroundings().variable(WORKERS_VARIABLE)?.parse().ok().filter(|workers| *workers > 0)
 }
 
 /// OS threads that drive so many sessions.
-pub fn workers(sessions: u32) -> usize {
+pub(super) fn workers(process: &dyn Process, sessions: u32) -> usize {
     let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
-    workers_asked_for().unwrap_or_else(cpus).min(sessions as usize)
+    workers_asked_for(process).unwrap_or_else(cpus).min(sessions as usize)
 }
 
 /// What to tell somebody whose script holds a worker, at this place, for this long.
-pub fn advice_on_holding(place: Option<&str>, held: Nanos, sessions: u32) -> String {
+pub(super) fn advice_on_holding(process: &dyn Process, place: Option<&str>, held: Nanos, sessions: u32) -> String {
     format!(
         "WARNING: the script has run for {:.1} s without waiting for the database, at {}\n  {sessions} threads share {} \
          threads of the operating system, and the others stand still meanwhile: wait with usleep or sleep, \
          or set {WORKERS_VARIABLE}={sessions}\n",
         held.as_secs_f64(),
         place.unwrap_or("a place Lua cannot tell"),
-        workers(sessions),
+        workers(process, sessions),
     )
 }
 
 /// As given: a script that asks for a database learns whether there is such a driver.
-pub fn driver_name(options: &Options) -> &'static str {
+pub(super) fn driver_name(options: &Options) -> &'static str {
     match options.text("db_driver") {
         "mysql" => "mysql",
         "pgsql" => "pgsql",
@@ -177,11 +167,4 @@ fn distribution(options: &Options) -> Distribution {
         pareto_h: options.number("rand_pareto_h").clamp(1e-6, 1.0 - 1e-6),
         zipfian_exponent: options.number("rand_zipfian_exp").max(0.0),
     }
-}
-
-/// Another one in every process.
-pub fn random_seed() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    // The keys of a hash map come from the system's random numbers.
-    RandomState::new().hash_one(std::process::id()) >> 1
 }

@@ -1,14 +1,14 @@
 //! `memory`: blocks read and written.
 
+use crate::ValueKind;
+use crate::options::Known;
 use assay_machine::Snapshot;
 use assay_machine::memory::{Access, Memory, Operation, Options};
-use assay_sysbench::ValueKind;
-use assay_sysbench::options::Known;
 
-use super::{Front, MIB, Manner, announce, fail, invalid, no_command, per_second, plan, run, say};
+use super::{Invocation, MIB, Manner, announce, fail, invalid, no_command, per_second, plan, run, say};
 
 /// Its options.
-pub const OPTIONS: &[Known] = &[
+pub(in crate::front) const OPTIONS: &[Known] = &[
     Known {
         name: "memory-block-size",
         kind: ValueKind::Size,
@@ -56,80 +56,80 @@ impl Speed {
 }
 
 impl Manner for Speed {
-    fn block(&self, front: &Front, snapshot: &Snapshot) {
+    fn block(&self, invocation: &Invocation, snapshot: &Snapshot) {
         let (events, mib) = (snapshot.events, self.mib(snapshot));
         let rate = per_second(snapshot, events as f64);
-        say(front, &format!("Total operations: {events} ({rate:8.2} per second)\n"));
+        say(invocation, &format!("Total operations: {events} ({rate:8.2} per second)\n"));
         if self.0.operation != Operation::None {
             let rate = per_second(snapshot, mib);
-            say(front, &format!("{mib:4.2} MiB transferred ({rate:4.2} MiB/sec)\n"));
+            say(invocation, &format!("{mib:4.2} MiB transferred ({rate:4.2} MiB/sec)\n"));
         }
     }
 
-    fn line(&self, front: &Front, snapshot: &Snapshot) -> bool {
+    fn line(&self, invocation: &Invocation, snapshot: &Snapshot) -> bool {
         let line = format!("{:4.2} MiB/sec", per_second(snapshot, self.mib(snapshot)));
-        front.voice().with(|log| log.timestamp(snapshot.total.as_secs_f64(), &line));
+        invocation.console.with(|log| log.timestamp(snapshot.total.as_secs_f64(), &line));
         true
     }
 }
 
 /// The options, or the exit code with which they were refused.
-fn options(front: &Front) -> Result<Options, u8> {
-    let given = front.options();
+fn options(invocation: &Invocation) -> Result<Options, u8> {
+    let given = &invocation.options;
     let block = given.number("memory_block_size") as u64;
     if !Memory::is_block_size(block) {
-        let value = front.as_written("memory_block_size").unwrap_or_else(|| block.to_string());
-        return Err(invalid(front, "memory-block-size", value));
+        let value = invocation.as_written("memory_block_size").unwrap_or_else(|| block.to_string());
+        return Err(invalid(invocation, "memory-block-size", value));
     }
     let word = |key: &str| given.text(key).to_owned();
     let local = match word("memory_scope").as_str() {
         "global" => false,
         "local" => true,
-        other => return Err(invalid(front, "memory-scope", other)),
+        other => return Err(invalid(invocation, "memory-scope", other)),
     };
     let operation = match word("memory_oper").as_str() {
         "read" => Operation::Read,
         "write" => Operation::Write,
         "none" => Operation::None,
-        other => return Err(invalid(front, "memory-oper", other)),
+        other => return Err(invalid(invocation, "memory-oper", other)),
     };
     let access = match word("memory_access_mode").as_str() {
         "seq" => Access::Sequential,
         "rnd" => Access::Random,
-        other => return Err(invalid(front, "memory-access-mode", other)),
+        other => return Err(invalid(invocation, "memory-access-mode", other)),
     };
     Ok(Options {
         block: block as usize,
         total: given.number("memory_total_size") as u64,
-        threads: front.settings().threads,
+        threads: invocation.settings.threads,
         local,
         huge: given.is_on("memory_hugetlb"),
         operation,
         access,
-        seed: front.seed(),
+        seed: invocation.seed(),
     })
 }
 
 /// Carries out a command.
-pub fn obey(front: &mut Front, command: &str) -> u8 {
+pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
     if command != "run" {
-        return no_command(front, "memory", command);
+        return no_command(invocation, "memory", command);
     }
-    let options = match options(front) {
+    let options = match options(invocation) {
         Ok(options) => options,
         Err(code) => return code,
     };
     let test = match Memory::new(options) {
         Ok(test) => test,
-        Err(fault) => return fail(front, &fault),
+        Err(fault) => return fail(invocation, &fault),
     };
-    announce(front);
-    let given = front.options();
-    say(front, "Running memory speed test with the following options:");
-    say(front, &format!("  block size: {}KiB", options.block / 1024));
-    say(front, &format!("  total size: {}MiB", options.total / 1_048_576));
-    say(front, &format!("  operation: {}", given.text("memory_oper")));
-    say(front, &format!("  scope: {}\n", given.text("memory_scope")));
+    announce(invocation);
+    let given = &invocation.options;
+    say(invocation, "Running memory speed test with the following options:");
+    say(invocation, &format!("  block size: {}KiB", options.block / 1024));
+    say(invocation, &format!("  total size: {}MiB", options.total / 1_048_576));
+    say(invocation, &format!("  operation: {}", given.text("memory_oper")));
+    say(invocation, &format!("  scope: {}\n", given.text("memory_scope")));
     // As in the original: the total size is the limit, whatever --events says.
-    run(front, test, &Speed(options), &plan(front, None))
+    run(invocation, test, &Speed(options), &plan(invocation, None))
 }

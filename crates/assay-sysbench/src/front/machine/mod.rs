@@ -2,33 +2,25 @@
 //!
 //! One file per test: its options, its announcement, its part of the reports. What is common to all is here.
 
-pub mod cpu;
-pub mod fileio;
-pub mod memory;
-pub mod mutex;
-pub mod threads;
+pub(super) mod cpu;
+pub(super) mod fileio;
+pub(super) mod memory;
+pub(super) mod mutex;
+pub(super) mod threads;
 
-use std::process;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::report::{self, Style};
+use crate::{Histogram, Level, Share, Shutdown, Stat};
 use assay_machine::{Fault, Limit, Moment, Outcome, Plan, Snapshot, bucket_value};
-use assay_sysbench::report::{self, Style};
-use assay_sysbench::{Histogram, Level, Share, Shutdown, Stat};
 
-use super::Front;
-use super::life::refuse_rate;
-use crate::signals;
-
-/// Exit code of a run that was given up.
-const GIVEN_UP: u8 = 2;
-/// Exit code of anything else that went wrong.
-const FAILED: u8 = 1;
+use super::invocation::{FAILED, GIVEN_UP, Invocation};
 
 /// What a test says of itself.
 trait Manner {
     /// Its part of a whole report, before the general one.
-    fn block(&self, _: &Front, _: &Snapshot) {}
+    fn block(&self, _: &Invocation, _: &Snapshot) {}
 
     /// Whether the block of the development branch says how many events there were, and how fast.
     fn counts(&self) -> bool {
@@ -36,7 +28,7 @@ trait Manner {
     }
 
     /// Its line of an intermediate report. False: the general line.
-    fn line(&self, _: &Front, _: &Snapshot) -> bool {
+    fn line(&self, _: &Invocation, _: &Snapshot) -> bool {
         false
     }
 }
@@ -47,42 +39,44 @@ struct Plain;
 impl Manner for Plain {}
 
 /// What `run` is refused with when it is neither that nor, for files, another command.
-fn no_command(front: &Front, test: &str, command: &str) -> u8 {
+fn no_command(invocation: &Invocation, test: &str, command: &str) -> u8 {
     match command {
-        "prepare" | "cleanup" => front.refuse(&format!("'{test}' test does not implement the '{command}' command.")),
-        _ => front.refuse(&format!("Unknown command: {command}")),
+        "prepare" | "cleanup" => {
+            invocation.refuse(&format!("'{test}' test does not implement the '{command}' command."))
+        }
+        _ => invocation.refuse(&format!("Unknown command: {command}")),
     }
 }
 
 /// Says what went wrong.
-fn fail(front: &Front, fault: &Fault) -> u8 {
+fn fail(invocation: &Invocation, fault: &Fault) -> u8 {
     for line in &fault.lines {
-        front.voice().say(Level::Fatal, line);
+        invocation.console.say(Level::Fatal, line);
     }
     if let Some(advice) = &fault.advice {
-        front.voice().say(Level::Warning, advice);
+        invocation.console.say(Level::Warning, advice);
     }
     FAILED
 }
 
 /// An option's value that cannot be.
-fn invalid(front: &Front, option: &str, value: impl std::fmt::Display) -> u8 {
-    fail(front, &Fault::new(format!("Invalid value for {option}: {value}")))
+fn invalid(invocation: &Invocation, option: &str, value: impl std::fmt::Display) -> u8 {
+    fail(invocation, &Fault::new(format!("Invalid value for {option}: {value}")))
 }
 
 /// A notice.
-fn say(front: &Front, line: &str) {
-    front.voice().say(Level::Notice, line);
+fn say(invocation: &Invocation, line: &str) {
+    invocation.console.say(Level::Notice, line);
 }
 
 /// What every run announces first.
-fn announce(front: &Front) {
-    front.voice().with(|log| report::announcement(log, front.settings()));
+fn announce(invocation: &Invocation) {
+    invocation.console.with(|log| report::announcement(log, &invocation.settings));
 }
 
 /// The core's options as a plan. The limit of events is `events`.
-fn plan(front: &Front, events: Option<u64>) -> Plan {
-    let settings = front.settings();
+fn plan(invocation: &Invocation, events: Option<u64>) -> Plan {
+    let settings = &invocation.settings;
     let time = settings.time.map(Duration::from_secs);
     Plan {
         events,
@@ -95,62 +89,62 @@ fn plan(front: &Front, events: Option<u64>) -> Plan {
             Shutdown::Off => None,
             Shutdown::After(seconds) => time.map(|time| time + Duration::from_secs(seconds)),
         },
-        seed: front.seed(),
-        stop: || signals::control().is_stopped(),
+        seed: invocation.seed(),
+        stop: invocation.process.stop_asked(),
         ..Plan::new(settings.threads)
     }
 }
 
 /// Runs a test that has been announced, tells it, and gives the exit code.
-fn run<T: assay_machine::Test>(front: &Front, test: T, manner: &impl Manner, plan: &Plan) -> u8 {
-    let voice = front.voice();
-    say(front, "Initializing worker threads...\n");
+fn run<T: assay_machine::Test>(invocation: &Invocation, test: T, manner: &impl Manner, plan: &Plan) -> u8 {
+    let console = &invocation.console;
+    say(invocation, "Initializing worker threads...\n");
     if plan.rate.is_some() {
-        voice.say(Level::Debug, "Event generating thread started");
+        console.say(Level::Debug, "Event generating thread started");
     }
     let outcome = assay_machine::run(&Arc::new(test), plan, |moment| match moment {
         Moment::Ready(id) => {
-            voice.say(Level::Debug, &format!("Worker thread (#{id}) started"));
-            voice.say(Level::Debug, &format!("Worker thread (#{id}) initialized"));
+            console.say(Level::Debug, &format!("Worker thread (#{id}) started"));
+            console.say(Level::Debug, &format!("Worker thread (#{id}) initialized"));
         }
         Moment::Started => {
-            signals::hear_interrupts(true);
-            voice.with(|log| report::started(log, front.settings()));
-            refuse_rate(voice, front.settings());
+            invocation.process.hear_interrupts(true);
+            console.with(|log| report::started(log, &invocation.settings));
+            invocation.refuse_rate();
         }
         Moment::Warm => {}
         Moment::Limit(limit) => {
             let limit = if limit == Limit::Events { "Event" } else { "Time" };
-            voice.say(Level::Info, &format!("{limit} limit exceeded, exiting..."));
+            console.say(Level::Info, &format!("{limit} limit exceeded, exiting..."));
         }
         Moment::Interval(snapshot) => {
-            if !manner.line(front, &snapshot) {
-                voice.with(|log| report::intermediate(log, &stat(front, &snapshot), style(front)));
+            if !manner.line(invocation, &snapshot) {
+                console.with(|log| report::intermediate(log, &stat(invocation, &snapshot), style(invocation)));
             }
         }
         Moment::Checkpoint(snapshot) => {
-            voice.with(|log| log.timestamp(snapshot.total.as_secs_f64(), "Checkpoint report:"));
-            cumulate(front, manner, &snapshot, None);
+            console.with(|log| log.timestamp(snapshot.total.as_secs_f64(), "Checkpoint report:"));
+            cumulate(invocation, manner, &snapshot, None);
         }
-        Moment::Done => voice.say(Level::Info, "Done.\n"),
+        Moment::Done => console.say(Level::Info, "Done.\n"),
     });
     match outcome {
-        Err(fault) => fail(front, &fault),
+        Err(fault) => fail(invocation, &fault),
         Ok(Outcome { snapshot, unfinished }) => {
-            let interrupted = signals::control().is_stopped();
+            let interrupted = invocation.process.control().is_stopped();
             let given_up = unfinished.filter(|_| !interrupted);
             if given_up.is_some() {
-                voice.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
+                console.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
             }
-            cumulate(front, manner, &snapshot, given_up);
+            cumulate(invocation, manner, &snapshot, given_up);
             let code = match given_up {
                 Some(_) => GIVEN_UP,
-                None if interrupted => signals::exit() as u8,
+                None if interrupted => invocation.process.exit_code_interrupted(),
                 None => 0,
             };
             if unfinished.is_some() {
                 // Threads are still at work.
-                process::exit(code.into());
+                invocation.process.exit(code.into());
             }
             code
         }
@@ -158,7 +152,7 @@ fn run<T: assay_machine::Test>(front: &Front, test: T, manner: &impl Manner, pla
 }
 
 /// A whole report.
-fn cumulate(front: &Front, manner: &impl Manner, snapshot: &Snapshot, unfinished: Option<u32>) {
+fn cumulate(invocation: &Invocation, manner: &impl Manner, snapshot: &Snapshot, unfinished: Option<u32>) {
     let seconds = |time: Duration| time.as_secs_f64();
     let shares: Vec<Share> = snapshot
         .shares
@@ -170,17 +164,17 @@ fn cumulate(front: &Front, manner: &impl Manner, snapshot: &Snapshot, unfinished
             max: seconds(share.max),
         })
         .collect();
-    if front.settings().histogram && unfinished.is_none() {
-        front.voice().with(|log| report::distribution(log, &histogram(snapshot)));
+    if invocation.settings.histogram && unfinished.is_none() {
+        invocation.console.with(|log| report::distribution(log, &histogram(snapshot)));
     }
-    manner.block(front, snapshot);
-    let (stat, unfinished) = (stat(front, snapshot), unfinished.map(u64::from));
-    let style = Style { counted: manner.counts(), ..style(front) };
-    front.voice().with(|log| report::cumulative(log, &stat, &shares, unfinished, style));
+    manner.block(invocation, snapshot);
+    let (stat, unfinished) = (stat(invocation, snapshot), unfinished.map(u64::from));
+    let style = Style { counted: manner.counts(), ..style(invocation) };
+    invocation.console.with(|log| report::cumulative(log, &stat, &shares, unfinished, style));
 }
 
-fn style(front: &Front) -> Style {
-    let settings = front.settings();
+fn style(invocation: &Invocation) -> Style {
+    let settings = &invocation.settings;
     Style {
         sql: false,
         layout: settings.layout,
@@ -204,14 +198,14 @@ fn histogram(snapshot: &Snapshot) -> Histogram {
     histogram
 }
 
-fn stat(front: &Front, snapshot: &Snapshot) -> Stat {
+fn stat(invocation: &Invocation, snapshot: &Snapshot) -> Stat {
     let latencies = &snapshot.latencies;
     let sum = latencies.sum.as_secs_f64();
     Stat {
         threads_running: snapshot.running,
         time_interval: snapshot.interval.as_secs_f64(),
         time_total: snapshot.total.as_secs_f64(),
-        latency_pct: histogram(snapshot).percentile(f64::from(front.settings().percentile)) / 1000.0,
+        latency_pct: histogram(snapshot).percentile(f64::from(invocation.settings.percentile)) / 1000.0,
         events: snapshot.events,
         reads: snapshot.reads,
         writes: snapshot.writes,

@@ -1,19 +1,17 @@
 //! `fileio`: files prepared, read, written and removed.
 
-use std::time::Instant;
-
+use crate::options::Known;
+use crate::{Layout, Level, ValueKind, help};
+use assay_io::clock::Clock;
 use assay_machine::fileio::{
     BACKLOG_MAX, FileIo, Files, Flags, Mode, Options, Preparing, Safety, VALIDATED_MIN, Way, size_text,
 };
 use assay_machine::{Fault, Snapshot};
-use assay_sysbench::options::Known;
-use assay_sysbench::{Layout, Level, ValueKind, help};
 
-use super::{FAILED, Front, MIB, Manner, announce, fail, invalid, no_command, per_second, plan, run, say};
-use crate::terminal;
+use super::{FAILED, Invocation, MIB, Manner, announce, fail, invalid, no_command, per_second, plan, run, say};
 
 /// Its options.
-pub const OPTIONS: &[Known] = &[
+pub(in crate::front) const OPTIONS: &[Known] = &[
     Known { name: "file-num", kind: ValueKind::Int, default: Some("128"), help: "number of files to create" },
     Known {
         name: "file-block-size",
@@ -97,71 +95,71 @@ const MODES: [(&str, Mode, &str); 6] = [
 struct Throughput;
 
 impl Manner for Throughput {
-    fn block(&self, front: &Front, snapshot: &Snapshot) {
+    fn block(&self, invocation: &Invocation, snapshot: &Snapshot) {
         let rate = |number: u64| per_second(snapshot, number as f64);
         let mib = |bytes: u64| per_second(snapshot, bytes as f64 / MIB);
-        if front.settings().layout == Layout::Master {
+        if invocation.settings.layout == Layout::Master {
             let mb = |bytes: u64| per_second(snapshot, bytes as f64 / 1e6);
             let speed = |bytes: u64| format!("{:4.2} MiB/s ({:4.2} MB/s)", mib(bytes), mb(bytes));
-            say(front, "\nThroughput:");
+            say(invocation, "\nThroughput:");
             let (read, written) = (snapshot.bytes_read, snapshot.bytes_written);
-            say(front, &format!("         read:  IOPS={:4.2} {}", rate(snapshot.reads), speed(read)));
-            say(front, &format!("         write: IOPS={:4.2} {}", rate(snapshot.writes), speed(written)));
-            say(front, &format!("         fsync: IOPS={:4.2}", rate(snapshot.syncs)));
+            say(invocation, &format!("         read:  IOPS={:4.2} {}", rate(snapshot.reads), speed(read)));
+            say(invocation, &format!("         write: IOPS={:4.2} {}", rate(snapshot.writes), speed(written)));
+            say(invocation, &format!("         fsync: IOPS={:4.2}", rate(snapshot.syncs)));
             return;
         }
-        say(front, "\nFile operations:");
-        say(front, &format!("    reads/s:                      {:4.2}", rate(snapshot.reads)));
-        say(front, &format!("    writes/s:                     {:4.2}", rate(snapshot.writes)));
-        say(front, &format!("    fsyncs/s:                     {:4.2}", rate(snapshot.syncs)));
-        say(front, "\nThroughput:");
-        say(front, &format!("    read, MiB/s:                  {:4.2}", mib(snapshot.bytes_read)));
-        say(front, &format!("    written, MiB/s:               {:4.2}", mib(snapshot.bytes_written)));
+        say(invocation, "\nFile operations:");
+        say(invocation, &format!("    reads/s:                      {:4.2}", rate(snapshot.reads)));
+        say(invocation, &format!("    writes/s:                     {:4.2}", rate(snapshot.writes)));
+        say(invocation, &format!("    fsyncs/s:                     {:4.2}", rate(snapshot.syncs)));
+        say(invocation, "\nThroughput:");
+        say(invocation, &format!("    read, MiB/s:                  {:4.2}", mib(snapshot.bytes_read)));
+        say(invocation, &format!("    written, MiB/s:               {:4.2}", mib(snapshot.bytes_written)));
     }
 
     fn counts(&self) -> bool {
         true
     }
 
-    fn line(&self, front: &Front, snapshot: &Snapshot) -> bool {
+    fn line(&self, invocation: &Invocation, snapshot: &Snapshot) -> bool {
         let mib = |bytes: u64| per_second(snapshot, bytes as f64 / MIB);
-        let stat = super::stat(front, snapshot);
+        let stat = super::stat(invocation, snapshot);
         let line = format!(
             "reads: {:4.2} MiB/s writes: {:4.2} MiB/s fsyncs: {:4.2}/s latency (ms,{}%): {:4.3}",
             mib(snapshot.bytes_read),
             mib(snapshot.bytes_written),
             per_second(snapshot, snapshot.syncs as f64),
-            front.settings().percentile,
+            invocation.settings.percentile,
             stat.latency_pct * 1000.0
         );
-        front.voice().with(|log| log.timestamp(stat.time_total, &line));
+        invocation.console.with(|log| log.timestamp(stat.time_total, &line));
         true
     }
 }
 
 /// Carries out a command.
-pub fn obey(front: &mut Front, command: &str) -> u8 {
+pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
     if !["prepare", "run", "cleanup"].contains(&command) {
-        return no_command(front, "fileio", command);
+        return no_command(invocation, "fileio", command);
     }
-    let files = match files(front) {
+    let files = match files(invocation) {
         Ok(files) => files,
         Err(code) => return code,
     };
     // The mode may be missing, or anything, where nothing is run.
-    let mode = if command == "run" { mode(front) } else { Ok(Mode::RandomRead) };
-    let options = match mode.and_then(|mode| options(front, mode)) {
+    let mode = if command == "run" { mode(invocation) } else { Ok(Mode::RandomRead) };
+    let options = match mode.and_then(|mode| options(invocation, mode)) {
         Ok(options) => options,
         Err(code) => return code,
     };
     match command {
-        "prepare" => prepare(front, files),
-        "run" => match with_backlog(front, options) {
-            Ok(options) => run_files(front, files, options),
+        "prepare" => prepare(invocation, files),
+        "run" => match with_backlog(invocation, options) {
+            Ok(options) => run_files(invocation, files, options),
             Err(code) => code,
         },
         _ => {
-            say(front, "Removing test files...");
+            say(invocation, "Removing test files...");
             files.cleanup();
             0
         }
@@ -169,23 +167,23 @@ pub fn obey(front: &mut Front, command: &str) -> u8 {
 }
 
 /// Options of the files, or the exit code with which they were refused.
-fn files(front: &Front) -> Result<Files, u8> {
-    let given = front.options();
+fn files(invocation: &Invocation) -> Result<Files, u8> {
+    let given = &invocation.options;
     let num = given.int("file_num");
     let number = usize::try_from(num).ok().filter(|number| *number > 0);
-    let number = number.ok_or_else(|| invalid(front, "file-num", num))?;
+    let number = number.ok_or_else(|| invalid(invocation, "file-num", num))?;
     let total = given.number("file_total_size") as u64;
     let size = Some(total / number as u64).filter(|size| *size > 0);
-    let size = size.ok_or_else(|| invalid(front, "file-total-size", total))?;
-    let validate = front.settings().validate;
+    let size = size.ok_or_else(|| invalid(invocation, "file-total-size", total))?;
+    let validate = invocation.settings.validate;
     let block = given.number("file_block_size");
     // One request is one transfer of the kernel, which has 31 bits for its size.
     if !(1.0..=f64::from(i32::MAX)).contains(&block) {
-        return Err(invalid(front, "file-block-size", format!("{block}.")));
+        return Err(invalid(invocation, "file-block-size", format!("{block}.")));
     }
     if validate && (block as usize) < VALIDATED_MIN {
         let text = format!("{block} (--validate needs at least {VALIDATED_MIN}).");
-        return Err(invalid(front, "file-block-size", text));
+        return Err(invalid(invocation, "file-block-size", text));
     }
     let mut flags = Flags::default();
     for flag in given.list("file_extra_flags") {
@@ -193,31 +191,31 @@ fn files(front: &Front) -> Result<Files, u8> {
             "sync" => flags.sync = true,
             "dsync" => flags.dsync = true,
             "direct" => flags.direct = true,
-            other => return Err(invalid(front, "file-extra-flags", other)),
+            other => return Err(invalid(invocation, "file-extra-flags", other)),
         }
     }
-    Ok(Files { number, size, block: block as usize, flags, validate, seed: front.seed() })
+    Ok(Files { number, size, block: block as usize, flags, validate, seed: invocation.seed() })
 }
 
-fn mode(front: &Front) -> Result<Mode, u8> {
-    let name = front.options().text("file_test_mode");
+fn mode(invocation: &Invocation) -> Result<Mode, u8> {
+    let name = invocation.options.text("file_test_mode");
     if name.is_empty() {
-        let code = fail(front, &Fault::new("Missing required argument: --file-test-mode\n"));
+        let code = fail(invocation, &Fault::new("Missing required argument: --file-test-mode\n"));
         let list = format!("fileio options:\n{}\n", help::list(OPTIONS));
-        // A closed pipe does not change the outcome.
-        let _ = terminal::result(&list);
+        // What cannot be written does not change the outcome.
+        invocation.process.print(list.as_bytes());
         return Err(code);
     }
     let found = MODES.iter().find(|(one, ..)| *one == name);
     found
         .map(|(_, mode, _)| *mode)
-        .ok_or_else(|| fail(front, &Fault::new(format!("Invalid IO operations mode: {name}."))))
+        .ok_or_else(|| fail(invocation, &Fault::new(format!("Invalid IO operations mode: {name}."))))
 }
 
 /// Options of a run.
-fn options(front: &Front, mode: Mode) -> Result<Options, u8> {
-    let given = front.options();
-    let refuse = |text: String| Err(fail(front, &Fault::new(text)));
+fn options(invocation: &Invocation, mode: Mode) -> Result<Options, u8> {
+    let given = &invocation.options;
+    let refuse = |text: String| Err(fail(invocation, &Fault::new(text)));
     let way = match given.text("file_io_mode") {
         "sync" | "" => Way::Sync,
         "async" => Way::Async(0),
@@ -249,13 +247,13 @@ fn options(front: &Front, mode: Mode) -> Result<Options, u8> {
 }
 
 /// The options with the number of requests in flight, which only a run looks at.
-fn with_backlog(front: &Front, options: Options) -> Result<Options, u8> {
-    let backlog = front.options().int("file_async_backlog");
+fn with_backlog(invocation: &Invocation, options: Options) -> Result<Options, u8> {
+    let backlog = invocation.options.int("file_async_backlog");
     let way = match (options.way, usize::try_from(backlog)) {
         (Way::Async(_), Ok(backlog @ 1..=BACKLOG_MAX)) => Way::Async(backlog),
         (Way::Async(_), _) => {
             let text = format!("Invalid value of file-async-backlog: {backlog}");
-            return Err(fail(front, &Fault::new(text)));
+            return Err(fail(invocation, &Fault::new(text)));
         }
         (way, _) => way,
     };
@@ -269,75 +267,75 @@ fn flags_text(flags: Flags) -> String {
     format!("Extra file open flags: {}", if given.is_empty() { "(none)" } else { &given })
 }
 
-fn prepare(front: &Front, files: Files) -> u8 {
+fn prepare(invocation: &Invocation, files: Files) -> u8 {
     let total = files.size * files.number as u64;
-    say(front, &format!("{} files, {}Kb each, {}Mb total", files.number, files.size / 1024, total / 1_048_576));
-    say(front, "Creating files for the test...");
-    say(front, &flags_text(files.flags));
-    let begun = Instant::now();
+    say(invocation, &format!("{} files, {}Kb each, {}Mb total", files.number, files.size / 1024, total / 1_048_576));
+    say(invocation, "Creating files for the test...");
+    say(invocation, &flags_text(files.flags));
+    let begun = Clock::start();
     let written = files.prepare(|preparing, name| {
         let what = match preparing {
             Preparing::Creating => "Creating file",
             Preparing::Extending => "Extending existing file",
             Preparing::Reusing => "Reusing existing file",
         };
-        say(front, &format!("{what} {name}"));
+        say(invocation, &format!("{what} {name}"));
     });
-    let seconds = begun.elapsed().as_secs_f64();
+    let seconds = begun.now().as_secs_f64();
     match written {
-        Err(fault) => return fail(front, &fault),
-        Ok(0) => say(front, "No bytes written."),
+        Err(fault) => return fail(invocation, &fault),
+        Ok(0) => say(invocation, "No bytes written."),
         Ok(bytes) => {
             let rate = bytes as f64 / MIB / seconds;
-            say(front, &format!("{bytes} bytes written in {seconds:.2} seconds ({rate:.2} MiB/sec)."));
+            say(invocation, &format!("{bytes} bytes written in {seconds:.2} seconds ({rate:.2} MiB/sec)."));
         }
     }
     0
 }
 
-fn run_files(front: &Front, files: Files, options: Options) -> u8 {
-    announce(front);
-    announce_files(front, files, options);
+fn run_files(invocation: &Invocation, files: Files, options: Options) -> u8 {
+    announce(invocation);
+    announce_files(invocation, files, options);
     let test = FileIo::new(files, options, |name| {
-        front.voice().say(Level::Debug, &format!("Opening file: {name}"));
+        invocation.console.say(Level::Debug, &format!("Opening file: {name}"));
     });
     let traced = |test: FileIo| {
-        let voice = front.voice().clone();
+        let console = invocation.console.clone();
         test.traced(Box::new(move |is_write, file, position, size| {
             let operation = if is_write { 2 } else { 1 };
             let text =
                 format!("Executing request, operation: {operation}, file_id: {file}, pos: {position}, size: {size}");
-            voice.say(Level::Debug, &text);
+            console.say(Level::Debug, &text);
         }))
     };
-    match test.map(|test| if front.settings().debug { traced(test) } else { test }) {
-        Ok(test) => run(front, test, &Throughput, &plan(front, front.settings().events)),
-        Err(fault) => fail(front, &fault).max(FAILED),
+    match test.map(|test| if invocation.settings.debug { traced(test) } else { test }) {
+        Ok(test) => run(invocation, test, &Throughput, &plan(invocation, invocation.settings.events)),
+        Err(fault) => fail(invocation, &fault).max(FAILED),
     }
 }
 
-fn announce_files(front: &Front, files: Files, options: Options) {
-    say(front, &flags_text(files.flags));
-    say(front, &format!("{} files, {} each", files.number, size_text(files.size)));
-    say(front, &format!("{} total file size", size_text(files.size * files.number as u64)));
-    say(front, &format!("Block size {}", size_text(files.block as u64)));
+fn announce_files(invocation: &Invocation, files: Files, options: Options) {
+    say(invocation, &flags_text(files.flags));
+    say(invocation, &format!("{} files, {} each", files.number, size_text(files.size)));
+    say(invocation, &format!("{} total file size", size_text(files.size * files.number as u64)));
+    say(invocation, &format!("Block size {}", size_text(files.block as u64)));
     if options.merged > 0 {
         let most = size_text((files.block * options.merged) as u64);
-        say(front, &format!("Merging requests up to {most} for sequential IO."));
+        say(invocation, &format!("Merging requests up to {most} for sequential IO."));
     }
     if options.mode.is_random() {
-        say(front, &format!("Number of IO requests: {}", front.settings().events.unwrap_or(0)));
-        say(front, &format!("Read/Write ratio for combined random IO test: {:.2}", options.ratio));
+        say(invocation, &format!("Number of IO requests: {}", invocation.settings.events.unwrap_or(0)));
+        say(invocation, &format!("Read/Write ratio for combined random IO test: {:.2}", options.ratio));
     }
     if options.sync_all {
-        say(front, "Calling fsync() after each write operation.");
+        say(invocation, "Calling fsync() after each write operation.");
     } else {
         if options.sync_every > 0 {
             let every = options.sync_every;
-            say(front, &format!("Periodic FSYNC enabled, calling fsync() each {every} requests."));
+            say(invocation, &format!("Periodic FSYNC enabled, calling fsync() each {every} requests."));
         }
         if options.sync_end {
-            say(front, "Calling fsync() at the end of test, Enabled.");
+            say(invocation, "Calling fsync() at the end of test, Enabled.");
         }
     }
     let way = match options.way {
@@ -345,10 +343,10 @@ fn announce_files(front: &Front, files: Files, options: Options) {
         Way::Async(_) => "asynchronous",
         Way::Mmap => "fast mmaped",
     };
-    say(front, &format!("Using {way} I/O mode"));
+    say(invocation, &format!("Using {way} I/O mode"));
     if files.validate {
-        say(front, "Using checksums validation.");
+        say(invocation, "Using checksums validation.");
     }
     let what = MODES.iter().find(|(_, mode, _)| *mode == options.mode).map_or("", |(.., what)| what);
-    say(front, &format!("Doing {what} test"));
+    say(invocation, &format!("Doing {what} test"));
 }

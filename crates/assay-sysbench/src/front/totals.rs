@@ -1,11 +1,12 @@
-//! Intervals added up: what happened since the last line, or since the last checkpoint.
+//! Intervals added up: the totals since the last line, or since the last checkpoint.
 
 use assay_engine::{Interval, Latencies, Outside, SessionTally};
 use assay_seam::Nanos;
-use assay_sysbench::{Histogram, Share, Stat};
+
+use crate::{Histogram, Share, Stat};
 
 /// What happened in some span of time.
-pub struct Span {
+pub(super) struct Totals {
     events: u64,
     statements: [u64; 3],
     errors: u64,
@@ -18,10 +19,10 @@ pub struct Span {
     from: Nanos,
 }
 
-impl Span {
+impl Totals {
     /// An empty one that begins at `from`.
-    pub fn new(from: Nanos) -> Span {
-        Span {
+    pub(super) fn new(from: Nanos) -> Totals {
+        Totals {
             events: 0,
             statements: [0; 3],
             errors: 0,
@@ -35,7 +36,7 @@ impl Span {
     }
 
     /// Adds an interval.
-    pub fn add(&mut self, interval: &Interval) {
+    pub(super) fn add(&mut self, interval: &Interval) {
         let latencies = interval.response.expand();
         if latencies.count() > 0 {
             self.min = if self.histogram.count() == 0 { latencies.min } else { self.min.min(latencies.min) };
@@ -52,7 +53,7 @@ impl Span {
     }
 
     /// Adds what is not in the tallies.
-    pub fn add_outside(&mut self, outside: &Outside) {
+    pub(super) fn add_outside(&mut self, outside: &Outside) {
         self.add_statements(outside.statements);
         self.events += outside.transactions;
         self.errors += outside.errors;
@@ -67,12 +68,12 @@ impl Span {
     }
 
     /// The distribution of latencies, in milliseconds.
-    pub fn histogram(&self) -> &Histogram {
+    pub(super) fn histogram(&self) -> &Histogram {
         &self.histogram
     }
 
     /// Its numbers, at `now` since the start of the measured part.
-    pub fn stat(&self, now: Nanos, percentile: u32) -> Stat {
+    pub(super) fn stat(&self, now: Nanos, percentile: u32) -> Stat {
         let [reads, writes, other] = self.statements;
         let sum = self.sum as f64 / 1e9;
         Stat {
@@ -111,7 +112,7 @@ fn milliseconds(time: Nanos) -> f64 {
 }
 
 /// What each session did since `before`.
-pub fn shares(sessions: &[SessionTally], before: &[SessionTally]) -> Vec<Share> {
+pub(super) fn shares(sessions: &[SessionTally], before: &[SessionTally]) -> Vec<Share> {
     let zero = SessionTally::default();
     let share = |(number, now): (usize, &SessionTally)| {
         let before = before.get(number).unwrap_or(&zero);

@@ -1,16 +1,18 @@
 //! Everything the front says: reports and messages of whatever thread, in order, at once, on stdout.
 
 use std::ffi::CStr;
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use assay_script::{Host, Severity};
-use assay_sysbench::{Level, Log};
+
+use super::process::Process;
+use crate::{Level, Log};
 
 /// One per process: messages that are repeated are counted over all threads.
 #[derive(Debug)]
-pub struct Voice {
+pub(super) struct Console {
+    process: &'static dyn Process,
     log: Mutex<Log>,
     database: AtomicBool,
     /// Words of scripts up to now, and how many of those to come have been said already.
@@ -18,10 +20,11 @@ pub struct Voice {
     again: AtomicUsize,
 }
 
-impl Voice {
+impl Console {
     /// Says what `verbosity` allows.
-    pub fn new(verbosity: i64) -> Voice {
-        Voice {
+    pub(super) fn new(process: &'static dyn Process, verbosity: i64) -> Console {
+        Console {
+            process,
             log: Mutex::new(Log::new(verbosity)),
             database: AtomicBool::new(false),
             said: AtomicUsize::new(0),
@@ -30,23 +33,23 @@ impl Voice {
     }
 
     /// A message.
-    pub fn say(&self, level: Level, message: &str) {
+    pub(super) fn say(&self, level: Level, message: &str) {
         self.with(|log| log.text(level, message));
     }
 
     /// Prints what `text` makes, with the log to make it with.
-    pub fn with(&self, text: impl FnOnce(&mut Log) -> String) {
+    pub(super) fn with(&self, text: impl FnOnce(&mut Log) -> String) {
         let mut log = self.log();
-        write(text(&mut log).as_bytes());
+        self.write(text(&mut log).as_bytes());
     }
 
     /// Whether the script has asked for a database: reports then tell of statements.
-    pub fn uses_database(&self) -> bool {
+    pub(super) fn uses_database(&self) -> bool {
         self.database.load(Ordering::Relaxed)
     }
 
     /// What a script said up to now will be said again, and is not to be heard twice.
-    pub fn expect_again(&self) {
+    pub(super) fn expect_again(&self) {
         self.again.store(self.said.swap(0, Ordering::Relaxed), Ordering::Relaxed);
     }
 
@@ -56,17 +59,24 @@ impl Voice {
         self.again.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
     }
 
+    /// Whoever reads a report does so line by line: nothing is held back. What cannot be written is lost.
+    fn write(&self, text: &[u8]) {
+        if !text.is_empty() {
+            self.process.print(text);
+        }
+    }
+
     fn log(&self) -> MutexGuard<'_, Log> {
         // A thread that panicked has said what it said.
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Host for Voice {
+impl Host for Console {
     fn print(&self, text: &[u8]) {
         let _order = self.log();
         if self.is_new() {
-            write(text);
+            self.write(text);
         }
     }
 
@@ -89,18 +99,10 @@ impl Host for Voice {
     }
 
     fn exit(&self, code: i32) {
-        std::process::exit(code);
+        self.process.exit(code);
     }
 
     fn overlay(&self) -> &'static [(&'static CStr, &'static str)] {
-        assay_sysbench::OVERLAY
-    }
-}
-
-/// Whoever reads a report does so line by line: nothing is held back. A reader that has gone away is no error.
-fn write(text: &[u8]) {
-    if !text.is_empty() {
-        let mut stdout = std::io::stdout().lock();
-        let _ = stdout.write_all(text).and_then(|()| stdout.flush());
+        crate::OVERLAY
     }
 }

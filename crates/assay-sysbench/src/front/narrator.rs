@@ -1,39 +1,35 @@
 //! A run as sysbench tells it: from "Initializing worker threads" to the last report.
 
-use std::process;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
 use assay_engine::{
-    End, Interval, Notice, Observer, Outcome, Outside, RATE_MAX, Reporter, RunError, SessionTally, StageOutcome,
-    Warning,
+    End, Interval, Notice, Observer, Outcome, Outside, Reporter, RunError, SessionTally, StageOutcome, Warning,
 };
+use assay_io::clock::Clock;
 use assay_script::{Entry, Report};
 use assay_seam::Nanos;
-use assay_sysbench::report::{self, Style};
-use assay_sysbench::{CoreSettings, Level, Share, Shutdown, Stat};
 
-use super::FAILED;
-use super::plan::{self, Parts};
-use super::span::{Span, shares};
-use super::voice::Voice;
-use crate::{signals, terminal};
+use super::console::Console;
+use super::invocation::{GIVEN_UP, Invocation};
+use super::plan::{self, ScriptPlans};
+use super::process::Process;
+use super::totals::{Totals, shares};
+use crate::report::{self, Style};
+use crate::{CoreSettings, Level, Share, Shutdown, Stat};
 
-/// Exit code of a run that was given up: sessions not ready in time, or a forced shutdown.
-const GIVEN_UP: u8 = 2;
 const INTERMEDIATE: &str = "report_intermediate";
 const CUMULATIVE: &str = "report_cumulative";
 
 /// Watches a run and tells it.
-pub struct Life<'a> {
+pub(super) struct Narrator<'a> {
     settings: &'a CoreSettings,
-    voice: &'a Arc<Voice>,
-    parts: &'a Parts<'a>,
-    begun: Instant,
+    console: &'a Console,
+    process: &'static dyn Process,
+    plans: &'a ScriptPlans<'a>,
+    /// Since the run began.
+    clock: Clock,
     phase: Phase,
     /// Since the last line, and since the last checkpoint.
-    recent: Span,
-    checked: Span,
+    recent: Totals,
+    checked: Totals,
     sessions_checked: Vec<SessionTally>,
     checkpoints: Vec<Nanos>,
     /// Who calls the hooks of either kind of report.
@@ -61,28 +57,30 @@ enum Phase {
     Done,
 }
 
-impl<'a> Life<'a> {
+impl<'a> Narrator<'a> {
     /// Of a run that has not begun.
     /// `before`: what the top level did where sysbench has its main state.
-    pub fn new(parts: &'a Parts<'a>, before: &Outside) -> Life<'a> {
-        let mut life = Life {
-            settings: parts.settings,
-            voice: parts.voice,
-            parts,
-            begun: Instant::now(),
+    pub(super) fn new(plans: &'a ScriptPlans<'a>, before: &Outside) -> Narrator<'a> {
+        let Invocation { settings, console, process, .. } = plans.invocation;
+        let mut narrator = Narrator {
+            settings,
+            console,
+            process: *process,
+            plans,
+            clock: Clock::start(),
             phase: Phase::Init,
-            recent: Span::new(Nanos::ZERO),
-            checked: Span::new(Nanos::ZERO),
+            recent: Totals::new(Nanos::ZERO),
+            checked: Totals::new(Nanos::ZERO),
             sessions_checked: Vec::new(),
-            checkpoints: parts.settings.checkpoints.iter().rev().map(|secs| Nanos::from_secs(*secs)).collect(),
+            checkpoints: settings.checkpoints.iter().rev().map(|secs| Nanos::from_secs(*secs)).collect(),
             lines: None,
             blocks: None,
             last: None,
             given_up: None,
             failed: false,
         };
-        life.add_before(before);
-        life
+        narrator.add_before(before);
+        narrator
     }
 
     /// What was done before sessions begin counts, unless a warm-up comes between.
@@ -94,7 +92,7 @@ impl<'a> Life<'a> {
     }
 
     /// What is left to say, and the exit code.
-    pub fn conclude(mut self, outcome: &Outcome) -> u8 {
+    pub(super) fn conclude(mut self, outcome: &Outcome) -> u8 {
         if let End::Failed(error) = &outcome.end
             && matches!(self.phase, Phase::Init | Phase::Done)
         {
@@ -102,20 +100,20 @@ impl<'a> Life<'a> {
             self.failed |= self.phase == Phase::Init;
             // A failure of the run itself was told when it was over.
             if self.phase == Phase::Init || !self.failed {
-                say_untold(self.voice, name, error);
+                say_untold(self.console, name, error);
             }
         }
         self.lines.into_iter().chain(self.blocks).for_each(Reporter::close);
         match outcome.end {
             _ if self.given_up.is_some() => GIVEN_UP,
-            End::Interrupted => signals::exit() as u8,
+            End::Interrupted => self.process.exit_code_interrupted(),
             _ => u8::from(self.failed),
         }
     }
 
     fn style(&self) -> Style {
         Style {
-            sql: self.voice.uses_database(),
+            sql: self.console.uses_database(),
             layout: self.settings.layout,
             percentile: self.settings.percentile,
             rate: self.settings.rate > 0,
@@ -126,17 +124,17 @@ impl<'a> Life<'a> {
 
     fn say_of_each(&self, what: &str) {
         for number in 0..self.settings.threads {
-            self.voice.say(Level::Debug, &format!("Worker thread (#{number}) {what}"));
+            self.console.say(Level::Debug, &format!("Worker thread (#{number}) {what}"));
         }
     }
 
     fn announce(&mut self, before: &Outside) {
         self.add_before(before);
         self.phase = Phase::Preparing;
-        self.voice.with(|log| report::announcement(log, self.settings));
-        self.voice.say(Level::Notice, "Initializing worker threads...\n");
+        self.console.with(|log| report::announcement(log, self.settings));
+        self.console.say(Level::Notice, "Initializing worker threads...\n");
         if self.settings.rate > 0 {
-            self.voice.say(Level::Debug, "Event generating thread started");
+            self.console.say(Level::Debug, "Event generating thread started");
         }
         self.say_of_each("started");
         // sysbench makes a state of its own for each kind of report, whether there are hooks or not.
@@ -149,8 +147,8 @@ impl<'a> Life<'a> {
     }
 
     fn reporter(&self) -> Option<Reporter> {
-        let plan = self.parts.command("run", Entry::Reports, self.settings.threads);
-        Reporter::open(&plan, signals::control())
+        let plan = self.plans.command("run", Entry::Reports, self.settings.threads);
+        Reporter::open(&plan, self.process.control())
     }
 
     fn on_interval(&mut self, interval: &Interval, stage: &StageOutcome) {
@@ -169,20 +167,20 @@ impl<'a> Life<'a> {
             if self.settings.rate > 0 {
                 (stat.queue_length, stat.concurrency) = (interval.backlog, interval.in_flight);
             }
-            match self.lines.as_mut().filter(|_| self.parts.program.hooks(INTERMEDIATE)) {
+            match self.lines.as_mut().filter(|_| self.plans.program.hooks(INTERMEDIATE)) {
                 Some(reporter) => {
                     let report = Report { hook: INTERMEDIATE, stat: intermediate_fields(&stat) };
-                    reporter.call(report, signals::control());
+                    reporter.call(report, self.process.control());
                 }
-                None => self.voice.with(|log| report::intermediate(log, &stat, self.style())),
+                None => self.console.with(|log| report::intermediate(log, &stat, self.style())),
             }
-            self.recent = Span::new(now);
+            self.recent = Totals::new(now);
         }
         if self.checkpoints.last().is_some_and(|checkpoint| *checkpoint <= now) {
             self.checkpoints.pop();
-            self.voice.with(|log| log.timestamp(now.as_secs_f64(), "Checkpoint report:"));
+            self.console.with(|log| log.timestamp(now.as_secs_f64(), "Checkpoint report:"));
             self.cumulate(now, &stage.by_session, None);
-            self.checked = Span::new(now);
+            self.checked = Totals::new(now);
             self.sessions_checked.clone_from(&stage.by_session);
         }
     }
@@ -190,13 +188,13 @@ impl<'a> Life<'a> {
     /// The cumulative report of what happened since the last checkpoint.
     fn cumulate(&mut self, now: Nanos, sessions: &[SessionTally], unfinished: Option<u64>) {
         let stat = self.checked.stat(now, self.settings.percentile);
-        if let Some(reporter) = self.blocks.as_mut().filter(|_| self.parts.program.hooks(CUMULATIVE)) {
+        if let Some(reporter) = self.blocks.as_mut().filter(|_| self.plans.program.hooks(CUMULATIVE)) {
             let report = Report { hook: CUMULATIVE, stat: cumulative_fields(&stat) };
-            return reporter.call(report, signals::control());
+            return reporter.call(report, self.process.control());
         }
         let shares: Vec<Share> = shares(sessions, &self.sessions_checked);
         let style = self.style();
-        self.voice.with(|log| report::cumulative(log, &stat, &shares, unfinished, style));
+        self.console.with(|log| report::cumulative(log, &stat, &shares, unfinished, style));
     }
 
     fn on_stage_end(&mut self, outcome: &Outcome) {
@@ -212,24 +210,24 @@ impl<'a> Life<'a> {
         let events: u64 = stage.total.transactions.iter().map(|of_type| of_type.count).sum();
         let limit = if self.settings.events.is_some_and(|limit| events >= limit) { "Event" } else { "Time" };
         for _ in self.given_up.unwrap_or(0)..self.settings.threads.into() {
-            self.voice.say(Level::Info, &format!("{limit} limit exceeded, exiting..."));
+            self.console.say(Level::Info, &format!("{limit} limit exceeded, exiting..."));
         }
     }
 
     fn say_given_up(&self) {
-        self.voice.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
+        self.console.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
     }
 
     /// Sessions do not even hear of a forced shutdown, or an interrupt: what holds them goes on until the process ends.
     fn on_overdue(&mut self, sessions: u32, so_far: &Outcome) {
         let Some(stage) = so_far.stages.last() else { return };
-        if signals::control().is_stopped() {
+        if self.process.control().is_stopped() {
             self.cumulate(stage.measured, &stage.by_session, None);
-            process::exit(signals::exit() as i32);
+            self.process.exit(self.process.exit_code_interrupted().into());
         }
         self.say_given_up();
         self.cumulate(self.given_up_at(), &stage.by_session, Some(sessions.into()));
-        process::exit(GIVEN_UP.into());
+        self.process.exit(GIVEN_UP.into());
     }
 
     /// When a forced shutdown comes, since the start of the measured part.
@@ -242,13 +240,13 @@ impl<'a> Life<'a> {
         let phase = std::mem::replace(&mut self.phase, Phase::Done);
         match (&outcome.end, phase) {
             (End::Failed(error), Phase::Init | Phase::Preparing) => {
-                say_untold(self.voice, "thread_init", error);
+                say_untold(self.console, "thread_init", error);
                 self.say_of_each("failed to initialize!");
-                self.voice.say(Level::Fatal, "Thread initialization failed!");
+                self.console.say(Level::Fatal, "Thread initialization failed!");
                 self.failed = true;
             }
             (End::Failed(error), Phase::Running) => {
-                say_untold(self.voice, "thread_run", error);
+                say_untold(self.console, "thread_run", error);
                 self.failed = true;
             }
             _ => {
@@ -259,18 +257,18 @@ impl<'a> Life<'a> {
                 };
                 match self.given_up {
                     Some(_) => self.say_given_up(),
-                    None => self.voice.say(Level::Info, "Done.\n"),
+                    None => self.console.say(Level::Info, "Done.\n"),
                 }
                 // Their sessions end before the last report begins: a JSON array of lines is closed.
                 self.lines.take().into_iter().chain(self.blocks.take()).for_each(Reporter::close);
                 self.checked.add_outside(&outcome.outside);
-                if self.parts.program.hooks(CUMULATIVE) {
+                if self.plans.program.hooks(CUMULATIVE) {
                     let mut stat = self.checked.stat(now, self.settings.percentile);
                     stat.threads_running = running;
                     self.last = Some(Report { hook: CUMULATIVE, stat: cumulative_fields(&stat) });
                 } else {
                     if self.settings.histogram && self.given_up.is_none() {
-                        self.voice.with(|log| report::distribution(log, self.checked.histogram()));
+                        self.console.with(|log| report::distribution(log, self.checked.histogram()));
                     }
                     self.cumulate(now, &stage.by_session, self.given_up);
                 }
@@ -279,24 +277,24 @@ impl<'a> Life<'a> {
     }
 }
 
-impl Observer for Life<'_> {
+impl Observer for Narrator<'_> {
     fn notice(&mut self, notice: Notice<'_>) {
         match notice {
             Notice::Begins { before } => self.announce(&before),
             Notice::Connecting { .. } if self.phase == Phase::Preparing => {
                 let timeout = self.settings.init_timeout;
-                if self.begun.elapsed() > Duration::from_secs(timeout) {
+                if self.clock.now() > Nanos::from_secs(timeout) {
                     let text = format!("Worker threads failed to initialize within {timeout} seconds!");
-                    self.voice.say(Level::Fatal, &text);
-                    process::exit(GIVEN_UP.into());
+                    self.console.say(Level::Fatal, &text);
+                    self.process.exit(GIVEN_UP.into());
                 }
             }
             Notice::StageBegins { .. } => {
                 self.phase = Phase::Running;
-                signals::hear_interrupts(true);
+                self.process.hear_interrupts(true);
                 self.say_of_each("initialized");
-                self.voice.with(|log| report::started(log, self.settings));
-                refuse_rate(self.voice, self.settings);
+                self.console.with(|log| report::started(log, self.settings));
+                self.plans.invocation.refuse_rate();
             }
             Notice::Interval { interval, so_far, .. } => {
                 if let Some(stage) = so_far.stages.last() {
@@ -307,14 +305,19 @@ impl Observer for Life<'_> {
             Notice::Overdue { sessions, so_far } => self.on_overdue(sessions, so_far),
             Notice::Ends { outcome } => {
                 self.on_end(outcome);
-                signals::hear_interrupts(false);
+                self.process.hear_interrupts(false);
             }
             Notice::Warning(Warning::Held { place, held })
-                if plan::workers(self.settings.threads) < self.settings.threads as usize =>
+                if plan::workers(self.process, self.settings.threads) < self.settings.threads as usize =>
             {
-                terminal::say(&plan::advice_on_holding(place.as_deref(), held, self.settings.threads));
+                self.process.complain(&plan::advice_on_holding(
+                    self.process,
+                    place.as_deref(),
+                    held,
+                    self.settings.threads,
+                ));
             }
-            // Outages are not told by sysbench either; scripts print through the voice.
+            // Outages are not told by sysbench either; scripts print on the console.
             Notice::Connecting { .. }
             | Notice::Loading { .. }
             | Notice::Journal { .. }
@@ -328,33 +331,23 @@ impl Observer for Life<'_> {
     }
 
     fn has_given_up(&self) -> bool {
-        self.given_up.is_some() || signals::control().is_stopped()
+        self.given_up.is_some() || self.process.control().is_stopped()
     }
 
     fn gives_up(&self) -> bool {
-        self.settings.shutdown != Shutdown::Off || signals::control().is_stopped()
-    }
-}
-
-/// At such a rate the queue of events is full before the first is done. sysbench says so, and gives up.
-pub fn refuse_rate(voice: &Voice, settings: &CoreSettings) {
-    if settings.rate as f64 > RATE_MAX {
-        let text = "The event queue is full. This means the worker threads are unable to keep up with the specified \
-                    event generation rate";
-        voice.say(Level::Fatal, text);
-        process::exit(FAILED.into());
+        self.settings.shutdown != Shutdown::Off || self.process.control().is_stopped()
     }
 }
 
 /// Says what ended `function`, unless the session did: errors of the script, and statements' in it.
-pub fn say_untold(voice: &Voice, function: &str, error: &RunError) {
+pub(super) fn say_untold(console: &Console, function: &str, error: &RunError) {
     let told = match error {
         RunError::Connect { failure, .. } => !failure.message.is_empty(),
         RunError::Statement { .. } | RunError::Script(_) => true,
         RunError::Environment(_) => false,
     };
     if !told {
-        voice.say(Level::Fatal, &failure_of(function, error));
+        console.say(Level::Fatal, &failure_of(function, error));
     }
 }
 

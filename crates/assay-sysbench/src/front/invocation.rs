@@ -1,0 +1,66 @@
+//! A command line that was understood: its options and settings, and the console to answer on.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
+use assay_engine::RATE_MAX;
+
+use super::console::Console;
+use super::process::Process;
+use crate::options::key_of;
+use crate::{CoreSettings, Level, Options};
+
+/// Exit code of anything that went wrong.
+pub(super) const FAILED: u8 = 1;
+/// Exit code of a run that was given up: sessions not ready in time, or a forced shutdown.
+pub(super) const GIVEN_UP: u8 = 2;
+
+/// What was asked of the program.
+pub(super) struct Invocation {
+    pub(super) process: &'static dyn Process,
+    /// All options in effect, those of the test included once it is known.
+    pub(super) options: Options,
+    /// The core's.
+    pub(super) settings: CoreSettings,
+    pub(super) console: Arc<Console>,
+    /// The command line as given, the program's name first.
+    pub(super) words: Vec<String>,
+}
+
+impl Invocation {
+    /// The seed in effect; another one each time unless one was given.
+    pub(super) fn seed(&self) -> u64 {
+        match self.settings.seed {
+            // The keys of a hash map come from the system's random numbers.
+            0 => RandomState::new().build_hasher().finish() >> 1,
+            seed => seed as u64,
+        }
+    }
+
+    /// What stands behind an option on the command line, unread.
+    pub(super) fn as_written(&self, key: &str) -> Option<String> {
+        let options = self.words.iter().rev().filter_map(|word| word.strip_prefix("--")?.split_once('='));
+        options.into_iter().find(|(name, _)| key_of(name) == key).map(|(_, value)| value.to_owned())
+    }
+
+    /// A command that cannot be: the exit code.
+    pub(super) fn refuse(&self, message: &str) -> u8 {
+        refuse(self.process, message)
+    }
+
+    /// At such a rate the queue of events is full before the first is done. sysbench says so, and gives up.
+    pub(super) fn refuse_rate(&self) {
+        if self.settings.rate as f64 > RATE_MAX {
+            let text = "The event queue is full. This means the worker threads are unable to keep up with the specified \
+                        event generation rate";
+            self.console.say(Level::Fatal, text);
+            self.process.exit(FAILED.into());
+        }
+    }
+}
+
+/// A usage error goes to stderr.
+pub(super) fn refuse(process: &dyn Process, message: &str) -> u8 {
+    process.complain(&format!("{message}\n"));
+    FAILED
+}

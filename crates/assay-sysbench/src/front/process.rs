@@ -1,0 +1,51 @@
+//! The process that the front speaks for. What it prints, opens and hears goes through here, so that only the program that
+//! lends it knows streams, signals and databases.
+
+use std::fmt::Debug;
+use std::io;
+use std::sync::Arc;
+
+use assay_engine::Control;
+use assay_script::Library;
+use assay_seam::{ConnectOptions, Database, Surroundings};
+
+/// What a program lends to the front.
+pub trait Process: Debug + Send + Sync {
+    /// Writes to standard output, at once. False when that failed; a reader that has gone away is no failure.
+    fn print(&self, text: &[u8]) -> bool;
+
+    /// Writes to standard error.
+    fn complain(&self, text: &str);
+
+    /// All of standard input.
+    fn input(&self) -> io::Result<String>;
+
+    /// Ends the process.
+    fn exit(&self, code: i32) -> !;
+
+    /// What stops a run early.
+    fn control(&self) -> &'static Control;
+
+    /// Whether `control` was stopped, for who cannot know it.
+    fn stop_asked(&self) -> fn() -> bool;
+
+    /// From now on Ctrl-C stops `control` (`yes`), or ends the process.
+    fn hear_interrupts(&self, yes: bool);
+
+    /// The exit code of a run that was interrupted.
+    fn exit_code_interrupted(&self) -> u8;
+
+    /// Environment, files and user.
+    fn surroundings(&self) -> &'static dyn Surroundings;
+
+    /// Reads a database's URL, completed from these surroundings; else why it cannot be used.
+    fn open(
+        &self,
+        url: &str,
+        options: &ConnectOptions,
+        surroundings: &dyn Surroundings,
+    ) -> Result<Box<dyn Database>, String>;
+
+    /// Built-in workloads and files, in sysbench's order.
+    fn library(&self) -> &'static Arc<Library>;
+}

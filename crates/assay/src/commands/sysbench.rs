@@ -1,0 +1,134 @@
+//! `assay sysbench …`: sysbench's command line, reports and exit codes. Also what the binary does when it is called
+//! `sysbench`.
+//!
+//! All that is sysbench's is in assay-sysbench; here it is lent this process. `--install-link` is our own.
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::process::{self, ExitCode};
+use std::sync::{Arc, LazyLock};
+
+use assay_engine::Control;
+use assay_script::{Installed, Library};
+use assay_seam::{ConnectOptions, Database, Surroundings};
+use assay_sysbench::front::{self, Process};
+use assay_sysbench::originals;
+
+use crate::diagnostics::Trouble;
+use crate::surroundings::ThisMachine;
+use crate::{library, registry, signals, terminal};
+
+/// Does what the words say, the program's name first.
+pub fn run(words: Vec<String>) -> Result<ExitCode, Trouble> {
+    let folder = match words.get(1).map(|word| word.split_once('=').unwrap_or((word, ""))) {
+        Some(("--install-link", "")) => words.get(2),
+        Some(("--install-link", _)) => words.get(1),
+        _ => {
+            signals::stop_listening()?;
+            return Ok(front::run(&ThisProcess, words).into());
+        }
+    };
+    let folder = folder.map(|word| word.trim_start_matches("--install-link="));
+    let folder = folder.ok_or_else(|| Trouble::usage("--install-link needs a folder").hint("such as ~/bin"))?;
+    install_link(Path::new(folder))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes a link by the name of `sysbench` in the folder, for scripts with a shebang and old wrappers. One that is there already is left alone when it is ours.
+fn install_link(folder: &Path) -> Result<(), Trouble> {
+    let trouble = |what: String| Trouble::environment(what);
+    let program = std::env::current_exe()
+        .and_then(|path| path.canonicalize())
+        .map_err(|error| trouble(format!("cannot find this program's own file: {error}")))?;
+    let link = folder.join("sysbench");
+    match std::os::unix::fs::symlink(&program, &link) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            if link.canonicalize().ok().as_ref() != Some(&program) {
+                return Err(trouble(format!("{} is there already, and is another program", link.display()))
+                    .hint("choose another folder, one that comes before it in PATH"));
+            }
+        }
+        Err(error) => {
+            return Err(trouble(format!("cannot make the link {}: {error}", link.display()))
+                .hint("choose a folder that exists and that you may write"));
+        }
+    }
+    Ok(terminal::result(&format!("{} -> {}\n", link.display(), program.display()))?)
+}
+
+/// What the front is lent.
+#[derive(Debug)]
+struct ThisProcess;
+
+impl Process for ThisProcess {
+    fn print(&self, text: &[u8]) -> bool {
+        terminal::result_bytes(text).is_ok()
+    }
+
+    fn complain(&self, text: &str) {
+        terminal::say(text);
+    }
+
+    fn input(&self) -> io::Result<String> {
+        let mut text = String::new();
+        io::stdin().read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    fn exit(&self, code: i32) -> ! {
+        process::exit(code)
+    }
+
+    fn control(&self) -> &'static Control {
+        signals::control()
+    }
+
+    fn stop_asked(&self) -> fn() -> bool {
+        || signals::control().is_stopped()
+    }
+
+    fn hear_interrupts(&self, yes: bool) {
+        signals::hear_interrupts(yes);
+    }
+
+    fn exit_code_interrupted(&self) -> u8 {
+        signals::exit() as u8
+    }
+
+    fn surroundings(&self) -> &'static dyn Surroundings {
+        &ThisMachine
+    }
+
+    fn open(
+        &self,
+        url: &str,
+        options: &ConnectOptions,
+        surroundings: &dyn Surroundings,
+    ) -> Result<Box<dyn Database>, String> {
+        let driver = registry::driver_of(url).map_err(|trouble| trouble.cause)?;
+        (driver.open)(url, options, surroundings).map_err(|error| error.message)
+    }
+
+    fn library(&self) -> &'static Arc<Library> {
+        &LIBRARY
+    }
+}
+
+/// Built-in workloads and files, in sysbench's order.
+static LIBRARY: LazyLock<Arc<Library>> = LazyLock::new(|| {
+    let folder = installed_scripts(std::env::var_os("PATH").unwrap_or_default());
+    let original = originals::are_original(|name| std::fs::read(folder.join(name).with_extension("lua")).ok());
+    let installed = Some(Installed { folder, original });
+    Arc::new(Library { sysbench_order: true, installed, ..Library::clone(library::library()) })
+});
+
+/// Where the `sysbench` that would run without us keeps its scripts.
+fn installed_scripts(path: OsString) -> PathBuf {
+    let own = std::env::current_exe().and_then(|path| path.canonicalize()).ok();
+    let programs = std::env::split_paths(&path).map(|folder| folder.join("sysbench").canonicalize().ok());
+    let other = programs.flatten().find(|program| Some(program) != own.as_ref());
+    let scripts = other.and_then(|program| Some(program.parent()?.parent()?.join("share/sysbench")));
+    scripts.filter(|folder| folder.is_dir()).unwrap_or_else(|| PathBuf::from("/usr/share/sysbench"))
+}
