@@ -133,7 +133,7 @@
         ctx.fillRect(left, bbox.top, right - left, bbox.height);
       }
     });
-    for (const mark of chart.marks.filter((mark) => mark.kind === "stall")) {
+    for (const mark of chart.marks.filter((mark) => mark.kind === "outage")) {
       const left = place(mark.from);
       ctx.fillStyle = style("--stall");
       ctx.fillRect(left, bbox.top, Math.max(place(mark.to) - left, 2 * ratio), bbox.height);

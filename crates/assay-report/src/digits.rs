@@ -81,6 +81,18 @@ pub(crate) fn seconds(ns: u64) -> String {
     format!("{} s", tenths.strip_suffix(".0").unwrap_or(&tenths))
 }
 
+/// A length of time with three digits, or to the second from 100 s on: `312 ms`, `5.02 s`, `72.4 s`, `140 s`.
+pub(crate) fn length(ns: u64) -> String {
+    if ns < 999_500_000 { format!("{} ms", figure(ns as f64 / 1e6)) } else { format!("{} s", figure(ns as f64 / 1e9)) }
+}
+
+/// An instant since the start, as a clock shows it: `0:30`, `12:05`, `1:00:00`; to the second below it.
+pub(crate) fn clock(ns: u64) -> String {
+    let seconds = ns / 1_000_000_000;
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
 /// A change as `+12.3%`, `−0.4%`: one digit after the point, and none from 100 % on.
 pub(crate) fn change(share: f64) -> String {
     let percent = share * 100.0;

@@ -7,6 +7,7 @@
 
 pub mod audit;
 mod boxes;
+mod changes;
 mod comparison;
 mod distribution;
 mod mean;
@@ -19,12 +20,13 @@ mod variability;
 mod waves;
 
 pub use boxes::{BoxFigures, box_figures};
+pub use changes::Shift;
 pub use comparison::{Change, MARGIN_DEFAULT, TRIALS_MIN, Verdict, change};
 pub use distribution::Distribution;
 pub use mean::{Estimate, LENGTH_MIN, mean_interval};
 pub use quantile::{Second, quantile_interval};
 pub use spread::Missing;
-pub use steady::{STEADY_LENGTH_MIN, Steady, Unsteady, steady_part};
+pub use steady::{Course, STEADY_LENGTH_MIN, Steady, Unsteady, course};
 pub use trials::{Trials, trials};
 pub use variability::{Variability, variability};
 pub use waves::{Waves, waves};

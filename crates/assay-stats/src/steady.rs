@@ -1,32 +1,44 @@
 //! The steady part of a series: where a mean means something.
 //!
-//! A run warms up, then settles, or never does. The part to leave out at the start is chosen so that the error of the
-//! mean of the rest is least (MSER-5), and left out only when it differs from the rest by more than chance. What remains is
-//! steady unless it has a trend, or waves too long to average over.
+//! A run warms up, then settles, or never does. Where its level shifts is found by `changes.rs`. Shifts in the first quarter
+//! are a beginning, which is left out; so is a slow rise there, which has no shift (MSER-5). A later shift, or one that may
+//! have been, leaves no steady part. What remains is steady unless it has a trend, or waves too long to average over. Waves of
+//! which there are enough are averaged over before shifts are looked for.
 //!
-//! Sources: White 1997 and White, Cobb & Spratt 2000 (MSER-5); Franklin & White 2008 (a cut in the second half means no
-//! steady part); the test of the slope is least squares with the spread of `spread.rs`.
+//! Sources: those of `changes.rs` and `waves.rs`; White 1997 and White, Cobb & Spratt 2000 (MSER-5); the test of the slope is least squares with the spread of `spread.rs`.
 
+use crate::changes::{SEGMENT_MIN, Shift, Shifts, shifts};
 use crate::mean::mean;
 use crate::spread::Spread;
 use crate::waves::{Line, Waves, waves};
 
 /// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Course {
+    /// Every shift of the level that is no chance, in order.
+    pub shifts: Vec<Shift>,
+    /// Whether there is a steady part.
+    pub steady: Steady,
+}
+
+/// Whether a series has a steady part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Steady {
-    /// The series is steady from this index to its end.
+    /// It is steady from this index to its end.
     From(usize),
-    /// It is not, and why.
+    /// It has none, or nobody knows.
     Not(Unsteady),
 }
 
 /// Why a series has no steady part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unsteady {
-    /// Fewer than `STEADY_LENGTH_MIN` values.
+    /// Fewer than `STEADY_LENGTH_MIN` values, or fewer are left after the beginning.
     TooShort,
-    /// It settled, if at all, in its second half: from this index.
-    Late(usize),
+    /// The level shifted after the first quarter.
+    Shifted,
+    /// The level may have shifted here, by enough to matter, or it may be chance.
+    Doubtful(Shift),
     /// It goes up or down all the time.
     Trend {
         /// From start to end, as a share of the mean; negative when falling.
@@ -44,6 +56,10 @@ const BATCH: usize = 5;
 const BATCHES_LEFT: usize = 5;
 /// A beginning must differ this surely to be left out, since it was chosen for looking different.
 const DIFFERENT_LEVEL: f64 = 0.9999;
+/// A shift after this share of the series is no beginning.
+const BEGINNING_MAX: f64 = 0.25;
+/// A shift of this share of the larger level matters even where it may be chance.
+const DOUBT_MIN: f64 = 0.06;
 /// A trend must be this sure …
 const TREND_LEVEL: f64 = 0.99;
 /// … and change this much of the mean from start to end to matter.
@@ -51,30 +67,65 @@ const TREND_CHANGE: f64 = 0.05;
 /// Fewer waves than this cannot be averaged over.
 const WAVES_MIN: f64 = 5.0;
 
-/// The steady part of an evenly spaced series, meant to be one of 1-second rates.
-pub fn steady_part(series: &[f64]) -> Steady {
-    if series.len() < STEADY_LENGTH_MIN {
-        return Steady::Not(Unsteady::TooShort);
+/// The course of an evenly spaced series, meant to be one of 1-second rates.
+pub fn course(series: &[f64]) -> Course {
+    let whole = course_of_all(series);
+    // What rises to its level step by step has no shift, but a beginning.
+    let start = if whole.shifts.is_empty() { beginning(series) } else { 0 };
+    if start == 0 || start as f64 > series.len() as f64 * BEGINNING_MAX {
+        return whole;
     }
-    let start = beginning(series);
-    if start > series.len() / 2 {
-        // What changed once is told from what changed all the time by which of them fits better.
-        let line = sum_of_squares(&Line::through(series).rest(series));
-        let step = [&series[..start], &series[start..]].map(|part| part.len() as f64 * variance(part)).iter().sum();
-        let change = trend(series).filter(|_| line < step);
-        return Steady::Not(change.map_or(Unsteady::Late(start), |change| Unsteady::Trend { change }));
-    }
-    let rest = &series[start..];
-    if let Some(change) = trend(rest) {
-        return Steady::Not(Unsteady::Trend { change });
-    }
-    match waves(rest) {
-        Some(waves) if waves.count < WAVES_MIN => Steady::Not(Unsteady::Waves(waves)),
-        _ => Steady::From(start),
+    let Course { shifts, steady } = course_of_all(&series[start..]);
+    let moved = |shift: Shift| Shift { at: shift.at + start, ..shift };
+    Course {
+        shifts: shifts.into_iter().map(moved).collect(),
+        steady: match steady {
+            Steady::From(from) => Steady::From(from + start),
+            Steady::Not(Unsteady::Doubtful(shift)) => Steady::Not(Unsteady::Doubtful(moved(shift))),
+            not => not,
+        },
     }
 }
 
-/// How many values to leave out.
+fn course_of_all(series: &[f64]) -> Course {
+    if series.len() < STEADY_LENGTH_MIN {
+        return Course { shifts: Vec::new(), steady: Steady::Not(Unsteady::TooShort) };
+    }
+    let waves = waves(series);
+    if let Some(waves) = waves.filter(|waves| waves.count < WAVES_MIN) {
+        return Course { shifts: Vec::new(), steady: Steady::Not(Unsteady::Waves(waves)) };
+    }
+    let Shifts { sure, possible } = match waves {
+        // Outliers are sought among seven neighbours, which shorter waves pass.
+        Some(waves) => shifts_between_waves(series, waves.period.round() as usize),
+        None => shifts(series, SEGMENT_MIN),
+    };
+    let steady = steady(series, &sure, &possible);
+    Course { shifts: sure, steady }
+}
+
+fn steady(series: &[f64], sure: &[Shift], possible: &[Shift]) -> Steady {
+    let is_beginning = |shift: &Shift| shift.at as f64 <= series.len() as f64 * BEGINNING_MAX;
+    if !sure.iter().all(is_beginning) {
+        return Steady::Not(Unsteady::Shifted);
+    }
+    let matters = |shift: &&Shift| shift.size().abs() >= DOUBT_MIN && !is_beginning(shift);
+    if let Some(shift) = possible.iter().find(matters) {
+        return Steady::Not(Unsteady::Doubtful(*shift));
+    }
+    let start = sure.last().map_or(0, |shift| shift.at);
+    let rest = &series[start..];
+    if rest.len() < STEADY_LENGTH_MIN {
+        return Steady::Not(Unsteady::TooShort);
+    }
+    match trend(rest) {
+        Some(change) => Steady::Not(Unsteady::Trend { change }),
+        None => Steady::From(start),
+    }
+}
+
+/// How many values to leave out at the start so that the error of the mean of the rest is least; none where they differ from
+/// the rest by no more than chance.
 fn beginning(series: &[f64]) -> usize {
     let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean).collect();
     let error = |cut: usize| {
@@ -96,13 +147,17 @@ fn beginning(series: &[f64]) -> usize {
     if differs { before.len() } else { 0 }
 }
 
-fn variance(series: &[f64]) -> f64 {
-    let centre = mean(series);
-    series.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / series.len() as f64
-}
-
-fn sum_of_squares(values: &[f64]) -> f64 {
-    values.iter().map(|x| x * x).sum()
+/// Of the means of whole waves.
+fn shifts_between_waves(series: &[f64], period: usize) -> Shifts {
+    /// Of waves.
+    const LEVEL_MIN: usize = 2;
+    let means: Vec<f64> = series.chunks_exact(period).map(mean).collect();
+    let of_series = |shift: Shift| Shift { at: shift.at * period, ..shift };
+    let found = shifts(&means, LEVEL_MIN);
+    Shifts {
+        sure: found.sure.into_iter().map(of_series).collect(),
+        possible: found.possible.into_iter().map(of_series).collect(),
+    }
 }
 
 /// The change from start to end as a share of the mean, when it is sure and large enough to matter.
@@ -134,50 +189,70 @@ mod tests {
         (0..length).map(|t| level(t as f64) + noise(t)).collect()
     }
 
+    fn found(series: &[f64]) -> Steady {
+        course(series).steady
+    }
+
     #[test]
     fn a_flat_series_is_steady_from_the_start() {
-        assert_eq!(steady_part(&series(120, |_| 100.0)), Steady::From(0));
-        assert_eq!(steady_part(&[100.0; 60]), Steady::From(0));
-        assert_eq!(steady_part(&[0.0; 60]), Steady::From(0));
+        assert_eq!(found(&series(120, |_| 100.0)), Steady::From(0));
+        assert_eq!(found(&[100.0; 60]), Steady::From(0));
+        assert_eq!(found(&[0.0; 60]), Steady::From(0));
     }
 
     #[test]
     fn a_beginning_that_differs_is_left_out() {
         let settling = series(120, |t| if t < 20.0 { 40.0 + 3.0 * t } else { 100.0 });
-        let Steady::From(start) = steady_part(&settling) else { panic!("{:?}", steady_part(&settling)) };
+        let Steady::From(start) = found(&settling) else { panic!("{:?}", found(&settling)) };
         assert!((15..=25).contains(&start), "{start}");
         let burst = series(120, |t| if t < 10.0 { 200.0 } else { 100.0 });
-        let Steady::From(start) = steady_part(&burst) else { panic!("{:?}", steady_part(&burst)) };
+        let Steady::From(start) = found(&burst) else { panic!("{:?}", found(&burst)) };
         assert!((10..=20).contains(&start), "{start}");
     }
 
     #[test]
     fn a_trend_is_not_steady_and_its_size_is_told() {
-        let Steady::Not(Unsteady::Trend { change }) = steady_part(&series(120, |t| 100.0 - t / 6.0)) else { panic!() };
+        let Steady::Not(Unsteady::Trend { change }) = found(&series(120, |t| 100.0 - t / 6.0)) else { panic!() };
         assert!((change + 20.0 / 90.0).abs() < 0.03, "{change}");
         // One percent is nothing to speak of.
-        assert_eq!(steady_part(&series(600, |t| 100.0 + t / 600.0)), Steady::From(0));
+        assert_eq!(found(&series(600, |t| 100.0 + t / 600.0)), Steady::From(0));
     }
 
     #[test]
-    fn a_series_that_changes_late_has_no_steady_part() {
-        let late = steady_part(&series(100, |t| if t < 70.0 { 50.0 } else { 100.0 }));
-        assert_eq!(late, Steady::Not(Unsteady::Late(70)));
+    fn a_series_whose_level_shifts_has_no_steady_part_and_every_shift_is_named() {
+        for at in [36, 60, 72, 84, 96, 108] {
+            let found = course(&series(120, |t| if t < at as f64 { 1000.0 } else { 600.0 }));
+            assert_eq!(found.steady, Steady::Not(Unsteady::Shifted), "{at}");
+            assert_eq!(found.shifts.iter().map(|shift| shift.at).collect::<Vec<_>>(), [at]);
+            assert!((found.shifts[0].size() + 0.4).abs() < 0.01, "{found:?}");
+        }
+        let twice = course(&series(900, |t| if (300.0..600.0).contains(&t) { 700.0 } else { 1000.0 }));
+        assert_eq!(twice.shifts.iter().map(|shift| shift.at).collect::<Vec<_>>(), [300, 600]);
+    }
+
+    #[test]
+    fn waves_do_not_hide_a_shift() {
+        let found = course(&series(300, |t| {
+            let dip = if t % 20.0 < 3.0 { 0.3 } else { 1.0 };
+            dip * if t < 200.0 { 1000.0 } else { 700.0 }
+        }));
+        assert_eq!(found.steady, Steady::Not(Unsteady::Shifted));
+        assert!(matches!(found.shifts[..], [Shift { at: 180..=220, .. }]), "{found:?}");
     }
 
     #[test]
     fn few_long_waves_are_not_steady_and_many_short_ones_are() {
         let wave = |period: f64| move |t: f64| 100.0 + 20.0 * (std::f64::consts::TAU * t / period).sin();
-        let Steady::Not(Unsteady::Waves(waves)) = steady_part(&series(120, wave(30.0))) else {
-            panic!("{:?}", steady_part(&series(120, wave(30.0))))
+        let Steady::Not(Unsteady::Waves(waves)) = found(&series(120, wave(30.0))) else {
+            panic!("{:?}", found(&series(120, wave(30.0))))
         };
         assert!((waves.period - 30.0).abs() < 1.5, "{waves:?}");
-        assert_eq!(steady_part(&series(300, wave(30.0))), Steady::From(0));
+        assert_eq!(found(&series(300, wave(30.0))), Steady::From(0));
     }
 
     #[test]
     fn a_short_series_is_told_to_be_short() {
-        assert_eq!(steady_part(&[100.0; 29]), Steady::Not(Unsteady::TooShort));
-        assert_eq!(steady_part(&[]), Steady::Not(Unsteady::TooShort));
+        assert_eq!(found(&[100.0; 29]), Steady::Not(Unsteady::TooShort));
+        assert_eq!(found(&[]), Steady::Not(Unsteady::TooShort));
     }
 }

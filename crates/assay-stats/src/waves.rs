@@ -24,8 +24,8 @@ pub struct Waves {
 const LENGTH_MIN: usize = 30;
 /// Longer ones are thinned to this: nobody asks for the second within a wave of an hour.
 const LENGTH_MAX: usize = 8192;
-/// Shorter periods are noise or an artefact of the intervals.
-const PERIOD_MIN: usize = 4;
+/// The shortest that a series can hold.
+const PERIOD_MIN: usize = 2;
 /// Weaker waves are not worth a word.
 const STRENGTH_MIN: f64 = 0.3;
 /// Standard errors of an autocorrelation that chance does not reach at any of the lags looked at and again at twice that.
@@ -129,6 +129,9 @@ mod tests {
         check(found(240, |t| 100.0 + (t % 40) as f64), 40.0);
         check(found(600, |t| if t % 60 < 3 { 20.0 } else { 100.0 }), 60.0);
         check(found(90, |t| if t % 20 < 8 { 60.0 } else { 100.0 }), 20.0);
+        // Every second value: not every fourth.
+        check(found(120, |t| if t % 2 == 0 { 60.0 } else { 100.0 }), 2.0);
+        check(found(120, |t| if t % 3 == 0 { 60.0 } else { 100.0 }), 3.0);
         // Above a trend, and longer than the thinning.
         check(found(300, |t| 100.0 + t as f64 + 15.0 * (t as f64 * 0.25).cos()), 8.0 * std::f64::consts::PI);
         check(found(20_000, |t| if t % 300 < 60 { 60.0 } else { 100.0 }), 300.0);

@@ -29,7 +29,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 18] = [
     ("assay-machine", &["assay-random"], &[]),
     ("assay-record", &[], &[]),
     ("assay-stats", &["assay-random"], &[]),
-    ("assay-report", &["assay-record", "assay-stats"], &["testkit"]),
+    ("assay-report", &["assay-record", "assay-stats"], &["assay-random", "testkit"]),
     (
         "assay-sysbench",
         &["assay-engine", "assay-io", "assay-machine", "assay-options", "assay-script", "assay-seam"],

@@ -70,8 +70,8 @@ pub enum MarkKind {
     Stage,
     /// The step of a ladder after which throughput stops growing: a place, no span.
     Knee,
-    /// Throughput below a tenth of the stage's median.
-    Stall,
+    /// No transaction finished: see `OutageFindings`.
+    Outage,
     /// Errors were met.
     Errors,
 }

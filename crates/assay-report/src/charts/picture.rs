@@ -75,7 +75,7 @@ impl Drawing {
             drawing.boxes(&chart.y.label, boxes, &layout.y);
             return drawing;
         }
-        drawing.stalls_and_stages(chart, &x);
+        drawing.outages_and_stages(chart, &x);
         match &chart.body {
             Body::Boxes { .. } => (),
             Body::Lines { lines } => {
@@ -179,13 +179,13 @@ impl Drawing {
         self.height = bottom + 48.0;
     }
 
-    fn stalls_and_stages(&mut self, chart: &Chart, x: &Place) {
+    fn outages_and_stages(&mut self, chart: &Chart, x: &Place) {
         let span = |from: f64, to: f64| (x.of(from), (x.of(to) - x.of(from)).max(1.0));
         for mark in chart.marks.iter().filter(|mark| mark.kind == MarkKind::Stage).step_by(2) {
             let (left, width) = span(mark.from, mark.to);
             self.rect((left, TOP), (width, HEIGHT), SHADE);
         }
-        for mark in chart.marks.iter().filter(|mark| mark.kind == MarkKind::Stall) {
+        for mark in chart.marks.iter().filter(|mark| mark.kind == MarkKind::Outage) {
             let (left, width) = span(mark.from, mark.to);
             self.rect((left, TOP), (width, HEIGHT), STALL);
             self.rect((left, TOP), (width, 3.0), BAD);

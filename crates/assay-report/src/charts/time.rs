@@ -10,8 +10,8 @@ use crate::findings::report::Entry;
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 use crate::plain::clean;
+use crate::words::outage::outage_words;
 use crate::words::run::sessions;
-use crate::words::steadiness::stall_words;
 
 /// A day of seconds is 86,400; no screen has that many columns.
 const POINTS_MAX: usize = 7_200;
@@ -107,7 +107,7 @@ pub(crate) fn over_time(entries: &[Entry]) -> Vec<Chart> {
         Chart {
         id: id.into(),
         title,
-        caption: "All records from their first measured second on; stages, stalls and errors are marked in each record's own charts.".into(),
+        caption: "All records from their first measured second on; stages, outages and errors are marked in each record's own charts.".into(),
         x: seconds_axis(),
         y,
         marks: Vec::new(),
@@ -253,15 +253,15 @@ impl<'a> TimeLine<'a> {
                 text: sessions(stage.sessions),
             }));
         }
-        let stalls = self.stages.iter().flat_map(|(begin, _, stage)| {
-            stage.throughput.stalls.iter().map(|stall| Mark {
-                from: instant(*begin, stall.start_ns),
-                to: instant(*begin, stall.end_ns),
-                kind: MarkKind::Stall,
-                text: stall_words(stall.length_ns()),
+        let outages = self.stages.iter().flat_map(|(begin, _, stage)| {
+            stage.throughput.outages.iter().map(|outage| Mark {
+                from: instant(*begin, outage.start_ns),
+                to: instant(*begin, outage.end_ns()),
+                kind: MarkKind::Outage,
+                text: outage_words(outage),
             })
         });
-        marks.extend(stalls.take(MARKS_MAX));
+        marks.extend(outages.take(MARKS_MAX));
         let errors =
             |part: &Part| part.intervals.iter().fold(0, |sum: u64, interval| sum.saturating_add(interval.errors));
         marks.extend(self.runs(

@@ -8,9 +8,9 @@ use crate::findings::arithmetic::{per_second, ratio, sum};
 use crate::findings::audit::{self, CounterFindings, RateFindings, RuleFindings};
 use crate::findings::interval::{IntervalFindings, interval_with_counts};
 use crate::findings::latency::all;
-use crate::findings::silence::{Silence, silences};
+use crate::findings::outage::outages;
 use crate::findings::tally::{TallyFindings, tally_findings};
-use crate::findings::throughput::{Steps, ThroughputFindings, throughput_findings};
+use crate::findings::throughput::{Beside, Steps, ThroughputFindings, throughput_findings};
 
 /// One stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -54,9 +54,6 @@ pub struct StageFindings {
     pub response_intervals: LatencyIntervals,
     /// One per interval.
     pub intervals: Vec<IntervalFindings>,
-    /// Where no transaction ended for an interval or longer.
-    #[serde(skip)]
-    pub(crate) silences: Vec<Silence>,
 }
 
 /// Intervals, at 95 %, of the quantiles of response times over time: lower and upper end. `None` when the stage is too short
@@ -145,6 +142,10 @@ pub(crate) fn stage_findings(stage: &record::Stage, record: &Record, open: Optio
         let seconds = steps.seconds(&stage.intervals, &at_most);
         assay_stats::quantile_interval(&response, QUANTILES_WITH_INTERVAL[i], &seconds)
     });
+    let beside = Beside {
+        outages: &outages(&stage.intervals, stage.measured_ns, total.service.p50_ns),
+        due: open.map(|_| stage.total.due),
+    };
     StageFindings {
         sessions: stage.sessions,
         started: stage.started,
@@ -172,8 +173,7 @@ pub(crate) fn stage_findings(stage: &record::Stage, record: &Record, open: Optio
             waiting_max: backlog_max(stage),
         }),
         generator: (stage.generator.workers > 0).then(|| generator_findings(stage, &total, cpus)),
-        throughput: throughput_findings(&steps, &stage.intervals, total.service.p50_ns),
-        silences: silences(&stage.intervals),
+        throughput: throughput_findings(&steps, &stage.intervals, &beside),
         response_intervals: LatencyIntervals { p50_ns, p95_ns, p99_ns },
         intervals,
         total,

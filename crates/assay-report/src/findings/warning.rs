@@ -7,6 +7,7 @@ use assay_record::{Place, Status};
 use serde::Serialize;
 
 use crate::findings::arithmetic::sum;
+use crate::findings::outage::OutageFindings;
 use crate::findings::stage::StageFindings;
 
 /// Something the reader should know. `stage` counts from 0.
@@ -39,18 +40,16 @@ pub enum Warning {
         /// Share of those that finished or were given up, 0 … 1.
         share: f64,
     },
-    /// No transaction finished for an interval or longer, although there was work.
-    Standstill {
+    /// No transaction finished for some time, although there was work: see `throughput.outages`.
+    Outage {
         /// Which.
         stage: usize,
         /// How often.
         times: u64,
-        /// Start of the first.
-        start_ns: u64,
+        /// The longest.
+        longest: OutageFindings,
         /// All of them together.
         length_ns: u64,
-        /// The last lasted to the end of the stage.
-        to_end: bool,
         /// Of the measured time, 0 … 1.
         share: f64,
     },
@@ -74,6 +73,10 @@ pub enum Warning {
         due: u64,
         /// Those dropped, or not even begun when the stage ended.
         undone: u64,
+        /// How long half of the others waited for a session; `None` in records that do not know.
+        wait_p50_ns: Option<u64>,
+        /// How long they took then.
+        service_p50_ns: Option<u64>,
     },
     /// A worker of the generator had hardly any time left: the server could perhaps have done more.
     GeneratorBusy {
@@ -114,9 +117,9 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// Nothing finished for so long that it comes before every figure.
-    pub(crate) fn is_outage(&self) -> bool {
-        matches!(self, Warning::Standstill { share, .. } if *share >= OUTAGE)
+    /// It comes before every figure: without it they would be misread.
+    pub(crate) fn is_headline(&self) -> bool {
+        matches!(self, Warning::Outage { .. } | Warning::Overload { .. })
     }
 
     /// The generator itself may be what was measured.
@@ -156,12 +159,12 @@ const STARVED: f64 = 0.2;
 const LATE: f64 = 0.2;
 /// Lag below this is what waking up costs on any machine.
 const LATE_NS: u64 = 100_000;
+/// Shorter waits for a session say nothing of the server.
+const WAIT_MIN_NS: u64 = 1_000_000;
 /// CPU time below this share of a busy worker's time means it waited for a CPU rather than used it.
 const COMPUTING: f64 = 0.7;
-/// A standstill is reported only where that many transactions could be expected in it.
-const EXPECTED_IN_STANDSTILL: f64 = 10.0;
-/// A standstill of this share of the measured time is an outage: it comes before every figure.
-const OUTAGE: f64 = 0.1;
+/// Outages of this share of the measured time would show in p99, if a closed loop did not hide them.
+const HIDDEN: f64 = 0.01;
 
 /// What warnings are found in: a run, as far as its findings are made by then.
 pub(crate) struct Observed<'a> {
@@ -181,7 +184,7 @@ pub(crate) fn warnings(run: &Observed) -> Vec<Warning> {
     for (number, stage) in run.stages.iter().enumerate() {
         let of_stage = [
             amount(number, stage),
-            standstill(number, stage),
+            outage(number, stage),
             overload(number, stage),
             lower_bounds(number, stage),
             over_range(number, stage),
@@ -211,43 +214,48 @@ fn amount(stage: usize, findings: &StageFindings) -> Option<Warning> {
     }
 }
 
-/// Where transactions take long, several may end at once and none for as long as one takes.
-fn standstill(stage: usize, findings: &StageFindings) -> Option<Warning> {
-    let is_expected = |ns: u64| findings.total.tps * ns as f64 / 1e9 >= EXPECTED_IN_STANDSTILL;
-    let usual_ns = findings.total.service.p50_ns.unwrap_or(0);
-    let is_long = |ns: u64| ns >= usual_ns.saturating_mul(2);
-    let still: Vec<_> =
-        findings.silences.iter().filter(|one| is_expected(one.length_ns()) && is_long(one.length_ns())).collect();
-    let (first, last) = still.first().zip(still.last())?;
-    let length_ns = sum(still.iter().map(|silence| silence.length_ns()));
-    Some(Warning::Standstill {
-        stage,
-        times: still.len() as u64,
-        start_ns: first.start_ns,
-        length_ns,
-        to_end: last.end_ns >= findings.measured_ns,
-        share: (length_ns as f64 / findings.measured_ns as f64).min(1.0),
-    })
+fn outage(stage: usize, findings: &StageFindings) -> Option<Warning> {
+    let outages = &findings.throughput.outages;
+    // The first of the longest.
+    let longest = *outages.iter().rev().max_by_key(|outage| outage.length_ns)?;
+    let length_ns = sum(outages.iter().map(|outage| outage.length_ns));
+    let share = (length_ns as f64 / findings.measured_ns as f64).min(1.0);
+    Some(Warning::Outage { stage, times: outages.len() as u64, longest, length_ns, share })
 }
 
-/// A closed loop begins nothing while the server stands still.
+/// A closed loop begins nothing during an outage.
 fn lower_bounds(stage: usize, findings: &StageFindings) -> Option<Warning> {
     let is_closed = findings.open.is_none() && findings.queue.is_none();
-    let has_outage = standstill(stage, findings).is_some_and(|found| found.is_outage());
+    let hides =
+        outage(stage, findings).is_some_and(|found| matches!(found, Warning::Outage { share, .. } if share >= HIDDEN));
     let unfinished = findings.total.unfinished;
-    (unfinished > 0 || is_closed && has_outage).then_some(Warning::LowerBounds { stage, unfinished })
+    (unfinished > 0 || is_closed && hides).then_some(Warning::LowerBounds { stage, unfinished })
 }
 
 /// Whether the stage's latencies are too low.
 pub(crate) fn has_lower_bounds(findings: &StageFindings) -> bool {
-    lower_bounds(0, findings).is_some() || overload(0, findings).is_some()
+    lower_bounds(0, findings).is_some() || is_undone(findings)
 }
 
 /// A few that became due just before the end are unstarted in every open loop.
+fn is_undone(findings: &StageFindings) -> bool {
+    findings.open.is_some_and(|open| open.dropped.saturating_add(open.unstarted) > open.due / 100)
+}
+
+/// The whole run is judged, not only its end: half of all transactions waited longer for a session than the server then took, or
+/// many were not done at all. What an outage at the end left undone is no fault of the rate.
 fn overload(stage: usize, findings: &StageFindings) -> Option<Warning> {
     let open = findings.open?;
-    let undone = open.dropped.saturating_add(open.unstarted);
-    (undone > open.due / 100).then_some(Warning::Overload { stage, due: open.due, undone })
+    let (wait, service) = (findings.total.wait.p50_ns, findings.total.service.p50_ns);
+    let is_queueing = wait.zip(service).is_some_and(|(wait, service)| wait >= service.max(WAIT_MIN_NS));
+    let is_cut_short = findings.throughput.outages.last().is_some_and(|outage| outage.to_end) && wait.is_some();
+    (is_queueing || is_undone(findings) && !is_cut_short).then_some(Warning::Overload {
+        stage,
+        due: open.due,
+        undone: open.dropped.saturating_add(open.unstarted),
+        wait_p50_ns: wait,
+        service_p50_ns: service,
+    })
 }
 
 fn over_range(stage: usize, findings: &StageFindings) -> Option<Warning> {
@@ -291,7 +299,7 @@ fn generator(stage: usize, findings: &StageFindings, run: &Observed) -> Option<W
     }
     // One of a few that was late is chance, unless the rate could not be kept: then the generator may have hardly got a CPU.
     let lag = &findings.total.lag;
-    let largest = || lag.max_ns.filter(|_| overload(stage, findings).is_some());
+    let largest = || lag.max_ns.filter(|_| is_undone(findings));
     let (lag_ns, response_p50_ns) = (lag.p99_ns.or_else(largest)?, findings.total.response.p50_ns?);
     (lag_ns >= LATE_NS && lag_ns as f64 >= LATE * response_p50_ns as f64).then_some(Warning::GeneratorLate {
         stage,

@@ -67,8 +67,10 @@ fn head(findings: &Findings) -> String {
         Status::Failed => format!("failed after {took}"),
     };
     text += &wrap("", [ended, format!("started {}", findings.started), clean(&findings.tool, NAME_WIDTH)], DOT);
-    for outage in findings.warnings.iter().filter(|warning| warning.is_outage()) {
-        text += &wrap("outage: ", warning_words(outage, findings).0.split(' '), " ");
+    for warning in findings.warnings.iter().filter(|warning| warning.is_headline()) {
+        let (cause, hint) = warning_words(warning, findings);
+        text += &wrap("! ", cause.split(' '), " ");
+        text += &wrap("  hint: ", hint.split(' '), " ");
     }
     if !findings.options.is_empty() {
         let option =

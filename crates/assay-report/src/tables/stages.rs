@@ -39,9 +39,7 @@ fn row(name: &str, stage: &StageFindings, known: bool) -> Row {
 /// Half the width of the interval of the steady throughput, when that is all of the stage's.
 fn half_interval(stage: &StageFindings) -> Option<f64> {
     match stage.throughput.steady {
-        SteadyFindings::Steady { start_ns: 0, tps_low: Some(low), tps_high: Some(high), .. } => {
-            Some((high - low) / 2.0)
-        }
+        SteadyFindings::Steady { start_ns: 0, tps_low, tps_high, .. } => Some((tps_high - tps_low) / 2.0),
         _ => None,
     }
 }

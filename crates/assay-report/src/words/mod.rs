@@ -3,6 +3,7 @@
 pub(crate) mod comparison;
 pub(crate) mod facts;
 pub(crate) mod generator;
+pub(crate) mod outage;
 pub(crate) mod run;
 pub(crate) mod steadiness;
 pub(crate) mod summary;

@@ -1,63 +1,90 @@
 //! Whether throughput was steady, how even it was, and how well quantiles are known.
 
-use crate::digits::{figure, ms, percent, seconds};
+use crate::digits::{change, clock, count, figure, length, ms, percent, seconds};
 use crate::findings::stage::StageFindings;
-use crate::findings::throughput::SteadyFindings;
+use crate::findings::throughput::{ShiftFindings, SteadyFindings};
+use crate::words::outage::outage_words;
 
-/// Whether throughput was steady, and how even: what is told, and its facts.
+/// Whether throughput was steady, where it shifted, and how even it was: a name for each, and its facts.
 pub(crate) fn over_time(stage: &StageFindings) -> Vec<(&'static str, Vec<String>)> {
     let found = &stage.throughput;
     if stage.measured_ns == 0 {
         return Vec::new();
     }
-    let steady = match found.steady {
-        SteadyFindings::Steady { start_ns, tps, tps_low, tps_high } => {
-            let from = if start_ns == 0 { "from the start".into() } else { format!("from {} on", seconds(start_ns)) };
-            let known = match (tps_low, tps_high) {
-                (Some(low), Some(high)) => format!(" [{}, {}] at 95%", figure(low), figure(high)),
-                _ => "; too short for an interval, its seconds depend on each other too much".into(),
-            };
-            vec![from, format!("{} tx/s{known}", figure(tps))]
-        }
-        SteadyFindings::TooShort { needed_ns } => {
-            let (measured, needed) = (seconds(stage.measured_ns), seconds(needed_ns));
-            vec![format!("not known, nor how sure the throughput is: {measured} are too short, {needed} are enough")]
-        }
-        SteadyFindings::Late { start_ns } => {
-            vec![format!("no: throughput changed about {} after the start, in the second half", seconds(start_ns))]
-        }
-        SteadyFindings::Trend { change } => {
-            let goes = if change < 0.0 { "falls" } else { "rises" };
-            vec![format!("no: throughput {goes} by {} of its mean from start to end", percent(change.abs()))]
-        }
-        SteadyFindings::Waves { count } => {
-            vec![format!("no: {count:.0} waves are too few to average over")]
-        }
-    };
+    let shifts: Vec<String> = found.shifts.iter().map(shift_words).collect();
     let mut facts = Vec::new();
-    facts.extend(found.variation.map(|share| format!("by {} (coefficient of variation)", percent(share))));
+    facts.extend(found.variation.map(|share| format!("coefficient of variation {}", percent(share))));
     // With fewer than a hundred the lowest hundredth is the lowest one.
     let step = if found.step_ns == 1_000_000_000 { "second" } else { "interval" };
     let lowest = if found.steps > 100 { format!("lowest 1% of {step}s") } else { format!("lowest {step}") };
     facts.extend(found.tps_lowest_1pct.map(|tps| format!("{lowest} {} tx/s", figure(tps))));
-    if let Some(start_ns) = found.stall_start_ns {
-        let (most, all) = (seconds(found.stall_ns_max), seconds(found.below_tenth_ns));
-        facts.push(format!("longest stall {most}, {} after the start", seconds(start_ns)));
-        // Where most seconds stood still there is nothing below the median.
-        let below = if found.tps_p50 == Some(0.0) { "without a transaction" } else { "below 10% of the median" };
-        facts.push(format!("{all} {below}"));
-    } else if found.variation.is_some() {
-        facts.push("no stalls".into());
+    if found.variation.is_some() && found.outages.is_empty() {
+        facts.push("no outages".into());
     }
     let waves = found.waves.map(|waves| (seconds(waves.period_ns), percent(waves.strength)));
     facts.extend(waves.map(|(period, strength)| format!("waves of {period} ({strength} of the variance)")));
-    let told = [("steady", steady), ("varies", facts)];
+    let told = [("steady", steady(stage)), ("shifts", shifts), ("variation", facts)];
     told.into_iter().filter(|(_, facts)| !facts.is_empty()).collect()
 }
 
-/// What a stall was, where it is seen.
-pub(crate) fn stall_words(length_ns: u64) -> String {
-    format!("stall: {} below 10% of the median", seconds(length_ns))
+fn steady(stage: &StageFindings) -> Vec<String> {
+    let known = |low: f64, high: f64| format!("[{}, {}] at 95%", figure(low), figure(high));
+    let size = |change: f64| percent(change.abs());
+    let goes = |change: f64| if change < 0.0 { "falls" } else { "rises" };
+    vec![match stage.throughput.steady {
+        SteadyFindings::Steady { start_ns, tps, tps_low, tps_high } => {
+            let from = if start_ns == 0 { "from the start".into() } else { format!("from {} on", clock(start_ns)) };
+            return vec![format!("yes, {from}"), format!("{} tx/s {}", figure(tps), known(tps_low, tps_high))];
+        }
+        SteadyFindings::TooShort { needed_ns } => {
+            let (measured, needed) = (seconds(stage.measured_ns), seconds(needed_ns));
+            format!("unknown: needs at least {needed} (this run: {measured})")
+        }
+        SteadyFindings::Outage => match &stage.throughput.outages[..] {
+            [] => "no: there was an outage".into(),
+            [outage] => format!("no: {}", outage_words(outage)),
+            outages => format!("no: {} outages", outages.len()),
+        },
+        SteadyFindings::Shifted => match stage.throughput.shifts.last() {
+            Some(last) => format!("no: throughput changed at {}", clock(last.start_ns)),
+            None => "no: throughput changed".into(),
+        },
+        SteadyFindings::Doubtful { shift } => {
+            format!("unknown: throughput may have changed ({}); a longer run can tell", shift_words(&shift))
+        }
+        SteadyFindings::Trend { change } => {
+            format!("no: throughput {} by {} of its mean from start to end", goes(change), size(change))
+        }
+        SteadyFindings::Waves { count } => format!("unknown: {count:.0} waves are too few to average over"),
+        SteadyFindings::Dip { start_ns, tps } => {
+            format!("no: throughput dropped to {} tx/s at {}", figure(tps), clock(start_ns))
+        }
+        SteadyFindings::Dependent { tps } => {
+            format!("unknown: {} tx/s, but without a confidence interval (autocorrelation too high)", figure(tps))
+        }
+        SteadyFindings::Uncertain { tps, tps_low, tps_high } => {
+            format!("unknown: {} tx/s {} is not within ±10%", figure(tps), known(tps_low, tps_high))
+        }
+        SteadyFindings::ResponseShifted { start_ns, before_ns, after_ns } => format!(
+            "no: mean response time changed at {} from {} to {}",
+            clock(start_ns),
+            length(before_ns as u64),
+            length(after_ns as u64)
+        ),
+        SteadyFindings::ResponseTrend { change } => {
+            format!("no: mean response time {} by {} of its mean from start to end", goes(change), size(change))
+        }
+        SteadyFindings::Backlog { first, last } => {
+            format!("no: the backlog grows, from {} waiting transactions to {}", count(first), count(last))
+        }
+    }]
+}
+
+/// `1,000 → 600 tx/s (−40.0%) at 1:12`.
+fn shift_words(shift: &ShiftFindings) -> String {
+    let ShiftFindings { start_ns, tps_before, tps_after } = *shift;
+    let by = if tps_before > 0.0 { format!(" ({})", change(tps_after / tps_before - 1.0)) } else { String::new() };
+    format!("{} → {} tx/s{by} at {}", figure(tps_before), figure(tps_after), clock(start_ns))
 }
 
 /// How well the quantiles of response times are known, at 95 %.

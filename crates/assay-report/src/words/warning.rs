@@ -2,12 +2,13 @@
 
 use assay_record::Status;
 
-use crate::digits::{count, ms, percent, seconds};
+use crate::digits::{count, length, ms, percent};
 use crate::findings::limit::Limit;
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 use crate::findings::warning::{Advice, Warning};
 use crate::words::generator::limited;
+use crate::words::outage::outages_words;
 
 /// Of one run; a made-up record could have millions of stages.
 const WARNINGS_MAX: usize = 200;
@@ -69,24 +70,22 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
             format!("{} transactions failed ({}); they are in no latency above", count(*failed), percent(*share)),
             String::new(),
         ),
-        Warning::Standstill { stage: number, times, start_ns, length_ns, to_end, share } => {
-            let (length, start, share) = (seconds(*length_ns), seconds(*start_ns), percent(*share));
-            let when = match (times, to_end) {
-                (1, false) => format!("starting {start} after the start"),
-                (1, true) => format!("from {start} after the start to the end"),
-                (times, _) => format!("in {} standstills, the first {start} after the start", count(*times)),
-            };
-            (
-                format!("no transaction finished{} for {length} ({share} of the time), {when}", stage(number)),
-                "look in the server's log for restarts, checkpoints and locks at that time".into(),
-            )
-        }
+        Warning::Outage { stage: number, times, longest, length_ns, share } => (
+            format!(
+                "{}{} ({} of the time)",
+                outages_words(*times, longest, *length_ns),
+                stage(number),
+                percent(*share)
+            ),
+            "look for restarts, checkpoints and locks in the server's log at that time".into(),
+        ),
         Warning::LowerBounds { stage: number, unfinished: 0 } => (
             format!(
-                "the latencies{} are lower bounds: in a closed loop each session waits out an outage only once",
+                "the latencies{} are lower bounds: a closed loop hides an outage, since each session waits it out \
+                 only once",
                 stage(number)
             ),
-            "measure with `--rate` to see what users would have waited".into(),
+            "measure with `--rate` to see how long users would have waited".into(),
         ),
         Warning::LowerBounds { stage: number, unfinished } => (
             format!(
@@ -103,15 +102,27 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
             ),
             String::new(),
         ),
-        Warning::Overload { stage: number, due, undone } => (
-            format!(
-                "the rate was too high{}: of {} transactions due, {} were dropped or not begun",
-                stage(number),
-                count(*due),
-                count(*undone)
-            ),
-            "lower `--rate`, or add `--sessions` if the server has room".into(),
-        ),
+        Warning::Overload { stage: number, due, undone, wait_p50_ns, service_p50_ns } => {
+            let waited = match (wait_p50_ns, service_p50_ns) {
+                (Some(wait), Some(service)) if wait >= service => format!(
+                    "half of the transactions waited {} or longer for a session, and then took {}",
+                    length(*wait),
+                    length(*service)
+                ),
+                _ => String::new(),
+            };
+            let undone = match undone {
+                0 => String::new(),
+                undone => {
+                    format!("of {} transactions due, {} were dropped or not started", count(*due), count(*undone))
+                }
+            };
+            let facts: Vec<String> = [waited, undone].into_iter().filter(|fact| !fact.is_empty()).collect();
+            (
+                format!("the rate was too high{}: {}", stage(number), facts.join("; ")),
+                "lower `--rate`, or add `--sessions` if the server has capacity left".into(),
+            )
+        }
         Warning::GeneratorBusy { stage: number, busiest_worker, advice: what } => (
             format!(
                 "{}{}: its busiest worker was {} busy",

@@ -25,7 +25,7 @@ fn the_default_run_prepares_an_embedded_database_and_reports() {
     write # #
     other # #
 
-    steady not known, nor how sure the throughput is: # s are too short, # s are enough
+    steady unknown: needs at least # s (this run: # s)
 
     response ms count min mean p50 p90 p95 p99 p99.9 max
     oltp_read_write # # # # # # # # #
@@ -89,7 +89,7 @@ fn a_ladder_reports_each_stage() {
     write # #
     other # #
 
-    steady not known, nor how sure the throughput is: # s are too short, # s are enough
+    steady unknown: needs at least # s (this run: # s)
 
     response ms count min mean p50 p90 p95 p99 p99.9 max
     one_table # # # # # # # # #

@@ -200,7 +200,8 @@ impl Ran {
                 line = format!("{before}assay-records/{digits}");
             }
             // How even the run was, and which step of a ladder is marked.
-            let by_chance = ["warning: ", "varies ", "knee: ", "no knee: "].iter().any(|head| line.starts_with(head));
+            let by_chance =
+                ["warning: ", "variation ", "knee: ", "no knee: "].iter().any(|head| line.starts_with(head));
             if lines.last() != Some(&line) && !by_chance {
                 lines.push(line);
             }

@@ -1,0 +1,122 @@
+//! Outages: spans in which no transaction finished although there was work.
+//!
+//! One definition for every output: from the last transaction that finished before to the first that finished after, a
+//! second or longer. Where intervals are longer than a second, those within one of them are not seen.
+
+use assay_record::Interval;
+use serde::Serialize;
+
+use crate::findings::arithmetic::{per_second, sum};
+
+/// No transaction finished from `start_ns` on for `length_ns`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct OutageFindings {
+    /// When the last transaction before it finished, since the start of the measured part.
+    pub start_ns: u64,
+    /// Until the first transaction after it finished.
+    pub length_ns: u64,
+    /// It lasted to the end of the stage.
+    pub to_end: bool,
+    /// Errors in the intervals that it touched.
+    pub errors: u64,
+    /// From its end until a second began with nine tenths of the median throughput before it; `None`: not within the stage,
+    /// or nobody knows what throughput was before.
+    pub recovery_ns: Option<u64>,
+}
+
+impl OutageFindings {
+    pub(crate) fn end_ns(&self) -> u64 {
+        self.start_ns.saturating_add(self.length_ns)
+    }
+}
+
+/// Shorter ones cannot be told apart from others within an interval of a second.
+const OUTAGE_MIN_NS: u64 = 1_000_000_000;
+/// An outage is one only where that many transactions could be expected in it.
+const EXPECTED_MIN: f64 = 10.0;
+/// Throughput is back at this share of what it was before.
+const RECOVERED: f64 = 0.9;
+
+/// The outages of a stage, in order. `usual_ns`: how long a transaction takes. Where transactions take long, several may
+/// finish at once and none for as long as one takes: what is shorter than two of them is no outage.
+pub(crate) fn outages(intervals: &[Interval], measured_ns: u64, usual_ns: Option<u64>) -> Vec<OutageFindings> {
+    let number = |interval: &Interval| sum(interval.transactions.iter().copied());
+    let tps = per_second(sum(intervals.iter().map(number)), measured_ns);
+    let is_outage = |one: &Silence| {
+        tps * one.length_ns() as f64 / 1e9 >= EXPECTED_MIN && one.length_ns() >= usual_ns.unwrap_or(0).saturating_mul(2)
+    };
+    let of = |one: Silence| {
+        let (from, to) = (one.start_ns, one.end_ns);
+        let touched = intervals.iter().filter(|interval| end_of(interval) > from && interval.start_ns < to);
+        let to_end = to >= measured_ns;
+        OutageFindings {
+            start_ns: from,
+            length_ns: one.length_ns(),
+            to_end,
+            errors: sum(touched.map(|interval| interval.errors)),
+            recovery_ns: if to_end { None } else { recovery(intervals, one) },
+        }
+    };
+    silences(intervals).into_iter().filter(is_outage).map(of).collect()
+}
+
+/// From the end of `outage` to the first interval with the throughput from before it.
+fn recovery(intervals: &[Interval], outage: Silence) -> Option<u64> {
+    let rate = |interval: &Interval| per_second(sum(interval.transactions.iter().copied()), interval.length_ns);
+    let before = intervals.iter().filter(|interval| end_of(interval) <= outage.start_ns);
+    let mut before: Vec<f64> = before.map(rate).collect();
+    before.sort_by(f64::total_cmp);
+    let usual = *before.get(before.len() / 2)?;
+    let mut after = intervals.iter().filter(|interval| interval.start_ns >= outage.end_ns && interval.length_ns > 0);
+    let back = after.find(|interval| rate(interval) >= RECOVERED * usual)?;
+    Some(back.start_ns.saturating_sub(outage.end_ns))
+}
+
+/// No transaction ended between these instants, since the start of the measured part. start_ns <= end_ns
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Silence {
+    start_ns: u64,
+    end_ns: u64,
+}
+
+impl Silence {
+    fn length_ns(&self) -> u64 {
+        self.end_ns - self.start_ns
+    }
+}
+
+/// Silences of a second or longer, in order.
+///
+/// Records of 0.1.0 know whole intervals only. Of those the last may be short, and is not looked at.
+fn silences(intervals: &[Interval]) -> Vec<Silence> {
+    let Some((first, last)) = intervals.first().zip(intervals.last()) else { return Vec::new() };
+    let is_exact = intervals.iter().any(|interval| interval.last_done_ns.is_some());
+    let end_ns = if is_exact { end_of(last) } else { last.start_ns };
+    let mut silences = Vec::new();
+    let mut start_ns = first.start_ns;
+    for interval in intervals.iter().filter(|interval| has_ended(interval)) {
+        let (first_ns, last_ns) = edges(interval);
+        silences.push(Silence { start_ns, end_ns: first_ns.max(start_ns) });
+        start_ns = last_ns;
+    }
+    silences.push(Silence { start_ns, end_ns: end_ns.max(start_ns) });
+    silences.retain(|silence| silence.length_ns() >= OUTAGE_MIN_NS);
+    silences
+}
+
+fn has_ended(interval: &Interval) -> bool {
+    interval.response.count > 0 || interval.transactions.iter().any(|count| *count > 0)
+}
+
+/// When its first transaction ended, and its last.
+fn edges(interval: &Interval) -> (u64, u64) {
+    let (start_ns, end_ns) = (interval.start_ns, end_of(interval));
+    match (interval.first_done_ns, interval.last_done_ns) {
+        (Some(first), Some(last)) if start_ns <= first && first <= last && last <= end_ns => (first, last),
+        _ => (start_ns, end_ns),
+    }
+}
+
+fn end_of(interval: &Interval) -> u64 {
+    interval.start_ns.saturating_add(interval.length_ns)
+}
