@@ -39,7 +39,7 @@ pub(crate) enum Message {
     /// All of them.
     Ready {
         worker: usize,
-        /// What the frame's session did, such as `init`.
+        /// What the main session did, such as `init`.
         before: Outside,
     },
     /// The next interval, in order.

@@ -50,7 +50,7 @@ pub struct Plan {
 
 impl Plan {
     /// Whether something of the script (`init`, `done`, its last report) runs around the run, in an environment of its own.
-    pub fn has_frame(&self) -> bool {
+    pub fn has_main_session(&self) -> bool {
         let program = &self.program;
         let around = program.defines("init") || program.defines("done") || program.hooks("report_cumulative");
         self.setup.entry == Entry::Thread && around
@@ -175,6 +175,8 @@ pub struct Policy {
     pub failed_prepares_count: bool,
     /// When a session cannot get ready, or fails in a command, the others still come to the end of theirs.
     pub failures_are_alone: bool,
+    /// What a script does when it leaves (`thread_done`) ends with the grace after an interrupt, as what is in flight does.
+    pub grace_bounds_leaving: bool,
     /// How long to keep trying to reconnect after a connection was lost.
     pub reconnect: Nanos,
 }

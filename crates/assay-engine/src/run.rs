@@ -25,8 +25,8 @@ use crate::worker::Worker;
 /// the run is over, for whatever reason.
 pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcome {
     let clock = Clock::start();
-    let (frame, before) = match open_frame(&plan, clock, control, observer) {
-        Ok(Some((frame, before))) => (Some(frame), before),
+    let (main, before) = match open_main_session(&plan, clock, control, observer) {
+        Ok(Some((main, before))) => (Some(main), before),
         Ok(None) => (None, Outside::default()),
         Err(end) => return Outcome { end, ..Outcome::nothing_yet(plan.targets.len()) },
     };
@@ -35,11 +35,11 @@ pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcom
     outcome.before = before;
     observer.notice(Notice::Ends { outcome: &outcome });
     let failed = matches!(outcome.end, End::Failed(_));
-    if let Some(frame) = frame {
+    if let Some(main) = main {
         if failed && outcome.stages.is_empty() {
             // Sessions were not ready: the run has not begun, and nothing is done.
-            outcome.end = frame.abandon(outcome.end);
-        } else if let Err(end) = close_frame(frame, observer)
+            outcome.end = main.abandon(outcome.end);
+        } else if let Err(end) = close_main_session(main, observer)
             && !failed
         {
             outcome.end = end;
@@ -220,38 +220,38 @@ impl Aside {
 
 /// The script's `init`; what comes after the run goes to the session it leaves. `None` when nothing of the script runs
 /// around the run, or the run is a command.
-fn open_frame(
+fn open_main_session(
     plan: &Plan,
     clock: Clock,
     control: &Control,
     observer: &mut dyn Observer,
 ) -> Result<Option<(Aside, Outside)>, End> {
-    if !plan.has_frame() {
+    if !plan.has_main_session() {
         return Ok(None);
     }
     let mut plan = plan.clone();
     plan.setup.sessions = 1;
-    let frame = Aside::start(&plan, Entry::Frame, clock).map_err(End::Failed)?;
-    match frame.ready(control, observer) {
-        Ok(before) => Ok(Some((frame, before))),
-        Err(end) => Err(frame.abandon(end)),
+    let main = Aside::start(&plan, Entry::Main, clock).map_err(End::Failed)?;
+    match main.ready(control, observer) {
+        Ok(before) => Ok(Some((main, before))),
+        Err(end) => Err(main.abandon(end)),
     }
 }
 
 /// What comes after the run: the hook of the last report, if there is one, and `done`.
-fn close_frame(frame: Aside, observer: &mut dyn Observer) -> Result<(), End> {
+fn close_main_session(main: Aside, observer: &mut dyn Observer) -> Result<(), End> {
     if let Some(report) = observer.last_report() {
-        frame.order(Command::Report(report));
+        main.order(Command::Report(report));
         // An interrupt was for the run; the next one ends the program.
-        if let Err(end) = frame.ready(&Control::default(), observer) {
-            return Err(frame.abandon(end));
+        if let Err(end) = main.ready(&Control::default(), observer) {
+            return Err(main.abandon(end));
         }
     }
     if observer.has_given_up() {
-        frame.abandon(End::Complete);
+        main.abandon(End::Complete);
         return Ok(());
     }
-    frame.finish(observer)
+    main.finish(observer)
 }
 
 /// A session beside the run that calls the script's report hooks, with connections of its own. What it does with them

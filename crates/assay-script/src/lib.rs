@@ -4,28 +4,32 @@
 //! some hundred sessions, each a coroutine with its own global environment; the engine resumes a session with an
 //! `Answer` and gets its next `Request`. A script reaches the world in no other way.
 
+mod asked;
 mod declared;
 pub mod failure;
+pub mod front;
 pub mod guard;
-pub mod host;
 pub mod library;
 mod native;
 pub mod program;
 pub mod random;
 pub mod request;
 pub mod rule;
+mod script;
+pub mod setup;
 mod stack;
 pub mod state;
 mod version;
 
 pub use failure::ScriptError;
+pub use front::{Front, Severity};
 pub use guard::Guard;
-pub use host::{Host, Severity};
 pub use library::{Installed, Library, Source};
 pub use native::{Key, Marks};
 pub use program::{Program, TopLevel};
 pub use random::{Distribution, DistributionKind};
 pub use request::{Answer, ConnectionNumber, Decision, Failure, Report, Request, Slot, Verdict};
 pub use rule::{Declaration, Measure, Rate, Rule};
-pub use state::{Entry, Setup, State};
+pub use setup::{Entry, Setup};
+pub use state::State;
 pub use version::luajit_version;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use assay_seam::{Cell, Rows};
 
-use crate::host::{Host, Severity};
+use crate::front::{Front, Severity};
 use crate::library::Library;
 use crate::random::{Distribution, Rng, Tausworthe, Zipf, permute};
 
@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     /// A session of the state has left marks at least once.
     pub(crate) marked: bool,
     pub(crate) library: Arc<Library>,
-    host: Option<Arc<dyn Host>>,
+    front: Option<Arc<dyn Front>>,
     /// What sessions counted since the engine last asked.
     pub(crate) counted: [u64; 8],
     /// Where a session's share of the counter behind `unique()` begins.
@@ -58,7 +58,7 @@ pub(crate) struct Native {
     pub(crate) rng: Rng,
     /// For `math.random`, apart so that scripts mixing both repeat.
     math_rng: Rng,
-    /// The same where there is a host.
+    /// The same for a front that wants LuaJIT's own.
     tausworthe: Tausworthe,
     /// The next member of this session's share of the counter behind `unique()`.
     unique_next: u32,
@@ -160,16 +160,16 @@ impl Shared {
             acknowledged: Vec::new(),
             marked: false,
             library: Arc::clone(library),
-            host: None,
+            front: None,
             counted: [0; 8],
             unique_from: 0,
             scratch: Vec::new(),
         }
     }
 
-    /// `apart`: the sessions are not among the run's own: frame, reports.
-    pub(crate) fn with_host(self, host: Option<Arc<dyn Host>>, apart: bool) -> Shared {
-        Shared { host, unique_from: if apart { APART } else { 0 }, ..self }
+    /// `apart`: the sessions are not among the run's own: the main one, reports.
+    pub(crate) fn with_front(self, front: Option<Arc<dyn Front>>, apart: bool) -> Shared {
+        Shared { front, unique_from: if apart { APART } else { 0 }, ..self }
     }
 
     /// No session runs, and the one that ran last may go away.
@@ -250,11 +250,12 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("random_alphanumeric", random_alphanumeric as *const c_void),
     ("random_seed", random_seed as *const c_void),
     ("math_random", math_random as *const c_void),
+    ("tausworthe_random", tausworthe_random as *const c_void),
     ("math_seed", math_seed as *const c_void),
-    ("host_print", host_print as *const c_void),
-    ("host_message", host_message as *const c_void),
-    ("host_database", host_database as *const c_void),
-    ("host_exit", host_exit as *const c_void),
+    ("front_print", front_print as *const c_void),
+    ("front_message", front_message as *const c_void),
+    ("front_database", front_database as *const c_void),
+    ("front_exit", front_exit as *const c_void),
     ("counter_add", counter_add as *const c_void),
     ("counter_value", counter_value as *const c_void),
     ("module_text", module_text as *const c_void),
@@ -374,8 +375,12 @@ unsafe extern "C" fn random_seed(shared: *mut Shared, text: *const u8, length: u
 
 unsafe extern "C" fn math_random(shared: *mut Shared) -> f64 {
     // SAFETY: see `parts`.
-    let (shared, native) = unsafe { parts(shared) };
-    if shared.host.is_some() { native.tausworthe.double() } else { native.math_rng.double() }
+    unsafe { parts(shared) }.1.math_rng.double()
+}
+
+unsafe extern "C" fn tausworthe_random(shared: *mut Shared) -> f64 {
+    // SAFETY: see `parts`.
+    unsafe { parts(shared) }.1.tausworthe.double()
 }
 
 unsafe extern "C" fn math_seed(shared: *mut Shared, seed: f64) {
@@ -384,33 +389,33 @@ unsafe extern "C" fn math_seed(shared: *mut Shared, seed: f64) {
     (native.math_rng, native.tausworthe) = (Rng::new(seed.to_bits(), 0), Tausworthe::new(seed));
 }
 
-unsafe extern "C" fn host_print(shared: *mut Shared, text: *const u8, length: usize) {
+unsafe extern "C" fn front_print(shared: *mut Shared, text: *const u8, length: usize) {
     // SAFETY: see `parts`; the text is a Lua string.
     let (shared, text) = unsafe { (parts(shared).0, slice::from_raw_parts(text, length)) };
-    if let Some(host) = &shared.host {
-        host.print(text);
+    if let Some(front) = &shared.front {
+        front.print(text);
     }
 }
 
-unsafe extern "C" fn host_message(shared: *mut Shared, severity: u32, text: *const u8, length: usize) {
+unsafe extern "C" fn front_message(shared: *mut Shared, severity: u32, text: *const u8, length: usize) {
     // SAFETY: see `parts`; the text is a Lua string.
     let (shared, text) = unsafe { (parts(shared).0, slice::from_raw_parts(text, length)) };
-    if let (Some(host), Some(severity)) = (&shared.host, Severity::ALL.get(severity as usize)) {
-        host.message(*severity, &String::from_utf8_lossy(text));
+    if let (Some(front), Some(severity)) = (&shared.front, Severity::ALL.get(severity as usize)) {
+        front.message(*severity, &String::from_utf8_lossy(text));
     }
 }
 
-unsafe extern "C" fn host_database(shared: *mut Shared) {
+unsafe extern "C" fn front_database(shared: *mut Shared) {
     // SAFETY: see `parts`.
-    if let Some(host) = unsafe { parts(shared) }.0.host.as_ref() {
-        host.database();
+    if let Some(front) = unsafe { parts(shared) }.0.front.as_ref() {
+        front.database();
     }
 }
 
-unsafe extern "C" fn host_exit(shared: *mut Shared, code: c_int) {
+unsafe extern "C" fn front_exit(shared: *mut Shared, code: c_int) {
     // SAFETY: see `parts`.
-    if let Some(host) = unsafe { parts(shared) }.0.host.as_ref() {
-        host.exit(code);
+    if let Some(front) = unsafe { parts(shared) }.0.front.as_ref() {
+        front.exit(code);
     }
 }
 

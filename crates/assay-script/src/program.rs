@@ -1,14 +1,19 @@
 //! A script loaded once: its text, and what its top level declared.
 
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use crate::asked::Asked;
 use crate::declared::Declared;
 use crate::failure::ScriptError;
-use crate::host::Host;
+use crate::front::Front;
 use crate::library::{Library, Source};
-use crate::state;
+use crate::random::Distribution;
+use crate::request::{Answer, Request};
+use crate::script::Script;
+use crate::setup::{Entry, Setup};
+use crate::state::{Opening, State};
 use assay_options::{CommandDeclaration, OptionDeclaration};
+use assay_seam::{Dialect, RowsPool};
 
 /// A script, known but not running. Shared by all workers.
 #[derive(Debug)]
@@ -19,29 +24,6 @@ pub struct Program {
     description: Option<String>,
 }
 
-/// What a state needs to run a script.
-#[derive(Debug)]
-pub(crate) struct Script {
-    pub(crate) library: Arc<Library>,
-    pub(crate) source: Source,
-    /// As the user named it: `sysbench.cmdline.script_path`.
-    pub(crate) given: String,
-    pub(crate) name: String,
-}
-
-impl Script {
-    /// Where the script's file lies.
-    pub(crate) fn folder(&self) -> Option<PathBuf> {
-        self.source.path.as_ref()?.parent().map(PathBuf::from)
-    }
-
-    /// The name of the module that it is, when that lies inside the binary.
-    pub(crate) fn built_in(&self) -> Option<&str> {
-        let name = self.source.display.strip_suffix(".lua")?;
-        self.library.module(name).filter(|text| text.as_bytes() == self.source.text).map(|_| name)
-    }
-}
-
 /// What a script's top level may look at before options are known.
 #[derive(Clone, Debug, Default)]
 pub struct TopLevel {
@@ -49,11 +31,13 @@ pub struct TopLevel {
     pub command: Option<String>,
     /// `sysbench.cmdline.argv`, the program's name first.
     pub argv: Vec<String>,
-    /// The driver's name, for scripts that ask at top level: `pgsql`, `mysql`, `sqlite`.
-    pub driver: &'static str,
-    /// Where the top level prints. With a command it runs for the last time in what sysbench calls the main state; without
-    /// one `Entry::TopLevel` runs it again, and says all of it again. See `Setup::host`.
-    pub host: Option<Arc<dyn Host>>,
+    /// The kind of database, for scripts that ask at top level.
+    pub driver: Dialect,
+    /// The front end that the top level speaks through. With a command it runs for the last time in what sysbench calls the
+    /// main state; without one `Entry::TopLevel` runs it again, and says all of it again. See `Setup::front`.
+    pub front: Option<Arc<dyn Front>>,
+    /// It may use the database: then it stops there, and a session of `Entry::Declare` has to run it.
+    pub may_use_database: bool,
 }
 
 impl Program {
@@ -84,12 +68,12 @@ impl Program {
         let name = file.strip_suffix(".lua").unwrap_or(file).to_owned();
         let description = describe(&String::from_utf8_lossy(&source.text));
         let script = Script { library: Arc::clone(library), source, given: given.to_owned(), name };
-        let declared = Arc::new(state::declare(&script, top)?.map(OnceLock::from).unwrap_or_default());
+        let declared = Arc::new(declare(&script, top)?.map(OnceLock::from).unwrap_or_default());
         Ok(Program { script, declared, description })
     }
 
-    /// Whether it is known what the script declares. With a host, a top level that uses the database stops there, and a
-    /// session of `Entry::Declare` has to run it.
+    /// Whether it is known what the script declares. Not so where the top level uses the database, and may: a session of
+    /// `Entry::Declare` has to run it.
     pub fn is_declared(&self) -> bool {
         self.declared.get().is_some()
     }
@@ -132,6 +116,88 @@ impl Program {
     /// The file's opening `---` comment: its first paragraph, on one line.
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
+    }
+}
+
+impl State {
+    /// Compiles the script. Runs none of it.
+    pub fn new(program: &Program, setup: &Setup) -> Result<State, ScriptError> {
+        let (entry, entry_name) = match &setup.entry {
+            Entry::Thread => ("thread", ""),
+            Entry::Function(name) => ("function", name.as_str()),
+            Entry::Main => ("main", ""),
+            Entry::TopLevel => ("top_level", ""),
+            Entry::Declare => ("declare", ""),
+            Entry::Reports => ("reports", ""),
+        };
+        let mut state = State::open(
+            &program.script,
+            &Opening {
+                entry,
+                entry_name,
+                command: Some(setup.command.as_str()).filter(|command| !command.is_empty()),
+                options: Some(&setup.options),
+                driver: setup.driver,
+                seed: setup.seed,
+                sessions: setup.sessions,
+                distribution: setup.distribution,
+                argv: &setup.argv,
+                front: setup.front.clone(),
+            },
+        )?;
+        state.declared = Arc::clone(&program.declared);
+        Ok(state)
+    }
+}
+
+/// Runs a script's top level in a state of its own, and reads what it declared; `None` when it would use the database,
+/// and may.
+fn declare(script: &Script, top: &TopLevel) -> Result<Option<Declared>, ScriptError> {
+    let mut state = State::open(
+        script,
+        &Opening {
+            entry: "declare",
+            entry_name: "",
+            command: top.command.as_deref(),
+            options: None,
+            driver: top.driver,
+            seed: 0,
+            sessions: 1,
+            distribution: Distribution::default(),
+            argv: &top.argv,
+            front: top.front.clone(),
+        },
+    )?;
+    let slot = state.add_session(0)?;
+    let mut pool = RowsPool::default();
+    loop {
+        let asked = state.advance(slot, Answer::Done, &mut pool);
+        match asked {
+            // What it prints now, every session will print again.
+            Asked::Log | Asked::Type | Asked::Expect | Asked::Declare => {}
+            Asked::Declared => {
+                return state.read_declared(slot).map(Some);
+            }
+            Asked::Finished => return Ok(Some(Declared::default())),
+            Asked::Died | Asked::Stray | Asked::Broken => {
+                let Request::Died(failure) = state.request(slot, asked, &mut pool) else {
+                    unreachable!("asked to die")
+                };
+                return Err(ScriptError::from(&failure));
+            }
+            // Without a command the top level is all there is, and it may use the database: `Entry::TopLevel` runs it.
+            _ if top.command.is_none() => return Ok(Some(Declared::default())),
+            _ if top.may_use_database => return Ok(None),
+            _ => {
+                let mut error = ScriptError::from_message(
+                    "the script uses the database (or waits) at its top level, outside of any function",
+                    "",
+                );
+                error.file = Some(script.source.display.clone());
+                error.hint = Some("connect in `thread_init()`, or in the function of a command".to_owned());
+                return Err(error);
+            }
+        }
     }
 }
 

@@ -81,7 +81,7 @@ pub enum Answer {
     Number(u64),
     /// To `Failed`.
     Decision(Decision),
-    /// To `Ready`: a report is due. The session, one of `Entry::Reports` or `Entry::Frame`, says `Ready` again when that
+    /// To `Ready`: a report is due. The session, one of `Entry::Reports` or `Entry::Main`, says `Ready` again when that
     /// is made.
     Report(Report),
 }

@@ -126,6 +126,22 @@ pub(crate) unsafe fn push_option(lua: *mut lua_State, value: &OptionValue) {
     }
 }
 
+/// Pushes a value of a statement.
+///
+/// # Safety
+/// There is room for one value on the stack.
+pub(crate) unsafe fn push_value(lua: *mut lua_State, value: &Value<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match value {
+            Value::Null => lua::lua_pushnil(lua),
+            Value::Int(value) => lua::lua_pushnumber(lua, *value as f64),
+            Value::Double(value) => lua::lua_pushnumber(lua, *value),
+            Value::Text(value) => push_bytes(lua, value),
+        }
+    }
+}
+
 /// The string (or number, which becomes one) at `index`; empty when it is neither.
 ///
 /// # Safety

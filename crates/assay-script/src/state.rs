@@ -12,60 +12,19 @@ use std::sync::{Arc, OnceLock};
 
 use assay_luajit as lua;
 use assay_luajit::lua_State;
-use assay_seam::{Nanos, Operation, RowsPool, StatementId, Value};
+use assay_seam::{Dialect, Nanos, Operation, RowsPool, StatementId, Value};
 
+use crate::asked::Asked;
 use crate::declared::{Declared, declaration, read_declared};
 use crate::failure::ScriptError;
+use crate::front::Front;
 use crate::guard::{Guard, Watch};
-use crate::host::{Host, Severity};
 use crate::native::{FUNCTIONS, Key, Marks, Native, Shared, Terminal, serve};
-use crate::program::{Program, Script, TopLevel};
 use crate::random::Distribution;
 use crate::request::{Answer, ConnectionNumber, Failure, Request, Slot};
-use crate::stack::{UNSUITABLE, failure, push_answer, push_bytes, push_option, read_parameters, text_at};
+use crate::script::Script;
+use crate::stack::{UNSUITABLE, failure, push_answer, push_bytes, push_option, push_value, read_parameters, text_at};
 use assay_options::OptionValue;
-
-/// What the sessions of a state are to do, and what they see.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    /// `sysbench.cmdline.command`; empty: there is none.
-    pub command: String,
-    /// What each session runs.
-    pub entry: Entry,
-    /// Everything in `sysbench.opt`, core options included; keys as `OptionDeclaration::key`.
-    pub options: Vec<(String, OptionValue)>,
-    /// The name of the driver: `pgsql`, `mysql`, `sqlite`.
-    pub driver: &'static str,
-    /// The run's seed.
-    pub seed: u64,
-    /// Sessions of the whole run, all states together; numbers given to `add_session` are below it. >= 1
-    pub sessions: u32,
-    /// For `sysbench.rand`.
-    pub distribution: Distribution,
-    /// `sysbench.cmdline.argv`, the program's name first.
-    pub argv: Vec<String>,
-    /// Where scripts print; `None`: they ask the engine, `Request::Log`. With a host, the top level of the one session of
-    /// a `Frame` or of a `Function` is silent: loading the program has printed what it prints.
-    pub host: Option<Arc<dyn Host>>,
-}
-
-/// What a session runs after the script's top level.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// `thread_init` → `Request::Ready` → `thread_run` → `thread_done`.
-    Thread,
-    /// The entry of `sysbench.cmdline.commands` or the global function of this name: once, without arguments.
-    Function(String),
-    /// `init` → `Request::Ready` → (the run; answer when it is over: `Report` for the last report's hook, as with
-    /// `Reports`, then `Done`) → `done`, in one environment. Each may be absent.
-    Frame,
-    /// Nothing more.
-    TopLevel,
-    /// What the top level declared becomes known to the program. The top level sees no options.
-    Declare,
-    /// Report hooks: `Request::Ready`, and again after each `Answer::Report`; ends on `Answer::Done`.
-    Reports,
-}
 
 /// One `lua_State` with its sessions. Not `Send`: made and used in one thread.
 pub struct State {
@@ -79,7 +38,7 @@ pub struct State {
     generation: u64,
     seed: u64,
     /// Of the program.
-    declared: Arc<OnceLock<Declared>>,
+    pub(crate) declared: Arc<OnceLock<Declared>>,
 }
 
 /// A session, seen from outside.
@@ -120,73 +79,24 @@ const GC_PAUSE: c_int = 125;
 const GC_STEP: c_int = 300;
 
 /// What a state is made for.
-struct Opening<'a> {
-    entry: &'a str,
-    entry_name: &'a str,
-    command: Option<&'a str>,
-    options: Option<&'a [(String, OptionValue)]>,
-    driver: &'a str,
-    seed: u64,
-    sessions: u32,
-    distribution: Distribution,
-    argv: &'a [String],
-    host: Option<Arc<dyn Host>>,
-    /// The top level prints nothing.
-    silent: bool,
-}
-
-impl Opening<'_> {
-    /// What `--luajit-cmd` asks of the compiler.
-    fn compiler_command(&self) -> Option<&'static str> {
-        self.host.as_ref()?;
-        let (_, value) = self.options?.iter().find(|(key, _)| key == "luajit_cmd")?;
-        match value {
-            OptionValue::Text(command) => match command.as_str() {
-                "on" => Some("jit.on()"),
-                "off" => Some("jit.off()"),
-                "flush" => Some("jit.flush()"),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
+pub(crate) struct Opening<'a> {
+    pub(crate) entry: &'a str,
+    pub(crate) entry_name: &'a str,
+    pub(crate) command: Option<&'a str>,
+    pub(crate) options: Option<&'a [(String, OptionValue)]>,
+    pub(crate) driver: Dialect,
+    pub(crate) seed: u64,
+    pub(crate) sessions: u32,
+    pub(crate) distribution: Distribution,
+    pub(crate) argv: &'a [String],
+    pub(crate) front: Option<Arc<dyn Front>>,
 }
 
 impl State {
     /// Compiles the script. Runs none of it.
-    pub fn new(program: &Program, setup: &Setup) -> Result<State, ScriptError> {
-        let (entry, entry_name) = match &setup.entry {
-            Entry::Thread => ("thread", ""),
-            Entry::Function(name) => ("function", name.as_str()),
-            Entry::Frame => ("frame", ""),
-            Entry::TopLevel => ("top_level", ""),
-            Entry::Declare => ("declare", ""),
-            Entry::Reports => ("reports", ""),
-        };
-        let alone = matches!(setup.entry, Entry::Frame) || (entry == "function" && setup.sessions <= 1);
-        let mut state = State::open(
-            &program.script,
-            &Opening {
-                entry,
-                entry_name,
-                command: Some(setup.command.as_str()).filter(|command| !command.is_empty()),
-                options: Some(&setup.options),
-                driver: setup.driver,
-                seed: setup.seed,
-                sessions: setup.sessions,
-                distribution: setup.distribution,
-                argv: &setup.argv,
-                host: setup.host.clone(),
-                silent: alone,
-            },
-        )?;
-        state.declared = Arc::clone(&program.declared);
-        Ok(state)
-    }
-
-    fn open(script: &Script, opening: &Opening<'_>) -> Result<State, ScriptError> {
+    pub(crate) fn open(script: &Script, opening: &Opening<'_>) -> Result<State, ScriptError> {
         let shared = Shared::new(&script.library, &script.name, opening.seed, opening.sessions, opening.distribution)
-            .with_host(opening.host.clone(), !matches!(opening.entry, "thread" | "function"));
+            .with_front(opening.front.clone(), !matches!(opening.entry, "thread" | "function"));
         // SAFETY: a fresh state, used by this thread only. Errors inside Lua are caught by `run`'s protected calls;
         // what is called outside of them allocates at most, and LuaJIT ends the process when memory runs out there.
         unsafe {
@@ -209,7 +119,7 @@ impl State {
                 declared: Arc::default(),
             };
             state.push_core(script, opening);
-            let overlay = opening.host.as_ref().map_or(&[][..], |host| host.overlay());
+            let overlay = opening.front.as_ref().map_or(&[][..], |front| front.overlay());
             for (name, text) in [CORE].iter().chain(overlay).chain(&PRELUDE) {
                 if lua::luaL_loadbuffer(lua, text.as_ptr().cast(), text.len(), name.as_ptr()) != lua::LUA_OK {
                     return Err(state.error_on_top());
@@ -218,24 +128,17 @@ impl State {
                 state.run(1, 0)?;
             }
             lua::lua_gc(lua, lua::LUA_GCRESTART, 0);
-            // core.script = core.compile(text, display, built_in)
-            lua::lua_getfield_(lua, 1, c"compile".as_ptr());
+            // core.script = core.compile_script(text, display, built_in)
+            lua::lua_getfield_(lua, 1, c"compile_script".as_ptr());
             push_bytes(lua, &script.source.text);
             push_bytes(lua, script.source.display.as_bytes());
             lua::lua_pushboolean(lua, c_int::from(script.built_in().is_some()));
             state.run(3, 2)?;
             if lua::lua_type(lua, -2) == lua::LUA_TNIL {
-                if let Some(host) = &opening.host {
-                    host.message(Severity::Fatal, &String::from_utf8_lossy(text_at(lua, -1)));
-                }
                 return Err(state.error_on_top());
             }
             lua::lua_settop(lua, -2);
             lua::lua_setfield(lua, 1, c"script".as_ptr());
-            if let Some(text) = opening.compiler_command() {
-                lua::luaL_loadbuffer(lua, text.as_ptr().cast(), text.len(), c"=assay/compiler".as_ptr());
-                state.run(0, 0)?;
-            }
             Ok(state)
         }
     }
@@ -267,22 +170,26 @@ impl State {
                 (c"cpath", &cpath),
                 (c"script_path", &script.given),
                 (c"installed", installed),
-                (c"driver", opening.driver),
+                (c"driver", opening.driver.name),
                 (c"entry", opening.entry),
                 (c"entry_name", opening.entry_name),
             ] {
                 push_bytes(lua, text.as_bytes());
                 set(name);
             }
-            // Each session loads the same: the first to do so says what.
-            let announces =
-                opening.host.is_some() && !opening.silent && matches!(opening.entry, "declare" | "top_level");
-            for (name, value) in
-                [(c"hosted", opening.host.is_some()), (c"silent", opening.silent), (c"announces", announces)]
-            {
-                lua::lua_pushboolean(lua, c_int::from(value));
-                set(name);
+            lua::lua_pushboolean(lua, c_int::from(opening.driver.backslash_escapes));
+            set(c"backslash_escapes");
+            if let Some(bytes) = opening.driver.load_bytes_max {
+                lua::lua_pushnumber(lua, bytes as f64);
+                set(c"load_bytes_max");
             }
+            lua::lua_createtable(lua, 0, opening.driver.globals.len() as c_int);
+            for (name, value) in opening.driver.globals {
+                push_bytes(lua, name.as_bytes());
+                push_value(lua, value);
+                lua::lua_rawset(lua, -3);
+            }
+            set(c"driver_globals");
             lua::lua_pushnumber(lua, f64::from(opening.sessions));
             set(c"sessions_in_all");
             // A script found as a module is told its name, as by `require`.
@@ -372,7 +279,7 @@ impl State {
     }
 
     /// Answers a session and runs it until it asks. What it asks lies on its stack.
-    fn advance(&mut self, slot: Slot, answer: Answer, pool: &mut RowsPool) -> Asked {
+    pub(crate) fn advance(&mut self, slot: Slot, answer: Answer, pool: &mut RowsPool) -> Asked {
         let session = self.sessions[slot.0 as usize].as_mut().expect("the slot came from add_session");
         assert!(!session.ended, "a session that has ended is not resumed");
         let thread = session.thread;
@@ -425,7 +332,7 @@ impl State {
     }
 
     /// What a session asks, read from its stack.
-    fn request(&mut self, slot: Slot, asked: Asked, pool: &mut RowsPool) -> Request<'_> {
+    pub(crate) fn request(&mut self, slot: Slot, asked: Asked, pool: &mut RowsPool) -> Request<'_> {
         let session = self.sessions[slot.0 as usize].as_mut().expect("it was just resumed");
         let thread = session.thread;
         // SAFETY: the thread is suspended; its stack, and so the strings on it, stay until it is resumed, which needs
@@ -538,6 +445,13 @@ impl State {
                 _ => Operation::Close { statement: statement() },
             }
         }
+    }
+
+    /// What the session's top level declared; it has asked `Asked::Declared`, and was not resumed since.
+    pub(crate) fn read_declared(&self, slot: Slot) -> Result<Declared, ScriptError> {
+        let thread = self.sessions[slot.0 as usize].as_ref().expect("the slot came from add_session").thread;
+        // SAFETY: the thread is suspended with the values of `entries.declare` above the request's number.
+        unsafe { read_declared(thread) }
     }
 
     /// Names of transaction types in the order of their first use; index 0 is the workload's own name.
@@ -685,106 +599,6 @@ impl Drop for State {
             lua::lua_close(self.lua);
             self.sessions.clear();
             drop(Box::from_raw(self.shared));
-        }
-    }
-}
-
-/// What a session asks for: `core.ask` in `src/lua/core.lua`, in the same order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
-    Connect,
-    Disconnect,
-    Reconnect,
-    Query,
-    Prepare,
-    Execute,
-    Close,
-    Load,
-    Ready,
-    Next,
-    Type,
-    Failed,
-    Stop,
-    Sleep,
-    Claim,
-    Barrier,
-    Expect,
-    Log,
-    Finished,
-    Died,
-    Declared,
-    Declare,
-    Rollback,
-    Defer,
-    Flush,
-    /// The script yielded something of its own.
-    Stray,
-    /// Lua gave up on the coroutine.
-    Broken,
-}
-
-impl Asked {
-    #[inline]
-    fn from_number(number: f64) -> Asked {
-        use Asked::*;
-        const ORDER: [Asked; 25] = [
-            Connect, Disconnect, Reconnect, Query, Prepare, Execute, Close, Load, Ready, Next, Type, Failed, Stop,
-            Sleep, Claim, Barrier, Expect, Log, Finished, Died, Declared, Declare, Rollback, Defer, Flush,
-        ];
-        ORDER.get((number as usize).wrapping_sub(1)).copied().unwrap_or(Stray)
-    }
-}
-
-/// Runs a script's top level in a state of its own, and reads what it declared; `None` when it would use the database,
-/// and may.
-pub(crate) fn declare(script: &Script, top: &TopLevel) -> Result<Option<Declared>, ScriptError> {
-    let mut state = State::open(
-        script,
-        &Opening {
-            entry: "declare",
-            entry_name: "",
-            command: top.command.as_deref(),
-            options: None,
-            driver: top.driver,
-            seed: 0,
-            sessions: 1,
-            distribution: Distribution::default(),
-            argv: &top.argv,
-            host: top.host.clone(),
-            silent: false,
-        },
-    )?;
-    let slot = state.add_session(0)?;
-    let mut pool = RowsPool::default();
-    loop {
-        let asked = state.advance(slot, Answer::Done, &mut pool);
-        match asked {
-            // What it prints now, every session will print again.
-            Asked::Log | Asked::Type | Asked::Expect | Asked::Declare => {}
-            Asked::Declared => {
-                let thread = state.sessions[slot.0 as usize].as_ref().expect("it was just resumed").thread;
-                // SAFETY: the thread is suspended with the five values of `entries.declare` above the request's number.
-                return unsafe { read_declared(thread) }.map(Some);
-            }
-            Asked::Finished => return Ok(Some(Declared::default())),
-            Asked::Died | Asked::Stray | Asked::Broken => {
-                let Request::Died(failure) = state.request(slot, asked, &mut pool) else {
-                    unreachable!("asked to die")
-                };
-                return Err(ScriptError::from(&failure));
-            }
-            // Without a command the top level is all there is, and it may use the database: `Entry::TopLevel` runs it.
-            _ if top.command.is_none() => return Ok(Some(Declared::default())),
-            _ if top.host.is_some() => return Ok(None),
-            _ => {
-                let mut error = ScriptError::from_message(
-                    "the script uses the database (or waits) at its top level, outside of any function",
-                    "",
-                );
-                error.file = Some(script.source.display.clone());
-                error.hint = Some("connect in `thread_init()`, or in the function of a command".to_owned());
-                return Err(error);
-            }
         }
     }
 }

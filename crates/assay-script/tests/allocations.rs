@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use allocation_counter::measure;
 use assay_script::*;
-use assay_seam::{Operation, Reply, RowsPool};
+use assay_seam::{Dialect, Operation, Reply, RowsPool};
 
 #[test]
 fn statements_with_parameters_and_rows_allocate_nothing_once_warm() {
@@ -32,12 +32,12 @@ fn statements_with_parameters_and_rows_allocate_nothing_once_warm() {
         command: "run".into(),
         entry: Entry::Thread,
         options: Vec::new(),
-        driver: "pgsql",
+        driver: Dialect::plain("pgsql"),
         seed: 1,
         sessions: 20,
         distribution: Distribution::default(),
         argv: Vec::new(),
-        host: None,
+        front: None,
     };
     let mut state = State::new(&program, &setup).unwrap();
     let mut pool = RowsPool::default();

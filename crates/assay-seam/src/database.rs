@@ -6,17 +6,38 @@
 use std::path::{Path, PathBuf};
 
 use crate::connection::Connection;
+use crate::operation::Value;
 use crate::time::Nanos;
 
 /// One kind of database: an entry of the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct Driver {
-    /// The dialect as scripts see it (`drv:name()`): `pgsql`, `mysql`, `sqlite`.
-    pub name: &'static str,
+    /// What scripts see of it.
+    pub dialect: Dialect,
     /// URL schemes, without `:`; the first is the canonical one.
     pub schemes: &'static [&'static str],
     /// Reads a URL of one of the schemes, completed from the surroundings (`PG*`, `~/.my.cnf`, …).
     pub open: Open,
+}
+
+/// What scripts and loaders have to know of a kind of database.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Dialect {
+    /// As scripts see it (`drv:name()`): `pgsql`, `mysql`, `sqlite`.
+    pub name: &'static str,
+    /// A backslash in a literal escapes what follows.
+    pub backslash_escapes: bool,
+    /// A loader sends at most this many bytes at a time, if it is more than one row.
+    pub load_bytes_max: Option<usize>,
+    /// Globals that old scripts look up when they write for this kind, and their values.
+    pub globals: &'static [(&'static str, Value<'static>)],
+}
+
+impl Dialect {
+    /// One without peculiarities.
+    pub const fn plain(name: &'static str) -> Dialect {
+        Dialect { name, backslash_escapes: false, load_bytes_max: None, globals: &[] }
+    }
 }
 
 /// Opens a target.
@@ -43,8 +64,13 @@ impl Default for ConnectOptions {
 
 /// One server to load, with the credentials for it. Shared by all workers.
 pub trait Database: Send + Sync {
-    /// The dialect as scripts see it: `pgsql`, `mysql`, `sqlite`.
-    fn driver(&self) -> &'static str;
+    /// What scripts see of it.
+    fn dialect(&self) -> Dialect;
+
+    /// The dialect's name.
+    fn driver(&self) -> &'static str {
+        self.dialect().name
+    }
 
     /// The URL to show and to record: canonical, never with a password.
     fn display(&self) -> String;

@@ -3,7 +3,7 @@
 //! For measuring a script alone, and for trying one without a server.
 
 use crate::connection::{Connection, Exchange, Progress};
-use crate::database::{Database, Endpoint, TlsSettings};
+use crate::database::{Database, Dialect, Endpoint, TlsSettings};
 use crate::facts::{ServerFacts, TlsFacts};
 use crate::operation::{Operation, Reply};
 
@@ -18,8 +18,8 @@ struct Dry {
 }
 
 impl Database for Dry {
-    fn driver(&self) -> &'static str {
-        self.driver
+    fn dialect(&self) -> Dialect {
+        Dialect::plain(self.driver)
     }
 
     fn display(&self) -> String {

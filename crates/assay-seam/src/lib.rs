@@ -20,7 +20,8 @@ pub mod url;
 
 pub use connection::{Connection, Exchange, Executed, Progress};
 pub use database::{
-    ConnectOptions, Database, Driver, Endpoint, NoSurroundings, Surroundings, TargetError, TlsMode, TlsSettings,
+    ConnectOptions, Database, Dialect, Driver, Endpoint, NoSurroundings, Surroundings, TargetError, TlsMode,
+    TlsSettings,
 };
 pub use effect::Effect;
 pub use error::{Class, Code, Origin, Retry, StatementError};

@@ -3,7 +3,7 @@
 //! For front ends whose scripts may never ask for a connection: those that do learn why there is none.
 
 use crate::connection::{Connection, Exchange, Progress};
-use crate::database::{Database, Endpoint, TlsSettings};
+use crate::database::{Database, Dialect, Endpoint, TlsSettings};
 use crate::error::StatementError;
 use crate::facts::{ServerFacts, TlsFacts};
 use crate::operation::{Operation, Reply};
@@ -20,8 +20,8 @@ struct Unusable {
 }
 
 impl Database for Unusable {
-    fn driver(&self) -> &'static str {
-        self.driver
+    fn dialect(&self) -> Dialect {
+        Dialect::plain(self.driver)
     }
 
     fn display(&self) -> String {

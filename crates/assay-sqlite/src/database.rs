@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use assay_seam::{Connection, Database, Endpoint, TlsSettings};
+use assay_seam::{Connection, Database, Dialect, Endpoint, TlsSettings};
 
 use crate::connection::SqliteConnection;
 use crate::settings::FileSettings;
@@ -22,8 +22,8 @@ impl SqliteDatabase {
 }
 
 impl Database for SqliteDatabase {
-    fn driver(&self) -> &'static str {
-        "sqlite"
+    fn dialect(&self) -> Dialect {
+        Dialect::plain("sqlite")
     }
 
     fn display(&self) -> String {

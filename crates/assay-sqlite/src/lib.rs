@@ -17,13 +17,13 @@ mod failure;
 mod settings;
 mod split;
 
-use assay_seam::{ConnectOptions, Database, Driver, Surroundings, TargetError};
+use assay_seam::{ConnectOptions, Database, Dialect, Driver, Surroundings, TargetError};
 
 use crate::database::SqliteDatabase;
 use crate::settings::FileSettings;
 
 /// The registry entry: `sqlite:FILE?synchronous=full&…`.
-pub const DRIVER: Driver = Driver { name: "sqlite", schemes: &["sqlite"], open };
+pub const DRIVER: Driver = Driver { dialect: Dialect::plain("sqlite"), schemes: &["sqlite"], open };
 
 fn open(url: &str, options: &ConnectOptions, _: &dyn Surroundings) -> Result<Box<dyn Database>, TargetError> {
     Ok(Box::new(SqliteDatabase::new(FileSettings::read(url, options)?)))

@@ -31,7 +31,7 @@ pub use settings::{CoreSettings, Layout, Shutdown};
 pub use stat::{Share, Stat};
 pub use value::ValueKind;
 
-/// What scripts see that is sysbench's own, in Lua: for `assay_script::Host::overlay`. The first part knows sysbench, the
+/// What scripts see that is sysbench's own, in Lua: for `assay_script::Front::overlay`. The first part knows sysbench, the
 /// second its stock scripts.
 pub const OVERLAY: &[(&CStr, &str)] =
     &[(c"=assay/sysbench", include_str!("lua/front.lua")), (c"=assay/stock", include_str!("lua/stock.lua"))];

@@ -599,8 +599,8 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<(St
     let library = library::library();
     let Some(name) = names.iter().find(|name| library.find(name).is_ok()).or(names.first()) else { return Ok(None) };
     let driver = match database {
-        Some(url) => registry::driver_of(url)?.name,
-        None => registry::EMBEDDED.name,
+        Some(url) => registry::driver_of(url)?.dialect,
+        None => registry::EMBEDDED.dialect,
     };
     let program = library::load(name, subcommand.get_name(), words, driver)?;
     let workload = Workload { name: (*name).to_owned(), program: Arc::new(program), given: Vec::new() };

@@ -3,6 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use assay_script::{Library, Program, ScriptError, TopLevel};
+use assay_seam::Dialect;
 
 use crate::diagnostics::{Exit, Trouble};
 
@@ -18,8 +19,14 @@ pub fn library() -> &'static Arc<Library> {
 }
 
 /// Loads a workload's script: runs its top level once, to learn its options and commands.
-pub fn load(name: &str, command: &str, words: &[String], driver: &'static str) -> Result<Program, Trouble> {
-    let top = TopLevel { command: Some(command.to_owned()), argv: words.to_vec(), driver, host: None };
+pub fn load(name: &str, command: &str, words: &[String], driver: Dialect) -> Result<Program, Trouble> {
+    let top = TopLevel {
+        command: Some(command.to_owned()),
+        argv: words.to_vec(),
+        driver,
+        front: None,
+        may_use_database: false,
+    };
     Program::load(library(), name, &top).map_err(|error| match error.file {
         // Without a file there was nothing to load: the name is wrong, not the script.
         None => not_found(error),

@@ -242,12 +242,12 @@ impl Task<'_> {
             command: self.command.to_owned(),
             entry: self.entry.clone(),
             options: self.script_options(generator, driver, seed),
-            driver,
+            driver: targets[0].database.dialect(),
             seed,
             sessions: self.sessions,
             distribution: distribution(generator)?,
             argv: words.to_vec(),
-            host: None,
+            front: None,
         };
         Ok(Plan {
             program: Arc::clone(&self.workload.program),
@@ -267,6 +267,7 @@ impl Task<'_> {
                 errors_outside_apart: false,
                 failed_prepares_count: true,
                 failures_are_alone: false,
+                grace_bounds_leaving: true,
                 reconnect: Nanos::from_secs(60),
             },
             connects: Connects {

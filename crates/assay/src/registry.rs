@@ -1,6 +1,6 @@
 //! The databases this program knows: the only list of them.
 
-use assay_seam::{ConnectOptions, Database, Driver};
+use assay_seam::{ConnectOptions, Database, Dialect, Driver};
 
 use crate::diagnostics::{Trouble, nearest};
 use crate::surroundings::ThisMachine;
@@ -34,6 +34,12 @@ pub fn driver_of(url: &str) -> Result<&'static Driver, Trouble> {
         Some(near) => trouble.hint(format!("did you mean {near}:?")),
         None => trouble,
     })
+}
+
+/// The kind of database of this name; a plain one where there is none.
+pub fn dialect(name: &'static str) -> Dialect {
+    let known = DRIVERS.iter().find(|driver| driver.dialect.name == name);
+    known.map_or(Dialect::plain(name), |driver| driver.dialect)
 }
 
 /// Reads a database URL, completed from the environment and the user's files.

@@ -35,9 +35,6 @@ const LAYERED: [(&str, &[&[&str]]); 2] = [
     ),
 ];
 
-/// Crates whose circles are known and not yet undone. The list only shrinks.
-const EXEMPT: [&str; 1] = ["crates/assay-script"];
-
 pub(super) fn complaints(files: &[File]) -> Vec<String> {
     let mut crates: BTreeMap<&str, Vec<&File>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.path.ends_with(".rs") && !is_test(&file.path)) {
@@ -52,16 +49,7 @@ pub(super) fn complaints(files: &[File]) -> Vec<String> {
             complaints.extend(out_of_layer(&modules, layers).into_iter().map(|what| format!("{name}/src/{what}")));
         }
         let circles = circles(&modules);
-        match (EXEMPT.contains(&name), circles.is_empty()) {
-            (true, true) => {
-                complaints.push(format!("{name}: has no circles any more; strike it off the list in circles.rs"))
-            }
-            (false, false) => {
-                complaints
-                    .extend(circles.iter().map(|circle| format!("{name}: files in a circle: {}", circle.join(", "))));
-            }
-            (true, false) | (false, true) => {}
-        }
+        complaints.extend(circles.iter().map(|circle| format!("{name}: files in a circle: {}", circle.join(", "))));
     }
     complaints
 }
@@ -327,13 +315,5 @@ mod tests {
         let above = format!("{name}/src/findings.rs: uses output::page, which stands above it");
         let nowhere = format!("{name}/src/new.rs: is in no layer of xtask/src/tidy/circles.rs");
         check(name, &wrong, &[&above, &nowhere]);
-    }
-
-    #[test]
-    fn the_list_of_exempt_crates_shrinks() {
-        let name = EXEMPT[0];
-        let struck = format!("{name}: has no circles any more; strike it off the list in circles.rs");
-        check(name, &[("lib.rs", "")], &[&struck]);
-        check(name, &[("a.rs", "use crate::b::B;"), ("b.rs", "use crate::a::A;")], &[]);
     }
 }

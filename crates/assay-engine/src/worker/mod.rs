@@ -192,7 +192,7 @@ impl<I: Io> Worker<I> {
         self.sessions.recorder.prepare_stage(index, self.stage.own_sessions());
         self.ready_told = 0;
         self.phase = match self.plan.setup.entry {
-            Entry::Thread | Entry::Frame | Entry::Reports => Phase::Preparing,
+            Entry::Thread | Entry::Main | Entry::Reports => Phase::Preparing,
             Entry::Function(_) | Entry::TopLevel | Entry::Declare => Phase::Command,
         };
         while self.sessions.len() < self.stage.own_sessions() {
@@ -242,8 +242,7 @@ impl<I: Io> Worker<I> {
         self.grace = self.grace.min(self.plan.grace_interrupted);
         self.end_stage(now);
         let limit = now + self.grace;
-        // What sysbench's users see of `thread_done` does not depend on what was in flight.
-        if self.plan.setup.host.is_none() {
+        if self.plan.policy.grace_bounds_leaving {
             self.leave_by = self.leave_by.min(limit);
         }
         self.stage.give_up = self.stage.give_up.min(limit);
@@ -376,8 +375,8 @@ impl<I: Io> Worker<I> {
                 }
                 if ready as usize == own {
                     self.phase = Phase::Waiting;
-                    let framed = self.plan.setup.entry == Entry::Frame;
-                    let before = if framed { self.sessions.take_outside() } else { Outside::default() };
+                    let main = self.plan.setup.entry == Entry::Main;
+                    let before = if main { self.sessions.take_outside() } else { Outside::default() };
                     self.send(Message::Ready { worker: self.number, before });
                 }
             }

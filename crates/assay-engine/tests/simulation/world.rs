@@ -15,7 +15,7 @@ use assay_io::sim::{Network, NetworkSettings, PeerId, Server, ServerOut};
 use assay_io::{Address, Backend};
 use assay_script::{Distribution, Entry, Library, Program, Setup, TopLevel};
 use assay_seam::{
-    Class, Code, Connection, Database, Endpoint, Exchange, Nanos, Operation, Origin, Progress, Reply, Retry,
+    Class, Code, Connection, Database, Dialect, Endpoint, Exchange, Nanos, Operation, Origin, Progress, Reply, Retry,
     ServerFacts, StatementError, TlsFacts, TlsSettings,
 };
 
@@ -170,8 +170,8 @@ impl Connection for LineClient {
 struct LineDatabase;
 
 impl Database for LineDatabase {
-    fn driver(&self) -> &'static str {
-        "mysql"
+    fn dialect(&self) -> Dialect {
+        Dialect::plain("mysql")
     }
 
     fn display(&self) -> String {
@@ -253,12 +253,12 @@ impl World {
                 command: "run".into(),
                 entry: Entry::Thread,
                 options: Vec::new(),
-                driver: "mysql",
+                driver: Dialect::plain("mysql"),
                 seed: 42,
                 sessions: 1,
                 distribution: Distribution::default(),
                 argv: Vec::new(),
-                host: None,
+                front: None,
             },
             targets: vec![target],
             stages: vec![Stage { sessions: 1 }],
@@ -275,6 +275,7 @@ impl World {
                 errors_outside_apart: false,
                 failed_prepares_count: true,
                 failures_are_alone: false,
+                grace_bounds_leaving: true,
                 reconnect: ms(60_000),
             },
             connects: Connects {

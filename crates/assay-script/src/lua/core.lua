@@ -58,10 +58,14 @@ function core.place()
   end
 end
 
---- What a front end has to say in its own way: functions, filled by its overlay, that are asked where they are there.
---- `place()`: of the script, in front of a message. `place_of_call(name)`: of a call of the C function of this name.
---- `compiled(display, text)`: a built-in script was. `loaded[module](value)`: a built-in module was. The others are asked in
---- sql.lua, report.lua and session.lua.
+--- What a front end does in its own way: functions and values, filled by its overlay, that are asked where they are there.
+--- Where they are not, scripts are told in our own words, through the engine.
+---
+--- Output: `write(text)`, `message(severity, text)`; `exit(code)`: `os.exit`, which need not return. Places in messages:
+--- `place()`: of the script; `place_of_call(name)`: of a call of the C function of this name. Scripts: `compiled(display,
+--- text)`: a built-in one was; `loaded[module](value)`: a built-in module was; `module_found(name, file)`: `require` found one
+--- of ours, or in its place a file; `failed(name, failure)`: a function of the script did, or with nil the script itself.
+--- The others are named where they are asked: sql.lua, legacy.lua, report.lua, session.lua.
 local front = {}
 core.front = front
 
@@ -181,17 +185,10 @@ function core.flush(session)
   end
 end
 
-local host_print = core.bind("host_print", "void (*)(void *, const char *, size_t)")
-local host_message = core.bind("host_message", "void (*)(void *, uint32_t, const char *, size_t)")
-local host_exit = core.bind("host_exit", "void (*)(void *, int)")
-
---- Writes text that need not end with its line: at once where there is a host; else whole lines are told, the rest waits.
+--- Writes text that need not end with its line: at once where the front does; else whole lines are told, the rest waits.
 function core.write(text)
+  if front.write then return front.write(text) end
   local session = current()
-  if core.hosted then
-    if not (session and session.silent) then host_print(shared, text, #text) end
-    return
-  end
   local all = (session.partial or "") .. text
   local line_end = all:find("\n[^\n]*$")
   if line_end then
@@ -202,16 +199,11 @@ function core.write(text)
   end
 end
 
--- In the order of `Severity` in `src/host.rs`.
-local SEVERITIES = { FATAL = 0, ALERT = 1, WARNING = 2, NOTICE = 3, INFO = 4, DEBUG = 5 }
-
---- What sysbench's own API says about the script's doing.
+--- What sysbench's own API says about the script's doing. `severity`: `FATAL`, `ALERT`, `WARNING`, `NOTICE`, `INFO` or
+--- `DEBUG`.
 function core.message(severity, text)
-  if core.hosted then
-    host_message(shared, SEVERITIES[severity], text, #text)
-  else
-    core.log(severity .. ": " .. text)
-  end
+  if front.message then return front.message(severity, text) end
+  core.log(severity .. ": " .. text)
 end
 
 -- Files -------------------------------------------------------------------------------------------------------------
@@ -239,6 +231,13 @@ function core.compile(text, display, built_in)
   compiled[display] = { text = text, factory = factory }
   if built_in and front.compiled then front.compiled(display, text) end
   return factory
+end
+
+--- Compiles the script itself, and lets the front know when it does not parse.
+function core.compile_script(text, display, built_in)
+  local factory, message = core.compile(text, display, built_in)
+  if not factory and front.failed then front.failed(nil, { value = message, message = message }) end
+  return factory, message
 end
 
 --- One of our own modules was run in this environment and returned `value`: the front may see to the rest.
@@ -443,7 +442,7 @@ local function search(name, path, tried)
 end
 
 --- The body of a module that is a file or built in, and whether it is that; nil when there is none.
-local function body_of_file(name, path, tried, announces)
+local function body_of_file(name, path, tried, required)
   local file, text = search(name, path, tried)
   local display = file
   if file and stand_in(shared, file, #file) ~= 0 or not file and module_text(shared, name, #name) ~= 0 then
@@ -455,9 +454,7 @@ local function body_of_file(name, path, tried, announces)
   end
   -- A file beside the script is no surprise, unless it takes the place of one of ours.
   local known = module_text(shared, name, #name) ~= 0 or file and file:sub(1, #core.installed) == core.installed
-  if announces and known then
-    core.message("INFO", "Module " .. name .. ": " .. (display == file and file or "built in"))
-  end
+  if required and known and front.module_found then front.module_found(name, display == file and file or nil) end
   local built_in = display ~= file
   local factory, message = core.compile(text, display, built_in)
   if not factory then error(message, 0) end
@@ -472,7 +469,7 @@ local function find_module(name, package)
   local preload = rawget(package, "preload")
   if preload and preload[name] then return preload[name] end
   tried[2] = "no field package.preload['" .. name .. "']"
-  local body, built_in = body_of_file(name, package.path, tried, core.announces)
+  local body, built_in = body_of_file(name, package.path, tried, true)
   if body then return body, built_in end
   if real_package.preload[name] then return real_package.preload[name] end
   real_package.cpath = package.cpath
@@ -693,10 +690,7 @@ base.os = setmetatable({
   end,
   -- Only the program itself ends the process.
   exit = function(code)
-    if core.hosted then
-      if code == nil or code == true then code = 0 elseif code == false then code = 1 end
-      host_exit(shared, tonumber(code) or raise("bad argument #1 to 'exit' (number expected, got " .. type(code) .. ")"))
-    end
+    if front.exit then front.exit(code) end
     core.flush(current())
     if code == nil or code == true or code == 0 then yield(ask.FINISHED, true) end
     raise("os.exit(" .. tostring(code) .. ")")
@@ -719,17 +713,22 @@ base.io = setmetatable({
   write = function(...) return stdout:write(...) end,
 }, { __index = io })
 
-local random = core.bind("math_random", "double (*)(void *)")
 local randomseed = core.bind("math_seed", "void (*)(void *, double)")
 local floor = math.floor
 
-base.math = setmetatable({
-  random = function(low, high)
+--- `math.random` that draws with the Rust function of this name.
+function core.random_by(name)
+  local random = core.bind(name, "double (*)(void *)")
+  return function(low, high)
     if low == nil then return random(shared) end
     if high == nil then low, high = 1, low end
     if low > high then raise("bad argument to 'random' (interval is empty)") end
     return floor(low + random(shared) * (floor(high) - low + 1))
-  end,
+  end
+end
+
+base.math = setmetatable({
+  random = core.random_by("math_random"),
   randomseed = function(seed) randomseed(shared, seed) end,
 }, { __index = math })
 

@@ -19,8 +19,6 @@ typedef struct sql_value sql_value; typedef struct sql_bind sql_bind;
 typedef int sql_error_t; typedef int sql_bind_type_t; typedef int sb_arg_t;
 ]]
 
-if core.hosted then io.stdout:setvbuf("no") end -- what C code prints comes in order with what scripts do
-
 local seen = {}
 
 --- Calls `each` with every top-level declaration of a C text, comments gone and blanks collapsed.
@@ -46,7 +44,7 @@ local function cdef(text, ...)
   declarations(text, function(declaration)
     if not seen[declaration] then
       local ok, message = pcall(ffi.cdef, declaration)
-      if not ok then core.raise((core.front.place and "" or "ffi.cdef: ") .. message) end
+      if not ok then core.raise((core.front.before_cdef_errors or "ffi.cdef: ") .. message) end
       seen[declaration] = true
     end
   end)

@@ -6,9 +6,8 @@ local base, rand, sql, current, raise = core.base, core.rand, core.sql, core.cur
 
 core.on_demand.thread_id = function(session) return session.tid end
 base.test = core.script_path
-if not core.hosted then base.db_driver = core.driver end -- with a host, from `db_connect` on
-base.mysql_table_engine = "innodb"
-base.myisam_max_rows = 1000000
+base.db_driver = core.driver
+for name, value in next, core.driver_globals do base[name] = value end
 base.DB_ERROR_NONE, base.DB_ERROR_RESTART_TRANSACTION, base.DB_ERROR_FAILED = 0, 1, 2
 
 base.sb_rand, base.sb_rand_uniform, base.sb_rand_gaussian = rand.default, rand.uniform, rand.gaussian
@@ -32,17 +31,7 @@ core.legacy_db = db
 
 local function connection()
   local session = current()
-  if session.legacy == nil then
-    local connect = function() return sql.driver():connect() end
-    if not core.hosted then
-      session.legacy = connect()
-    else
-      local ok, made = pcall(connect)
-      if not ok then raise("Failed to connect to the database") end
-      session.legacy = made
-    end
-  end
-  if core.hosted and rawget(session.env, "db_driver") == nil then rawset(session.env, "db_driver", core.driver) end
+  if session.legacy == nil then session.legacy = sql.driver():connect() end
   return session.legacy
 end
 
@@ -56,14 +45,6 @@ function db.disconnect()
   end
 end
 
---- Where there is a host, the old functions refuse what is no text as C code does.
-local function text_of(...)
-  local text = ...
-  if not core.hosted or type(text) == "string" then return text end
-  if type(text) == "number" then return tostring(text) end
-  raise("bad argument #1 to '?' (string expected, got " .. (select("#", ...) == 0 and "no value" or type(text)) .. ")")
-end
-
 local function statement_of(...)
   local statement = ...
   if type(statement) ~= "table" then
@@ -73,38 +54,13 @@ local function statement_of(...)
   return statement
 end
 
-function db.query(...)
-  local text = text_of(...)
-  if not core.hosted then return connection():query(text) and nil end
-  local it = connection()
-  local ok, failure = pcall(it.query, it, text)
-  if ok then return end
-  if type(failure) == "table" then error(failure, 0) end -- a restart
-  raise("db_query() failed")
-end
+function db.query(text) return connection():query(text) and nil end
 
-function db.bulk_insert_init(...) connection():bulk_insert_init(text_of(...)) end
+function db.bulk_insert_init(text) connection():bulk_insert_init(text) end
+function db.bulk_insert_next(text) connection():bulk_insert_next(text) end
+function db.bulk_insert_done() connection():bulk_insert_done() end
 
---- Rows need a connection that is there: sysbench's old functions do not make one for them.
-local function connected()
-  if core.hosted and current().legacy == nil then error("Uninitialized database connection", 0) end
-  return connection()
-end
-
-function db.bulk_insert_next(...) connected():bulk_insert_next(text_of(...)) end
-
---- With a host, rows that the server refuses are told, and no error.
-function db.bulk_insert_done()
-  local it = connected()
-  if core.hosted then pcall(it.bulk_insert_done, it) else it:bulk_insert_done() end
-end
-
-function db.prepare(...)
-  local text, it = text_of(...), connection()
-  if not core.hosted or it.driver:name() ~= "mysql" then return it:prepare(text) end
-  local ok, statement = pcall(it.prepare, it, text)
-  return ok and statement or raise("db_prepare() failed")
-end
+function db.prepare(text) return connection():prepare(text) end
 
 local LENGTH_MAX = 2 ^ 31 - 1 -- old parameters have no length of their own
 
@@ -137,6 +93,7 @@ function db.store_results() end
 function db.free_results(result) if result ~= nil then result:free() end end
 function db.close(...) return statement_of(...):close() end
 
+if core.front.adapt_old_functions then core.front.adapt_old_functions(db, connection) end
 for name, body in pairs(db) do base["db_" .. name] = body end
 db.DB_ERROR_NONE, db.DB_ERROR_RESTART_TRANSACTION, db.DB_ERROR_FAILED = 0, 1, 2
 

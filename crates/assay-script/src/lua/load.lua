@@ -21,9 +21,10 @@ local rows_size = core.bind("rows_size", "uint32_t (*)(void *)")
 local rows_clear = core.bind("rows_clear", "void (*)(void *, uint32_t)")
 
 -- Bytes after which a loader sends what it has. The larger the batches, the less often a server commits and waits for its
--- disk; all sessions together shall hold no more than 32 MiB, unless even 1 MiB for each is more. MySQL's servers refuse
--- packets above their max_allowed_packet, which may be little: what goes to them stays at 1 MiB.
-local LOAD_SIZE = core.driver == "mysql" and 2 ^ 20 or math.max(2 ^ 20, math.min(2 ^ 22, 2 ^ 25 / core.sessions_in_all))
+-- disk; all sessions together shall hold no more than 32 MiB, unless even 1 MiB for each is more. A database may set a
+-- bound of its own.
+local LOAD_SIZE = math.min(math.max(2 ^ 20, math.min(2 ^ 22, 2 ^ 25 / core.sessions_in_all)),
+  core.load_bytes_max or math.huge)
 
 local Loader = {}
 Loader.__index = Loader

@@ -415,17 +415,16 @@ local function failure_of(result)
   }
 end
 
---- Where there is a host, says which function of the script failed, in sysbench's words.
+local front = core.front
+
+--- Lets the front know which function of the script failed; without one the engine hears of it only.
 local function tell(name, failure)
-  if not core.hosted then return end
-  local value = failure.value
-  local text = type(value) == "string" and failure.message or type(value) == "number" and tostring(value)
-  core.message("FATAL", (name and "`" .. name .. "' function failed: " or "") .. (text or "(not a string)"))
+  if front.failed then front.failed(name, failure) end
 end
 
 --- Calls a function of the script; an error is told, and goes on.
 local function guarded(name, body, ...)
-  if not core.hosted then return body(...) end
+  if not front.failed then return body(...) end
   local ok, result = xpcall(body, core.handler, ...)
   if ok then return result end
   result = failure_of(result)
@@ -449,8 +448,7 @@ local function transaction(session, tid)
       local hook = result.restart and session.sysbench.hooks.before_restart_event
       if type(hook) == "function" then
         ok, result = xpcall(hook, core.handler, result.value)
-        -- sysbench does not catch it, so that it ends the run, even if it asks for a restart: else it would forever.
-        if not ok and core.hosted then
+        if not ok and front.hook_errors_are_final then
           result = failure_of(result)
           result.restart, result.statement = false, false
         end
@@ -483,16 +481,16 @@ local function call_if_defined(session, name, ...)
   local kind = type(body)
   if kind ~= "function" then
     body = function()
-      error(core.hosted and "attempt to call a " .. kind .. " value"
-        or "global '" .. name .. "' is not a function but a " .. kind, 0)
+      if front.not_a_function then front.not_a_function(kind) end
+      error("global '" .. name .. "' is not a function but a " .. kind, 0)
     end
   end
   return guarded(name, body, ...)
 end
 
---- The same for what comes after the measured part: sysbench says that it failed, and ends well.
+--- The same for what comes after the measured part.
 local function call_at_end(session, name, ...)
-  if not core.hosted then return call_if_defined(session, name, ...) end
+  if not front.ends_well_after_all then return call_if_defined(session, name, ...) end
   pcall(call_if_defined, session, name, ...)
 end
 
@@ -544,7 +542,7 @@ entries["function"] = function(session)
   if body == nil and name == "help" then body = cmdline.print_test_options end
   if type(body) ~= "function" then error("the script defines no function " .. name .. "()", 0) end
   local result = guarded(name, body)
-  return core.hosted or result ~= false -- sysbench looks at what custom commands return only
+  return front.functions_succeed or result ~= false
 end
 
 --- Calls a report hook. One that fails is told about, and the run goes on.
@@ -555,7 +553,7 @@ local function report(session, name, stat)
   if not ok then tell(name, failure_of(failure)) end
 end
 
-function entries.frame(session)
+function entries.main(session)
   call_if_defined(session, "init")
   core.flush(session)
   entries.reports(session)
@@ -604,10 +602,10 @@ function entries.declare(session)
 end
 
 local function live(session)
-  session.silent = core.silent
+  session.at_top_level = true
   guarded(nil, core.run, core.script, session.env, unpack { core.module })
   if core.built_in then guarded(nil, core.adapt, core.built_in, nil, session.env) end
-  session.silent = nil
+  session.at_top_level = nil
   if core.entry == "thread" then
     -- These tables are the same in every session and of no more use: keep one of each.
     local own, first = session.sysbench.cmdline, core.first_cmdline

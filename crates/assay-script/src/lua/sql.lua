@@ -117,15 +117,15 @@ local function statement_failed(connection, statement, errno, state, message, ig
   local description = {
     connection = connection, query = query, sql_errno = errno, sql_state = state, sql_errmsg = message,
   }
-  if front.judge then rawset(session.env, "errdesc", description) end
+  if front.describe then front.describe(session, description) end
   if not ignorable then
     local hook = session.sysbench.hooks.sql_error_ignorable
     if type(hook) == "function" then
       if hook(description) then
         ignorable = true
         connection.error = IGNORABLE
-      elseif front.judge and connection.error == NONE then
-        errno = 0 -- the number is the connection's, and the hook has used it
+      elseif front.number_after_hook then
+        errno = front.number_after_hook(connection, errno)
       end
     end
   end
@@ -297,7 +297,7 @@ end
 
 -- Bulk inserts: rows of text, joined into statements of at most this many bytes.
 local BULK_MAX = 512 * 1024
-local bulk_gap = front.bulk_failed and "" or " " -- between prefix and first row
+local bulk_gap = front.bulk_gap or " " -- between prefix and first row
 
 local function bulk_flush(self, caller)
   local bulk = self.bulk
@@ -364,7 +364,7 @@ end
 -- sessions is its class: the number it was prepared under, its text, the kinds of its parameters, and its methods.
 local Statement = {}
 local ValueStatement = {} -- executed with values
-local Substituted = {} -- sent as text, with the values in it: what the server does not prepare, or never should
+local Substituted = {} -- sent as text, with the values in it: nothing is to be prepared
 local ClosedStatement = {}
 
 local statement_classes = setmetatable({}, { __mode = "v" })
@@ -400,8 +400,6 @@ local function placeholders(text)
   return count
 end
 
-local NOT_PREPARABLE = 1295 -- mysql
-
 --- Prepares a statement. With `kinds`, a letter per placeholder (`i` integer, `d` double, `t` text), it is executed with
 --- values; without, with the parameters bound to it.
 function Connection:prepare(text, kinds)
@@ -427,7 +425,6 @@ function Connection:prepare(text, kinds)
     if kinds then return classify(statement, "values", ValueStatement, id, text, wanted, kinds) end
     return classify(statement, "parameters", Statement, id, text, wanted, "")
   end
-  if errno == NOT_PREPARABLE then return classify(statement, "text", Substituted, id, text, wanted, kinds or "") end
   if front.refuse_prepare then front.refuse_prepare(self, text, errno, state, message, position, hint) end
   return statement_failed(self, text, errno, state, message, ignorable)
 end
@@ -497,10 +494,9 @@ local function parameter_class(kind, max_len)
   local travel = TRAVEL[kind]
   if not travel and front.not_a_type then front.not_a_type(kind) end
   if not travel then raise("Unsupported argument type: " .. tostring(kind)) end
-  if front.place_of_call and travel[1] == "t" and type(max_len) ~= "number" then
-    core.refuse_argument(2, "new", max_len, "int")
-  elseif travel[1] == "t" and not tonumber(max_len) then
-    raise("a CHAR or VARCHAR parameter needs its greatest length")
+  if travel[1] == "t" and type(max_len) ~= "number" then
+    if front.not_a_length then front.not_a_length(max_len) end
+    if not tonumber(max_len) then raise("a CHAR or VARCHAR parameter needs its greatest length") end
   end
   local key = kind .. ":" .. (max_len or "")
   local class = parameter_classes[key]
@@ -620,7 +616,7 @@ local function literal(driver, kind, value, i)
   end
   if kind ~= "t" and tonumber(value) then return value end
   value = value:gsub("'", "''")
-  if driver.kind == "mysql" then value = value:gsub("\\", "\\\\") end
+  if driver.backslash_escapes then value = value:gsub("\\", "\\\\") end
   return "'" .. value .. "'"
 end
 
@@ -733,7 +729,9 @@ local drivers = {} -- by name
 local function driver_of(name)
   local driver = drivers[name]
   if not driver then
-    driver = setmetatable({ kind = name }, Driver)
+    local escapes = core.backslash_escapes
+    if name ~= core.driver then escapes = front.backslash_escapes and front.backslash_escapes(name) end
+    driver = setmetatable({ kind = name, backslash_escapes = escapes }, Driver)
     drivers[name] = driver
   end
   return driver
@@ -769,8 +767,6 @@ function Driver:connect()
   return connection
 end
 
-local host_database = core.bind("host_database", "void (*)(void *)")
-
 function sql.driver(name)
   if name == nil then name = core.driver end
   if front.check_driver then
@@ -779,7 +775,6 @@ function sql.driver(name)
     raise("failed to initialize the DB driver: the script asks for '" .. tostring(name) .. "', but the database is '"
       .. core.driver .. "'")
   end
-  host_database(shared)
   return driver_of(name)
 end
 

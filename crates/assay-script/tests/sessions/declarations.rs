@@ -108,7 +108,7 @@ fn commands_are_found_in_the_table_or_among_the_globals() {
 fn init_and_done_frame_the_run_in_one_environment() {
     check_as(
         "function init() started = true end function done() print(started) end",
-        &Setup { entry: Entry::Frame, ..setup() },
+        &Setup { entry: Entry::Main, ..setup() },
         Driver::default(),
         "ready\nlog true\nfinished true",
     );
@@ -118,7 +118,7 @@ fn init_and_done_frame_the_run_in_one_environment() {
         Driver::default(),
         "log hello\nfinished true",
     );
-    let run = conversation("init = 3", &Setup { entry: Entry::Frame, ..setup() }, Driver::default());
+    let run = conversation("init = 3", &Setup { entry: Entry::Main, ..setup() }, Driver::default());
     assert_eq!(run, "died: global 'init' is not a function but a number");
 }
 

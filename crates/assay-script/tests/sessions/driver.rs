@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use assay_options::*;
 use assay_script::*;
-use assay_seam::{Class, Code, Operation, Origin, Reply, Retry, Rows, RowsPool, StatementError};
+use assay_seam::{Class, Code, Dialect, Operation, Origin, Reply, Retry, Rows, RowsPool, StatementError};
 
 /// A `Program` from a text called `test.lua`.
 pub(crate) fn program(text: &str) -> Program {
@@ -13,7 +13,12 @@ pub(crate) fn program(text: &str) -> Program {
 }
 
 pub(crate) fn load(text: &str) -> Result<Program, ScriptError> {
-    let top = TopLevel { command: Some("run".into()), argv: vec!["assay".into()], driver: "mysql", host: None };
+    let top = TopLevel {
+        command: Some("run".into()),
+        argv: vec!["assay".into()],
+        driver: Dialect::plain("mysql"),
+        ..TopLevel::default()
+    };
     Program::from_text(&Arc::new(Library::default()), "test.lua", text, &top)
 }
 
@@ -22,12 +27,12 @@ pub(crate) fn setup() -> Setup {
         command: "run".into(),
         entry: Entry::Thread,
         options: vec![("threads".into(), OptionValue::Number(2.0)), ("table_size".into(), OptionValue::Number(100.0))],
-        driver: "mysql",
+        driver: Dialect::plain("mysql"),
         seed: 42,
         sessions: 300,
         distribution: Distribution::default(),
         argv: vec!["assay".into(), "run".into()],
-        host: None,
+        front: None,
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use assay_script::{Host, Severity};
+use assay_script::{Front, Severity};
 
 use super::process::Process;
 use crate::{Level, Log};
@@ -72,7 +72,7 @@ impl Console {
     }
 }
 
-impl Host for Console {
+impl Front for Console {
     fn print(&self, text: &[u8]) {
         let _order = self.log();
         if self.is_new() {

@@ -201,7 +201,7 @@ impl Front {
         let plans = self.plans(program);
         let plan = plans.run();
         // An environment around the run counts what its own top level does.
-        let before = if plan.has_frame() { Outside::default() } else { self.before };
+        let before = if plan.has_main_session() { Outside::default() } else { self.before };
         let mut narrator = Narrator::new(&plans, &before);
         let outcome = assay_engine::run(plan, self.invocation.process.control(), &mut narrator);
         narrator.conclude(&outcome)
@@ -252,8 +252,9 @@ impl Front {
         TopLevel {
             command: self.arguments.command.clone(),
             argv: self.invocation.words.clone(),
-            driver: plan::driver_name(&self.invocation.options),
-            host: Some(self.invocation.console.clone()),
+            driver: self.invocation.process.dialect(plan::driver_name(&self.invocation.options)),
+            front: Some(self.invocation.console.clone()),
+            may_use_database: true,
         }
     }
 

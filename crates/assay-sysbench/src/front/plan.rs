@@ -76,6 +76,8 @@ impl ScriptPlans<'_> {
                 failed_prepares_count: false,
                 // Every session says itself how its preparation or command ends.
                 failures_are_alone: true,
+                // What is seen of `thread_done` does not depend on what was in flight.
+                grace_bounds_leaving: false,
                 reconnect: FOREVER,
             },
             connects: Connects {
@@ -96,17 +98,17 @@ impl ScriptPlans<'_> {
 
     /// What a script sees.
     pub(super) fn setup(&self, command: &str, entry: Entry, sessions: u32) -> Setup {
-        let Invocation { options, words, console, .. } = self.invocation;
+        let Invocation { process, options, words, console, .. } = self.invocation;
         Setup {
             command: command.to_owned(),
             entry,
             options: options.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
-            driver: driver_name(options),
+            driver: process.dialect(driver_name(options)),
             seed: self.invocation.seed(),
             sessions,
             distribution: distribution(options),
             argv: words.clone(),
-            host: Some(console.clone()),
+            front: Some(console.clone()),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use assay_engine::Control;
 use assay_script::Library;
-use assay_seam::{ConnectOptions, Database, Surroundings};
+use assay_seam::{ConnectOptions, Database, Dialect, Surroundings};
 
 /// What a program lends to the front.
 pub trait Process: Debug + Send + Sync {
@@ -45,6 +45,9 @@ pub trait Process: Debug + Send + Sync {
         options: &ConnectOptions,
         surroundings: &dyn Surroundings,
     ) -> Result<Box<dyn Database>, String>;
+
+    /// The kind of database of this name; a plain one where there is none.
+    fn dialect(&self, name: &'static str) -> Dialect;
 
     /// Built-in workloads and files, in sysbench's order.
     fn library(&self) -> &'static Arc<Library>;

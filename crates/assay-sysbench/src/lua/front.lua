@@ -6,7 +6,76 @@
 local core = ...
 local ffi = require("ffi")
 local front, message, is_ours = core.front, core.message, core.is_ours
+local shared, current = core.shared, core.current
 local getinfo = debug.getinfo
+
+-- Output -------------------------------------------------------------------------------------------------------------
+
+local print_text = core.bind("front_print", "void (*)(void *, const char *, size_t)")
+local print_message = core.bind("front_message", "void (*)(void *, uint32_t, const char *, size_t)")
+local end_process = core.bind("front_exit", "void (*)(void *, int)")
+
+-- The top level of what runs in one session of its own is silent: loading the program has printed what it prints.
+local printed_before = core.entry == "main" or core.entry == "function" and core.sessions_in_all <= 1
+
+function front.write(text)
+  local session = current()
+  if printed_before and session and session.at_top_level then return end
+  print_text(shared, text, #text)
+end
+
+-- In the order of `Severity` of assay-script.
+local SEVERITIES = { FATAL = 0, ALERT = 1, WARNING = 2, NOTICE = 3, INFO = 4, DEBUG = 5 }
+
+function front.message(severity, text) print_message(shared, SEVERITIES[severity], text, #text) end
+
+io.stdout:setvbuf("no") -- what C code prints comes in order with what scripts do
+
+-- Each session loads the same modules: the first to do so says which.
+if core.entry == "declare" or core.entry == "top_level" then
+  function front.module_found(name, file) message("INFO", "Module " .. name .. ": " .. (file or "built in")) end
+end
+
+-- Ends ---------------------------------------------------------------------------------------------------------------
+
+--- `os.exit` ends the process, as scripts that are alone in theirs expect.
+function front.exit(code)
+  if code == nil or code == true then code = 0 elseif code == false then code = 1 end
+  local number = tonumber(code)
+  if not number then core.raise("bad argument #1 to 'exit' (number expected, got " .. type(code) .. ")") end
+  end_process(shared, number)
+end
+
+--- Says which function of the script failed, for each session.
+function front.failed(name, failure)
+  local value = failure.value
+  local text = type(value) == "string" and failure.message or type(value) == "number" and tostring(value)
+  message("FATAL", (name and "`" .. name .. "' function failed: " or "") .. (text or "(not a string)"))
+end
+
+-- An error of `before_restart_event` is not caught, so that it ends the run, even if it asks for a restart.
+front.hook_errors_are_final = true
+
+-- What fails after the measured part is told, and the run ends well.
+front.ends_well_after_all = true
+
+-- Only of custom commands it matters what they return.
+front.functions_succeed = true
+
+--- Raises that a global which is to be called is something else.
+function front.not_a_function(kind) error("attempt to call a " .. kind .. " value", 0) end
+
+-- The environment ----------------------------------------------------------------------------------------------------
+
+-- `math.random` gives the numbers of LuaJIT's own.
+core.base.math.random = core.random_by("tausworthe_random")
+
+front.before_cdef_errors = ""
+
+-- `--luajit-cmd`
+local COMPILER = { on = jit.on, off = jit.off, flush = jit.flush }
+local obey = COMPILER[core.options and core.options.luajit_cmd]
+if obey then obey() end
 
 -- Places -------------------------------------------------------------------------------------------------------------
 
@@ -70,6 +139,8 @@ function front.not_a_parameter(value)
   if type(value) == "table" then return end
   error(line("sysbench.sql.lua", 420) .. ("attempt to index local 'param' (a %s value)"):format(type(value)), 0)
 end
+
+function front.not_a_length(value) core.refuse_argument(2, "new", value, "int") end
 
 function front.not_a_type(kind)
   if type(kind) == "string" or type(kind) == "number" then return end
@@ -207,6 +278,14 @@ function front.raise_closed()
   if called_by_query_row() then core.raise("SQL API error") end
   error(outer_place() .. "SQL API error", 0)
 end
+
+--- The description of the last error is a global of the session.
+function front.describe(session, description) rawset(session.env, "errdesc", description) end
+
+--- The number is the connection's, and the hook may have used that.
+function front.number_after_hook(connection, errno) return connection.error == core.sql.error.NONE and 0 or errno end
+
+front.bulk_gap = "" -- rows follow their prefix at once
 
 --- What failed as a bulk insert is sent again, until the next `bulk_insert_init`.
 function front.bulk_failed(connection, text, errno, state, words)
@@ -388,6 +467,11 @@ local function no_driver(reason)
   core.raise("failed to initialize the DB driver")
 end
 
+--- Whether a backslash escapes in literals for a driver that is not the one of the options.
+function front.backslash_escapes(name) return name == "mysql" end
+
+local use_database = core.bind("front_database", "void (*)(void *)")
+
 --- Raises what is wrong with a driver's name, or with the options of the driver.
 function front.check_driver(name, opt)
   if type(name) ~= "string" then core.refuse_argument(1, "db_create", name, "const char *") end
@@ -404,7 +488,65 @@ function front.check_driver(name, opt)
   if mode ~= nil and mode ~= "auto" and mode ~= "disable" then
     no_driver("Invalid value for db-ps-mode: " .. tostring(mode))
   end
+  use_database(shared)
 end
 
 --- Says what a command does.
 function front.tell(text) core.write(text .. "\n") end
+
+-- The API from before 1.0 --------------------------------------------------------------------------------------------
+
+--- Has the old functions `db` fail as C code does. `connection` gives their connection, and makes it.
+function front.adapt_old_functions(db, connection)
+  local base = core.base
+  base.db_driver = nil -- there from `db_connect` on
+  base.mysql_table_engine, base.myisam_max_rows = "innodb", 1000000
+
+  local function connected()
+    local session = current()
+    if session.legacy == nil and not pcall(connection) then core.raise("Failed to connect to the database") end
+    if rawget(session.env, "db_driver") == nil then rawset(session.env, "db_driver", core.driver) end
+    return session.legacy
+  end
+
+  local function text_of(...)
+    local text = ...
+    if type(text) == "string" then return text end
+    if type(text) == "number" then return tostring(text) end
+    local kind = select("#", ...) == 0 and "no value" or type(text)
+    core.raise("bad argument #1 to '?' (string expected, got " .. kind .. ")")
+  end
+
+  function db.connect() connected() end
+
+  function db.query(...)
+    local text, it = text_of(...), connected()
+    local ok, failure = pcall(it.query, it, text)
+    if ok then return end
+    if type(failure) == "table" then error(failure, 0) end -- a restart
+    core.raise("db_query() failed")
+  end
+
+  function db.bulk_insert_init(...) connected():bulk_insert_init(text_of(...)) end
+
+  --- Rows need a connection that is there: none is made for them.
+  local function with_connection()
+    if current().legacy == nil then error("Uninitialized database connection", 0) end
+    return connected()
+  end
+
+  function db.bulk_insert_next(...) with_connection():bulk_insert_next(text_of(...)) end
+
+  --- Rows that the server refuses are told, and no error.
+  function db.bulk_insert_done()
+    local it = with_connection()
+    pcall(it.bulk_insert_done, it)
+  end
+
+  function db.prepare(...)
+    local text, it = text_of(...), connected()
+    if it.driver:name() ~= "mysql" then return it:prepare(text) end
+    local ok, statement = pcall(it.prepare, it, text)
+    return ok and statement or core.raise("db_prepare() failed")
+  end
+end

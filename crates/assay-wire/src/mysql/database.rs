@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use assay_seam::{
-    ConnectOptions, Connection, Database, Driver, Endpoint, Nanos, StatementError, Surroundings, TargetError, TlsMode,
-    TlsSettings,
+    ConnectOptions, Connection, Database, Dialect, Driver, Endpoint, Nanos, StatementError, Surroundings, TargetError,
+    TlsMode, TlsSettings, Value,
 };
 
 use super::connection::MySqlConnection;
@@ -12,14 +12,24 @@ use super::refusal;
 use super::server::{self, Server};
 
 /// The registry's entry for MySQL and MariaDB.
-pub const DRIVER: Driver = Driver { name: "mysql", schemes: &["mysql", "mariadb"], open };
+pub const DRIVER: Driver = Driver {
+    dialect: Dialect {
+        name: "mysql",
+        backslash_escapes: true,
+        // Servers refuse packets above their max_allowed_packet, which may be little.
+        load_bytes_max: Some(1 << 20),
+        globals: &[("mysql_table_engine", Value::Text(b"innodb")), ("myisam_max_rows", Value::Int(1_000_000))],
+    },
+    schemes: &["mysql", "mariadb"],
+    open,
+};
 
 #[derive(Debug)]
 struct MySql(Arc<Server>);
 
 impl Database for MySql {
-    fn driver(&self) -> &'static str {
-        DRIVER.name
+    fn dialect(&self) -> Dialect {
+        DRIVER.dialect
     }
 
     fn display(&self) -> String {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use assay_seam::{
-    ConnectOptions, Connection, Database, Driver, Endpoint, Nanos, StatementError, Surroundings, TargetError,
+    ConnectOptions, Connection, Database, Dialect, Driver, Endpoint, Nanos, StatementError, Surroundings, TargetError,
     TlsSettings,
 };
 
@@ -11,13 +11,13 @@ use crate::postgres::connection::PostgresConnection;
 use crate::postgres::server::{self, Server};
 
 /// The registry's entry.
-pub const DRIVER: Driver = Driver { name: "pgsql", schemes: &["postgres", "postgresql"], open };
+pub const DRIVER: Driver = Driver { dialect: Dialect::plain("pgsql"), schemes: &["postgres", "postgresql"], open };
 
 struct Postgres(Arc<Server>);
 
 impl Database for Postgres {
-    fn driver(&self) -> &'static str {
-        DRIVER.name
+    fn dialect(&self) -> Dialect {
+        DRIVER.dialect
     }
 
     fn display(&self) -> String {

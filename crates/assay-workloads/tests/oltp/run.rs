@@ -97,8 +97,9 @@ impl Run<'_> {
         let top = TopLevel {
             command: Some(command.into()),
             argv: vec!["assay".into()],
-            driver: self.database.driver(),
-            host: None,
+            driver: self.database.dialect(),
+            front: None,
+            may_use_database: false,
         };
         if self.workload.contains('\n') {
             return Program::from_text(&Arc::new(library), "custom.lua", self.workload, &top).unwrap();
@@ -121,12 +122,12 @@ impl Run<'_> {
             command: command.into(),
             entry,
             options,
-            driver: self.database.driver(),
+            driver: self.database.dialect(),
             seed: SEED,
             sessions,
             distribution: Distribution::default(),
             argv: vec!["assay".into()],
-            host: None,
+            front: None,
         };
         let mut state = State::new(&program, &setup).unwrap();
         let mut queue = VecDeque::new();

@@ -11,7 +11,7 @@ pub fn run(words: &[String]) -> Result<Exit, Trouble> {
     let mut text = String::new();
     for builtin in assay_workloads::builtin().iter().filter(|builtin| builtin.runnable) {
         let name = builtin.name;
-        let program = library::load(name, "list", words, registry::EMBEDDED.name)?;
+        let program = library::load(name, "list", words, registry::EMBEDDED.dialect)?;
         let workload = Workload { name: name.to_owned(), program: Arc::new(program), given: Vec::new() };
         let description = workload.program.description().unwrap_or("no description");
         text.push_str(&format!("{name}\n    {description}\n    commands: {}\n", workload.commands().join(", ")));

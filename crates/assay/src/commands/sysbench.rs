@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 
 use assay_engine::Control;
 use assay_script::{Installed, Library};
-use assay_seam::{ConnectOptions, Database, Surroundings};
+use assay_seam::{ConnectOptions, Database, Dialect, Surroundings};
 use assay_sysbench::front::{self, Process};
 use assay_sysbench::originals;
 
@@ -109,6 +109,10 @@ impl Process for ThisProcess {
     ) -> Result<Box<dyn Database>, String> {
         let driver = registry::driver_of(url).map_err(|trouble| trouble.cause)?;
         (driver.open)(url, options, surroundings).map_err(|error| error.message)
+    }
+
+    fn dialect(&self, name: &'static str) -> Dialect {
+        registry::dialect(name)
     }
 
     fn library(&self) -> &'static Arc<Library> {

@@ -1,15 +1,14 @@
 //! What a front end lends to scripts that expect to be alone in their process.
 //!
 //! Without one, a script's words go to the engine as `Request::Log`, whole lines, and only the program itself ends the
-//! process. With one (the sysbench front), they go out at once and as they are, and what is asked at the end of the process is
-//! done. That includes errors that end a session: with a host, the prelude itself says "`thread_run' function failed: …" and
-//! the like, for each session, before the engine hears of it. What else the front says or does in its own way, it brings
-//! along in Lua (`Host::overlay`): places, messages of drivers, which errors are to be ignored.
+//! process. A front brings Lua along (`Front::overlay`) that says and does things in its own way: where words go, what
+//! `os.exit` does, places, messages of drivers, which errors are to be ignored. `core.front` in `lua/core.lua` lists what it
+//! may decide; the functions here are for its Lua alone.
 
 use std::ffi::CStr;
 
-/// Where scripts print.
-pub trait Host: std::fmt::Debug + Send + Sync {
+/// A front end.
+pub trait Front: std::fmt::Debug + Send + Sync {
     /// What a script printed: any bytes, not only whole lines.
     fn print(&self, text: &[u8]);
     /// What the API has to say about a script's doing, without prefix and line end.

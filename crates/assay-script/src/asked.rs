@@ -1,0 +1,47 @@
+//! What sessions ask for, as numbers that the prelude and Rust agree on.
+
+/// What a session asks for: `core.ask` in `src/lua/core.lua`, in the same order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Connect,
+    Disconnect,
+    Reconnect,
+    Query,
+    Prepare,
+    Execute,
+    Close,
+    Load,
+    Ready,
+    Next,
+    Type,
+    Failed,
+    Stop,
+    Sleep,
+    Claim,
+    Barrier,
+    Expect,
+    Log,
+    Finished,
+    Died,
+    Declared,
+    Declare,
+    Rollback,
+    Defer,
+    Flush,
+    /// The script yielded something of its own.
+    Stray,
+    /// Lua gave up on the coroutine.
+    Broken,
+}
+
+impl Asked {
+    #[inline]
+    pub(crate) fn from_number(number: f64) -> Asked {
+        use Asked::*;
+        const ORDER: [Asked; 25] = [
+            Connect, Disconnect, Reconnect, Query, Prepare, Execute, Close, Load, Ready, Next, Type, Failed, Stop,
+            Sleep, Claim, Barrier, Expect, Log, Finished, Died, Declared, Declare, Rollback, Defer, Flush,
+        ];
+        ORDER.get((number as usize).wrapping_sub(1)).copied().unwrap_or(Stray)
+    }
+}

@@ -1,0 +1,29 @@
+//! A script's text, and what it is called.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::library::{Library, Source};
+
+/// What a state needs to run a script.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub(crate) library: Arc<Library>,
+    pub(crate) source: Source,
+    /// As the user named it: `sysbench.cmdline.script_path`.
+    pub(crate) given: String,
+    pub(crate) name: String,
+}
+
+impl Script {
+    /// Where the script's file lies.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        self.source.path.as_ref()?.parent().map(PathBuf::from)
+    }
+
+    /// The name of the module that it is, when that lies inside the binary.
+    pub(crate) fn built_in(&self) -> Option<&str> {
+        let name = self.source.display.strip_suffix(".lua")?;
+        self.library.module(name).filter(|text| text.as_bytes() == self.source.text).map(|_| name)
+    }
+}
