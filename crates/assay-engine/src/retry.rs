@@ -86,6 +86,7 @@ mod tests {
             errors_outside_apart: false,
             failed_prepares_count: true,
             failures_are_alone: false,
+            grace_bounds_leaving: true,
             reconnect: Nanos::from_secs(1),
         }
     }

@@ -19,4 +19,4 @@ pub mod threads;
 
 pub use fault::Fault;
 pub use measure::{BUCKETS, Counts, Latencies, Share, Snapshot, bucket_value};
-pub use run::{Limit, Moment, Outcome, Plan, Test, Worker, run};
+pub use run::{Limit, MachineOutcome, MachinePlan, Moment, Test, Worker, run};

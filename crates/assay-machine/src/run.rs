@@ -44,7 +44,7 @@ pub trait Worker {
 
 /// How to run a test.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct MachinePlan {
     /// At least 1.
     pub threads: u32,
     /// Events over all threads, after the warm-up.
@@ -68,10 +68,10 @@ pub struct Plan {
     pub stop: fn() -> bool,
 }
 
-impl Plan {
+impl MachinePlan {
     /// One that ends when the test has nothing left to do.
-    pub fn new(threads: u32) -> Plan {
-        Plan {
+    pub fn new(threads: u32) -> MachinePlan {
+        MachinePlan {
             threads,
             events: None,
             time: None,
@@ -116,7 +116,7 @@ pub enum Limit {
 
 /// How a run ended.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct MachineOutcome {
     /// Since the last checkpoint. `total` is the time until the last event was done; `interval` has also what came after
     /// it, and is what rates are computed with.
     pub snapshot: Snapshot,
@@ -247,7 +247,7 @@ type Gate = (Mutex<Option<Option<Instant>>>, Condvar);
 
 /// Runs `test` by `plan`. `tell` is called in this thread. Fails when a worker does; the others are then stopped.
 /// When the run is given up, threads are left behind: the caller is expected to end the process.
-pub fn run<T: Test>(test: &Arc<T>, plan: &Plan, mut tell: impl FnMut(Moment)) -> Result<Outcome, Fault> {
+pub fn run<T: Test>(test: &Arc<T>, plan: &MachinePlan, mut tell: impl FnMut(Moment)) -> Result<MachineOutcome, Fault> {
     let shared = Arc::new(Shared {
         stop: AtomicBool::new(false),
         taken: AtomicU64::new(0),
@@ -370,13 +370,13 @@ fn work<W: Worker>(
 
 /// Makes the reports until all threads are done. `start`: when counting begins.
 fn report(
-    plan: &Plan,
+    plan: &MachinePlan,
     shared: &Shared,
     slots: &[Arc<Slot>],
     news: &Receiver<News>,
     start: Instant,
     mut tell: impl FnMut(Moment),
-) -> Result<Outcome, Fault> {
+) -> Result<MachineOutcome, Fault> {
     let mut running = plan.threads;
     let (mut of_intervals, mut of_checkpoints) = (Base::new(slots.len()), Base::new(slots.len()));
     let mut next_interval = plan.interval.map(|interval| start + interval);
@@ -412,7 +412,7 @@ fn report(
         }
         if due(give_up) {
             let snapshot = of_checkpoints.advance(slots, epoch, now - start);
-            return Ok(Outcome { snapshot, unfinished: Some(running) });
+            return Ok(MachineOutcome { snapshot, unfinished: Some(running) });
         }
         if running == 0 {
             break;
@@ -446,7 +446,7 @@ fn report(
     }
     let mut snapshot = of_checkpoints.advance(slots, shared.epoch.load(Relaxed), start.elapsed());
     snapshot.total = last - start;
-    Ok(Outcome { snapshot, unfinished: None })
+    Ok(MachineOutcome { snapshot, unfinished: None })
 }
 
 #[cfg(test)]
@@ -504,7 +504,7 @@ mod tests {
     #[test]
     fn as_many_events_run_as_are_allowed_over_all_threads() {
         let mut limits = 0;
-        let plan = Plan { events: Some(1000), ..Plan::new(3) };
+        let plan = MachinePlan { events: Some(1000), ..MachinePlan::new(3) };
         let outcome = run(&Arc::new(Scripted::default()), &plan, |moment| {
             limits += u32::from(matches!(moment, Moment::Limit(Limit::Events)));
         });
@@ -519,14 +519,14 @@ mod tests {
     #[test]
     fn a_test_may_have_less_to_do_than_is_allowed() {
         let test = Scripted { quota: Some(5), ..Scripted::default() };
-        let outcome = run(&Arc::new(test), &Plan { events: Some(1000), ..Plan::new(2) }, |_| ()).unwrap();
+        let outcome = run(&Arc::new(test), &MachinePlan { events: Some(1000), ..MachinePlan::new(2) }, |_| ()).unwrap();
         assert_eq!(outcome.snapshot.events, 10);
     }
 
     #[test]
     fn time_ends_a_run_and_says_so_for_every_thread() {
         let mut limits = Vec::new();
-        let plan = Plan { time: Some(Duration::from_millis(20)), ..Plan::new(2) };
+        let plan = MachinePlan { time: Some(Duration::from_millis(20)), ..MachinePlan::new(2) };
         let outcome = run(&Arc::new(Scripted::default()), &plan, |moment| {
             if let Moment::Limit(limit) = moment {
                 limits.push(limit);
@@ -540,11 +540,11 @@ mod tests {
     fn reports_part_a_run_without_a_loss() {
         static ENOUGH: AtomicBool = AtomicBool::new(false);
         let (mut intervals, mut checkpoints) = (Vec::new(), Vec::new());
-        let plan = Plan {
+        let plan = MachinePlan {
             interval: Some(Duration::from_millis(2)),
             checkpoints: vec![Duration::from_millis(3)],
             stop: || ENOUGH.load(Relaxed),
-            ..Plan::new(2)
+            ..MachinePlan::new(2)
         };
         let test = Arc::new(Scripted::default());
         let outcome = run(&test, &plan, |moment| {
@@ -571,7 +571,7 @@ mod tests {
     #[test]
     fn nothing_of_the_warm_up_is_counted_and_the_limit_waits_for_its_end() {
         let mut warm = false;
-        let plan = Plan { events: Some(50), warmup: Duration::from_millis(20), ..Plan::new(2) };
+        let plan = MachinePlan { events: Some(50), warmup: Duration::from_millis(20), ..MachinePlan::new(2) };
         let outcome = run(&Arc::new(Scripted::default()), &plan, |moment| warm |= matches!(moment, Moment::Warm));
         let snapshot = outcome.unwrap().snapshot;
         assert!(warm);
@@ -580,7 +580,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_kept_however_fast_events_are() {
-        let plan = Plan { rate: Some(10_000), events: Some(300), seed: 3, ..Plan::new(2) };
+        let plan = MachinePlan { rate: Some(10_000), events: Some(300), seed: 3, ..MachinePlan::new(2) };
         let outcome = run(&Arc::new(Scripted::default()), &plan, |_| ()).unwrap();
         assert_eq!(outcome.snapshot.events, 300);
         // 300 events at 10,000/s last 30 ms on average, however fast each is.
@@ -594,7 +594,7 @@ mod tests {
         let gate: Arc<Gate> = Arc::new((Mutex::new(None), Condvar::new()));
         let test = Scripted { hangs: Some(gate.clone()), ..Scripted::default() };
         let interval = Some(Duration::from_millis(1));
-        let plan = Plan { rate: Some(1000), events: Some(2), interval, seed: 3, ..Plan::new(1) };
+        let plan = MachinePlan { rate: Some(1000), events: Some(2), interval, seed: 3, ..MachinePlan::new(1) };
         let mut due = None;
         let outcome = run(&Arc::new(test), &plan, |moment| {
             if let Moment::Interval(snapshot) = moment
@@ -629,14 +629,15 @@ mod tests {
     fn a_fault_of_one_thread_stops_all() {
         for fails_at in [0, 7] {
             let test = Scripted { fails_at: Some(fails_at), ..Scripted::default() };
-            let fault = run(&Arc::new(test), &Plan::new(4), |_| ()).unwrap_err();
+            let fault = run(&Arc::new(test), &MachinePlan::new(4), |_| ()).unwrap_err();
             assert_eq!(fault.lines, [if fails_at == 0 { "no hands" } else { "broken" }]);
         }
     }
 
     #[test]
     fn a_run_that_is_told_to_stop_ends_with_its_report() {
-        let outcome = run(&Arc::new(Scripted::default()), &Plan { stop: || true, ..Plan::new(2) }, |_| ()).unwrap();
+        let outcome =
+            run(&Arc::new(Scripted::default()), &MachinePlan { stop: || true, ..MachinePlan::new(2) }, |_| ()).unwrap();
         assert_eq!(outcome.snapshot.events, outcome.snapshot.writes);
         assert_eq!(outcome.unfinished, None);
     }
@@ -645,7 +646,7 @@ mod tests {
     fn a_run_whose_events_do_not_end_is_given_up() {
         let gate = Arc::new((Mutex::new(None), Condvar::new()));
         let test = Scripted { hangs: Some(gate.clone()), ..Scripted::default() };
-        let plan = Plan { give_up: Some(Duration::from_millis(20)), ..Plan::new(2) };
+        let plan = MachinePlan { give_up: Some(Duration::from_millis(20)), ..MachinePlan::new(2) };
         let outcome = run(&Arc::new(test), &plan, |_| ()).unwrap();
         assert_eq!((outcome.unfinished, outcome.snapshot.events), (Some(2), 0));
         open(&gate, None);

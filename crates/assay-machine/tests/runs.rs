@@ -6,13 +6,13 @@ use assay_machine::cpu::Cpu;
 use assay_machine::memory::{Access, Memory, Operation, Options};
 use assay_machine::mutex::Mutexes;
 use assay_machine::threads::Threads;
-use assay_machine::{Moment, Plan, Snapshot, Test, run};
+use assay_machine::{MachinePlan, Moment, Snapshot, Test, run};
 
 /// A run of three threads; the moments at which threads were ready, began, and were done.
 #[track_caller]
 fn check<T: Test>(test: T, events: Option<u64>) -> Snapshot {
     let mut moments = Vec::new();
-    let plan = Plan { events, ..Plan::new(3) };
+    let plan = MachinePlan { events, ..MachinePlan::new(3) };
     let outcome = run(&Arc::new(test), &plan, |moment| match moment {
         Moment::Ready(_) => moments.push("ready"),
         Moment::Started => moments.push("started"),

@@ -1,6 +1,6 @@
 //! `assay`: loads databases with scripted work, measures honestly, says what happened.
 //!
-//! The whole tool in a screen. Options are declared in `command_line.rs`; each subcommand is a file in `commands/`.
+//! The whole tool in a screen. Options are declared in `command_line`; each subcommand is a file in `commands/`.
 
 #![forbid(unsafe_code)]
 

@@ -15,32 +15,7 @@ pub fn shell_line(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
 /// The words of a line as a POSIX shell would split it, without expanding anything. A lowercase fragment says what is
 /// wrong with one that it would not take.
 pub fn shell_words(line: &str) -> Result<Vec<String>, String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut rest = line.chars();
-    while let Some(c) = rest.next() {
-        match c {
-            '\'' | '"' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match rest.next().ok_or_else(|| format!("a quote {c} is not closed"))? {
-                        end if end == c => break,
-                        '\\' if c == '"' => match rest.next() {
-                            Some(escaped @ ('"' | '\\' | '$' | '`')) => word.push(escaped),
-                            Some(other) => word.extend(['\\', other]),
-                            None => return Err(format!("a quote {c} is not closed")),
-                        },
-                        inside => word.push(inside),
-                    }
-                }
-            }
-            '\\' => word.get_or_insert_default().push(rest.next().ok_or("nothing follows the last backslash")?),
-            blank if blank.is_whitespace() => words.extend(word.take()),
-            plain => word.get_or_insert_default().push(plain),
-        }
-    }
-    words.extend(word);
-    Ok(words)
+    shlex::split(line).ok_or_else(|| "a quote is not closed, or nothing follows the last backslash".to_owned())
 }
 
 fn shell_word(word: &str) -> String {

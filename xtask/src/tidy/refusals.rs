@@ -51,9 +51,8 @@ pub(super) fn complaints(metadata: &Value, files: &[File]) -> Vec<String> {
                 continue;
             };
             let packages = packages.iter().filter(|package| **package != name && reached.contains(**package));
-            complaints.extend(
-                packages.map(|package| format!("{name}: refuses to know {word}, and depends on {package}")),
-            );
+            complaints
+                .extend(packages.map(|package| format!("{name}: refuses to know {word}, and depends on {package}")));
             complaints.extend(given_away(name, word, texts, files));
         }
     }

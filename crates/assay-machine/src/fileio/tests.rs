@@ -4,7 +4,7 @@ use std::env::set_current_dir;
 use std::sync::Arc;
 
 use super::*;
-use crate::{Outcome, Plan, run};
+use crate::{MachineOutcome, MachinePlan, run};
 
 const FILES: Files = Files {
     number: 3,
@@ -28,8 +28,8 @@ const OPTIONS: Options = Options {
 
 const WAYS: [Way; 3] = [Way::Sync, Way::Async(4), Way::Mmap];
 
-fn trial(files: Files, options: Options, threads: u32, events: u64) -> Result<Outcome, Fault> {
-    let plan = Plan { events: Some(events), ..Plan::new(threads) };
+fn trial(files: Files, options: Options, threads: u32, events: u64) -> Result<MachineOutcome, Fault> {
+    let plan = MachinePlan { events: Some(events), ..MachinePlan::new(threads) };
     run(&Arc::new(FileIo::new(files, options, |_| ())?), &plan, |_| ())
 }
 

@@ -7,6 +7,7 @@ pub mod duel;
 pub mod exec;
 pub mod kill_check;
 pub mod list;
+mod next;
 pub mod prepare;
 pub mod report;
 pub mod run;

@@ -1,120 +1,30 @@
 //! Servers that die, come back or stay away, and people who interrupt.
 
+#[path = "../common/outages.rs"]
+mod shared;
+
 use insta::assert_snapshot;
-use nix::sys::signal::Signal;
-use serde_json::Value;
-use testkit::{Settings, redact};
 
-use crate::common::{Folder, ONE_TABLE};
 use crate::on_each;
-
-fn count(of: &Value) -> u64 {
-    of.as_u64().unwrap_or_else(|| panic!("{of} is not a count"))
-}
 
 #[test]
 fn a_killed_server_that_comes_back_is_an_outage_in_the_intervals_and_no_end() {
-    on_each(|kind| {
-        let (folder, server) = (Folder::new(), kind.start(&Settings::default()).unwrap());
-        folder.write("one_table.lua", ONE_TABLE);
-        let common = format!("./one_table.lua --db {}", server.url("app"));
-        folder.expect(&format!("prepare {common}"), 0);
-        let line = format!("run {common} --sessions 3 --time 0 --interval 100ms --format json --record r.json.zst");
-        let mut started = folder.start(&line);
-        started.wait_for("   0.3   ");
-        server.kill9().unwrap();
-        started.wait_for("is away");
-        // Two whole intervals without a server.
-        for _ in 0..3 {
-            started.wait_for_interval(0);
-        }
-        server.restart().unwrap();
-        started.wait_for("is back");
-        for _ in 0..3 {
-            while started.wait_for_interval(3) == 0.0 {}
-        }
-        started.signal(Signal::SIGINT);
-        let ran = started.finish();
-        assert_eq!(ran.code, Some(0), "{}", ran.shown());
-
-        let findings = ran.findings();
-        let stage = &findings["stages"][0];
-        let (total, intervals) = (&stage["total"], stage["intervals"].as_array().unwrap());
-        let done = |interval: &Value| count(&interval["transactions"]);
-        let first_dark = intervals.iter().position(|interval| done(interval) == 0).unwrap();
-        let before: u64 = intervals[..first_dark].iter().map(done).sum();
-        let after: u64 = intervals[first_dark..].iter().map(done).sum();
-        assert!(before > 0 && after > 0, "{intervals:?}");
-        assert!(intervals.iter().filter(|interval| done(interval) == 0).count() >= 2, "{intervals:?}");
-        let transactions = count(&total["transactions"]);
-        assert_eq!(intervals.iter().map(done).sum::<u64>(), transactions);
-        for key in ["errors", "retries", "reconnects"] {
-            let sum: u64 = intervals.iter().map(|interval| count(&interval[key])).sum();
-            assert_eq!(sum, count(&total[key]), "{key}: {stage}");
-        }
-        assert_eq!((count(&total["reconnects"]), count(&total["failed"])), (3, 0), "{stage}");
-        let by_kind = total["errors_by_kind"].as_array().unwrap().iter();
-        assert_eq!(by_kind.map(|kind| count(&kind["count"])).sum::<u64>(), count(&total["errors"]));
-        // The outage is in the response times of those who waited for it, and they are the retried ones.
-        assert!(count(&total["response"]["max_ns"]) > 200_000_000, "{stage}");
-        assert_eq!(count(&total["response"]["count"]), transactions);
-        // A commit that the kill cut off from its answer may have been kept by the server and done again.
-        let seen: u64 = server.sql("app", "SELECT SUM(n) FROM counter").unwrap().trim().parse().unwrap();
-        assert!((transactions..=transactions + 3 + count(&total["unfinished"])).contains(&seen), "{seen}: {stage}");
-
-        let shown = folder.expect("show r.json.zst --format json", 0);
-        assert_eq!(shown.stdout, ran.stdout);
-    });
+    on_each(shared::comes_back);
 }
 
 #[test]
 fn a_server_that_stays_away_ends_the_run_with_what_was_measured() {
     on_each(|kind| {
-        let (folder, server) = (Folder::new(), kind.start(&Settings::default()).unwrap());
-        folder.write("one_table.lua", ONE_TABLE);
-        let common = format!("./one_table.lua --db {}", server.url("app"));
-        folder.expect(&format!("prepare {common}"), 0);
-        let limits = "--time 10m --reconnect-time 300ms --interval 100ms";
-        let mut started =
-            folder.start(&format!("run {common} --sessions 2 {limits} --format json --record r.json.zst"));
-        started.wait_for("   0.2   ");
-        server.kill9().unwrap();
-        let ran = started.finish();
-        assert_eq!(ran.code, Some(4), "{}", ran.shown());
-        let error = &ran.stderr[ran.stderr.find("error:").unwrap()..];
-        assert_snapshot!(redact::replace(error, &[(&server.port().to_string(), "[PORT]")]), @r"
+        assert_snapshot!(shared::stays_away(kind), @r"
         error: cannot connect to mysql://app@127.0.0.1:[PORT]/app
           connecting to 127.0.0.1:[PORT]: connection refused
 
         hint: check that the server runs and listens on this address and port
         ");
-        assert_eq!(ran.findings()["status"], "failed");
-        assert!(count(&ran.findings()["stages"][0]["total"]["transactions"]) > 0);
-        assert_eq!(folder.expect("show r.json.zst --format json", 0).stdout, ran.stdout);
     });
 }
 
 #[test]
 fn an_interrupt_ends_a_run_with_report_and_record() {
-    on_each(|kind| {
-        let server = kind.shared();
-        let folder = Folder::new();
-        let common =
-            format!("oltp_read_write --db {} --table-size 1000", server.url(&server.fresh_database().unwrap()));
-        folder.expect(&format!("prepare {common}"), 0);
-        let line = format!("run {common} --sessions 4 --time 10m --interval 100ms --record r.json.zst");
-        let mut started = folder.start(&line);
-        started.wait_for("   0.2   ");
-        started.signal(Signal::SIGINT);
-        let ran = started.finish();
-        assert_eq!(ran.code, Some(130), "{}", ran.shown());
-        assert!(ran.stdout.contains("interrupted"), "{}", ran.shown());
-        let findings = folder.expect("show r.json.zst --format json", 0).findings();
-        assert_eq!(findings["status"], "interrupted");
-        let total = &findings["stages"][0]["total"];
-        assert!(count(&total["transactions"]) > 0);
-        // Statements in flight were finished: nothing was cut off.
-        assert_eq!(count(&total["unfinished"]), 0, "{total}");
-        folder.expect(&format!("check {common}"), 0);
-    });
+    on_each(|kind| shared::is_interrupted(kind, ""));
 }

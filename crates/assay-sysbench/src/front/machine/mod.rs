@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::report::{self, Style};
 use crate::{Histogram, Level, Share, Shutdown, Stat};
-use assay_machine::{Fault, Limit, Moment, Outcome, Plan, Snapshot, bucket_value};
+use assay_machine::{Fault, Limit, MachineOutcome, MachinePlan, Moment, Snapshot, bucket_value};
 
 use super::invocation::{FAILED, GIVEN_UP, Invocation};
 
@@ -75,10 +75,10 @@ fn announce(invocation: &Invocation) {
 }
 
 /// The core's options as a plan. The limit of events is `events`.
-fn plan(invocation: &Invocation, events: Option<u64>) -> Plan {
+fn plan(invocation: &Invocation, events: Option<u64>) -> MachinePlan {
     let settings = &invocation.settings;
     let time = settings.time.map(Duration::from_secs);
-    Plan {
+    MachinePlan {
         events,
         time,
         warmup: Duration::from_secs(settings.warmup),
@@ -91,12 +91,12 @@ fn plan(invocation: &Invocation, events: Option<u64>) -> Plan {
         },
         seed: invocation.seed(),
         stop: invocation.process.stop_asked(),
-        ..Plan::new(settings.threads)
+        ..MachinePlan::new(settings.threads)
     }
 }
 
 /// Runs a test that has been announced, tells it, and gives the exit code.
-fn run<T: assay_machine::Test>(invocation: &Invocation, test: T, manner: &impl Manner, plan: &Plan) -> u8 {
+fn run<T: assay_machine::Test>(invocation: &Invocation, test: T, manner: &impl Manner, plan: &MachinePlan) -> u8 {
     let console = &invocation.console;
     say(invocation, "Initializing worker threads...\n");
     if plan.rate.is_some() {
@@ -130,7 +130,7 @@ fn run<T: assay_machine::Test>(invocation: &Invocation, test: T, manner: &impl M
     });
     match outcome {
         Err(fault) => fail(invocation, &fault),
-        Ok(Outcome { snapshot, unfinished }) => {
+        Ok(MachineOutcome { snapshot, unfinished }) => {
             let interrupted = invocation.process.control().is_stopped();
             let given_up = unfinished.filter(|_| !interrupted);
             if given_up.is_some() {

@@ -1,0 +1,211 @@
+//! The command line: fixed options declared in `options`, workload options declared by the workload.
+//!
+//! Reading takes two passes. The first only finds which workload is meant; its script is loaded, and what it declares
+//! becomes real options of the subcommand: listed by `--help`, typed, refused with the nearest name when
+//! misspelt. The second pass is clap's; `mistakes` puts its errors into our words. `-` and `_` mean the same inside option names.
+
+mod mistakes;
+mod options;
+mod workload;
+
+pub use options::*;
+pub use workload::Workload;
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use assay_options::{OptionDeclaration, OptionKind, OptionValue};
+use clap::builder::StyledStr;
+use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches};
+
+use crate::diagnostics::Trouble;
+use crate::{library, registry, values};
+use mistakes::explain;
+use options::CommandLine;
+use workload::shown;
+
+/// A command line that was understood.
+pub struct Invocation {
+    /// What to do.
+    pub subcommand: Subcommand,
+    /// The workload, for subcommands that take one.
+    pub workload: Option<Workload>,
+    /// The words as given, the program's name first, passwords masked.
+    pub words: Vec<String>,
+}
+
+/// The words for the sysbench front, its name first: after `assay sysbench`, or all of them when the program is called
+/// `sysbench`. `None`: the command line is ours.
+pub fn words_of_sysbench(words: impl IntoIterator<Item = OsString>) -> Result<Option<Vec<String>>, Trouble> {
+    let mut words: Vec<OsString> = words.into_iter().collect();
+    let called = |word: &OsString| std::path::Path::new(word).file_name().is_some_and(|name| name == "sysbench");
+    if !words.first().is_some_and(called) {
+        if words.get(1).is_none_or(|word| word != "sysbench") {
+            return Ok(None);
+        }
+        words.remove(0);
+    }
+    let text = |word: OsString| word.into_string().map_err(|word| word.display().to_string());
+    let words: Result<Vec<String>, String> = words.into_iter().map(text).collect();
+    words.map(Some).map_err(|word| Trouble::usage(format!("{word} is not UTF-8")))
+}
+
+/// Reads a command line, the program's name first. `Ok(None)`: it asked for help or the version, and got it.
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Invocation>, Trouble> {
+    let text = |word: OsString| word.into_string();
+    let words: Result<Vec<String>, OsString> = words.into_iter().map(text).collect();
+    let words = words.map_err(|word| Trouble::usage(format!("{} is not UTF-8", word.display())))?;
+    let words: Vec<String> = words.iter().map(|word| with_hyphens(word)).collect();
+    let words = asking_for_help(words);
+    let mut command = CommandLine::command();
+    let found = find_workload(&command, &words)?;
+    let mut declared = Vec::new();
+    let mut words_now = words.clone();
+    if let Some((subcommand, workload)) = &found {
+        declared = addable(&command, subcommand, workload.program.options());
+        words_now = with_switch_values(words_now, &declared);
+        let heading = format!("Options of {}", workload.name);
+        command = command.mut_subcommand(subcommand, |command| {
+            command.next_help_heading(heading).args(declared.iter().map(workload_argument))
+        });
+    }
+    let matches = match command.try_get_matches_from_mut(&words_now) {
+        Ok(matches) => matches,
+        Err(error) => return explain(&error).map(|()| None),
+    };
+    let parsed = CommandLine::from_arg_matches(&matches).map_err(|error| Trouble::usage(error.to_string()))?;
+    let workload = found.map(|(subcommand, workload)| {
+        let matches = matches.subcommand_matches(&subcommand).expect("the subcommand was found by name");
+        Workload { given: given(matches, &declared), ..workload }
+    });
+    Ok(Some(Invocation { subcommand: parsed.subcommand, workload, words: assay_record::without_secrets(&words) }))
+}
+
+/// `help run tpcc` is `run tpcc --help`.
+fn asking_for_help(mut words: Vec<String>) -> Vec<String> {
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.remove(1);
+        words.push("--help".to_owned());
+    }
+    words
+}
+
+/// `--table_size=5` is `--table-size=5`.
+fn with_hyphens(word: &str) -> String {
+    // A command line in one word, as `duel` takes them, is not an option.
+    let end = word.find(['=', ' ']).unwrap_or(word.len());
+    if word.starts_with("--") { word[..end].replace('_', "-") + &word[end..] } else { word.to_owned() }
+}
+
+/// The subcommand's name and the workload that `words` name, loaded; `None` when they name none.
+fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<(String, Workload)>, Trouble> {
+    let Some(subcommand) = words.get(1).and_then(|name| command.find_subcommand(name)) else { return Ok(None) };
+    if !subcommand.get_arguments().any(|argument| argument.get_id() == "workload") {
+        return Ok(None);
+    }
+    let mut names = Vec::new();
+    let mut database = None;
+    let mut rest = words[2..].iter();
+    while let Some(word) = rest.next() {
+        let Some(option) = word.strip_prefix("--") else {
+            names.push(word.as_str());
+            continue;
+        };
+        let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+        let fixed = subcommand.get_arguments().find(|argument| argument.get_long() == Some(name));
+        let takes_value = fixed.is_some_and(|argument| argument.get_action().takes_values());
+        let value = value.or_else(|| if takes_value { rest.next().map(String::as_str) } else { None });
+        if name == "db" {
+            database = database.or(value);
+        }
+    }
+    // An option's value may stand before the name (`--tables 4 oltp_read_only`); which options take one is only
+    // known from the workload. So the first word that names a workload is it, and if none does, the first word.
+    let library = library::library();
+    let Some(name) = names.iter().find(|name| library.find(name).is_ok()).or(names.first()) else { return Ok(None) };
+    let driver = match database {
+        Some(url) => registry::driver_of(url)?.dialect,
+        None => registry::EMBEDDED.dialect,
+    };
+    let program = library::load(name, subcommand.get_name(), words, driver)?;
+    let workload = Workload { name: (*name).to_owned(), program: Arc::new(program), given: Vec::new() };
+    Ok(Some((subcommand.get_name().to_owned(), workload)))
+}
+
+/// The workload's options that do not hide a fixed one (scripts written for sysbench sometimes declare `threads`).
+fn addable(command: &clap::Command, subcommand: &str, options: &[OptionDeclaration]) -> Vec<OptionDeclaration> {
+    let subcommand = command.find_subcommand(subcommand).expect("it was found before");
+    let fixed = |name: &str| name == "help" || subcommand.get_arguments().any(|fixed| fixed.get_long() == Some(name));
+    options.iter().filter(|option| !fixed(&long_name(option))).cloned().collect()
+}
+
+fn long_name(option: &OptionDeclaration) -> String {
+    option.name.replace('_', "-")
+}
+
+fn workload_argument(option: &OptionDeclaration) -> Arg {
+    let (kind, name) = (option.kind, long_name(option));
+    let value_name = match kind {
+        OptionKind::Bool => "on|off",
+        OptionKind::Int | OptionKind::Double => "N",
+        OptionKind::Size => "BYTES",
+        OptionKind::Text => "TEXT",
+        OptionKind::File => "FILE",
+        OptionKind::List => "A,B,…",
+    };
+    let default = match shown(&option.default) {
+        text if text.is_empty() => text,
+        text => format!(" [default: {text}]"),
+    };
+    let argument = Arg::new(option.key())
+        .long(name)
+        .value_name(value_name)
+        .help(StyledStr::from(format!("{}{default}", option.description)))
+        .action(ArgAction::Set)
+        .overrides_with(option.key())
+        .value_parser(move |text: &str| option_value(kind, text));
+    match kind {
+        OptionKind::Bool => argument.num_args(0..=1).require_equals(true).default_missing_value("on"),
+        OptionKind::Int | OptionKind::Double => argument.allow_negative_numbers(true),
+        _ => argument,
+    }
+}
+
+/// Reads a workload option. An empty value clears it, as sysbench scripts expect.
+fn option_value(kind: OptionKind, text: &str) -> Result<OptionValue, String> {
+    Ok(match kind {
+        OptionKind::Bool => OptionValue::Bool(values::switch(text)?),
+        OptionKind::Int | OptionKind::Double | OptionKind::Size if text.is_empty() => OptionValue::Number(0.0),
+        OptionKind::Int => OptionValue::Number(values::integer(text)? as f64),
+        OptionKind::Double => OptionValue::Number(values::number(text)?),
+        OptionKind::Size => OptionValue::Number(values::size(text)? as f64),
+        OptionKind::Text => OptionValue::Text(text.to_owned()),
+        OptionKind::File => OptionValue::None,
+        OptionKind::List => {
+            OptionValue::List(text.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect())
+        }
+    })
+}
+
+/// A switch may stand alone, so clap cannot tell whether the next word is its value: `--skip-trx off` becomes
+/// `--skip-trx=off` here, and `--skip-trx oltp_read_only` stays two words.
+fn with_switch_values(words: Vec<String>, declared: &[OptionDeclaration]) -> Vec<String> {
+    let mut joined: Vec<String> = Vec::new();
+    for word in words {
+        let before = joined.last().and_then(|before| before.strip_prefix("--"));
+        let option = before.and_then(|name| declared.iter().find(|option| long_name(option) == name));
+        match option {
+            Some(option) if option.kind == OptionKind::Bool && values::switch(&word).is_ok() => {
+                joined.last_mut().expect("it has an option").push_str(&format!("={word}"));
+            }
+            _ => joined.push(word),
+        }
+    }
+    joined
+}
+
+/// What the user gave of the workload's options.
+fn given(matches: &ArgMatches, declared: &[OptionDeclaration]) -> Vec<(String, OptionValue)> {
+    let value = |option: &OptionDeclaration| matches.get_one::<OptionValue>(&option.key()).cloned();
+    declared.iter().filter_map(|option| Some((option.key(), value(option)?))).collect()
+}

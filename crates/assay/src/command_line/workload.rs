@@ -1,0 +1,61 @@
+//! A workload as the command line named it: its script, and the options it was given.
+
+use std::sync::Arc;
+
+use assay_options::{OptionDeclaration, OptionValue};
+use assay_script::Program;
+
+/// A workload with the options the user gave it.
+#[derive(Clone)]
+pub struct Workload {
+    /// As the user named it.
+    pub name: String,
+    /// The script.
+    pub program: Arc<Program>,
+    /// Options given on the command line, by `OptionDeclaration::key`; the others have their defaults.
+    pub given: Vec<(String, OptionValue)>,
+}
+
+/// Commands a script may give as plain global functions.
+const BARE_COMMANDS: [&str; 3] = ["prepare", "check", "cleanup"];
+
+impl Workload {
+    /// Its commands, `run` among them, sorted.
+    pub fn commands(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.program.commands().iter().map(|command| command.name.clone()).collect();
+        names.extend(BARE_COMMANDS.iter().filter(|name| self.program.defines(name)).map(|name| (*name).to_owned()));
+        names.extend(self.program.defines("event").then(|| "run".to_owned()));
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// Whether it has a command of this name.
+    pub fn has_command(&self, name: &str) -> bool {
+        self.commands().iter().any(|command| command == name)
+    }
+
+    /// Its options: as given, or their defaults.
+    pub fn options_in_effect(&self) -> Vec<(String, OptionValue)> {
+        let given = |key: &str| self.given.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
+        let value = |option: &OptionDeclaration| given(&option.key()).unwrap_or_else(|| option.default.clone());
+        self.program.options().iter().map(|option| (option.key(), value(option))).collect()
+    }
+
+    /// The given options as words of a command line.
+    pub fn given_words(&self) -> Vec<String> {
+        let word = |(key, value): &(String, OptionValue)| format!("--{}={}", key.replace('_', "-"), shown(value));
+        assay_record::without_secrets(self.given.iter().map(word))
+    }
+}
+
+/// A value as the command line takes it.
+pub(super) fn shown(value: &OptionValue) -> String {
+    match value {
+        OptionValue::None => String::new(),
+        OptionValue::Bool(on) => if *on { "on" } else { "off" }.to_owned(),
+        OptionValue::Number(value) => value.to_string(),
+        OptionValue::Text(text) => text.clone(),
+        OptionValue::List(items) => items.join(","),
+    }
+}
