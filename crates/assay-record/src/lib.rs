@@ -25,6 +25,6 @@ pub use measurements::{
 pub use secrets::without_secrets;
 pub use time::Time;
 pub use trial::{
-    Arrival, Environment, EventLoop, FORMAT, Limit, Load, Manifest, Measure, OnError, OptionValue, Place, Policy, Rate,
-    Record, Rule, Server, Status, Terminals, Tool,
+    Arrival, AskedSetting, Environment, EventLoop, FORMAT, Limit, Load, Manifest, Measure, OnError, OptionValue, Place,
+    Policy, Rate, Record, Rule, Server, StartedServer, Status, Terminals, Tool,
 };

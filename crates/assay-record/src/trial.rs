@@ -309,6 +309,52 @@ pub struct Environment {
     pub memory_bytes: u64,
     /// What the servers said of themselves, in the order of `Manifest::targets`.
     pub servers: Vec<Server>,
+    /// The server that was started for this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<StartedServer>,
+}
+
+/// A server that was started for a run, and removed afterwards.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartedServer {
+    /// As `assay server` names it: `postgres`.
+    pub product: String,
+    /// Its version.
+    pub version: String,
+    /// The program's path.
+    pub program: String,
+    /// What was asked for, and what the server made of it.
+    pub settings: Vec<AskedSetting>,
+    /// Its configuration as it was written, by file; those of replicas and fronts with their names in front.
+    pub configuration: BTreeMap<String, String>,
+    /// The CPUs that it was kept on: `0-3,8`; `None`: all.
+    #[serde(default)]
+    pub cpus: Option<String>,
+    /// The most memory that it could use, its page cache included; `None`: no limit.
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
+    /// What stood before it, the nearest first.
+    #[serde(default)]
+    pub fronts: Vec<String>,
+    /// How its data directory came from an image: `copy`, or `reflink`, which changes what writes cost.
+    #[serde(default)]
+    pub restored_by: Option<String>,
+    /// How long each part of the start took.
+    #[serde(default)]
+    pub timings_ns: BTreeMap<String, u64>,
+}
+
+/// A setting of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedSetting {
+    /// As written.
+    pub name: String,
+    /// As written; `None`: only named.
+    pub asked: Option<String>,
+    /// As the server shows it; `None`: it has no variable of this name.
+    pub in_effect: Option<String>,
+    /// Whether the two mean the same.
+    pub same: bool,
 }
 
 /// One server.

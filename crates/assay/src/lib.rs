@@ -10,6 +10,7 @@ pub mod commands;
 pub mod diagnostics;
 pub mod failure;
 pub mod journal;
+pub mod lab;
 pub mod library;
 pub mod live;
 pub mod metrics;

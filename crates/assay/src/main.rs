@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 
 use assay::command_line::{self, Subcommand};
-use assay::commands::{check, cleanup, compare, duel, exec, list, prepare, report, run, show, sysbench};
+use assay::commands::{check, cleanup, compare, duel, exec, list, prepare, report, run, server, show, sysbench};
 use assay::diagnostics::{self, Trouble};
 use assay::signals;
 
@@ -35,6 +35,7 @@ fn work() -> Result<ExitCode, Trouble> {
         Subcommand::Compare(options) => compare::run(options),
         Subcommand::Duel(options) => duel::run(options),
         Subcommand::Report(options) => report::run(options),
+        Subcommand::Server(options) => server::run(options),
         Subcommand::Sysbench => unreachable!("its words are its own: see above"),
     }?;
     Ok(exit.into())

@@ -220,6 +220,10 @@ impl Task<'_> {
         urls: &[String],
         words: &[String],
     ) -> Result<Plan, Trouble> {
+        if let Some(cpus) = &generator.cpus {
+            // Before the workers are started, which stay where we are.
+            assay_lab::placement::Cpus::of_this_machine(cpus)?.pin_ourselves()?;
+        }
         let targets = targets(urls, target)?;
         let workers = workers(generator);
         ports_suffice(&targets, self.sessions)?;

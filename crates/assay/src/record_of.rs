@@ -65,7 +65,7 @@ pub fn begun(plan: &Plan, workload: &Workload, options: &RunOptions, words: &[St
             session_sql: record::without_secrets(&options.target.session_sql),
             targets: plan.targets.iter().map(|target| target.database.display()).collect(),
         },
-        environment: environment(plan),
+        environment: record::Environment { started: options.server.started.as_deref().cloned(), ..environment(plan) },
         types: Vec::new(),
         rules: Vec::new(),
         rates: Vec::new(),
@@ -178,6 +178,7 @@ fn environment(plan: &Plan) -> record::Environment {
         cpu_model: host.cpu,
         cpus: u32::try_from(host.cpus).unwrap_or(u32::MAX),
         memory_bytes: host.memory_bytes,
+        started: None,
         servers: plan
             .targets
             .iter()

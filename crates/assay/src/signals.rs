@@ -17,7 +17,7 @@ use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
 use crate::diagnostics::{Exit, Trouble};
-use crate::scratch;
+use crate::{lab, scratch};
 
 /// The control that signals stop. One per process, as signals are.
 pub fn control() -> &'static Control {
@@ -39,6 +39,7 @@ pub fn listen() -> Result<(), Trouble> {
                 control.stop();
             } else {
                 scratch::remove();
+                lab::remove();
                 std::process::exit(exit_of(signal) as i32);
             }
         }

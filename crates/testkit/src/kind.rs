@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use assay_lab::{Description, Home, Wanted};
 
 use crate::cache;
 
@@ -74,12 +75,36 @@ impl Kind {
         }
     }
 
+    /// What the lab calls it; `None` for what has no data of its own.
+    pub fn wanted(self) -> Option<Wanted> {
+        let text = match self {
+            Kind::Postgres => "postgres",
+            Kind::Postgres18 => "postgres:18.6",
+            Kind::MariaDb => "mariadb",
+            Kind::MySql => "mysql:8.0.31",
+            Kind::PgBouncer => return None,
+        };
+        Some(text.parse().expect("it is well written"))
+    }
+
+    /// Fetches it from the Maven repository, if it comes from there and is missing.
+    pub fn fetch(self) -> Result<()> {
+        let (true, Some(wanted)) = (matches!(self, Kind::Postgres18 | Kind::MySql), self.wanted()) else {
+            return Ok(());
+        };
+        if self.available().is_ok() {
+            return Ok(());
+        }
+        let found = Description::of(wanted).find_binaries(&Home::at(cache()), &|words| println!("{words}"));
+        found.map(drop).map_err(|fault| anyhow!("{fault}"))
+    }
+
     /// Where a program of this kind is, whether it exists or not.
     pub fn program(self, name: &str) -> PathBuf {
-        let unpacked = |folder: &str| cache().join("servers").join(folder).join("bin").join(name);
+        let fetched = |folder: &str| cache().join("binaries").join(folder).join("bin").join(name);
         match self {
-            Kind::Postgres18 => unpacked("postgresql-18.6.0"),
-            Kind::MySql => unpacked("mysql-8.0.31"),
+            Kind::Postgres18 => fetched("postgres-18.6"),
+            Kind::MySql => fetched("mysql-8.0.31"),
             Kind::Postgres => debian_postgres().join(name),
             // The service's place is not on an ordinary user's PATH.
             Kind::MariaDb | Kind::PgBouncer => {

@@ -30,19 +30,17 @@ mod cable;
 mod certificates;
 mod folder;
 mod kind;
-mod mysql;
-mod pgbouncer;
-mod postgres;
 pub mod redact;
 mod server;
 mod start;
 
+pub use assay_lab::home::free_port;
 pub use browser::{Browser, View};
 pub use cable::Cable;
 pub use certificates::Certificates;
-pub use folder::cache;
+pub use folder::{cache, home, lab_folder};
 pub use kind::{Kind, absent};
-pub use server::{Server, free_port};
+pub use server::Server;
 
 /// How a server is to be set up. The default: no TLS, everybody may log in without a password, 300 connections,
 /// and no waiting for the disk: commits survive `Server::kill9`, not a power cut.

@@ -1,10 +1,12 @@
-//! Starting a server of a kind: from the kind to the plan that its module makes, to a `Server`.
+//! Starting a server of a kind: from the kind and its settings to what the lab is asked for.
 
 use std::sync::OnceLock;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
+use assay_lab::{Account, Description, FrontDescription, topology};
 
-use crate::{Kind, Server, Settings, mysql, postgres};
+use crate::folder::{home, name_of, private_folder};
+use crate::{Certificates, Kind, Server, Settings, Tls};
 
 impl Kind {
     /// Starts a server of this kind; returns once it answers queries. Takes about a second.
@@ -12,12 +14,30 @@ impl Kind {
         if let Err(why) = self.available() {
             bail!(why);
         }
-        let start = match self {
-            Kind::Postgres | Kind::Postgres18 => postgres::plan,
-            Kind::MariaDb | Kind::MySql => mysql::plan,
-            Kind::PgBouncer => bail!("a pgbouncer needs a server behind it: Server::pgbouncer"),
+        let wanted = match self.wanted() {
+            Some(wanted) => wanted,
+            None => bail!("a pgbouncer needs a server behind it: Server::pgbouncer"),
         };
-        Server::start(self, |folder, port| start(self, settings, folder, port))
+        let certificates = match settings.tls {
+            Tls::Off => None,
+            Tls::Offered | Tls::Required => Some(certificates(settings)?),
+        };
+        let is_postgres = matches!(self, Kind::Postgres | Kind::Postgres18);
+        let lines = if is_postgres {
+            postgres(settings, certificates.as_ref())
+        } else {
+            mysql(self, settings, certificates.as_ref())
+        };
+        let access = match (settings.access.as_slice(), settings.tls) {
+            ([], Tls::Required) => {
+                ["local all all trust", "hostssl all all 127.0.0.1/32 trust"].map(str::to_owned).into()
+            }
+            (given, _) => given.to_vec(),
+        };
+        let name = Some(name_of(self.name())?);
+        let description = Description { file: Some(lines.join("\n")), access, name, ..Description::of(wanted) };
+        let started = topology::Topology::start(&home()?, &description, &|_| ()).map_err(|fault| anyhow!("{fault}"))?;
+        Ok(Server::new(self, started.primary, certificates))
     }
 
     /// The server of this kind that all tests of this process share, with default settings. Starts on first use.
@@ -27,4 +47,76 @@ impl Kind {
         static SHARED: [OnceLock<Server>; 5] = [const { OnceLock::new() }; 5];
         SHARED[self as usize].get_or_init(|| self.start(&Settings::default()).expect("the server starts"))
     }
+}
+
+impl Server {
+    /// Starts a PgBouncer in transaction mode in front of this PostgreSQL; every database of it can be reached.
+    ///
+    /// `accounts`: names and passwords of those who log in by SCRAM, here and at the server behind; without any,
+    /// `app` and `postgres` get in without a password, and `sql` works through it. `max_clients` is its `max_client_conn`.
+    pub fn pgbouncer(&self, accounts: &[(&str, &str)], max_clients: u32) -> Result<Server> {
+        if let Err(why) = Kind::PgBouncer.available() {
+            bail!(why);
+        }
+        let described = FrontDescription {
+            name: "pgbouncer".to_owned(),
+            settings: vec![assay_lab::Asked::new("max_client_conn", &max_clients.to_string())],
+            accounts: accounts.iter().map(|(name, password)| ((*name).to_owned(), (*password).to_owned())).collect(),
+        };
+        let name = name_of("pgbouncer")?;
+        let front = topology::before(&home()?, &name, self.lab(), &described).map_err(|fault| anyhow!("{fault}"))?;
+        Ok(Server::new(Kind::PgBouncer, front, None))
+    }
+}
+
+/// PEM files that the server's user can read.
+fn certificates(settings: &Settings) -> Result<Certificates> {
+    let made = Certificates::make(&private_folder("certificates")?, &settings.certificate_names)?;
+    let account = Account::choose(None)?;
+    account.own(&made.server.0)?;
+    account.own(&made.server.1)?;
+    Ok(made)
+}
+
+/// Lines of postgresql.conf.
+fn postgres(settings: &Settings, certificates: Option<&Certificates>) -> Vec<String> {
+    let mut lines = vec![
+        format!("max_connections = {}", settings.max_connections),
+        // The data is thrown away, and a killed server (not a killed machine) finds every commit in the page cache.
+        "fsync = off".to_owned(),
+        "full_page_writes = off".to_owned(),
+    ];
+    if let Some(made) = certificates {
+        lines.push("ssl = on".to_owned());
+        lines.push(format!("ssl_ca_file = '{}'", made.ca.display()));
+        lines.push(format!("ssl_cert_file = '{}'", made.server.0.display()));
+        lines.push(format!("ssl_key_file = '{}'", made.server.1.display()));
+    }
+    lines.extend(settings.config.iter().cloned());
+    lines
+}
+
+/// Lines of the `[mysqld]` section.
+fn mysql(kind: Kind, settings: &Settings, certificates: Option<&Certificates>) -> Vec<String> {
+    let mut lines = vec![
+        "performance_schema = OFF".to_owned(),
+        format!("max_connections = {}", settings.max_connections),
+        // As above.
+        "innodb_flush_log_at_trx_commit = 2".to_owned(),
+        "innodb_doublewrite = OFF".to_owned(),
+    ];
+    lines.push(if kind == Kind::MariaDb { "plugin_load_add = auth_ed25519" } else { "disable_log_bin" }.to_owned());
+    match certificates {
+        None => lines.push("ssl = OFF".to_owned()),
+        Some(made) => {
+            lines.push(format!("ssl_ca = {}", made.ca.display()));
+            lines.push(format!("ssl_cert = {}", made.server.0.display()));
+            lines.push(format!("ssl_key = {}", made.server.1.display()));
+        }
+    }
+    if settings.tls == Tls::Required {
+        lines.push("require_secure_transport = ON".to_owned());
+    }
+    lines.extend(settings.config.iter().cloned());
+    lines
 }

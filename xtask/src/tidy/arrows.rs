@@ -12,7 +12,7 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, what it may depend on, and what else its tests may.
-const ARROWS: [(&str, &[&str], &[&str]); 18] = [
+const ARROWS: [(&str, &[&str], &[&str]); 19] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
@@ -27,6 +27,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 18] = [
         &["assay-options", "assay-sqlite", "testkit"],
     ),
     ("assay-machine", &["assay-random"], &[]),
+    ("assay-lab", &["assay-seam", "assay-wire"], &["testkit"]),
     ("assay-record", &[], &[]),
     ("assay-stats", &["assay-random"], &[]),
     ("assay-report", &["assay-record", "assay-stats"], &["assay-random", "testkit"]),
@@ -41,6 +42,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 18] = [
         &[
             "assay-engine",
             "assay-io",
+            "assay-lab",
             "assay-machine",
             "assay-options",
             "assay-record",
@@ -55,7 +57,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 18] = [
         ],
         &["testkit"],
     ),
-    ("testkit", &[], &[]),
+    ("testkit", &["assay-lab"], &[]),
     ("xtask", &["assay-record", "testkit"], &["assay-random", "assay-wire"]),
 ];
 

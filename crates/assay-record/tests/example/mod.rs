@@ -98,6 +98,23 @@ fn environment() -> Environment {
         cpus: 4,
         memory_bytes: 16 << 30,
         servers: vec![server(None), server(Some("TLSv1.3 TLS_AES_256_GCM_SHA384"))],
+        started: Some(StartedServer {
+            product: "postgres".into(),
+            version: "15.14".into(),
+            program: "/usr/lib/postgresql/15/bin/postgres".into(),
+            settings: vec![AskedSetting {
+                name: "shared_buffers".into(),
+                asked: Some("131072kB".into()),
+                in_effect: Some("128MB".into()),
+                same: true,
+            }],
+            configuration: BTreeMap::from([("postgresql.conf".into(), "shared_buffers = '131072kB'\n".into())]),
+            cpus: Some("0-3".into()),
+            memory_bytes: Some(4 << 30),
+            fronts: vec!["pgbouncer".into()],
+            restored_by: Some("copy".into()),
+            timings_ns: BTreeMap::from([("start".into(), 800_000_000)]),
+        }),
     }
 }
 

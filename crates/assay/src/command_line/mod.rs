@@ -116,7 +116,13 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<(St
         let takes_value = fixed.is_some_and(|argument| argument.get_action().takes_values());
         let value = value.or_else(|| if takes_value { rest.next().map(String::as_str) } else { None });
         if name == "db" {
-            database = database.or(value);
+            database = database.or(value.map(str::to_owned));
+        }
+        if name == "server" {
+            // A product is also a scheme; what is neither is refused where the server is started.
+            let product = value.and_then(|value| value.split(':').next());
+            let known = product.filter(|name| assay_lab::binaries::product(name).is_ok());
+            database = database.or(known.map(|name| format!("{name}:")));
         }
     }
     // An option's value may stand before the name (`--tables 4 oltp_read_only`); which options take one is only
@@ -124,7 +130,7 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<(St
     let library = library::library();
     let Some(name) = names.iter().find(|name| library.find(name).is_ok()).or(names.first()) else { return Ok(None) };
     let driver = match database {
-        Some(url) => registry::driver_of(url)?.dialect,
+        Some(url) => registry::driver_of(&url)?.dialect,
         None => registry::EMBEDDED.dialect,
     };
     let program = library::load(name, subcommand.get_name(), words, driver)?;

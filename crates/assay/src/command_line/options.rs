@@ -42,6 +42,8 @@ pub enum Subcommand {
     Duel(DuelOptions),
     /// Make a page, tables, pictures or series of one or several records
     Report(ReportOptions),
+    /// Start servers to load, and look after them
+    Server(ServerOptions),
     /// Do what sysbench does: its command line, scripts and reports
     Sysbench,
 }
@@ -57,6 +59,9 @@ pub struct RunOptions {
     pub target: TargetOptions,
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
+    pub server: RunServerOptions,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub load: LoadOptions,
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
@@ -67,6 +72,168 @@ pub struct RunOptions {
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub output: OutputOptions,
+}
+
+/// The server that a run starts for itself, and where the generator runs.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Server")]
+pub struct RunServerOptions {
+    /// Start this server for the run and remove it afterwards, such as postgres:17 or mysql:8.0; with --prepare its loaded
+    /// data is kept as an image for the next run
+    #[arg(long, value_name = "PRODUCT:VERSION", conflicts_with_all = ["db", "kill_check"])]
+    pub server: Option<String>,
+    /// Setting of the server, in its own words; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", requires = "server")]
+    pub set: Vec<String>,
+    /// Configuration file of the server's own format, whose lines come before those of --set
+    #[arg(long, value_name = "FILE", requires = "server")]
+    pub server_config: Option<std::path::PathBuf>,
+    /// CPUs of the server: 0-3,8 or socket:0 or core:0-3, each also with ,no-smt
+    #[arg(long, value_name = "CPUS", requires = "server")]
+    pub server_cpus: Option<String>,
+    /// Most memory of the server, its page cache included
+    #[arg(long, value_name = "BYTES", value_parser = values::size, requires = "server")]
+    pub server_memory: Option<u64>,
+    /// Put a pooler or proxy before the server: pgbouncer, haproxy; may be repeated
+    #[arg(long, value_name = "NAME", requires = "server")]
+    pub front: Vec<String>,
+    /// Setting of the last --front, in its own words; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", requires = "front")]
+    pub front_set: Vec<String>,
+    /// What was started, for the record.
+    #[arg(skip)]
+    pub started: Option<Box<assay_record::StartedServer>>,
+}
+
+/// Options of `server`.
+#[derive(Args, Clone)]
+pub struct ServerOptions {
+    /// What to do
+    #[command(subcommand)]
+    pub action: ServerAction,
+}
+
+/// What can be done with servers.
+#[derive(clap::Subcommand, Clone)]
+pub enum ServerAction {
+    /// Start a server and print its URL
+    Start(Box<StartOptions>),
+    /// List the servers that were started here
+    List,
+    /// Stop servers in order, with what belongs to them
+    Stop(StopOptions),
+    /// Stop a server and start it again on its data and port
+    Restart {
+        /// See `assay server list`
+        name: String,
+        /// How long it may take to stop before it is killed
+        #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
+        patience: Nanos,
+    },
+    /// Print the end of a server's log
+    Log {
+        /// See `assay server list`
+        name: String,
+        /// Number of lines
+        #[arg(long, value_name = "N", default_value = "100", value_parser = at_least_one)]
+        lines: u64,
+    },
+    /// List where servers can come from
+    Sources {
+        /// postgres, mysql or mariadb [default: all]
+        product: Option<String>,
+    },
+    /// List, check or remove images of data directories
+    Images(ImageOptions),
+    /// Connect to a server with its own client
+    Shell {
+        /// See `assay server list`
+        name: String,
+    },
+}
+
+/// Options of `server start`.
+#[derive(Args, Clone)]
+pub struct StartOptions {
+    /// postgres, mysql or mariadb, and a version or the beginning of one, such as postgres:15
+    #[arg(value_name = "PRODUCT:VERSION")]
+    pub product: String,
+    /// Name for the other commands [default: product and version]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Setting of the server, in its own words; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+    /// Configuration file of the server's own format, whose lines come before those of --set
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<std::path::PathBuf>,
+    /// Folder or archive of the server's programs [default: see `assay server sources`]
+    #[arg(long, value_name = "PATH")]
+    pub binaries: Option<std::path::PathBuf>,
+    /// Load this first, such as 'tpcc --warehouses 10', or take it from the image that was kept when it was loaded before
+    #[arg(long, value_name = "WORDS")]
+    pub prepare: Option<String>,
+    /// Followers of the server
+    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=8))]
+    pub replicas: u32,
+    /// Put a pooler or proxy before the server: pgbouncer, haproxy; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub front: Vec<String>,
+    /// Setting of the last --front, in its own words; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", requires = "front")]
+    pub front_set: Vec<String>,
+    /// CPUs it may run on: 0-3,8 or socket:0 or core:0-3, each also with ,no-smt
+    #[arg(long, value_name = "CPUS")]
+    pub cpus: Option<String>,
+    /// Most memory it may use, its page cache included
+    #[arg(long, value_name = "BYTES", value_parser = values::size)]
+    pub memory: Option<u64>,
+    /// Reserve huge pages for it, and have it use them
+    #[arg(long, value_name = "BYTES", value_parser = values::size)]
+    pub huge_pages: Option<u64>,
+    /// Transparent huge pages of the whole machine while it runs: always, madvise or never
+    #[arg(long, value_name = "WHEN")]
+    pub thp: Option<String>,
+    /// Existing user to run it as [default: you, or nobody for root]
+    #[arg(long, value_name = "USER")]
+    pub run_as: Option<String>,
+    /// Data directory: an empty or new folder, or one of this version; it is never removed
+    #[arg(long, value_name = "FOLDER")]
+    pub data: Option<std::path::PathBuf>,
+    /// Port on 127.0.0.1 [default: a free one]
+    #[arg(long, value_name = "N")]
+    pub port: Option<u16>,
+    /// How long it may take to answer, and replicas to catch up
+    #[arg(long, value_name = "DURATION", default_value = "90s", value_parser = values::duration)]
+    pub patience: Nanos,
+}
+
+/// Options of `server stop`.
+#[derive(Args, Clone)]
+pub struct StopOptions {
+    /// See `assay server list`
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Stop and remove the servers that a killed process has left
+    #[arg(long)]
+    pub all_stale: bool,
+    /// Remove data, log and configuration
+    #[arg(long)]
+    pub remove: bool,
+    /// How long it may take to stop before it is killed
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
+    pub patience: Nanos,
+}
+
+/// Options of `server images`.
+#[derive(Args, Clone)]
+pub struct ImageOptions {
+    /// Compare every byte of an image with what it was made of
+    #[arg(long, value_name = "IMAGE")]
+    pub verify: Vec<String>,
+    /// Remove an image
+    #[arg(long, value_name = "IMAGE")]
+    pub remove: Vec<String>,
 }
 
 /// Options of the commands that work on a workload's tables.
@@ -353,6 +520,9 @@ pub struct GeneratorOptions {
     /// Threads driving the sessions [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub workers: Option<u64>,
+    /// CPUs of the load generator: 0-3,8 or socket:0 or core:0-3, each also with ,no-smt [default: all]
+    #[arg(long, value_name = "CPUS")]
+    pub cpus: Option<String>,
     /// How sockets are served: `auto` is io_uring where the kernel allows it and each worker has 16
     /// sessions or more [default: auto, or ASSAY_IO]
     #[arg(long, value_name = "auto|epoll|uring", hide_possible_values = true, value_enum)]

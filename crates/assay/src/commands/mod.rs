@@ -11,5 +11,6 @@ mod next;
 pub mod prepare;
 pub mod report;
 pub mod run;
+pub mod server;
 pub mod show;
 pub mod sysbench;

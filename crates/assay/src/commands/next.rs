@@ -9,7 +9,7 @@ use crate::{plan, registry, url_text};
 
 /// A command to try after this run: the next thing a newcomer has not done yet. `words`: the command line of this run.
 pub(crate) fn command(options: &RunOptions, workload: &Workload, words: &[String], path: &Path) -> String {
-    if options.target.db.is_empty() {
+    if options.target.db.is_empty() && options.server.server.is_none() {
         let prepare = (workload.has_command("prepare") && !options.load.prepare).then_some("--prepare");
         let words = again(words, &["record"]).into_iter().chain(prepare.map(str::to_owned));
         return url_text::shell_line(words.chain(["--db".to_owned(), registry::EXAMPLES[1].to_owned()]));

@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use assay_engine::{End, Outcome, Plan, StageOutcome};
+use assay_lab::{Description, Home, Topology, image};
 use assay_record::Record;
 use assay_report::{Findings, RuleVerdict};
 
 use crate::command_line::{CommonCommandOptions, RunOptions, Workload};
 use crate::commands::kill_check::{self, Crash};
-use crate::commands::{check, compare, exec, next, prepare};
+use crate::commands::{check, compare, exec, next, prepare, server};
 use crate::diagnostics::{Exit, Trouble};
+use crate::lab::{self, Kept};
 use crate::live::{Left, Live};
 use crate::scratch::Scratch;
 use crate::watch::Watch;
@@ -18,6 +20,9 @@ use crate::{failure, plan, record_of, render, signals, terminal, url_text};
 /// Runs the workload. Without `--db`: on an embedded database in a temporary folder, prepared first.
 pub fn run(options: &RunOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
     let run = Run { urls: &options.target.db, options, workload, words };
+    if let Some(description) = options.server.description()? {
+        return run.on_started(description);
+    }
     if !run.urls.is_empty() {
         return run.on_databases();
     }
@@ -57,6 +62,50 @@ impl From<Trouble> for Ended {
 }
 
 impl Run<'_> {
+    /// On a server that is started for the run. Loaded data comes from an image, or becomes one.
+    fn on_started(&self, mut description: Description) -> Result<Exit, Trouble> {
+        let (home, options, workload) = (Home::usual(), self.options, self.workload);
+        let say = |words: &str| {
+            if !options.output.quiet {
+                terminal::say(&format!("{words}\n"));
+            }
+        };
+        lab::tell_of_stale(&home);
+        let mut missing = None;
+        if options.load.prepare && workload.has_command("prepare") {
+            let binaries = description.find_binaries(&home, &say)?;
+            let sessions =
+                next::sessions_to_prepare(options, workload).map(|sessions| format!("--sessions={sessions}"));
+            let given = [workload.name.clone()].into_iter().chain(sessions).chain(workload.given_words());
+            let line = given.collect::<Vec<_>>().join(" ");
+            let contents = description.contents(&binaries, &line, &lab::hash_of_workload(Some(&workload.name)))?;
+            if image::exists(&home, &contents) {
+                description.image = Some(contents.key());
+            } else {
+                missing = Some(contents);
+            }
+        }
+        let kept = Kept::new(Topology::start(&home, &description, &say)?);
+        let started = kept.topology();
+        lab::can_prepare_statements(started, options.target.prepared)?;
+        if let Some(contents) = missing {
+            self.prepare_tables(&[started.primary.url("app")])?;
+            if signals::control().is_stopped() {
+                return Ok(signals::exit());
+            }
+            started.keep_image(&home, &contents, &say)?;
+        }
+        let state = started.primary.snapshot();
+        say(&format!("{} {} runs for this run as {}", state.binaries.product, state.binaries.version, state.name));
+        let differences = server::differences(&started.in_effect);
+        if !differences.is_empty() {
+            say(differences.trim_end());
+        }
+        let mut options = options.clone();
+        options.server.started = Some(Box::new(lab::recorded(started)));
+        Run { urls: &[started.url()], options: &options, ..*self }.on_databases()
+    }
+
     fn on_databases(&self) -> Result<Exit, Trouble> {
         let load = &self.options.load;
         if load.check {

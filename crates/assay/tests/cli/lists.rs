@@ -23,6 +23,7 @@ fn without_a_command_the_help_is_shown() {
       compare   Compare the records of two settings, or of several
       duel      Run two settings in turns, so that drift hits both, and compare them
       report    Make a page, tables, pictures or series of one or several records
+      server    Start servers to load, and look after them
       sysbench  Do what sysbench does: its command line, scripts and reports
 
     Options:
@@ -93,6 +94,20 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
                                         acknowledged nothing for this long, 2s to 9h; a slow statement
                                         does not count; 0: no limit [default: 30s]
 
+    Server:
+          --server <PRODUCT:VERSION>  Start this server for the run and remove it afterwards, such as
+                                      postgres:17 or mysql:8.0; with --prepare its loaded data is kept
+                                      as an image for the next run
+          --set <NAME=VALUE>          Setting of the server, in its own words; may be repeated
+          --server-config <FILE>      Configuration file of the server's own format, whose lines come
+                                      before those of --set
+          --server-cpus <CPUS>        CPUs of the server: 0-3,8 or socket:0 or core:0-3, each also with
+                                      ,no-smt
+          --server-memory <BYTES>     Most memory of the server, its page cache included
+          --front <NAME>              Put a pooler or proxy before the server: pgbouncer, haproxy; may
+                                      be repeated
+          --front-set <NAME=VALUE>    Setting of the last --front, in its own words; may be repeated
+
     Load:
           --sessions <N,…>              Concurrent sessions; several numbers are a ladder, one stage
                                         after the other [default: 1]
@@ -134,6 +149,8 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
           --seed <N>               The same seed gives every session the same statements [default:
                                    random, always shown]
           --workers <N>            Threads driving the sessions [default: one per CPU]
+          --cpus <CPUS>            CPUs of the load generator: 0-3,8 or socket:0 or core:0-3, each also
+                                   with ,no-smt [default: all]
           --io <auto|epoll|uring>  How sockets are served: `auto` is io_uring where the kernel allows it
                                    and each worker has 16 sessions or more [default: auto, or ASSAY_IO]
           --batch <N>              Replies handled between two calls of the kernel: more cost less CPU

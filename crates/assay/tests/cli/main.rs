@@ -9,6 +9,7 @@ mod common;
 mod comparisons;
 mod documents;
 mod interrupts;
+mod lab;
 mod lists;
 mod mistakes;
 mod records;

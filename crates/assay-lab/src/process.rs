@@ -1,0 +1,225 @@
+//! Processes of servers: started so that a record of them exists before they run, addressed by number and start time.
+//!
+//! A process id alone may be somebody else's tomorrow. An `Identity` is also the instant the process started and the boot
+//! it belongs to, so a server that is no longer ours is never signalled.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+
+use crate::account::Account;
+use crate::fault::{At, Fault, Result};
+use crate::wait;
+
+/// A process that is surely the one that was meant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// Its number.
+    pub pid: u32,
+    /// When it started, in clock ticks since the boot: field 22 of /proc/PID/stat.
+    started: u64,
+    boot: String,
+}
+
+impl Identity {
+    /// Of a running process; `None` when there is none of this number.
+    pub fn of(pid: u32) -> Option<Identity> {
+        let (state, started) = stat(pid)?;
+        (!matches!(state, 'Z' | 'X')).then(|| Identity { pid, started, boot: boot() })
+    }
+
+    /// Of this process.
+    pub fn own() -> Identity {
+        Identity::of(std::process::id()).expect("/proc shows the process that reads it")
+    }
+
+    /// Whether it still runs. One that has ended and waits for its parent does not.
+    pub fn runs(&self) -> bool {
+        stat(self.pid).is_some_and(|(state, started)| !matches!(state, 'Z' | 'X') && started == self.started)
+            && self.boot == boot()
+    }
+
+    /// Sends a signal, if it still runs.
+    pub fn signal(&self, signal: Signal) {
+        if self.runs() {
+            // It may have ended since.
+            let _ = kill(self.raw(), signal);
+        }
+    }
+
+    /// The processes that it started and that still run: PostgreSQL's backends. MySQL has none.
+    pub fn children(&self) -> Vec<Identity> {
+        if !self.runs() {
+            return Vec::new();
+        }
+        let text = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid)).unwrap_or_default();
+        text.split_whitespace().filter_map(|pid| pid.parse().ok()).filter_map(Identity::of).collect()
+    }
+
+    /// Stops it and its children where they stand: connections stay open, nothing answers.
+    pub fn suspend(&self) {
+        // The parent first, so that it starts no other child meanwhile.
+        self.signal(Signal::SIGSTOP);
+        self.children().iter().for_each(|child| child.signal(Signal::SIGSTOP));
+    }
+
+    /// Lets it and its children go on.
+    pub fn resume(&self) {
+        self.children().iter().chain([self]).for_each(|process| process.signal(Signal::SIGCONT));
+    }
+
+    /// Kills it and its children without a goodbye and waits until they are gone. `false`: something is still there after
+    /// `patience` (a process in an uninterruptible call of the kernel).
+    pub fn kill(&self, patience: Duration) -> bool {
+        self.signal(Signal::SIGSTOP);
+        let all: Vec<Identity> = self.children().into_iter().chain([self.clone()]).collect();
+        all.iter().for_each(|process| process.signal(Signal::SIGKILL));
+        gone(&all, patience)
+    }
+
+    fn raw(&self) -> Pid {
+        Pid::from_raw(self.pid as i32)
+    }
+}
+
+/// Whether all of these have ended, waited for as long as `patience`.
+pub(crate) fn gone(processes: &[Identity], patience: Duration) -> bool {
+    let all_gone = || Ok::<_, ()>(processes.iter().all(|process| !process.runs()).then_some(()));
+    wait::until(patience, all_gone) == Ok(Some(()))
+}
+
+/// State and start time of a process.
+fn stat(pid: u32) -> Option<(char, u64)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name stands in parentheses and may hold anything; the state follows it, and is field 3.
+    let (_, rest) = text.rsplit_once(") ")?;
+    let fields: Vec<&str> = rest.split(' ').collect();
+    Some((fields.first()?.chars().next()?, fields.get(22 - 3)?.parse().ok()?))
+}
+
+fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+/// A program to start.
+pub(crate) struct Launch<'a> {
+    pub(crate) program: &'a Path,
+    pub(crate) arguments: &'a [OsString],
+    pub(crate) environment: &'a [(String, String)],
+    pub(crate) account: &'a Account,
+    /// Where it starts, and where its `PID_FILE` and `LOG` are.
+    pub(crate) folder: &'a Path,
+}
+
+/// The name of the file in a server's folder that holds its identity: first its process id, then the rest.
+pub const PID_FILE: &str = "assay.pid";
+/// The name of the file in a server's folder that holds everything it said.
+pub const LOG: &str = "log";
+
+/// Waits for a line on its input before it becomes the program: what has to be known of the process, or done to it, is
+/// written down and done before the program runs. When we die before that, it ends.
+const LAUNCHER: &str = r#"read -r go && exec "$@" </dev/null"#;
+
+/// A process that was started here. Dropping it does not end it.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) identity: Identity,
+    /// Kept so that it can be waited for: nobody else does.
+    child: Child,
+}
+
+impl Running {
+    /// How it ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<String> {
+        self.child.try_wait().ok().flatten().map(|status| status.to_string())
+    }
+}
+
+impl Launch<'_> {
+    /// Starts it. `before` is called when the process exists and the program does not run yet.
+    pub(crate) fn start(&self, before: impl FnOnce(&Identity) -> Result<()>) -> Result<Running> {
+        let log_path = self.folder.join(LOG);
+        let log = File::options().create(true).append(true).open(&log_path).at("write", &log_path)?;
+        let again = log.try_clone().at("write", &log_path)?;
+        let mut child = self
+            .account
+            .command("/bin/sh")
+            .args(["-c", LAUNCHER, "assay"])
+            .arg(self.program)
+            .args(self.arguments)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .current_dir(self.folder)
+            // Ctrl-C is for us; we end the server in its own way.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(log)
+            .stderr(again)
+            .spawn()
+            .at("start", self.program)?;
+        let mut go = child.stdin.take().expect("asked for a pipe");
+        let identity = Identity::of(child.id())
+            .ok_or_else(|| Fault::environment(format!("{} ended before it was started", self.program.display())))?;
+        let started = write_identity(self.folder, &identity).and_then(|()| before(&identity));
+        if let Err(fault) = started {
+            drop(go);
+            let _ = child.wait();
+            let _ = fs::remove_file(self.folder.join(PID_FILE));
+            return Err(fault);
+        }
+        let _ = go.write_all(b"go\n");
+        Ok(Running { identity, child })
+    }
+}
+
+fn write_identity(folder: &Path, identity: &Identity) -> Result<()> {
+    let path = folder.join(PID_FILE);
+    fs::write(&path, format!("{} {} {}\n", identity.pid, identity.started, identity.boot)).at("write", &path)
+}
+
+/// Who was last started in a server's folder; `None` when it was stopped in order, or never started.
+pub fn identity_in(folder: &Path) -> Option<Identity> {
+    let text = fs::read_to_string(folder.join(PID_FILE)).ok()?;
+    let [pid, started, boot] = text.split_whitespace().collect::<Vec<_>>()[..] else { return None };
+    Some(Identity { pid: pid.parse().ok()?, started: started.parse().ok()?, boot: boot.to_owned() })
+}
+
+/// The last `lines` of a server's log.
+pub fn log_tail(folder: &Path, lines: usize) -> String {
+    let log = fs::read(folder.join(LOG)).unwrap_or_default();
+    let text = String::from_utf8_lossy(&log);
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+/// Runs a program to its end and returns what it printed. `doing`: what failed when it fails, such as `initialise the data
+/// directory`; its own words follow.
+pub(crate) fn output(doing: &str, command: &mut std::process::Command) -> Result<String> {
+    let program = PathBuf::from(command.get_program());
+    let output = command.stdin(Stdio::null()).output().at("run", &program)?;
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+    if output.status.success() {
+        return Ok(said(&output.stdout));
+    }
+    let words = format!("{}\n{}", said(&output.stdout), said(&output.stderr));
+    let last: Vec<&str> = words.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = last[last.len().saturating_sub(20)..].join("\n");
+    let fault = Fault::server(format!("{} could not {doing}: {}", program.display(), output.status)).detail(&last);
+    Err(missing_library(&last).map_or(fault.clone(), |library| {
+        Fault { blame: crate::fault::Blame::Environment, ..fault }
+            .hint(format!("install the package that holds {library}"))
+    }))
+}
+
+/// The name of the library that the dynamic linker did not find, if that is what these words say.
+pub(crate) fn missing_library(words: &str) -> Option<&str> {
+    let (_, rest) = words.split_once("error while loading shared libraries: ")?;
+    rest.split_once(':').map(|(name, _)| name)
+}

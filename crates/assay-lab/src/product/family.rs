@@ -1,0 +1,267 @@
+//! What MySQL and MariaDB have in common: option file, variables, InnoDB's rest.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use super::{Asked, Binaries, InEffect, Role, Site, Wishes};
+use crate::fault::Result;
+use crate::process::output;
+use crate::sql::Session;
+use crate::wait;
+
+/// Settings that are decided when the data directory is made.
+pub(super) const LAYOUT: &[&str] =
+    &["innodb_page_size", "innodb_data_file_path", "innodb_undo_tablespaces", "lower_case_table_names"];
+
+/// A first signal; the second is SIGKILL.
+pub(super) const STOP: &[Signal] = &[Signal::SIGTERM];
+
+/// Who does everything as `app`, from anywhere on this machine, without a password.
+pub(super) const FIRST: &[&str] = &[
+    "CREATE DATABASE IF NOT EXISTS app",
+    "CREATE USER app@'%'",
+    "GRANT ALL ON *.* TO app@'%' WITH GRANT OPTION",
+    // Installations of old versions come with users that have no name and go before it.
+    "DELETE FROM mysql.user WHERE User = ''",
+    "FLUSH PRIVILEGES",
+];
+
+/// What it has to be told where it does not lie where it was built for.
+pub(super) fn places(binaries: &Binaries) -> Vec<String> {
+    if binaries.is_installed() {
+        return Vec::new();
+    }
+    let base = binaries.base();
+    vec![format!("basedir = {}", base.display()), format!("lc_messages_dir = {}", base.join("share").display())]
+}
+
+pub(super) fn socket(site: &Site<'_>) -> PathBuf {
+    site.folder.join("mysql.sock")
+}
+
+pub(super) fn administrator(site: &Site<'_>) -> String {
+    let path = socket(site).display().to_string().replace('%', "%25").replace('&', "%26").replace('#', "%23");
+    format!("mysql://root@/?socket={path}&ssl-mode=disabled")
+}
+
+/// The `[mysqld]` section. `special`: lines of the one product, after the common ones.
+pub(super) fn configuration(site: &Site<'_>, wishes: &Wishes<'_>, special: &[String]) -> Vec<(PathBuf, String)> {
+    let mut lines = vec![
+        "# Written by assay, and written again at every start.".to_owned(),
+        "[mysqld]".to_owned(),
+        format!("datadir = {}", site.data.display()),
+        format!("socket = {}", socket(site).display()),
+        format!("pid_file = {}", site.folder.join("server.pid").display()),
+        // A server that starts clears it of temporary tables, those of others too.
+        format!("tmpdir = {}", site.folder.display()),
+        format!("port = {}", site.port),
+        "bind_address = 127.0.0.1".to_owned(),
+        "skip_name_resolve".to_owned(),
+        // A buffer pool that comes back by itself makes the second start another experiment than the first.
+        "innodb_buffer_pool_dump_at_shutdown = OFF".to_owned(),
+        "innodb_buffer_pool_load_at_startup = OFF".to_owned(),
+    ];
+    match wishes.role {
+        Role::Alone => {}
+        Role::Primary => lines.extend(["server_id = 1".to_owned(), "log_bin = binlog".to_owned()]),
+        Role::Replica { number, .. } => {
+            let relay = format!("relay_log = {}", site.folder.join("relay").display());
+            lines.extend([format!("server_id = {}", number + 1), relay, "read_only = ON".to_owned()]);
+        }
+    }
+    lines.extend(special.iter().cloned());
+    lines.extend(wishes.file.iter().flat_map(|file| file.lines()).map(str::to_owned));
+    if wishes.file.is_some() {
+        // The file may have begun another section.
+        lines.push("[mysqld]".to_owned());
+    }
+    lines.extend(wishes.settings.iter().map(|asked| match &asked.value {
+        Some(value) => format!("{} = {value}", asked.name),
+        None => asked.name.clone(),
+    }));
+    vec![(site.folder.join("my.cnf"), lines.join("\n") + "\n")]
+}
+
+pub(super) fn arguments(site: &Site<'_>) -> Vec<OsString> {
+    vec![format!("--defaults-file={}", site.folder.join("my.cnf").display()).into()]
+}
+
+/// The variables that `--verbose --help` lists, after a line of dashes.
+pub(super) fn known_settings(site: &Site<'_>, environment: &[(String, String)]) -> Result<Vec<String>> {
+    let mut command = site.account.command(&site.binaries.program);
+    let places = places(site.binaries);
+    command.arg("--no-defaults").args(places.iter().map(|line| format!("--{}", line.replace(" = ", "="))));
+    command.args(["--verbose", "--help"]).envs(environment.iter().map(|(name, value)| (name, value)));
+    let text = output("list its settings", &mut command)?;
+    let list = text.lines().skip_while(|line| !line.starts_with("----")).skip(1);
+    let listed = list.take_while(|line| !line.is_empty()).filter_map(|line| line.split(' ').next());
+    Ok(listed.filter(|name| !name.is_empty()).map(underscored).collect())
+}
+
+/// A plugin brings settings that the program does not list.
+pub(super) fn may_know(name: &str, wishes: &Wishes<'_>) -> bool {
+    let name = underscored(name);
+    let loads = |text: &str| underscored(text).contains("plugin_load") || text.contains("early-plugin-load");
+    let loaded = wishes.settings.iter().any(|asked| loads(&asked.name)) || wishes.file.is_some_and(loads);
+    // `loose_` is how a server is told that it may not know the rest.
+    name.starts_with("loose_") || loaded
+}
+
+/// As variables are spelt: an option's `-` is a variable's `_`.
+pub(super) fn underscored(name: &str) -> String {
+    name.trim().to_ascii_lowercase().replace('-', "_")
+}
+
+pub(super) fn in_effect(session: &mut Session, asked: &[Asked]) -> std::result::Result<Vec<InEffect>, String> {
+    let mut all = Vec::new();
+    for one in asked {
+        let written = underscored(&one.name);
+        // `skip_x` and `disable_x` are ways to say that `x` is off.
+        let variable = written.trim_start_matches("loose_");
+        let off = ["skip_", "disable_"].iter().find_map(|prefix| variable.strip_prefix(prefix));
+        let mut shown = |name: &str| -> std::result::Result<Option<String>, String> {
+            let rows =
+                session.rows(&format!("SHOW GLOBAL VARIABLES WHERE Variable_name = '{}'", name.replace('\'', "''")))?;
+            Ok(rows.into_iter().next().and_then(|row| row.into_iter().nth(1).flatten()))
+        };
+        let (value, wanted) = match (shown(variable)?, off) {
+            (Some(value), _) => (Some(value), one.value.clone().unwrap_or_else(|| "ON".to_owned())),
+            (None, Some(off)) => (shown(off)?, "OFF".to_owned()),
+            (None, None) => (None, String::new()),
+        };
+        let same = value.as_deref().is_some_and(|value| mean_the_same(&wanted, value));
+        all.push(InEffect { name: one.name.clone(), asked: one.value.clone(), value, same });
+    }
+    Ok(all)
+}
+
+/// `1G` and `1073741824`, `on` and `1`.
+fn mean_the_same(asked: &str, shown: &str) -> bool {
+    let plain = |text: &str| text.trim().trim_matches(['\'', '"']).to_ascii_uppercase();
+    let switch = |text: &str| match text {
+        "ON" | "1" | "TRUE" | "YES" => Some(true),
+        "OFF" | "0" | "FALSE" | "NO" => Some(false),
+        _ => None,
+    };
+    let (asked, shown) = (plain(asked), plain(shown));
+    if let (Some(asked), Some(shown)) = (switch(&asked), switch(&shown)) {
+        return asked == shown;
+    }
+    match (number(&asked), number(&shown)) {
+        (Some(asked), Some(shown)) => asked == shown,
+        _ => asked == shown,
+    }
+}
+
+fn number(text: &str) -> Option<f64> {
+    let units = [("K", 10), ("M", 20), ("G", 30), ("T", 40), ("P", 50)];
+    let unit = units.iter().find_map(|(unit, bits)| text.strip_suffix(unit).map(|number| (number, 1u64 << bits)));
+    let (digits, factor) = unit.unwrap_or((text, 1));
+    digits.parse::<f64>().ok().map(|number| number * factor as f64)
+}
+
+pub(super) fn client(site: &Site<'_>) -> Vec<String> {
+    let port = format!("--port={}", site.port);
+    ["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--user=app", &port, "app"].map(str::to_owned).into()
+}
+
+/// Which version made a data directory: MariaDB and MySQL write it down when they upgrade their own tables.
+pub(super) fn data_version(data: &Path) -> Option<String> {
+    let names = ["mysql_upgrade_info", "mariadb_upgrade_info", "mysql_upgrade_history"];
+    let text = names.iter().find_map(|name| std::fs::read_to_string(data.join(name)).ok())?;
+    let version = crate::version::Version::find(text.lines().next()?)?;
+    Some(version.to_string())
+}
+
+/// InnoDB locks its first file. The kernel lists locks by the file's number.
+pub(super) fn in_use(data: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    let inode = std::fs::metadata(data.join("ibdata1")).ok()?.ino();
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let of_file = |line: &&str| line.split_whitespace().any(|word| word.ends_with(&format!(":{inode}")));
+    let line = locks.lines().find(of_file)?;
+    // 1: POSIX  ADVISORY  WRITE 12345 fe:00:98765 0 EOF
+    let pid = line.split_whitespace().nth(4).unwrap_or("?");
+    Some(format!("process {pid} runs on it"))
+}
+
+pub(super) fn is_data(data: &Path) -> bool {
+    data.join("ibdata1").is_file() && data.join("mysql").is_dir()
+}
+
+/// What is done then is no event for replicas.
+pub(super) fn first_settings() -> Vec<Asked> {
+    vec![Asked { name: "skip_log_bin".to_owned(), value: None }, Asked::new("innodb_flush_log_at_trx_commit", "2")]
+}
+
+/// The name and value of a global variable, or of a status.
+fn one(session: &mut Session, sql: &str) -> Option<String> {
+    session.rows(sql).ok()?.into_iter().next()?.into_iter().nth(1).flatten()
+}
+
+/// Has InnoDB write out what it has changed in memory, as fast as it can, until almost nothing is left.
+pub(super) fn settle(session: &mut Session, patience: Duration) -> std::result::Result<Vec<String>, String> {
+    // Each with the value that makes it hurry.
+    let hurry = [
+        ("innodb_max_dirty_pages_pct_lwm", "0"),
+        ("innodb_max_dirty_pages_pct", "0"),
+        ("innodb_idle_flush_pct", "100"),
+    ];
+    let mut before = Vec::new();
+    for (name, value) in hurry {
+        let shown = one(session, &format!("SHOW GLOBAL VARIABLES LIKE '{name}'"));
+        if let Some(shown) = shown.filter(|_| session.rows(&format!("SET GLOBAL {name} = {value}")).is_ok()) {
+            before.push((name, shown));
+        }
+    }
+    let mut dirty = 0;
+    let clean = wait::until(patience, || {
+        let pages = one(session, "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'");
+        dirty = pages.and_then(|pages| pages.parse::<u64>().ok()).ok_or("it does not say how many pages are dirty")?;
+        Ok::<_, String>((dirty <= DIRTY_PAGES).then_some(()))
+    })?;
+    // From the one that was set last, since the server keeps some below others.
+    for (name, value) in before.iter().rev() {
+        session.rows(&format!("SET GLOBAL {name} = {value}"))?;
+    }
+    let reached = if clean.is_some() { "" } else { ", where the time was over" };
+    let mut words = vec![format!("{dirty} dirty pages{reached}")];
+    words.extend(rocks(session));
+    Ok(words)
+}
+
+/// So few are always dirty again.
+const DIRTY_PAGES: u64 = 32;
+
+/// The same of MyRocks, where it is loaded.
+fn rocks(session: &mut Session) -> Option<String> {
+    one(session, "SHOW GLOBAL VARIABLES LIKE 'rocksdb_force_flush_memtable_now'")?;
+    let orders = ["rocksdb_force_flush_memtable_now", "rocksdb_force_flush_memtable_and_lzero_now"];
+    let done = orders.iter().all(|order| session.rows(&format!("SET GLOBAL {order} = 1")).is_ok());
+    Some(if done { "MyRocks flushed and level 0 compacted" } else { "MyRocks could not be flushed" }.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_compared_by_what_they_mean() {
+        for (asked, shown) in [
+            ("1G", "1073741824"),
+            ("on", "ON"),
+            ("1", "ON"),
+            ("0", "OFF"),
+            ("O_DIRECT", "o_direct"),
+            ("75", "75.000000"),
+        ] {
+            assert!(mean_the_same(asked, shown), "{asked} {shown}");
+        }
+        for (asked, shown) in [("130M", "134217728"), ("2", "1"), ("off", "ON"), ("ROW", "MIXED")] {
+            assert!(!mean_the_same(asked, shown), "{asked} {shown}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! HAProxy before one server or several: connections are dealt out in turns, nothing of the protocol is understood.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::front::{Front, Place};
+use crate::version::Version;
+
+/// The proxy.
+pub struct HaProxy;
+
+impl Front for HaProxy {
+    fn name(&self) -> &'static str {
+        "haproxy"
+    }
+
+    fn speaks(&self, _scheme: &str) -> bool {
+        true
+    }
+
+    fn version_said(&self, words: &str) -> Option<Version> {
+        words.contains("HAProxy").then(|| Version::find(words)).flatten()
+    }
+
+    fn version_argument(&self) -> &'static str {
+        "-v"
+    }
+
+    fn configuration(&self, place: &Place<'_>) -> Vec<(PathBuf, String)> {
+        let mut lines = vec![
+            "# Written by assay, and written again at every start.".to_owned(),
+            "defaults".to_owned(),
+            "  mode tcp".to_owned(),
+            "  balance roundrobin".to_owned(),
+            "  timeout connect 10s".to_owned(),
+            // Sessions that think are not hung up on.
+            "  timeout client 1d".to_owned(),
+            "  timeout server 1d".to_owned(),
+        ];
+        let settings = place.settings.iter();
+        lines.extend(settings.map(|asked| format!("  {} {}", asked.name, asked.value.as_deref().unwrap_or_default())));
+        lines.extend(["listen servers".to_owned(), format!("  bind 127.0.0.1:{}", place.port)]);
+        let servers = place.behind.iter().zip(1..);
+        lines.extend(servers.map(|(port, number)| format!("  server s{number} 127.0.0.1:{port}")));
+        vec![(place.folder.join("haproxy.cfg"), lines.join("\n") + "\n")]
+    }
+
+    fn arguments(&self, place: &Place<'_>) -> Vec<OsString> {
+        vec!["-db".into(), "-f".into(), place.folder.join("haproxy.cfg").into()]
+    }
+}

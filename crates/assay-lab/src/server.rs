@@ -1,0 +1,621 @@
+//! One server or front of ours: its folder, its state on disk, its life.
+//!
+//! Everything that has to be known to stop it and to tidy up after it is in its folder before it runs, so that the next
+//! command can do so when this process is killed. Nothing is ever signalled that the folder does not name as ours.
+
+use std::fs::{self, File};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use nix::sys::signal::Signal;
+use serde::{Deserialize, Serialize};
+
+use crate::account::Account;
+use crate::binaries::product;
+use crate::fault::{At, Fault, Result};
+use crate::front::{Front, Place};
+use crate::home::{Home, free_port};
+use crate::placement::{Placement, Undo, memory};
+use crate::process::{self, Identity, Launch, PID_FILE, Running, log_tail, missing_library};
+use crate::product::haproxy::HaProxy;
+use crate::product::pgbouncer::PgBouncer;
+use crate::product::{Asked, Binaries, InEffect, Product, Role, Site, Wishes};
+use crate::settings;
+use crate::sql::Session;
+use crate::wait::{self, Stopwatch};
+
+/// Every front.
+pub static FRONTS: [&dyn Front; 2] = [&PgBouncer, &HaProxy];
+
+/// The front of this name.
+pub fn front(name: &str) -> Result<&'static dyn Front> {
+    let found = FRONTS.into_iter().find(|front| front.name() == name);
+    found.ok_or_else(|| {
+        let known: Vec<&str> = FRONTS.iter().map(|front| front.name()).collect();
+        Fault::usage(format!("no front is called {name}")).detail(format!("known: {}", known.join(", ")))
+    })
+}
+
+/// What is written beside a server, in `server.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct State {
+    pub(crate) format: u32,
+    /// Its name.
+    pub name: String,
+    /// The name of the server that it belongs to: its own, or its primary's.
+    pub group: String,
+    /// What it is.
+    pub what: What,
+    /// Its programs.
+    pub binaries: Binaries,
+    /// As whom it runs.
+    pub account: Account,
+    /// On 127.0.0.1.
+    pub port: u16,
+    /// Whoever started it ends it: when that process is gone, the server is stale. `None`: it is to stay.
+    pub owner: Option<Identity>,
+    /// What was asked for.
+    pub placement: Placement,
+    /// What is to be undone when it has ended.
+    pub undo: Vec<Undo>,
+    /// How long a start may take.
+    pub patience: Duration,
+    /// When it was made.
+    pub made: SystemTime,
+}
+
+/// What a server is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    /// It has data.
+    Database {
+        /// Its data directory.
+        data: PathBuf,
+        /// What it is to others.
+        role: Role,
+        /// In the server's words; those that decided the layout are not among them.
+        settings: Vec<Asked>,
+        /// A file of the user's.
+        file: Option<String>,
+        /// Lines of pg_hba.conf.
+        access: Vec<String>,
+        /// What the server made of its settings.
+        in_effect: Vec<InEffect>,
+    },
+    /// It stands before others.
+    Front {
+        /// Ports.
+        behind: Vec<u16>,
+        /// In the front's words.
+        settings: Vec<Asked>,
+        /// Names and passwords.
+        accounts: Vec<(String, String)>,
+        /// Of the servers behind it: `postgres`.
+        scheme: String,
+    },
+}
+
+/// What is with a server now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It runs.
+    Running,
+    /// It was stopped in order.
+    Stopped,
+    /// It ended, and nobody stopped it.
+    Died,
+    /// The process that it was for is gone.
+    Stale,
+}
+
+impl Status {
+    /// A word for lists.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Running => "running",
+            Status::Stopped => "stopped",
+            Status::Died => "died",
+            Status::Stale => "stale",
+        }
+    }
+}
+
+/// How a server was ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The last signal that was needed; `None`: it did not run.
+    pub by: Option<Signal>,
+    /// How long that took.
+    pub took: Duration,
+}
+
+/// A server of ours. Dropping it leaves it as it is.
+#[derive(Debug)]
+pub struct Server {
+    home: Home,
+    state: Mutex<State>,
+    running: Mutex<Option<Running>>,
+}
+
+/// How long a server has for what SIGTERM did not achieve, at each further signal.
+const LAST_PATIENCE: Duration = Duration::from_secs(10);
+/// How long an administrator's statement may take.
+const STATEMENT: Duration = Duration::from_secs(600);
+const STATE: &str = "server.json";
+const FORMAT: u32 = 1;
+
+impl State {
+    pub(crate) fn new(name: &str, group: &str, what: What, binaries: Binaries, account: Account) -> State {
+        State {
+            format: FORMAT,
+            name: name.to_owned(),
+            group: group.to_owned(),
+            what,
+            binaries,
+            account,
+            port: 0,
+            owner: Some(Identity::own()),
+            placement: Placement::default(),
+            undo: Vec::new(),
+            patience: Duration::from_secs(90),
+            made: wait::now(),
+        }
+    }
+
+    /// The product, of one with data.
+    pub fn product(&self) -> Option<&'static dyn Product> {
+        matches!(self.what, What::Database { .. }).then(|| product(&self.binaries.product).ok()).flatten()
+    }
+
+    fn title(&self) -> String {
+        let title = self.product().map_or_else(|| self.binaries.product.clone(), |product| product.title().to_owned());
+        format!("{title} {}", self.binaries.version)
+    }
+}
+
+/// All servers, by name. Folders that hold none are left alone.
+pub fn all(home: &Home) -> Vec<Server> {
+    let entries = fs::read_dir(&home.servers).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|name| !name.starts_with('.'));
+    names.sort();
+    names.iter().filter_map(|name| Server::open(home, name).ok()).collect()
+}
+
+impl Server {
+    /// Makes a server's folder, with nothing but its state in it. `state.name`: must not be taken.
+    pub(crate) fn create(home: &Home, state: State) -> Result<Server> {
+        home.make()?;
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let draft = home.servers.join(format!(".draft-{}-{}-{number}", state.name, std::process::id()));
+        let _ = fs::remove_dir_all(&draft);
+        fs::create_dir(&draft).at("create", &draft)?;
+        fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).at("change", &draft)?;
+        state.account.own(&draft)?;
+        write_state(&draft, &state)?;
+        let folder = home.server(&state.name);
+        if let Err(error) = fs::rename(&draft, &folder) {
+            let _ = fs::remove_dir_all(&draft);
+            return Err(match error.kind() {
+                std::io::ErrorKind::DirectoryNotEmpty | std::io::ErrorKind::AlreadyExists => taken(&state.name),
+                _ => Fault::file("create", &folder, &error),
+            });
+        }
+        Ok(Server { home: home.clone(), state: Mutex::new(state), running: Mutex::new(None) })
+    }
+
+    /// One that was started before, by whomever.
+    pub fn open(home: &Home, name: &str) -> Result<Server> {
+        let path = home.server(name).join(STATE);
+        let missing = || Fault::usage(format!("there is no server {name}")).hint("`assay server list` shows them");
+        let text = fs::read(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => missing(),
+            _ => Fault::file("read", &path, &error),
+        })?;
+        let state: State = serde_json::from_slice(&text).map_err(|error| {
+            Fault::environment(format!("{} cannot be read: {error}", path.display()))
+                .hint("it was written by another version of assay; stop the server with that one")
+        })?;
+        Ok(Server { home: home.clone(), state: Mutex::new(state), running: Mutex::new(None) })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> String {
+        self.state().name.clone()
+    }
+
+    /// Its state as it is on disk.
+    pub fn snapshot(&self) -> State {
+        self.state().clone()
+    }
+
+    /// Its folder: configuration, log, socket, and mostly its data.
+    pub fn folder(&self) -> PathBuf {
+        self.home.server(&self.state().name)
+    }
+
+    /// Its TCP port on 127.0.0.1; kept over restarts.
+    pub fn port(&self) -> u16 {
+        self.state().port
+    }
+
+    /// Its unix socket.
+    pub fn socket(&self) -> PathBuf {
+        let (state, folder) = (self.snapshot(), self.folder());
+        match (state.product(), &state.what) {
+            (Some(product), What::Database { data, .. }) => product.socket(&site(&state, &folder, data)),
+            _ => folder.join(format!(".s.PGSQL.{}", state.port)),
+        }
+    }
+
+    /// A URL over TCP for the user `app`, who may do everything and needs no password, unless it was started with others.
+    pub fn url(&self, database: &str) -> String {
+        let state = self.state();
+        let scheme = match &state.what {
+            What::Front { scheme, .. } => scheme.clone(),
+            What::Database { .. } => state.binaries.product.clone(),
+        };
+        format!("{scheme}://app@127.0.0.1:{}/{database}", state.port)
+    }
+
+    /// The process that was started last; `None`: it was stopped in order, or never ran.
+    pub fn identity(&self) -> Option<Identity> {
+        process::identity_in(&self.folder())
+    }
+
+    /// What is with it now.
+    pub fn status(&self) -> Status {
+        let stale = self.state().owner.as_ref().is_some_and(|owner| !owner.runs());
+        match self.identity() {
+            _ if stale => Status::Stale,
+            None => Status::Stopped,
+            Some(identity) if identity.runs() => Status::Running,
+            Some(_) => Status::Died,
+        }
+    }
+
+    /// The last `lines` of what it said.
+    pub fn log_tail(&self, lines: usize) -> String {
+        log_tail(&self.folder(), lines)
+    }
+
+    /// The files that tell it what to do, as they were written for it.
+    pub fn configuration(&self) -> Vec<(PathBuf, String)> {
+        let names = ["postgresql.conf", "pg_hba.conf", "my.cnf", "pgbouncer.ini", "haproxy.cfg"];
+        let paths = names.map(|name| self.folder().join(name));
+        paths.into_iter().filter_map(|path| fs::read_to_string(&path).ok().map(|text| (path, text))).collect()
+    }
+
+    /// An administrator's connection. Fronts have none.
+    pub fn session(&self) -> Result<Session> {
+        let (state, folder) = (self.snapshot(), self.folder());
+        let (Some(product), What::Database { data, .. }) = (state.product(), &state.what) else {
+            return Err(Fault::usage(format!("{} is not a database server", state.name)));
+        };
+        let url = product.administrator(&site(&state, &folder, data));
+        Session::open(&product.driver(), &url, STATEMENT)
+            .map_err(|words| Fault::server(format!("cannot connect to {}", state.name)).detail(words))
+    }
+
+    /// The program that people talk to it with, and its arguments.
+    pub fn client(&self) -> Option<(PathBuf, Vec<String>)> {
+        let (state, folder) = (self.snapshot(), self.folder());
+        let (names, arguments) = match (state.product(), &state.what) {
+            (Some(product), What::Database { data, .. }) => product.client(&site(&state, &folder, data)),
+            (_, What::Front { scheme, .. }) => {
+                // As if it were the server behind it.
+                let behind = product(scheme).ok()?;
+                behind.client(&Site { port: state.port, ..site(&state, &folder, &folder) })
+            }
+            _ => return None,
+        };
+        let on_path = |name: &&&str| crate::binaries::is_on_path(name);
+        let own = names.iter().map(|name| state.binaries.beside(&[name])).find(|path| path.is_file());
+        let found = own.or_else(|| names.iter().find(on_path).map(PathBuf::from));
+        found.map(|program| (program, arguments))
+    }
+
+    /// Starts it: on a port that is free where none was chosen (`state.port` is 0). Nothing is left running when it fails.
+    pub(crate) fn start(&self) -> Result<()> {
+        let _lock = self.lock()?;
+        let chosen = self.port();
+        if chosen != 0 {
+            return self.launch().map_err(|fault| match self.says_in_use() {
+                true => fault.hint(format!("port {chosen} is taken: name another with `--port`, or none")),
+                false => fault,
+            });
+        }
+        let mut last = None;
+        for _ in 0..ATTEMPTS {
+            self.state().port = free_port()?;
+            match self.launch() {
+                Err(fault) if self.says_in_use() => last = Some(fault),
+                ended => return ended,
+            }
+        }
+        Err(last.expect("it was tried at least once"))
+    }
+
+    /// Whether what it said last is that somebody else has its port.
+    fn says_in_use(&self) -> bool {
+        let words = self.log_tail(50).to_lowercase();
+        words.contains("in use") || words.contains("cannot bind socket")
+    }
+
+    /// Starts it again on the same port and data; stops it first if it runs.
+    pub fn restart(&self, patience: Duration) -> Result<()> {
+        self.stop(patience)?;
+        let _lock = self.lock()?;
+        self.launch()
+    }
+
+    /// One start.
+    fn launch(&self) -> Result<()> {
+        let folder = self.folder();
+        let mut state = self.snapshot();
+        if let Some(identity) = process::identity_in(&folder).filter(Identity::runs) {
+            return Err(Fault::usage(format!("{} runs already, as process {}", state.name, identity.pid)));
+        }
+        let (program, arguments, environment) = self.render(&state)?;
+        let name = state.name.clone();
+        state.undo = state.placement.prepare(&name, &state.account)?;
+        self.save(state.clone())?;
+        let launch = Launch {
+            program: &program,
+            arguments: &arguments,
+            environment: &environment,
+            account: &state.account,
+            folder: &folder,
+        };
+        let watch = Stopwatch::start();
+        let started = launch.start(|process| state.placement.apply(process, &state.undo));
+        let mut running = match started {
+            Ok(running) => running,
+            Err(fault) => {
+                self.undo();
+                return Err(fault);
+            }
+        };
+        let ready = self.wait_until_ready(&state, &mut running, watch);
+        let ready = ready.and_then(|()| state.placement.verify(&running.identity));
+        let identity = running.identity.clone();
+        *lock(&self.running) = Some(running);
+        if let Err(fault) = ready {
+            identity.kill(LAST_PATIENCE);
+            self.bury();
+            return Err(fault);
+        }
+        Ok(())
+    }
+
+    /// Writes its configuration and says how to run it.
+    fn render(&self, state: &State) -> Result<(PathBuf, Vec<std::ffi::OsString>, Vec<(String, String)>)> {
+        let folder = self.folder();
+        let (files, arguments, environment) = match &state.what {
+            What::Database { data, role, settings, file, access, .. } => {
+                let product = product(&state.binaries.product)?;
+                let site = site(state, &folder, data);
+                let wishes = Wishes { file: file.as_deref(), settings, access, role };
+                settings::check(product, &site, &wishes)?;
+                for stale in product.stale_files() {
+                    if product.in_use(data).is_none() {
+                        let _ = fs::remove_file(data.join(stale));
+                    }
+                }
+                (product.configuration(&site, &wishes)?, product.arguments(&site), product.environment(&state.binaries))
+            }
+            What::Front { behind, settings, accounts, .. } => {
+                let front = front(&state.binaries.product)?;
+                let place = Place { folder: &folder, port: state.port, behind, settings, accounts };
+                (front.configuration(&place), front.arguments(&place), Vec::new())
+            }
+        };
+        for (path, text) in &files {
+            fs::write(path, text).at("write", path)?;
+            state.account.own(path)?;
+        }
+        Ok((state.binaries.program.clone(), arguments, environment))
+    }
+
+    fn wait_until_ready(&self, state: &State, running: &mut Running, watch: Stopwatch) -> Result<()> {
+        let mut last = String::new();
+        let answers = wait::until(state.patience, || {
+            if let Some(status) = running.ended() {
+                return Err(self.died(state, &status));
+            }
+            let answer = match &state.what {
+                What::Database { .. } => {
+                    self.session().and_then(|mut session| session.value("SELECT 1").map(drop).map_err(Fault::server))
+                }
+                What::Front { .. } => TcpStream::connect(("127.0.0.1", state.port))
+                    .map(drop)
+                    .map_err(|error| Fault::server(error.to_string())),
+            };
+            Ok(answer.map_err(|fault| last = fault.details.first().unwrap_or(&fault.cause).clone()).ok())
+        })?;
+        if answers.is_some() {
+            return Ok(());
+        }
+        let seconds = watch.elapsed().as_secs();
+        Err(Fault::server(format!("{} does not answer after {seconds} s", state.title()))
+            .detail(format!("last attempt to connect: {last}"))
+            .detail(self.log_tail(LOG_LINES))
+            .hint("give it more time with `--patience`, if it is only slow"))
+    }
+
+    fn died(&self, state: &State, status: &str) -> Fault {
+        let words = self.log_tail(LOG_LINES);
+        let fault = Fault::server(format!("{} did not start: it ended with {status}", state.title())).detail(&words);
+        let killed = state.undo.iter().any(|undo| matches!(undo, Undo::Group(group) if memory::kills(group) > 0));
+        match missing_library(&words) {
+            Some(library) => fault.hint(format!("install the package that holds {library}")),
+            None if killed => fault.hint("the kernel killed it for using more memory than `--memory` allows"),
+            None => fault,
+        }
+    }
+
+    /// Stops it in order; what does not end in `patience` gets harsher signals, 10 s each, and at last SIGKILL.
+    pub fn stop(&self, patience: Duration) -> Result<Ended> {
+        let _lock = self.lock()?;
+        let watch = Stopwatch::start();
+        let Some(identity) = self.identity().filter(Identity::runs) else {
+            self.bury();
+            return Ok(Ended { by: None, took: watch.elapsed() });
+        };
+        let state = self.snapshot();
+        let signals = state.product().map_or(&[Signal::SIGTERM][..], |product| product.stop_signals());
+        let processes: Vec<Identity> = identity.children().into_iter().chain([identity.clone()]).collect();
+        for (number, signal) in signals.iter().enumerate() {
+            identity.signal(*signal);
+            let wait = if number == 0 { patience } else { LAST_PATIENCE };
+            // While we are its parent, it is gone only once it was waited for.
+            if self.reap() || process::gone(&processes, wait) {
+                self.bury();
+                return Ok(Ended { by: Some(*signal), took: watch.elapsed() });
+            }
+        }
+        self.kill()?;
+        Ok(Ended { by: Some(Signal::SIGKILL), took: watch.elapsed() })
+    }
+
+    /// Kills it as a crash would: no goodbye to clients, no shutdown. Returns once nothing of it is left.
+    pub fn kill(&self) -> Result<()> {
+        let Some(identity) = self.identity() else { return Ok(()) };
+        if !identity.kill(LAST_PATIENCE) {
+            return Err(Fault::environment(format!(
+                "process {} cannot be killed: it hangs in the kernel",
+                identity.pid
+            ))
+            .hint("the machine's log (dmesg) may say on what"));
+        }
+        self.bury();
+        Ok(())
+    }
+
+    /// Stops its processes where they stand: connections stay open and nothing answers.
+    pub fn suspend(&self) {
+        self.identity().iter().for_each(Identity::suspend);
+    }
+
+    /// Lets its processes go on.
+    pub fn resume(&self) {
+        self.identity().iter().for_each(Identity::resume);
+    }
+
+    /// Removes its folder, and with it its data, but for a data directory that was named. It must not run.
+    pub fn remove(&self) -> Result<()> {
+        if let Some(identity) = self.identity().filter(Identity::runs) {
+            return Err(Fault::usage(format!("{} still runs, as process {}", self.name(), identity.pid)));
+        }
+        self.undo();
+        let folder = self.folder();
+        // Without its state it is no server, whatever happens next.
+        let state = folder.join(STATE);
+        fs::remove_file(&state).at("remove", &state)?;
+        fs::remove_dir_all(&folder).at("remove", &folder)
+    }
+
+    /// Before its start: what it is to others.
+    pub(crate) fn set_role(&self, new: &Role) -> Result<()> {
+        let mut state = self.snapshot();
+        if let What::Database { role, .. } = &mut state.what {
+            role.clone_from(new);
+        }
+        self.save(state)
+    }
+
+    /// From here on it does not end with this process.
+    pub(crate) fn let_stay(&self) -> Result<()> {
+        let state = State { owner: None, ..self.snapshot() };
+        self.save(state)
+    }
+
+    /// Compares what was asked for with what is in effect, and keeps it.
+    pub(crate) fn ask_what_is_in_effect(&self) -> Result<Vec<InEffect>> {
+        let mut state = self.snapshot();
+        let Some(product) = state.product() else { return Ok(Vec::new()) };
+        let What::Database { settings, in_effect, .. } = &mut state.what else { return Ok(Vec::new()) };
+        if settings.is_empty() {
+            return Ok(Vec::new());
+        }
+        let found = product
+            .in_effect(&mut self.session()?, settings)
+            .map_err(|words| Fault::server("cannot ask the server which settings are in effect").detail(words))?;
+        in_effect.clone_from(&found);
+        self.save(state)?;
+        Ok(found)
+    }
+
+    /// Waits for the ended process, if it is our child.
+    fn reap(&self) -> bool {
+        lock(&self.running).as_mut().is_some_and(|running| running.ended().is_some())
+    }
+
+    /// After its end: what it left behind in the machine goes.
+    fn bury(&self) {
+        if let Some(mut running) = lock(&self.running).take() {
+            let _ = wait::until(LAST_PATIENCE, || Ok::<_, ()>(running.ended()));
+        }
+        let _ = fs::remove_file(self.folder().join(PID_FILE));
+        self.undo();
+    }
+
+    fn undo(&self) {
+        let mut state = self.snapshot();
+        if state.undo.is_empty() {
+            return;
+        }
+        state.undo.iter().rev().for_each(Undo::apply);
+        state.undo.clear();
+        let _ = self.save(state);
+    }
+
+    fn save(&self, state: State) -> Result<()> {
+        write_state(&self.folder(), &state)?;
+        *self.state() = state;
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Held while it is started or stopped: two commands may want to at once.
+    fn lock(&self) -> Result<File> {
+        let path = self.folder().join(".lock");
+        let file = File::options().create(true).truncate(false).write(true).open(&path).at("write", &path)?;
+        file.lock().at("lock", &path)?;
+        Ok(file)
+    }
+}
+
+/// Ports that are tried.
+const ATTEMPTS: u32 = 5;
+/// Of a log, in an error.
+const LOG_LINES: usize = 20;
+
+pub(crate) fn taken(name: &str) -> Fault {
+    Fault::usage(format!("there is a server {name} already"))
+        .hint("choose another with `--name`, or stop and remove it")
+}
+
+pub(crate) fn site<'a>(state: &'a State, folder: &'a Path, data: &'a Path) -> Site<'a> {
+    Site { binaries: &state.binaries, account: &state.account, folder, data, port: state.port }
+}
+
+fn write_state(folder: &Path, state: &State) -> Result<()> {
+    let (path, draft) = (folder.join(STATE), folder.join(".draft-state"));
+    fs::write(&draft, serde_json::to_vec_pretty(state).expect("it is plain data")).at("write", &draft)?;
+    fs::set_permissions(&draft, fs::Permissions::from_mode(0o600)).at("change", &draft)?;
+    fs::rename(&draft, &path).at("keep", &path)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

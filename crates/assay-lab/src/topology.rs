@@ -1,0 +1,581 @@
+//! Servers that belong together: a primary, its replicas, and what stands before them.
+//!
+//! A replica is the same data directory a second time, which the server then keeps the same. So it needs no program but the
+//! server's own, and an image serves both.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::account::Account;
+use crate::binaries::{self, product};
+use crate::fault::{At, Fault, Result};
+use crate::front::Front;
+use crate::home::Home;
+use crate::image::{self, Contents, Restored};
+use crate::placement::Placement;
+use crate::product::{Asked, Binaries, InEffect, Origin, Product, Role};
+use crate::server::{self, Ended, Server, Status, What, front};
+use crate::settings;
+use crate::version::{Version, Wanted};
+use crate::wait::{self, Stopwatch};
+
+/// What to start. `Description::of` is the simplest one; the fields say what differs from it.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// Product and version.
+    pub wanted: Wanted,
+    /// Its name; `None`: one is made of the product's.
+    pub name: Option<String>,
+    /// A folder, an archive, or the server program; `None`: as `binaries::sources` lists them.
+    pub binaries: Option<PathBuf>,
+    /// In the server's own words.
+    pub settings: Vec<Asked>,
+    /// A whole file in the product's own format, by its text.
+    pub file: Option<String>,
+    /// PostgreSQL: lines of pg_hba.conf instead of those that let everybody on this machine in.
+    pub access: Vec<String>,
+    /// Where it may run; each server of the topology by itself.
+    pub placement: Placement,
+    /// An existing user; `None`: ourselves, or `nobody` for root.
+    pub run_as: Option<String>,
+    /// Where its data is to be; `None`: in the lab's folder.
+    pub data: Option<PathBuf>,
+    /// The image that its data comes from; `None`: it begins empty.
+    pub image: Option<String>,
+    /// `None`: a free one.
+    pub port: Option<u16>,
+    /// How many servers follow it.
+    pub replicas: u32,
+    /// What stands before it, the nearest first.
+    pub fronts: Vec<FrontDescription>,
+    /// How long each of them may take to answer, and replicas to catch up.
+    pub patience: Duration,
+}
+
+/// What stands before a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrontDescription {
+    /// `pgbouncer` or `haproxy`.
+    pub name: String,
+    /// In its own words.
+    pub settings: Vec<Asked>,
+    /// PgBouncer: names and passwords of those who log in by SCRAM; empty: `app` and `postgres` without one.
+    pub accounts: Vec<(String, String)>,
+}
+
+impl Description {
+    /// A server with nothing special about it.
+    pub fn of(wanted: Wanted) -> Description {
+        Description {
+            wanted,
+            name: None,
+            binaries: None,
+            settings: Vec::new(),
+            file: None,
+            access: Vec::new(),
+            placement: Placement::default(),
+            run_as: None,
+            data: None,
+            image: None,
+            port: None,
+            replicas: 0,
+            fronts: Vec::new(),
+            patience: Duration::from_secs(90),
+        }
+    }
+
+    /// The programs that it would be started with; fetched if need be.
+    pub fn find_binaries(&self, home: &Home, say: &dyn Fn(&str)) -> Result<Binaries> {
+        let account = Account::choose(self.run_as.as_deref())?;
+        binaries::find(home, &self.wanted, self.binaries.as_deref(), &account, say)
+    }
+
+    /// What an image of it would hold after `prepared`, a command line, was run on it. `workload`: a hash of what the command
+    /// line does not say.
+    pub fn contents(&self, binaries: &Binaries, prepared: &str, workload: &str) -> Result<Contents> {
+        let product = product(&self.wanted.product)?;
+        let (layout, settings) = settings::divide(product, &self.settings);
+        let (prepared, workload) = (prepared.to_owned(), workload.to_owned());
+        Ok(Contents { prepared, workload, settings, ..Contents::empty(binaries, &layout) })
+    }
+}
+
+/// How long a part of a start took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// `data`, `start`, …
+    pub part: String,
+    /// How long.
+    pub took: Duration,
+}
+
+/// Servers that run. Dropping it leaves them as they are: see `stop`.
+#[derive(Debug)]
+pub struct Topology {
+    /// The primary, or the only one.
+    pub primary: Server,
+    /// They follow it, and had caught up when this was made.
+    pub replicas: Vec<Server>,
+    /// The nearest to the primary first.
+    pub fronts: Vec<Server>,
+    /// What the primary made of its settings.
+    pub in_effect: Vec<InEffect>,
+    /// How its data came to be, where it came from an image of the user's.
+    pub restored: Option<Restored>,
+    /// Each part of the start.
+    pub timings: Vec<Timing>,
+}
+
+impl Topology {
+    /// Starts what is described and returns when all of it answers and replicas have caught up. Nothing is left of it when that
+    /// fails. `say` is told what takes long. The servers are stale once this process is gone, until `let_stay`.
+    pub fn start(home: &Home, description: &Description, say: &dyn Fn(&str)) -> Result<Topology> {
+        let watch = Stopwatch::start();
+        let product = product(&description.wanted.product)?;
+        let account = Account::choose(description.run_as.as_deref())?;
+        let fronts = front_programs(description, product, &account)?;
+        let binaries = binaries::find(home, &description.wanted, description.binaries.as_deref(), &account, say)?;
+        let timings = vec![Timing { part: "binaries".to_owned(), took: watch.elapsed() }];
+        let mut start = Start { home, description, product, account, binaries, say, timings, made: Vec::new() };
+        let started = start.all(&fronts);
+        if started.is_err() {
+            // The last one first: fronts and replicas before the primary.
+            for server in start.made.iter().filter_map(|name| Server::open(home, name).ok()).rev() {
+                let _ = server.kill().and_then(|()| server.remove());
+            }
+        }
+        started
+    }
+
+    /// Where to send load: the last front, or the server itself.
+    pub fn url(&self) -> String {
+        self.fronts.last().unwrap_or(&self.primary).url("app")
+    }
+
+    /// All of it, the primary last: the order in which it is stopped.
+    pub fn servers(&self) -> impl Iterator<Item = &Server> {
+        self.fronts.iter().rev().chain(&self.replicas).chain([&self.primary])
+    }
+
+    /// The servers go on when this process has ended.
+    pub fn let_stay(&self) -> Result<()> {
+        self.servers().try_for_each(Server::let_stay)
+    }
+
+    /// Brings the primary to rest: see `Product::settle`. What was reached is returned in words, and what was written is
+    /// on the disk then.
+    pub fn settle(&self, patience: Duration) -> Result<Vec<String>> {
+        let state = self.primary.snapshot();
+        let product = state.product().expect("a primary has data");
+        let settled = product.settle(&mut self.primary.session()?, &state.binaries.version, patience);
+        settled.map_err(|words| Fault::server("cannot bring the server to rest").detail(words))
+    }
+
+    /// Has the primary write what is in memory only.
+    pub fn checkpoint(&self) -> Result<()> {
+        let state = self.primary.snapshot();
+        let product = state.product().expect("a primary has data");
+        let done = product.checkpoint(&mut self.primary.session()?);
+        done.map_err(|words| Fault::server("the server made no checkpoint").detail(words))
+    }
+
+    /// Stops all of it in order, and says how each ended. What does not end is killed.
+    pub fn stop(&self, patience: Duration) -> Result<Vec<(String, Ended)>> {
+        self.servers().map(|server| Ok((server.name(), server.stop(patience)?))).collect()
+    }
+
+    /// Removes what was stopped.
+    pub fn remove(&self) -> Result<()> {
+        self.servers().try_for_each(Server::remove)
+    }
+
+    /// Stops the server in order, keeps its data as an image of `contents`, and starts it again.
+    pub fn keep_image(&self, home: &Home, contents: &Contents, say: &dyn Fn(&str)) -> Result<()> {
+        let patience = self.primary.snapshot().patience;
+        let ended = self.primary.stop(patience)?;
+        let state = self.primary.snapshot();
+        let What::Database { data, .. } = &state.what else { unreachable!("a primary has data") };
+        if ended.by == Some(nix::sys::signal::Signal::SIGKILL) {
+            return Err(Fault::server(format!("{} had to be killed: its data makes no image", state.name)));
+        }
+        image::make(home, contents, data, say)?;
+        self.primary.restart(patience)
+    }
+}
+
+/// The servers of a group, in the order in which they are stopped: fronts, replicas, the primary. `name`: of any of them.
+pub fn group(home: &Home, name: &str) -> Result<Vec<Server>> {
+    let named = Server::open(home, name)?.snapshot();
+    if named.name != named.group {
+        return Ok(vec![Server::open(home, name)?]);
+    }
+    let rank = |server: &Server| match server.snapshot().what {
+        What::Front { behind, .. } => (0, std::cmp::Reverse(behind.first().copied())),
+        What::Database { role: Role::Replica { .. }, .. } => (1, std::cmp::Reverse(None)),
+        What::Database { .. } => (2, std::cmp::Reverse(None)),
+    };
+    let mut members: Vec<Server> = server::all(home);
+    members.retain(|server| server.snapshot().group == named.group);
+    members.sort_by_key(rank);
+    Ok(members)
+}
+
+/// Servers whose starter is gone.
+pub fn stale(home: &Home) -> Vec<Server> {
+    server::all(home).into_iter().filter(|server| server.status() == Status::Stale).collect()
+}
+
+/// A start that is under way.
+struct Start<'a> {
+    home: &'a Home,
+    description: &'a Description,
+    product: &'static dyn Product,
+    account: Account,
+    binaries: Binaries,
+    say: &'a dyn Fn(&str),
+    timings: Vec<Timing>,
+    /// Names of what exists so far, the primary first.
+    made: Vec<String>,
+}
+
+impl Start<'_> {
+    fn all(&mut self, fronts: &[(&'static dyn Front, Binaries)]) -> Result<Topology> {
+        let description = self.description;
+        let (layout, mut settings) = settings::divide(self.product, &description.settings);
+        if description.placement.huge_pages_bytes.is_some() {
+            settings.splice(0..0, self.product.huge_page_settings());
+        }
+        let role = if description.replicas > 0 { Role::Primary } else { Role::Alone };
+        let image = match &description.image {
+            Some(key) => key.clone(),
+            None => self.empty_image(&layout)?,
+        };
+        let primary = self.create(&description.name, role, &settings)?;
+        let name = primary.name();
+        let watch = Stopwatch::start();
+        let restored = self.lay_out(&primary, &image)?;
+        let replicas: Vec<Server> = (1..=description.replicas)
+            .map(|number| {
+                let role = Role::Replica { primary: 0, number };
+                let replica = self.create(&Some(format!("{name}-replica{number}")), role, &settings)?;
+                self.lay_out(&replica, &image).map(|_| replica)
+            })
+            .collect::<Result<_>>()?;
+        self.timed("data", watch);
+        let watch = Stopwatch::start();
+        primary.start()?;
+        let in_effect = primary.ask_what_is_in_effect()?;
+        self.timed("start", watch);
+        if !replicas.is_empty() {
+            let watch = Stopwatch::start();
+            for (replica, number) in replicas.iter().zip(1..) {
+                self.follow(&primary, replica, number)?;
+            }
+            self.timed("replicas", watch);
+        }
+        let mut topology = Topology { primary, replicas, fronts: Vec::new(), in_effect, restored, timings: Vec::new() };
+        for ((front, programs), described) in fronts.iter().zip(&description.fronts) {
+            let watch = Stopwatch::start();
+            let started = self.front(&topology, *front, programs, described)?;
+            topology.fronts.push(started);
+            self.timed(front.name(), watch);
+        }
+        topology.timings = std::mem::take(&mut self.timings);
+        Ok(topology)
+    }
+
+    fn timed(&mut self, part: &str, watch: Stopwatch) {
+        self.timings.push(Timing { part: part.to_owned(), took: watch.elapsed() });
+    }
+
+    /// A server's folder. `name`: as asked for, or `None` for the first that is free.
+    fn create(&mut self, name: &Option<String>, role: Role, settings: &[Asked]) -> Result<Server> {
+        let description = self.description;
+        if let Some(name) = name {
+            check_name(name)?;
+        }
+        let replica = matches!(role, Role::Replica { .. });
+        let version = &self.binaries.version;
+        let base = format!("{}-{version}", self.product.name());
+        for number in 1.. {
+            let made = match (name, number) {
+                (Some(name), _) => name.clone(),
+                (None, 1) => base.clone(),
+                (None, _) => format!("{base}-{number}"),
+            };
+            let data = match &description.data {
+                Some(folder) if !replica => absolute(folder)?,
+                _ => self.home.server(&made).join("data"),
+            };
+            let what = What::Database {
+                data,
+                role: role.clone(),
+                settings: settings.to_vec(),
+                file: description.file.clone(),
+                access: description.access.clone(),
+                in_effect: Vec::new(),
+            };
+            let group = self.made.first().cloned().unwrap_or_else(|| made.clone());
+            let mut state = server::State::new(&made, &group, what, self.binaries.clone(), self.account.clone());
+            state.placement = description.placement.clone();
+            state.patience = description.patience;
+            state.port = description.port.filter(|_| !replica).unwrap_or(0);
+            let folder_is_taken = self.home.server(&made).exists();
+            match Server::create(self.home, state) {
+                Ok(server) => {
+                    self.made.push(made);
+                    return Ok(server);
+                }
+                // Another process may be choosing at the same time.
+                Err(_) if name.is_none() && (folder_is_taken || self.home.server(&made).exists()) => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        unreachable!("numbers do not end")
+    }
+
+    /// Gives a server its data.
+    fn lay_out(&self, server: &Server, image: &str) -> Result<Option<Restored>> {
+        let state = server.snapshot();
+        let What::Database { data, .. } = &state.what else { unreachable!("fronts have no data") };
+        let filled = data.is_dir() && fs::read_dir(data).at("read", data)?.next().is_some();
+        if filled {
+            return self.check_data(data).map(|()| None);
+        }
+        if data.is_dir() {
+            fs::remove_dir(data).at("replace", data)?;
+        }
+        if let Some(parent) = data.parent() {
+            fs::create_dir_all(parent).at("create", parent)?;
+        }
+        image::restore(self.home, image, data, &self.account, self.say).map(Some)
+    }
+
+    /// Whether a data directory that the user named can be used.
+    fn check_data(&self, data: &Path) -> Result<()> {
+        let description = self.description;
+        let place = data.display();
+        if !self.product.is_data(data) {
+            return Err(Fault::usage(format!(
+                "{place} is not empty, and not a data directory of {}",
+                self.product.title()
+            ))
+            .hint("name an empty folder, or one that does not exist"));
+        }
+        if let Some(who) = self.product.in_use(data) {
+            return Err(Fault::environment(format!("the data directory {place} is in use: {who}"))
+                .hint("stop that server first; two on one directory destroy it"));
+        }
+        if description.image.is_some() || description.replicas > 0 {
+            return Err(Fault::usage(format!("{place} holds data, and images and replicas need an empty folder")));
+        }
+        let found = self.product.data_version(data).and_then(|text| text.parse::<Version>().ok());
+        // PostgreSQL writes the part that must be the same; the others go on from older versions.
+        match found {
+            Some(version) if self.product.name() == "postgres" && !self.binaries.version.is_a(&version) => {
+                Err(self.other_version(data, &version))
+            }
+            Some(version) if self.product.name() != "postgres" && version > self.binaries.version => {
+                Err(self.other_version(data, &version))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn other_version(&self, data: &Path, version: &Version) -> Fault {
+        let (title, name) = (self.product.title(), self.product.name());
+        Fault::usage(format!(
+            "the data directory {} is of {title} {version}, and this is {title} {}",
+            data.display(),
+            self.binaries.version
+        ))
+        .hint(format!("use {name}:{version}, or another folder"))
+    }
+
+    /// The image of an empty data directory with the user and the database `app`; made when there is none.
+    fn empty_image(&mut self, layout: &[Asked]) -> Result<String> {
+        let contents = Contents::empty(&self.binaries, layout);
+        let key = contents.key();
+        // Held while it is made: others wait instead of making another.
+        self.home.make()?;
+        let path = self.home.cache.join(format!(".lock-empty-{key}"));
+        let lock = fs::File::options().create(true).truncate(false).write(true).open(&path).at("write", &path)?;
+        lock.lock().at("lock", &path)?;
+        if image::exists(self.home, &contents) {
+            return Ok(key);
+        }
+        let watch = Stopwatch::start();
+        (self.say)(&format!("making an empty data directory for {} {}", self.product.title(), self.binaries.version));
+        let made = self.make_empty(&contents, layout);
+        self.timed("initialise", watch);
+        made.map(|()| key)
+    }
+
+    fn make_empty(&self, contents: &Contents, layout: &[Asked]) -> Result<()> {
+        let name = format!("making-{}-{}", contents.key(), std::process::id());
+        let data = self.home.server(&name).join("data");
+        let what = What::Database {
+            data: data.clone(),
+            role: Role::Alone,
+            settings: self.product.first_settings(),
+            file: None,
+            access: Vec::new(),
+            in_effect: Vec::new(),
+        };
+        let state = server::State::new(&name, &name, what, self.binaries.clone(), self.account.clone());
+        let server = Server::create(self.home, state)?;
+        let made =
+            self.initialise(&server, &data, layout).and_then(|()| image::make(self.home, contents, &data, self.say));
+        let _ = server.kill();
+        let _ = server.remove();
+        made
+    }
+
+    fn initialise(&self, server: &Server, data: &Path, layout: &[Asked]) -> Result<()> {
+        let (state, folder) = (server.snapshot(), server.folder());
+        self.product.initialise(&server::site(&state, &folder, data), layout)?;
+        server.start()?;
+        let mut session = server.session()?;
+        let done = session.run(self.product.first_statements());
+        done.map_err(|words| Fault::server("cannot make the user and the database `app`").detail(words))?;
+        drop(session);
+        let ended = server.stop(state.patience)?;
+        if ended.by == Some(nix::sys::signal::Signal::SIGKILL) {
+            return Err(Fault::server("the server had to be killed after its data directory was made"));
+        }
+        Ok(())
+    }
+
+    /// Starts a replica and waits until it has caught up.
+    fn follow(&self, primary: &Server, replica: &Server, number: u32) -> Result<()> {
+        let role = Role::Replica { primary: primary.port(), number };
+        replica.set_role(&role)?;
+        let (state, folder) = (replica.snapshot(), replica.folder());
+        let What::Database { data, .. } = &state.what else { unreachable!("a replica has data") };
+        self.product.become_replica(&server::site(&state, &folder, data), &role)?;
+        replica.start()?;
+        let version = &self.binaries.version;
+        let (mut one, mut other) = (primary.session()?, replica.session()?);
+        let refused = |words: String| {
+            Fault::server(format!("{} does not follow its primary", state.name))
+                .detail(words)
+                .detail(replica.log_tail(10))
+        };
+        self.product.follow(version, (&mut one, primary.port()), &mut other).map_err(refused)?;
+        let caught_up = || {
+            let caught = self.product.caught_up(version, &mut one, &mut other, number);
+            caught.map(|yes| yes.then_some(())).map_err(refused)
+        };
+        match wait::until(self.description.patience, caught_up)? {
+            Some(()) => Ok(()),
+            None => Err(refused("it had not caught up when the time was over".to_owned())),
+        }
+    }
+
+    fn front(
+        &mut self,
+        topology: &Topology,
+        front: &'static dyn Front,
+        programs: &Binaries,
+        described: &FrontDescription,
+    ) -> Result<Server> {
+        let nearest = topology.fronts.last().unwrap_or(&topology.primary);
+        let name = format!("{}-{}", topology.primary.name(), front.name());
+        self.made.push(name.clone());
+        let group = topology.primary.name();
+        let state = front_state(&name, &group, nearest, described, programs, &self.account);
+        start_front(self.home, server::State { patience: self.description.patience, ..state })
+    }
+}
+
+/// Starts a front before a server that runs, as the same user. It is a group of its own.
+pub fn before(home: &Home, name: &str, server: &Server, described: &FrontDescription) -> Result<Server> {
+    let account = server.snapshot().account;
+    let programs = front_binaries(front(&described.name)?, &account)?;
+    start_front(home, front_state(name, name, server, described, &programs, &account))
+}
+
+fn front_state(
+    name: &str,
+    group: &str,
+    behind: &Server,
+    described: &FrontDescription,
+    programs: &Binaries,
+    account: &Account,
+) -> server::State {
+    let before = behind.snapshot();
+    let scheme = match before.what {
+        What::Front { scheme, .. } => scheme,
+        What::Database { .. } => before.binaries.product,
+    };
+    let what = What::Front {
+        behind: vec![before.port],
+        settings: described.settings.clone(),
+        accounts: described.accounts.clone(),
+        scheme,
+    };
+    server::State::new(name, group, what, programs.clone(), account.clone())
+}
+
+fn start_front(home: &Home, state: server::State) -> Result<Server> {
+    let server = Server::create(home, state)?;
+    match server.start() {
+        Ok(()) => Ok(server),
+        Err(fault) => {
+            let _ = server.remove();
+            Err(fault)
+        }
+    }
+}
+
+/// Where the programs of all fronts are, before anything is started.
+fn front_programs(
+    description: &Description,
+    product: &dyn Product,
+    account: &Account,
+) -> Result<Vec<(&'static dyn Front, Binaries)>> {
+    let of = |described: &FrontDescription| {
+        let front = front(&described.name)?;
+        if !front.speaks(product.name()) {
+            return Err(Fault::usage(format!("{} cannot stand before {}", front.name(), product.title())));
+        }
+        Ok((front, front_binaries(front, account)?))
+    };
+    description.fronts.iter().map(of).collect()
+}
+
+/// A front's program, in the places of the system.
+pub fn front_binaries(front: &dyn Front, account: &Account) -> Result<Binaries> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from).into_iter().chain(std::env::split_paths(&path));
+    let found = folders.map(|folder| folder.join(front.name())).find(|program| program.is_file());
+    let missing = || {
+        Fault::environment(format!("{} is not installed", front.name()))
+            .hint(format!("apt-get install {}", front.name()))
+    };
+    let program = found.ok_or_else(missing)?;
+    let output = account.command(&program).arg(front.version_argument()).output().at("run", &program)?;
+    let words = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    let version = front.version_said(&words).ok_or_else(|| {
+        Fault::environment(format!("{} is not {}", program.display(), front.name()))
+            .detail(words.lines().next().unwrap_or_default())
+    })?;
+    Ok(Binaries { product: front.name().to_owned(), version, program, origin: Origin::Installed })
+}
+
+/// A name is a folder's, and a word of a command line.
+fn check_name(name: &str) -> Result<()> {
+    let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || name.starts_with(['.', '-']) || !name.chars().all(good) {
+        return Err(Fault::usage(format!("{name:?} is not a name for a server"))
+            .hint("letters, digits, and - _ . between them"));
+    }
+    Ok(())
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).at("look at", path)
+}

@@ -1,0 +1,558 @@
+//! Every product really starts with the settings, the placement, the replicas and the fronts that it was asked for; what
+//! goes wrong is said with its cause; and nothing is left behind.
+//!
+//! The newest and the oldest version of each product that are here without a long fetch are enough for most of it; all
+//! versions are started by `cargo xtask test --matrix` (`ASSAY_TEST_MATRIX`).
+
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use assay_lab::binaries::{self, PRODUCTS, Source};
+use assay_lab::placement::{Cpus, Transparent, cpus, memory};
+use assay_lab::process::{Identity, PID_FILE};
+use assay_lab::server::What;
+use assay_lab::{
+    Account, Asked, Blame, Description, Fault, FrontDescription, Home, Placement, Server, Status, Topology,
+};
+use assay_lab::{image, topology};
+use nix::sys::signal::Signal;
+use testkit::Kind;
+
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A description of a server with a name of its own.
+fn of(wanted: &str) -> Description {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let name = format!("{}-lab-{}", wanted.replace(':', "-"), NEXT.fetch_add(1, Ordering::Relaxed));
+    Description { name: Some(name), patience: PATIENCE, ..Description::of(wanted.parse().unwrap()) }
+}
+
+fn home() -> Home {
+    testkit::home().unwrap()
+}
+
+/// A topology that ends with the test.
+struct Guard(Topology);
+
+impl std::ops::Deref for Guard {
+    type Target = Topology;
+
+    fn deref(&self) -> &Topology {
+        &self.0
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        for server in self.0.servers() {
+            let _ = server.kill();
+            let _ = server.remove();
+        }
+    }
+}
+
+#[track_caller]
+fn start(description: &Description) -> Guard {
+    Guard(Topology::start(&home(), description, &|_| ()).unwrap_or_else(|fault| panic!("{fault}")))
+}
+
+#[track_caller]
+fn refused(description: &Description) -> Fault {
+    let name = description.name.clone().unwrap();
+    let fault = match Topology::start(&home(), description, &|_| ()) {
+        Err(fault) => fault,
+        Ok(topology) => {
+            drop(Guard(topology));
+            panic!("it started");
+        }
+    };
+    assert!(!home().server(&name).exists(), "something is left of {name}");
+    fault
+}
+
+fn value(server: &Server, sql: &str) -> String {
+    server.session().unwrap().value(sql).unwrap()
+}
+
+/// What the tests may count on: two of PostgreSQL, one of the others.
+fn here() -> Vec<&'static str> {
+    let all = [
+        (Kind::Postgres, "postgres"),
+        (Kind::Postgres18, "postgres:18"),
+        (Kind::MariaDb, "mariadb"),
+        (Kind::MySql, "mysql:8.0"),
+    ];
+    all.into_iter().filter(|(kind, _)| kind.present()).map(|(_, wanted)| wanted).collect()
+}
+
+#[test]
+fn a_server_has_the_settings_that_were_asked_for_and_says_what_it_made_of_them() {
+    for wanted in here() {
+        let settings = match wanted.starts_with("postgres") {
+            true => {
+                vec![Asked::new("work_mem", "5MB"), Asked::new("SHARED_BUFFERS", "20480kB"), Asked::new("my.own", "x")]
+            }
+            false => vec![
+                Asked::new("sort-buffer-size", "5M"),
+                Asked::new("innodb_buffer_pool_size", "130M"),
+                Asked::parse("skip-name-resolve"),
+            ],
+        };
+        let topology = start(&Description { settings, ..of(wanted) });
+        let found: Vec<(String, bool)> =
+            topology.in_effect.iter().map(|one| (one.value.clone().unwrap_or_default(), one.same)).collect();
+        let expected = match wanted {
+            "postgres" | "postgres:18" => [("5MB", true), ("20MB", true), ("x", true)],
+            // It has it in pieces of 128 MB.
+            "mysql:8.0" => [("5242880", true), ("268435456", false), ("ON", true)],
+            _ => [("5242880", true), ("136314880", true), ("ON", true)],
+        };
+        assert_eq!(found, expected.map(|(value, same)| (value.to_owned(), same)), "{wanted}");
+        let (_, text) = &topology.primary.configuration()[0];
+        assert!(text.contains("5M"), "{text}");
+    }
+}
+
+#[test]
+fn an_unknown_setting_is_refused_with_the_nearest_name_and_a_wrong_value_in_the_servers_words() {
+    for wanted in here() {
+        let (name, near, wrong) = match wanted.starts_with("postgres") {
+            true => ("shared_bufers", "shared_buffers", ("shared_buffers", "many")),
+            false => ("innodb-bufer-pool-size", "innodb_buffer_pool_size", ("innodb_flush_method", "sometimes")),
+        };
+        let fault = refused(&Description { settings: vec![Asked::new(name, "1GB")], ..of(wanted) });
+        assert_eq!(
+            (fault.blame, &*fault.hints[0]),
+            (Blame::Usage, &*format!("did you mean {near}?")),
+            "{wanted}: {fault}"
+        );
+        let fault = refused(&Description { settings: vec![Asked::new(wrong.0, wrong.1)], ..of(wanted) });
+        let words = fault.details.join("\n");
+        assert!(fault.cause.contains("did not start") && words.contains(wrong.1), "{wanted}: {fault}");
+    }
+}
+
+#[test]
+fn a_stopped_server_comes_back_with_its_data_and_a_removed_one_leaves_nothing() {
+    for wanted in here() {
+        let topology = start(&of(wanted));
+        let server = &topology.primary;
+        server.session().unwrap().run(&["CREATE TABLE IF NOT EXISTS kept (id int)"]).unwrap_or_else(|_| {
+            server.session().unwrap().run(&["CREATE TABLE app.kept (id int)"]).unwrap();
+        });
+        let identity = server.identity().unwrap();
+        assert_eq!(server.status(), Status::Running);
+        let ended = server.stop(PATIENCE).unwrap();
+        assert!(matches!(ended.by, Some(Signal::SIGINT | Signal::SIGTERM)), "{wanted}: {ended:?}");
+        assert!(!identity.runs() && server.status() == Status::Stopped && server.session().is_err());
+        assert_eq!(server.stop(PATIENCE).unwrap().by, None);
+        // Another process finds it by its name.
+        let again = Server::open(&home(), &server.name()).unwrap();
+        again.restart(PATIENCE).unwrap();
+        assert_eq!((again.status(), again.port()), (Status::Running, server.port()));
+        let count = match wanted.starts_with("postgres") {
+            true => "SELECT count(*) FROM kept",
+            false => "SELECT count(*) FROM app.kept",
+        };
+        assert_eq!(value(&again, count), "0");
+        assert!(again.remove().unwrap_err().cause.contains("still runs"));
+        again.stop(PATIENCE).unwrap();
+        again.remove().unwrap();
+        assert!(!home().server(&server.name()).exists());
+    }
+}
+
+#[test]
+fn faults_of_a_start_name_their_cause() {
+    let known = refused(&of("postgers"));
+    assert_eq!((known.blame, &*known.hints[0]), (Blame::Usage, "did you mean postgres?"));
+    let version = refused(&of("postgres:7"));
+    assert!(version.cause.contains("no postgres:7 here") && version.details[0].contains("9.6.24"), "{version}");
+    let folder = tempfile::tempdir().unwrap();
+    let empty = refused(&Description { binaries: Some(folder.path().to_owned()), ..of("postgres") });
+    assert!(empty.cause.contains("no postgres in"), "{empty}");
+    let name = refused(&Description { name: Some("no good/name".to_owned()), ..of("postgres") });
+    assert!(name.cause.contains("not a name"), "{name}");
+    if !Kind::Postgres.present() {
+        return;
+    }
+    // A port that is taken.
+    let first = start(&of("postgres"));
+    let taken = refused(&Description { port: Some(first.primary.port()), ..of("postgres") });
+    assert!(taken.hints.iter().any(|hint| hint.contains("is taken")), "{taken}");
+    // A name that is taken, whose server is left alone.
+    let same = Description { name: Some(first.primary.name()), ..of("postgres") };
+    let fault = Topology::start(&home(), &same, &|_| ()).unwrap_err();
+    assert!(fault.cause.contains("already"), "{fault}");
+    assert_eq!(first.primary.status(), Status::Running);
+    // A data directory that is in use, of another version, or none.
+    let What::Database { data, .. } = first.primary.snapshot().what else { unreachable!() };
+    let used = refused(&Description { data: Some(data), ..of("postgres") });
+    assert!(used.cause.contains("in use"), "{used}");
+    let folder = open_folder();
+    fs::write(folder.path().join("PG_VERSION"), "9.4\n").unwrap();
+    let old = refused(&Description { data: Some(folder.path().to_owned()), ..of("postgres") });
+    assert!(old.cause.contains("is of PostgreSQL 9.4"), "{old}");
+    fs::remove_file(folder.path().join("PG_VERSION")).unwrap();
+    fs::write(folder.path().join("letter"), "dear reader").unwrap();
+    let other = refused(&Description { data: Some(folder.path().to_owned()), ..of("postgres") });
+    assert!(other.cause.contains("not a data directory"), "{other}");
+}
+
+/// A folder that the servers' user can write.
+fn open_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    folder
+}
+
+#[test]
+fn a_program_that_cannot_run_says_which_library_or_permission_is_missing() {
+    let folder = open_folder();
+    let program = folder.path().join("postgres");
+    let script = |text: &str| {
+        // Whatever writes the file has closed it before it is run: written by another process.
+        let made = std::process::Command::new("sh")
+            .args(["-c", "printf '%s' \"$1\" >\"$2\" && chmod 755 \"$2\"", "sh", text])
+            .arg(&program)
+            .status();
+        assert!(made.unwrap().success());
+        refused(&Description { binaries: Some(program.clone()), ..of("postgres") })
+    };
+    let library = script(
+        "#!/bin/sh\necho 'postgres: error while loading shared libraries: libaio.so.1: cannot open' >&2; exit 127\n",
+    );
+    assert!(library.cause.contains("libaio.so.1 is missing") && library.hints[0].contains("libaio1"), "{library}");
+    let other = script("#!/bin/sh\necho 'frobnicator 1.0'\n");
+    assert!(other.cause.contains("no postgres in"), "{other}");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o600)).unwrap();
+    let fault = refused(&Description { binaries: Some(program.clone()), ..of("postgres") });
+    assert!(fault.cause.contains("may not run"), "{fault}");
+}
+
+#[test]
+fn a_named_data_directory_is_kept_and_started_again() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let folder = open_folder();
+    let data = folder.path().join("data");
+    let description = Description { data: Some(data.clone()), ..of("postgres") };
+    let first = start(&description);
+    first.primary.session().unwrap().run(&["CREATE TABLE kept (id int)"]).unwrap();
+    first.stop(PATIENCE).unwrap();
+    first.remove().unwrap();
+    assert!(data.join("PG_VERSION").is_file());
+    let second = start(&description);
+    assert_eq!(value(&second.primary, "SELECT count(*) FROM kept"), "0");
+}
+
+#[test]
+fn a_server_that_hangs_at_its_stop_is_killed_within_a_bound_and_a_dead_one_is_seen() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let topology = start(&of("postgres"));
+    let server = &topology.primary;
+    let identity = server.identity().unwrap();
+    server.suspend();
+    let ended = server.stop(Duration::from_millis(50)).unwrap();
+    assert!(matches!(ended.by, Some(Signal::SIGKILL)), "{ended:?}");
+    assert!(!identity.runs() && server.status() == Status::Stopped);
+    server.restart(PATIENCE).unwrap();
+    // It dies by itself.
+    server.identity().unwrap().kill(PATIENCE);
+    assert_eq!(server.status(), Status::Died);
+    server.restart(PATIENCE).unwrap();
+    assert_eq!(server.status(), Status::Running);
+}
+
+#[test]
+fn a_process_of_the_same_number_is_never_taken_for_the_server() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let topology = start(&of("postgres"));
+    let server = &topology.primary;
+    let path = server.folder().join(PID_FILE);
+    let text = fs::read_to_string(&path).unwrap();
+    server.stop(PATIENCE).unwrap();
+    // A process of ours that has the number of the dead server.
+    let mut innocent = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let rest = text.split_once(' ').unwrap().1;
+    fs::write(&path, format!("{} {rest}", innocent.id())).unwrap();
+    assert_eq!(server.status(), Status::Died);
+    server.stop(PATIENCE).unwrap();
+    server.kill().unwrap();
+    assert!(innocent.try_wait().unwrap().is_none());
+    drop(innocent.stdin.take());
+    innocent.wait().unwrap();
+}
+
+#[test]
+fn servers_of_a_process_that_is_gone_are_stale_until_they_were_let_stay() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let topology = start(&of("postgres"));
+    let server = &topology.primary;
+    assert_eq!(server.snapshot().owner, Some(Identity::own()));
+    // As if the owner were a process that has ended.
+    let mut other = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let owner = Identity::of(other.id()).unwrap();
+    let path = server.folder().join("server.json");
+    let mut state = server.snapshot();
+    state.owner = Some(owner);
+    fs::write(&path, serde_json::to_vec(&state).unwrap()).unwrap();
+    let names = || -> Vec<String> { topology::stale(&home()).iter().map(Server::name).collect() };
+    assert!(!names().contains(&server.name()));
+    drop(other.stdin.take());
+    other.wait().unwrap();
+    assert!(names().contains(&server.name()));
+    assert_eq!(Server::open(&home(), &server.name()).unwrap().status(), Status::Stale);
+    topology.let_stay().unwrap();
+    assert!(!names().contains(&server.name()));
+}
+
+#[test]
+fn two_labs_at_once_get_servers_of_their_own() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let names: Vec<(String, u16)> = std::thread::scope(|scope| {
+        let start_one = || {
+            let description = Description { name: None, ..of("postgres") };
+            let topology = start(&description);
+            let found = (topology.primary.name(), topology.primary.port());
+            assert_eq!(value(&topology.primary, "SELECT 1"), "1");
+            found
+        };
+        let threads: Vec<_> = (0..3).map(|_| scope.spawn(start_one)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(names.len(), 3);
+}
+
+#[test]
+fn replicas_have_caught_up_when_the_start_returns_and_follow_from_then_on() {
+    for wanted in here() {
+        let description = Description { replicas: 1, ..of(wanted) };
+        let topology = start(&description);
+        let table = if wanted.starts_with("postgres") { "seen" } else { "app.seen" };
+        let create = format!("CREATE TABLE {table} (id int primary key)");
+        topology.primary.session().unwrap().run(&[&create, &format!("INSERT INTO {table} VALUES (7)")]).unwrap();
+        let replica = &topology.replicas[0];
+        let sees = || Ok::<_, ()>(replica.session().unwrap().value(&format!("SELECT id FROM {table}")).ok());
+        let seen = assay_lab::wait::until(PATIENCE, sees).unwrap();
+        assert_eq!(seen.as_deref(), Some("7"), "{wanted}: {}", replica.log_tail(20));
+        let write = topology.replicas[0].url("app");
+        assert!(write.contains(&replica.port().to_string()));
+        let group: Vec<String> =
+            topology::group(&home(), &topology.primary.name()).unwrap().iter().map(Server::name).collect();
+        assert_eq!(group, [replica.name(), topology.primary.name()]);
+    }
+}
+
+#[test]
+fn fronts_stand_before_a_server_one_behind_the_other() {
+    let front = |name: &str, settings| FrontDescription { name: name.to_owned(), settings, accounts: Vec::new() };
+    if Kind::MySql.present() {
+        let wrong = refused(&Description { fronts: vec![front("pgbouncer", Vec::new())], ..of("mysql:8.0") });
+        assert!(wrong.cause.contains("cannot stand before MySQL"), "{wrong}");
+    }
+    if !Kind::Postgres.present() || !Kind::PgBouncer.present() || !Path::new("/usr/sbin/haproxy").exists() {
+        return;
+    }
+    let fronts = vec![front("pgbouncer", vec![Asked::new("pool_mode", "session")]), front("haproxy", Vec::new())];
+    let topology = start(&Description { fronts, ..of("postgres") });
+    assert!(topology.url().contains(&topology.fronts[1].port().to_string()));
+    let url = format!("{}?sslmode=disable", topology.url());
+    let mut session = assay_lab::sql::Session::open(
+        &assay_lab::product::Product::driver(&assay_lab::product::postgres::Postgres),
+        &url,
+        PATIENCE,
+    )
+    .unwrap();
+    assert_eq!(session.value("SELECT current_user").unwrap(), "app");
+    let (_, text) = &topology.fronts[0].configuration()[0];
+    assert!(text.ends_with("pool_mode = session\n"), "{text}");
+    let wrong = front("pgbouncer", vec![Asked::new("pool_mode", "sometimes")]);
+    let fault = refused(&Description { fronts: vec![wrong], ..of("postgres") });
+    assert!(fault.cause.contains("did not start"), "{fault}");
+}
+
+#[test]
+fn an_image_of_loaded_data_starts_another_server_with_it() {
+    for wanted in here() {
+        let description = of(wanted);
+        let first = start(&description);
+        let table = if wanted.starts_with("postgres") { "loaded" } else { "app.loaded" };
+        let create = format!("CREATE TABLE {table} (id int primary key)");
+        first.primary.session().unwrap().run(&[&create, &format!("INSERT INTO {table} VALUES (1), (2)")]).unwrap();
+        let settled = first.settle(PATIENCE).unwrap();
+        assert!(!settled.is_empty());
+        first.checkpoint().unwrap();
+        let unique = format!("test {} of {}", description.name.as_ref().unwrap(), std::process::id());
+        let contents = description.contents(&first.primary.snapshot().binaries, &unique, "").unwrap();
+        assert!(!image::exists(&home(), &contents));
+        first.keep_image(&home(), &contents, &|_| ()).unwrap();
+        assert_eq!(value(&first.primary, &format!("SELECT count(*) FROM {table}")), "2");
+        drop(first);
+        let second = Topology::start(&home(), &Description { image: Some(contents.key()), ..of(wanted) }, &|_| ());
+        let counted = second.map(|topology| value(&Guard(topology).primary, &format!("SELECT count(*) FROM {table}")));
+        image::remove(&home(), &contents.key()).unwrap();
+        assert_eq!(counted.unwrap(), "2", "{wanted}");
+    }
+}
+
+/// Whether this machine lets us; said aloud where not.
+fn root(what: &str) -> bool {
+    let is_root = nix::unistd::geteuid().is_root();
+    if !is_root {
+        testkit::absent(&format!("{what} needs root"));
+    }
+    is_root
+}
+
+#[test]
+fn a_server_runs_on_the_cpus_it_was_given_and_as_a_user_that_is_not_root() {
+    let here = here();
+    let Some(wanted) = here.first() else { return };
+    let cpu = cpus::allowed(std::process::id())[0].1.to_string();
+    let last = cpu.rsplit([',', '-']).next().unwrap().to_owned();
+    let placement = Placement { cpus: Some(Cpus::of_this_machine(&last).unwrap()), ..Placement::default() };
+    let topology = start(&Description { placement: placement.clone(), ..of(wanted) });
+    let identity = topology.primary.identity().unwrap();
+    for process in identity.children().iter().chain([&identity]) {
+        for (_, allowed) in cpus::allowed(process.pid) {
+            assert_eq!(Some(allowed), placement.cpus);
+        }
+        let status = fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap();
+        assert!(!status.contains("Uid:\t0\t"), "{status}");
+    }
+    // Ourselves are where we were.
+    assert_eq!(cpus::allowed(std::process::id())[0].1.to_string(), cpu);
+    assert!(Cpus::of_this_machine("99999").unwrap_err().cause.contains("no cpu 99999"));
+    let fault = Account::choose(Some("no-such-user")).unwrap_err();
+    assert!(fault.cause.contains("no-such-user"), "{fault}");
+    assert!(!nix::unistd::geteuid().is_root() || Account::choose(Some("root")).unwrap_err().cause.contains("root"));
+}
+
+#[test]
+fn a_server_has_no_more_memory_than_it_was_given_and_its_group_is_gone_afterwards() {
+    let Some(wanted) = here().first().copied().filter(|_| root("a limit of memory")) else { return };
+    let bytes = 200 << 20;
+    let placement = Placement { memory_bytes: Some(bytes), ..Placement::default() };
+    let topology = start(&Description { placement, ..of(wanted) });
+    let server = &topology.primary;
+    let pid = server.identity().unwrap().pid;
+    let (limit, killed) = memory::limit_of(pid).unwrap();
+    assert_eq!((limit, killed), (bytes, 0));
+    let groups: Vec<PathBuf> = server.snapshot().undo.iter().filter_map(group_of).collect();
+    assert!(groups[0].is_dir());
+    // The limit is hit on purpose: a sort that may take far more than there is.
+    let hungry = [
+        "SET work_mem = '2GB'",
+        "SELECT count(*) FROM (SELECT repeat('x', 1000) || i FROM generate_series(1, 1000000) AS g (i) ORDER BY 1) AS s",
+    ];
+    server.session().unwrap().run(&hungry).unwrap_err();
+    // PostgreSQL ends all backends when the kernel kills one, and goes on.
+    let killed = assay_lab::wait::until(PATIENCE, || {
+        Ok::<_, ()>(memory::limit_of(pid).map(|(_, killed)| killed).filter(|killed| *killed > 0))
+    });
+    assert!(killed.unwrap().is_some());
+    server.stop(PATIENCE).unwrap();
+    assert!(!groups[0].exists() && server.snapshot().undo.is_empty());
+}
+
+fn group_of(undo: &assay_lab::placement::Undo) -> Option<PathBuf> {
+    if let assay_lab::placement::Undo::Group(path) = undo { Some(path.clone()) } else { None }
+}
+
+#[test]
+fn too_little_memory_is_said_and_undone() {
+    let Some(wanted) = here().first().copied().filter(|_| root("a limit of memory")) else { return };
+    let placement = Placement { memory_bytes: Some(2 << 20), ..Placement::default() };
+    let fault = refused(&Description { placement, ..of(wanted) });
+    assert!(fault.to_string().contains("memory"), "{fault}");
+}
+
+/// Both change the whole machine, so they are one test.
+#[test]
+fn huge_pages_are_used_and_given_back_and_transparent_ones_are_as_before() {
+    let Some(wanted) = here().first().copied().filter(|_| root("huge pages")) else { return };
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let state = || {
+        (
+            read("/proc/sys/vm/nr_hugepages"),
+            read("/sys/kernel/mm/transparent_hugepage/enabled"),
+            read("/proc/sys/vm/hugetlb_shm_group"),
+        )
+    };
+    let before = state();
+    if fs::File::options().write(true).open("/proc/sys/vm/nr_hugepages").is_err() {
+        // A container's root may not; what is then said is what a user sees.
+        let placement = Placement { huge_pages_bytes: Some(64 << 20), ..Placement::default() };
+        let fault = refused(&Description { placement, ..of(wanted) });
+        assert!(fault.cause.contains("nr_hugepages"), "{fault}");
+        return;
+    }
+    let other = if before.1.contains("[never]") { Transparent::Madvise } else { Transparent::Never };
+    let placement = Placement { huge_pages_bytes: Some(300 << 20), transparent: Some(other), ..Placement::default() };
+    let topology = start(&Description { placement, ..of(wanted) });
+    assert!(state().1.contains(&format!("[{other}]")));
+    assert_eq!(value(&topology.primary, "SELECT current_setting('huge_pages')"), "on");
+    topology.primary.stop(PATIENCE).unwrap();
+    assert_eq!(state(), before);
+    let placement = Placement { huge_pages_bytes: Some(1 << 50), ..Placement::default() };
+    let fault = refused(&Description { placement, ..of(wanted) });
+    assert!(fault.cause.contains("cannot be reserved"), "{fault}");
+    assert_eq!(state(), before);
+}
+
+#[test]
+fn sources_name_what_is_here_and_what_can_be_fetched() {
+    let account = Account::choose(None).unwrap();
+    for product in PRODUCTS {
+        let all = binaries::sources(&home(), product, &account);
+        let versions: Vec<String> = all.iter().map(|source| binaries::version_of(source).to_string()).collect();
+        let oldest = product.catalogue()[0].version;
+        assert!(versions.iter().any(|version| version == oldest), "{versions:?}");
+        for source in all {
+            if let Source::Catalogue(_, artifact) = source {
+                assert!(binaries::fetch_command(artifact).starts_with("mvn "));
+            }
+        }
+    }
+}
+
+/// With `ASSAY_TEST_MATRIX` all versions of the catalogue; else none: they would have to be fetched.
+#[test]
+fn every_version_of_the_catalogue_starts_and_has_a_replica() {
+    if std::env::var_os("ASSAY_TEST_MATRIX").is_none() {
+        return;
+    }
+    let mut wrong = Vec::new();
+    for product in PRODUCTS {
+        for artifact in product.catalogue() {
+            let wanted = format!("{}:{}", product.name(), artifact.version);
+            let description = Description { replicas: 1, ..of(&wanted) };
+            match Topology::start(&home(), &description, &|_| ()).map(Guard) {
+                Ok(topology) => {
+                    let version = if product.name() == "postgres" { "SHOW server_version" } else { "SELECT @@version" };
+                    let said = value(&topology.primary, version);
+                    if !said.starts_with(artifact.version) {
+                        wrong.push(format!("{wanted} is {said}"));
+                    }
+                }
+                Err(fault) => wrong.push(format!("{wanted}: {fault}")),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

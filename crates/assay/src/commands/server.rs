@@ -1,0 +1,257 @@
+//! `assay server …`: servers of the lab, from their start to their removal.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use assay_lab::binaries::{self, PRODUCTS, Source};
+use assay_lab::product::{InEffect, Origin};
+use assay_lab::{Account, Fault, Home, Server, Status, Topology, image, topology};
+
+use crate::command_line::{ImageOptions, ServerAction, ServerOptions, StartOptions, StopOptions};
+use crate::diagnostics::{Exit, Trouble};
+use crate::values::display_duration;
+use crate::{lab, signals, terminal, url_text};
+
+/// Does what is asked of the lab.
+pub fn run(options: &ServerOptions) -> Result<Exit, Trouble> {
+    let home = Home::usual();
+    match &options.action {
+        ServerAction::Start(options) => start(&home, options),
+        ServerAction::List => list(&home),
+        ServerAction::Stop(options) => stop(&home, options),
+        ServerAction::Restart { name, patience } => {
+            Server::open(&home, name)?.restart(Duration::from_nanos(patience.0))?;
+            terminal::say(&format!("{name} runs again\n"));
+            Ok(Exit::Success)
+        }
+        ServerAction::Log { name, lines } => {
+            let server = Server::open(&home, name)?;
+            terminal::result(&(server.log_tail(usize::try_from(*lines).unwrap_or(usize::MAX)) + "\n"))?;
+            Ok(Exit::Success)
+        }
+        ServerAction::Sources { product } => sources(&home, product.as_deref()),
+        ServerAction::Images(options) => images(&home, options),
+        ServerAction::Shell { name } => shell(&home, name),
+    }
+}
+
+fn start(home: &Home, options: &StartOptions) -> Result<Exit, Trouble> {
+    lab::tell_of_stale(home);
+    let description = options.description()?;
+    let say = |words: &str| terminal::say(&format!("{words}\n"));
+    let started = match &options.prepare {
+        None => Topology::start(home, &description, &say)?,
+        Some(line) => prepared(home, description, line, &say)?,
+    };
+    let kept = lab::Kept::new(started);
+    if signals::control().is_stopped() {
+        return Ok(signals::exit());
+    }
+    let started = kept.topology();
+    terminal::say(&told(started));
+    started.let_stay()?;
+    terminal::result(&format!("{}\n", started.url()))?;
+    kept.let_go();
+    Ok(Exit::Success)
+}
+
+/// A server with loaded data: from an image, or loaded now and kept as one.
+fn prepared(
+    home: &Home,
+    description: assay_lab::Description,
+    line: &str,
+    say: &dyn Fn(&str),
+) -> Result<Topology, Trouble> {
+    let words = url_text::shell_words(line).map_err(Trouble::usage)?;
+    let found = description.find_binaries(home, say)?;
+    let contents = description.contents(&found, &words.join(" "), &lab::hash_of_workload(words.first()))?;
+    if image::exists(home, &contents) {
+        return Ok(Topology::start(home, &assay_lab::Description { image: Some(contents.key()), ..description }, say)?);
+    }
+    let kept = lab::Kept::new(Topology::start(home, &description, say)?);
+    let program = std::env::current_exe()
+        .map_err(|error| Trouble::environment(format!("cannot find this program's own file: {error}")))?;
+    let mut command = Command::new(program);
+    command.arg("prepare").args(&words).arg("--db").arg(kept.topology().primary.url("app"));
+    let status =
+        signals::run(command).map_err(|error| Trouble::environment(format!("cannot run assay prepare: {error}")))?;
+    if !status.success() {
+        let exit = status.code().and_then(Exit::of_code).unwrap_or_else(signals::exit);
+        return Err(Trouble::new(exit, format!("assay prepare {line} failed: see above")));
+    }
+    kept.topology().keep_image(home, &contents, say)?;
+    Ok(kept.let_go())
+}
+
+/// What a person wants to know of servers that were just started.
+fn told(started: &Topology) -> String {
+    let state = started.primary.snapshot();
+    let title = state.product().map_or("", |product| product.title());
+    let took: Duration = started.timings.iter().map(|timing| timing.took).sum();
+    let name = &state.name;
+    let mut text = format!(
+        "{title} {} runs as {name} (user {}, {}), {:.1} s\n",
+        state.binaries.version,
+        state.account.name,
+        origin(state.binaries.origin),
+        took.as_secs_f64()
+    );
+    text += &format!("  files: {}\n", started.primary.folder().display());
+    for replica in &started.replicas {
+        text += &format!("  replica: {}\n", replica.url("app"));
+    }
+    for front in &started.fronts {
+        text += &format!("  {}: {}\n", front.snapshot().binaries.product, front.url("app"));
+    }
+    if let Some(restored) = started.restored.filter(|restored| restored.bytes > 0) {
+        let method = if restored.method == image::Method::Reflink { "shared blocks" } else { "copied" };
+        text += &format!("  data: {} MB {method} in {:.1} s\n", restored.bytes >> 20, restored.took.as_secs_f64());
+    }
+    text += &differences(&started.in_effect);
+    text + &format!("  stop it: assay server stop {name} --remove\n")
+}
+
+/// Settings that the server made something else of.
+pub fn differences(in_effect: &[InEffect]) -> String {
+    let differs = |one: &&InEffect| !one.same && one.value.is_some();
+    let line = |one: &InEffect| {
+        let (asked, value) = (one.asked.as_deref().unwrap_or("on"), one.value.as_deref().unwrap_or_default());
+        format!("  {}: asked for {asked}, in effect {value}\n", one.name)
+    };
+    in_effect.iter().filter(differs).map(line).collect()
+}
+
+fn origin(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Named => "named binaries",
+        Origin::Installed => "installed",
+        Origin::Fetched => "fetched",
+    }
+}
+
+fn list(home: &Home) -> Result<Exit, Trouble> {
+    lab::tell_of_stale(home);
+    let row = |server: &Server| {
+        let state = server.snapshot();
+        let what = format!("{} {}", state.binaries.product, state.binaries.version);
+        [state.name, what, server.status().name().to_owned(), server.url("app"), server.folder().display().to_string()]
+    };
+    let rows: Vec<[String; 5]> = assay_lab::server::all(home).iter().map(row).collect();
+    terminal::result(&table(&["name", "server", "state", "url", "files"], &rows))?;
+    Ok(Exit::Success)
+}
+
+/// Columns as wide as they must be; nothing without rows.
+fn table<const N: usize>(heads: &[&str; N], rows: &[[String; N]]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let heads = heads.map(str::to_owned);
+    let all: Vec<&[String; N]> = [&heads].into_iter().chain(rows).collect();
+    let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let line = |row: &[String; N]| {
+        let cells: String = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}  ")).collect();
+        cells.trim_end().to_owned() + "\n"
+    };
+    all.into_iter().map(line).collect()
+}
+
+fn stop(home: &Home, options: &StopOptions) -> Result<Exit, Trouble> {
+    let mut servers = Vec::new();
+    if options.all_stale {
+        servers.extend(topology::stale(home));
+    }
+    for name in &options.names {
+        servers.extend(topology::group(home, name)?);
+    }
+    if options.names.is_empty() && !options.all_stale {
+        return Err(Trouble::usage("no server is named").hint("`assay server list` shows them"));
+    }
+    for server in servers {
+        let stale = server.status() == Status::Stale;
+        let ended = server.stop(Duration::from_nanos(options.patience.0))?;
+        let by = match ended.by {
+            None => "it did not run".to_owned(),
+            Some(signal) => format!("{signal}, {:.1} s", ended.took.as_secs_f64()),
+        };
+        let removed = options.remove || stale;
+        if removed {
+            server.remove()?;
+        }
+        terminal::say(&format!("stopped {} ({by}){}\n", server.name(), if removed { " and removed it" } else { "" }));
+    }
+    Ok(Exit::Success)
+}
+
+fn sources(home: &Home, named: Option<&str>) -> Result<Exit, Trouble> {
+    let account = Account::choose(None)?;
+    let products = match named {
+        Some(name) => vec![binaries::product(name)?],
+        None => PRODUCTS.to_vec(),
+    };
+    let mut rows = Vec::new();
+    for product in products {
+        for source in binaries::sources(home, product, &account) {
+            let version = binaries::version_of(&source).to_string();
+            let (what, place) = match &source {
+                Source::Here(found) => (origin(found.origin).to_owned(), found.program.display().to_string()),
+                Source::Catalogue(_, artifact) => {
+                    (format!("to fetch, {} MB", artifact.megabytes), binaries::fetch_command(artifact))
+                }
+            };
+            rows.push([product.name().to_owned(), version, what, place]);
+        }
+    }
+    terminal::result(&table(&["product", "version", "source", "program, or the command that fetches it"], &rows))?;
+    Ok(Exit::Success)
+}
+
+fn images(home: &Home, options: &ImageOptions) -> Result<Exit, Trouble> {
+    for key in &options.remove {
+        image::remove(home, key)?;
+        terminal::say(&format!("removed the image {key}\n"));
+    }
+    for key in &options.verify {
+        image::verify(home, key)?;
+        terminal::say(&format!("the image {key} is as it was made\n"));
+    }
+    if !options.remove.is_empty() || !options.verify.is_empty() {
+        return Ok(Exit::Success);
+    }
+    let all = image::list(home)?;
+    let row = |image: &image::Image| {
+        let of = if image.contents.prepared.is_empty() { "empty" } else { &*image.contents.prepared };
+        let age = SystemTime::now().duration_since(image.used).unwrap_or_default();
+        let age = assay_seam::Nanos::from_secs(age.as_secs());
+        [
+            image.key.clone(),
+            format!("{} MB", image.bytes >> 20),
+            format!("{} ago", display_duration(age)),
+            of.to_owned(),
+        ]
+    };
+    let rows: Vec<[String; 4]> = all.iter().map(row).collect();
+    terminal::result(&table(&["image", "size", "used", "of"], &rows))?;
+    let sum: u64 = all.iter().map(|image| image.bytes).sum();
+    let bound = image::bound()?;
+    terminal::say(&format!("{} MB of {} MB ({})\n", sum >> 20, bound >> 20, image::BOUND_VARIABLE));
+    Ok(Exit::Success)
+}
+
+fn shell(home: &Home, name: &str) -> Result<Exit, Trouble> {
+    let server = Server::open(home, name)?;
+    if server.status() != Status::Running {
+        return Err(Fault::usage(format!("{name} does not run")).hint(format!("assay server restart {name}")).into());
+    }
+    let Some((program, arguments)) = server.client() else {
+        let url = server.url("app");
+        terminal::say("no client of this product is installed; connect with this URL, without a password:\n");
+        terminal::result(&format!("{url}\n"))?;
+        return Ok(Exit::Success);
+    };
+    // The client takes our place, terminal and signals included.
+    let error = Command::new(&program).args(arguments).exec();
+    Err(Trouble::environment(format!("cannot run {}: {error}", program.display())))
+}

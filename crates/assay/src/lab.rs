@@ -1,0 +1,222 @@
+//! Between the command line and the lab: descriptions of servers, and the servers that must not outlive this process.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use assay_lab::placement::{Cpus, Transparent};
+use assay_lab::{Asked, Blame, Description, Fault, FrontDescription, Home, Placement, Server, Topology, topology};
+use assay_record as record;
+
+use crate::command_line::{RunServerOptions, StartOptions};
+use crate::diagnostics::{Exit, Trouble};
+use crate::{library, terminal};
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Trouble {
+        let exit = match fault.blame {
+            Blame::Usage => Exit::Usage,
+            Blame::Server => Exit::Server,
+            Blame::Environment => Exit::Environment,
+        };
+        let mut trouble = Trouble::new(exit, fault.cause);
+        trouble.details = fault.details;
+        trouble.hints = fault.hints;
+        trouble
+    }
+}
+
+impl StartOptions {
+    /// What is to be started.
+    pub fn description(&self) -> Result<Description, Trouble> {
+        Ok(Description {
+            name: self.name.clone(),
+            binaries: self.binaries.clone(),
+            settings: settings(&self.set),
+            file: self.config.as_deref().map(read).transpose()?,
+            placement: Placement {
+                cpus: self.cpus.as_deref().map(Cpus::of_this_machine).transpose()?,
+                memory_bytes: self.memory,
+                huge_pages_bytes: self.huge_pages,
+                transparent: self.thp.as_deref().map(thp).transpose()?,
+            },
+            run_as: self.run_as.clone(),
+            data: self.data.clone(),
+            port: self.port,
+            replicas: self.replicas,
+            fronts: fronts(&self.front, &self.front_set),
+            patience: Duration::from_nanos(self.patience.0),
+            ..Description::of(self.product.parse()?)
+        })
+    }
+}
+
+impl RunServerOptions {
+    /// The server of a run; `None`: none is to be started.
+    pub fn description(&self) -> Result<Option<Description>, Trouble> {
+        let Some(product) = &self.server else { return Ok(None) };
+        Ok(Some(Description {
+            settings: settings(&self.set),
+            file: self.server_config.as_deref().map(read).transpose()?,
+            placement: Placement {
+                cpus: self.server_cpus.as_deref().map(Cpus::of_this_machine).transpose()?,
+                memory_bytes: self.server_memory,
+                ..Placement::default()
+            },
+            fronts: fronts(&self.front, &self.front_set),
+            ..Description::of(product.parse()?)
+        }))
+    }
+}
+
+fn settings(words: &[String]) -> Vec<Asked> {
+    words.iter().map(|word| Asked::parse(word)).collect()
+}
+
+fn thp(word: &str) -> Result<Transparent, Trouble> {
+    word.parse().map_err(|reason| Trouble::usage(format!("--thp {word}: {reason}")))
+}
+
+fn read(path: &Path) -> Result<String, Trouble> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Trouble::environment(format!("cannot read {}: {error}", path.display())))
+}
+
+/// All settings are the last front's: the one that load goes to.
+fn fronts(names: &[String], set: &[String]) -> Vec<FrontDescription> {
+    let last = names.len().saturating_sub(1);
+    let of = |(number, name): (usize, &String)| FrontDescription {
+        name: name.clone(),
+        settings: if number == last { settings(set) } else { Vec::new() },
+        accounts: Vec::new(),
+    };
+    names.iter().enumerate().map(of).collect()
+}
+
+/// A pooler in transaction mode that knows nothing of prepared statements gives them to the wrong client.
+pub fn can_prepare_statements(topology: &Topology, prepared: bool) -> Result<(), Trouble> {
+    let old = topology
+        .fronts
+        .iter()
+        .map(Server::snapshot)
+        .find(|front| front.binaries.product == "pgbouncer" && !front.binaries.version.at_least(1, 21));
+    match old {
+        Some(front) if prepared => Err(Trouble::usage(format!(
+            "PgBouncer {} does not keep prepared statements apart; that came with 1.21",
+            front.binaries.version
+        ))
+        .hint("add `--prepared off`")),
+        _ => Ok(()),
+    }
+}
+
+/// Says which servers are left from a process that was killed. They are touched by nobody but the user.
+pub fn tell_of_stale(home: &Home) {
+    let stale: Vec<String> = topology::stale(home).iter().map(Server::name).collect();
+    if !stale.is_empty() {
+        let names = stale.join(", ");
+        terminal::say(&format!(
+            "left by a process that was killed: {names}\n  end them: assay server stop --all-stale\n"
+        ));
+    }
+}
+
+/// What the command line of a `prepare` does not say of what it loads: the texts of the built-in workloads, or of a script.
+pub fn hash_of_workload(name: Option<&String>) -> String {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    for builtin in assay_workloads::builtin() {
+        builtin.text.hash(&mut hasher);
+    }
+    if let Some(name) = name.filter(|name| library::library().find(name).is_ok()) {
+        std::fs::read(name).unwrap_or_default().hash(&mut hasher);
+    }
+    format!("{:016x}", hasher.finish())
+}
+
+/// Servers that end with this process, unless they are let go.
+pub struct Kept(Option<Topology>);
+
+/// Where they are, for an end that unwinds nothing.
+static KEPT: Mutex<Vec<(Home, String)>> = Mutex::new(Vec::new());
+
+fn kept() -> std::sync::MutexGuard<'static, Vec<(Home, String)>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Kept {
+    /// Keeps servers that run.
+    pub fn new(topology: Topology) -> Kept {
+        kept().extend(topology.servers().map(|server| (Home::usual(), server.name())));
+        Kept(Some(topology))
+    }
+
+    /// The servers.
+    pub fn topology(&self) -> &Topology {
+        self.0.as_ref().expect("it is there until it is let go or dropped")
+    }
+
+    /// They end with this process no more.
+    pub fn let_go(mut self) -> Topology {
+        kept().clear();
+        self.0.take().expect("it is there until it is let go or dropped")
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let Some(topology) = self.0.take() else { return };
+        kept().clear();
+        if let Err(fault) = topology.stop(STOP).and_then(|_| topology.remove()) {
+            terminal::say(&format!("warning: a server of this run is left: {fault}\n"));
+        }
+    }
+}
+
+/// How long a server of a run may take to stop in order before it is killed: its data is thrown away.
+const STOP: Duration = Duration::from_secs(60);
+
+/// Kills and removes them at once.
+pub fn remove() {
+    for (home, name) in kept().drain(..) {
+        if let Ok(server) = Server::open(&home, &name) {
+            let _ = server.kill().and_then(|()| server.remove());
+        }
+    }
+}
+
+/// What the record of a run says of a server that was started for it.
+pub fn recorded(topology: &Topology) -> record::StartedServer {
+    let state = topology.primary.snapshot();
+    let file = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let files = topology.servers().flat_map(|server| {
+        let own = server.name() == state.name;
+        let name = server.name();
+        server.configuration().into_iter().map(move |(path, text)| {
+            let file = file(&path);
+            (if own { file } else { format!("{name}/{file}") }, text)
+        })
+    });
+    let setting = |one: &assay_lab::product::InEffect| record::AskedSetting {
+        name: one.name.clone(),
+        asked: one.asked.clone(),
+        in_effect: one.value.clone(),
+        same: one.same,
+    };
+    let nanos = |took: Duration| u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+    record::StartedServer {
+        product: state.binaries.product.clone(),
+        version: state.binaries.version.to_string(),
+        program: state.binaries.program.display().to_string(),
+        settings: topology.in_effect.iter().map(setting).collect(),
+        configuration: files.collect(),
+        cpus: state.placement.cpus.as_ref().map(ToString::to_string),
+        memory_bytes: state.placement.memory_bytes,
+        fronts: topology.fronts.iter().map(|front| front.snapshot().binaries.product).collect(),
+        restored_by: topology.restored.map(|restored| match restored.method {
+            assay_lab::image::Method::Reflink => "reflink".to_owned(),
+            assay_lab::image::Method::Copy => "copy".to_owned(),
+        }),
+        timings_ns: topology.timings.iter().map(|timing| (timing.part.clone(), nanos(timing.took))).collect(),
+    }
+}

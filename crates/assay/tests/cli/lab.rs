@@ -1,0 +1,193 @@
+//! `assay server`, and runs that start their own: from the first command to the last file that is gone.
+
+use std::path::{Path, PathBuf};
+
+use testkit::Kind;
+
+use crate::common::{Folder, ONE_TABLE, Ran};
+
+/// A lab whose servers end with this process.
+fn lab() -> PathBuf {
+    testkit::lab_folder().unwrap()
+}
+
+#[track_caller]
+fn expect(folder: &Folder, line: &str, code: i32) -> Ran {
+    folder.expect_with(&[("ASSAY_LAB", lab().to_str().unwrap()), ("PATH", "/usr/bin:/bin")], line, code)
+}
+
+/// The line about a server in the list; empty when it is not there.
+fn listed(folder: &Folder, name: &str) -> String {
+    let list = expect(folder, "server list", 0).stdout;
+    let line = list.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap_or_default();
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn own(name: &str) -> String {
+    format!("{name}-{}", std::process::id())
+}
+
+#[test]
+fn a_server_is_started_loaded_stopped_and_removed() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let (folder, name) = (Folder::new(), own("pg"));
+    folder.write("one_table.lua", ONE_TABLE);
+    let ran = expect(&folder, &format!("server start postgres --name {name} --set work_mem=5MB"), 0);
+    let url = ran.stdout.trim().to_owned();
+    assert!(url.starts_with("postgres://app@127.0.0.1:") && url.lines().count() == 1, "{}", ran.shown());
+    assert!(ran.stderr.contains(&format!("stop it: assay server stop {name} --remove")), "{}", ran.shown());
+    expect(&folder, &format!("run ./one_table.lua --prepare --db {url} --transactions 10 --no-record"), 0);
+    assert!(listed(&folder, &name).contains(&format!("running {url}")));
+    let again = expect(&folder, &format!("server start postgres --name {name}"), 2);
+    assert!(again.stderr.contains(&format!("error: there is a server {name} already")), "{}", again.shown());
+    assert!(expect(&folder, &format!("server log {name} --lines 3"), 0).stdout.contains("ready to accept connections"));
+    expect(&folder, &format!("server restart {name}"), 0);
+    let stopped = expect(&folder, &format!("server stop {name}"), 0);
+    assert!(stopped.stderr.starts_with(&format!("stopped {name} (SIGINT, ")), "{}", stopped.shown());
+    assert!(listed(&folder, &name).contains("stopped"));
+    assert!(expect(&folder, &format!("server shell {name}"), 2).stderr.contains("does not run"));
+    expect(&folder, &format!("server stop {name} --remove"), 0);
+    assert_eq!(listed(&folder, &name), "");
+    let gone = expect(&folder, &format!("server stop {name}"), 2);
+    assert!(gone.stderr.contains(&format!("there is no server {name}")), "{}", gone.shown());
+}
+
+#[test]
+fn what_cannot_be_started_says_why_and_leaves_nothing() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let (folder, name) = (Folder::new(), own("wrong"));
+    let start = |words: &str, code: i32| {
+        let ran = expect(&folder, &format!("server start --name {name} {words}"), code);
+        assert_eq!((&*ran.stdout, listed(&folder, &name)), ("", String::new()));
+        ran.stderr
+    };
+    assert!(start("postgres --set shared_bufers=1GB", 2).contains("hint: did you mean shared_buffers?"));
+    assert!(start("postgers", 2).contains("hint: did you mean postgres?"));
+    let value = start("postgres --set shared_buffers=many", 4);
+    assert!(value.contains("did not start") && value.contains("invalid value for parameter"), "{value}");
+    assert!(start("postgres --cpus 5000", 2).contains("this machine has no cpu 5000"));
+    assert!(start("postgres --run-as no-such-user", 5).contains("no-such-user"));
+    assert!(start("postgres --prepare tpcd", 2).contains("assay prepare tpcd failed"));
+}
+
+#[test]
+fn a_run_starts_its_own_server_records_its_settings_and_keeps_its_loaded_data_as_an_image() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let folder = Folder::new();
+    // A script of this test alone, so that its image is too.
+    folder.write("own_table.lua", &format!("{ONE_TABLE}\n-- {} {:?}\n", own("test"), std::time::SystemTime::now()));
+    let line = "run ./own_table.lua --prepare --server postgres --set work_mem=5MB --set my.limit=7 --transactions 10";
+    let first = expect(&folder, &format!("{line} --record first.json"), 0);
+    assert!(first.stderr.contains("prepared ./own_table.lua"), "{}", first.shown());
+    let second = expect(&folder, &format!("{line} --record second.json"), 0);
+    assert!(!second.stderr.contains("prepared"), "{}", second.shown());
+    let record = std::fs::read_to_string(folder.path().join("second.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    let started = &record["environment"]["started"];
+    let setting = serde_json::json!({ "name": "work_mem", "asked": "5MB", "in_effect": "5MB", "same": true });
+    assert_eq!((&started["product"], &started["settings"][0]), (&"postgres".into(), &setting));
+    assert!(started["configuration"]["postgresql.conf"].as_str().unwrap().contains("work_mem = '5MB'"));
+    assert!(started["restored_by"].is_string() && started["timings_ns"]["start"].as_u64() > Some(0));
+    // Nothing is left but the image.
+    let list = expect(&folder, "server list", 0).stdout;
+    assert!(!list.contains("postgres-15.") || !list.contains("stopped"), "{list}");
+    let images = expect(&folder, "server images", 0).stdout;
+    let key =
+        images.lines().find(|line| line.contains("./own_table.lua")).unwrap().split(' ').next().unwrap().to_owned();
+    expect(&folder, &format!("server images --verify {key}"), 0);
+    expect(&folder, &format!("server images --remove {key}"), 0);
+    assert!(!expect(&folder, "server images", 0).stdout.contains(&key));
+}
+
+#[test]
+fn a_server_of_a_killed_run_is_stale_and_ended_by_the_next_command_that_is_told_to() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let line = "run ./one_table.lua --prepare --server postgres --time 0 --no-record";
+    let mut command = folder.command(line);
+    let mut run = command.env("ASSAY_LAB", lab()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let lines = std::io::BufRead::lines(std::io::BufReader::new(run.stderr.take().unwrap()));
+    let mut lines = lines.map(Result::unwrap);
+    let line = lines.find(|line| line.contains(" runs for this run as ")).unwrap();
+    let name = line.rsplit(' ').next().unwrap().to_owned();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let list = expect(&folder, "server list", 0);
+    assert!(list.stderr.contains("end them: assay server stop --all-stale"), "{}", list.shown());
+    let pid = std::fs::read_to_string(lab().join("servers").join(&name).join("assay.pid")).unwrap();
+    let stat = Path::new("/proc").join(pid.split(' ').next().unwrap()).join("stat");
+    // Whoever reaps orphans here may be slow, so a zombie counts as gone.
+    let runs = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
+    assert!(runs());
+    let stopped = expect(&folder, "server stop --all-stale", 0);
+    assert!(stopped.stderr.contains(&format!("stopped {name} (SIGINT")), "{}", stopped.shown());
+    assert!(!runs() && listed(&folder, &name).is_empty());
+}
+
+#[test]
+fn a_run_goes_through_a_front_and_stays_on_the_cpus_of_the_generator() {
+    if !Kind::Postgres.present() || !Kind::PgBouncer.present() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let line = "run ./one_table.lua --server postgres --front pgbouncer --front-set default_pool_size=3 --cpus 0 --transactions 10";
+    let prepared = expect(&folder, &format!("{line} --no-record"), 2);
+    assert!(prepared.stderr.contains("hint: add `--prepared off`"), "{}", prepared.shown());
+    expect(&folder, &format!("{line} --prepared off --prepare --record front.json"), 0);
+    let record = std::fs::read_to_string(folder.path().join("front.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    let environment = &record["environment"];
+    assert_eq!((&environment["cpus"], &environment["started"]["fronts"][0]), (&1.into(), &"pgbouncer".into()));
+    let configuration = environment["started"]["configuration"].as_object().unwrap();
+    let pooler = configuration.iter().find(|(name, _)| name.ends_with("/pgbouncer.ini")).unwrap().1;
+    assert!(pooler.as_str().unwrap().ends_with("default_pool_size = 3\n"), "{pooler}");
+}
+
+#[test]
+fn sources_list_what_can_be_started_and_the_command_that_fetches_the_rest() {
+    let folder = Folder::new();
+    let listed = expect(&folder, "server sources mysql", 0).stdout;
+    assert!(listed.starts_with("product  version") && listed.contains("5.7.22"), "{listed}");
+    let unknown = expect(&folder, "server sources oracle", 2);
+    assert!(unknown.stderr.contains("no server is called oracle"), "{}", unknown.shown());
+}
+
+/// With `ASSAY_TEST_MATRIX` every version of the catalogue, directly and through each front; else none: they would have to be
+/// fetched.
+#[test]
+fn every_version_runs_the_workloads_directly_and_through_each_front() {
+    if std::env::var_os("ASSAY_TEST_MATRIX").is_none() {
+        return;
+    }
+    let folder = Folder::new();
+    let mut wrong = Vec::new();
+    let sources = expect(&folder, "server sources", 0).stdout;
+    for line in sources.lines().skip(1) {
+        let [product, version] = line.split_whitespace().take(2).collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let fronts: &[&str] = if product == "postgres" { &["", "pgbouncer", "haproxy"] } else { &["", "haproxy"] };
+        for front in fronts {
+            let front = if front.is_empty() { String::new() } else { format!("--front {front} --prepared off") };
+            for workload in ["oltp_read_write --table-size 1000", "tpcc --warehouses 1"] {
+                let common = "--prepare --sessions 4 --time 500ms --no-record";
+                let line = format!("run {workload} --server {product}:{version} {front} {common}");
+                let lab = lab();
+                let variables = [("ASSAY_LAB", lab.as_os_str()), ("PATH", "/usr/bin:/bin".as_ref())];
+                let output = folder.command(&line).envs(variables).output().unwrap();
+                if !output.status.success() {
+                    wrong.push(format!("assay {line}\n{}", String::from_utf8_lossy(&output.stderr)));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
