@@ -12,7 +12,7 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, what it may depend on, and what else its tests may.
-const ARROWS: [(&str, &[&str], &[&str]); 18] = [
+const ARROWS: [(&str, &[&str], &[&str]); 19] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
@@ -26,6 +26,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 18] = [
         &["assay-io", "assay-random", "assay-script", "assay-seam"],
         &["assay-options", "assay-sqlite", "testkit"],
     ),
+    ("assay-telemetry", &["assay-seam"], &[]),
     ("assay-machine", &["assay-random"], &[]),
     ("assay-record", &[], &[]),
     ("assay-stats", &["assay-random"], &[]),
@@ -50,6 +51,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 18] = [
             "assay-sqlite",
             "assay-stats",
             "assay-sysbench",
+            "assay-telemetry",
             "assay-wire",
             "assay-workloads",
         ],
