@@ -190,7 +190,7 @@ impl<'a> Coordinator<'a> {
     }
 
     fn begin(&mut self, now: Nanos) {
-        let at = now + BEGIN_AHEAD;
+        let at = now + BEGIN_AHEAD + self.observer.ahead();
         let measured_from = at + self.plan.warmup;
         self.course = Course::Running(StageSums::new(measured_from, self.plan.interval));
         let sessions = self.plan.stages[self.stage].sessions;
@@ -206,8 +206,9 @@ impl<'a> Coordinator<'a> {
             by_session: vec![SessionTally::default(); sessions as usize],
             generator: Generator::default(),
         });
-        self.observer.notice(Notice::StageBegins { stage: self.stage, sessions, warmup: self.plan.warmup });
         self.order(|| Command::Begin(at));
+        let (warmup, measured_from) = (self.plan.warmup, measured_from - self.started);
+        self.observer.notice(Notice::StageBegins { stage: self.stage, sessions, warmup, measured_from });
     }
 
     fn finish(&mut self, command: Command) {

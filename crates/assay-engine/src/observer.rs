@@ -1,5 +1,6 @@
 //! What a run tells while it is going on, to whoever watches: the terminal, a partial record.
 
+use assay_io::Clock;
 use assay_script::Report;
 use assay_seam::{Nanos, StatementError};
 
@@ -13,6 +14,12 @@ pub trait Observer {
     /// The last report, after `Notice::Ends`, for a hook of the script that runs in the environment of `init` and `done`.
     fn last_report(&mut self) -> Option<Report> {
         None
+    }
+
+    /// How much earlier than workers need it a stage is announced (`Notice::StageBegins`): time for whoever looks on to get
+    /// ready.
+    fn ahead(&self) -> Nanos {
+        Nanos::ZERO
     }
 
     /// Whether the run was given up: `done` is not run then.
@@ -40,6 +47,10 @@ pub enum Notice<'a> {
     Begins {
         /// What `init` did.
         before: Outside,
+        /// The clock of the run.
+        clock: Clock,
+        /// Its start on that clock: what all instants of the outcome count from.
+        started: Nanos,
     },
     /// Everything is measured and every session has ended; the script's `done` comes next.
     Ends {
@@ -54,6 +65,8 @@ pub enum Notice<'a> {
         sessions: u32,
         /// Warm-up before the measured part.
         warmup: Nanos,
+        /// When the measured part will begin, since the start of the run.
+        measured_from: Nanos,
     },
     /// An interval of the measured part is complete.
     Interval {

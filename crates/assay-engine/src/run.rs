@@ -8,6 +8,7 @@ use std::time::Duration;
 use assay_io::process::{Scheduler, Usage};
 use assay_io::{Clock, Io, Kernel, Waker};
 use assay_script::{Entry, Report};
+use assay_seam::Nanos;
 
 use crate::control::Control;
 use crate::coordinator::Coordinator;
@@ -30,8 +31,9 @@ pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcom
         Ok(None) => (None, Outside::default()),
         Err(end) => return Outcome { end, ..Outcome::nothing_yet(plan.targets.len()) },
     };
-    observer.notice(Notice::Begins { before });
-    let mut outcome = run_workers(Arc::new(plan), clock, control, observer);
+    let started = clock.now();
+    observer.notice(Notice::Begins { before, clock, started });
+    let mut outcome = run_workers(Arc::new(plan), (clock, started), control, observer);
     outcome.before = before;
     observer.notice(Notice::Ends { outcome: &outcome });
     let failed = matches!(outcome.end, End::Failed(_));
@@ -48,7 +50,12 @@ pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcom
     outcome
 }
 
-fn run_workers(plan: Arc<Plan>, clock: Clock, control: &Control, observer: &mut dyn Observer) -> Outcome {
+fn run_workers(
+    plan: Arc<Plan>,
+    (clock, started): (Clock, Nanos),
+    control: &Control,
+    observer: &mut dyn Observer,
+) -> Outcome {
     let shared = Arc::new(Shared::new(plan.program.name(), sessions_of(&plan)));
     let (outbox, messages) = mpsc::channel();
     let mut workers = Vec::new();
@@ -77,7 +84,7 @@ fn run_workers(plan: Arc<Plan>, clock: Clock, control: &Control, observer: &mut 
         let turns = schedulers.iter().map(Scheduler::turns).collect::<Option<Vec<_>>>();
         Consumption { process: Usage::of_process(), workers: turns.unwrap_or_default() }
     };
-    let mut coordinator = Coordinator::new(plan, shared, control, observer, &mut consumption, workers, clock.now());
+    let mut coordinator = Coordinator::new(plan, shared, control, observer, &mut consumption, workers, started);
     if let Some(error) = broken {
         coordinator.step(clock.now(), Some(Message::Failed(Box::new(error))));
     } else {

@@ -196,6 +196,12 @@ impl Record {
     }
 }
 
+/// The content of a record that was read before, whatever it holds.
+pub(crate) fn json_of(path: &Path) -> Result<serde_json::Value, ReadError> {
+    let json = read_text(path, COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX)?;
+    serde_json::from_slice(&json).map_err(|source| ReadError::Content { path: path.to_owned(), source })
+}
+
 #[derive(Deserialize)]
 struct Head {
     format: u64,

@@ -12,6 +12,8 @@ mod journal;
 mod latencies;
 mod measurements;
 mod secrets;
+mod tags;
+mod telemetry;
 mod time;
 mod trial;
 
@@ -23,6 +25,8 @@ pub use measurements::{
     ByClass, CounterTally, ErrorTally, Generator, Interval, Stage, StatementTally, Tally, TransactionTally,
 };
 pub use secrets::without_secrets;
+pub use tags::{TagError, tag};
+pub use telemetry::{Absent, Cost, Reading, Scope, ScopeKind, Series, Telemetry, Unit, WaitEvent, Waits};
 pub use time::Time;
 pub use trial::{
     Arrival, AskedSetting, Environment, EventLoop, FORMAT, Limit, Load, Manifest, Measure, OnError, OptionValue, Place,

@@ -12,6 +12,9 @@ pub struct Stage {
     pub sessions: u32,
     /// Start of the measured part.
     pub started: Time,
+    /// The same since the start of the run, on the clock of `Telemetry`; `None`: not known.
+    #[serde(default)]
+    pub start_ns: Option<u64>,
     /// Length of the measured part: the divisor of every rate.
     pub measured_ns: u64,
     /// Everything measured, over all targets.

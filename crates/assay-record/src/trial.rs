@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::measurements::Stage;
+use crate::telemetry::Telemetry;
 use crate::time::Time;
 
 /// Version of the format written and read here.
@@ -43,6 +44,12 @@ pub struct Record {
     pub rates: Vec<Rate>,
     /// What was measured: one per stage begun, in order.
     pub stages: Vec<Stage>,
+    /// What was read of servers and machines beside the load; `None` when nothing was.
+    #[serde(default)]
+    pub telemetry: Option<Telemetry>,
+    /// What the user says of the run, by key; may be added to later.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
 }
 
 /// The program that wrote a record.
@@ -307,6 +314,9 @@ pub struct Environment {
     pub cpus: u32,
     /// Memory of the machine.
     pub memory_bytes: u64,
+    /// More of that machine, by name: how its kernel is set, what this process was allowed to use.
+    #[serde(default)]
+    pub facts: BTreeMap<String, String>,
     /// What the servers said of themselves, in the order of `Manifest::targets`.
     pub servers: Vec<Server>,
     /// The server that was started for this run.
@@ -370,9 +380,15 @@ pub struct Server {
     /// Where it ran, seen from the generator.
     #[serde(default)]
     pub place: Place,
-    /// Settings that matter for performance, as the server spells them.
+    /// Settings that matter for performance or differ from their defaults, as the server spells them.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
+    /// Where the values of those that differ came from, by name, as the server spells it: `configuration file`, `COMMAND_LINE`.
+    #[serde(default)]
+    pub origins: BTreeMap<String, String>,
+    /// Of a local server's process, data directory and drive, by name.
+    #[serde(default)]
+    pub facts: BTreeMap<String, String>,
 }
 
 /// Where a server ran, seen from the generator.

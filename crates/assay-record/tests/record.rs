@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use assay_record::*;
-use example::{example, latencies};
+use example::{example, example_with_telemetry, latencies};
 use serde_json::{Value, json};
 
 fn folder() -> tempfile::TempDir {
@@ -60,7 +60,7 @@ fn a_written_record_satisfies_the_schema_which_knows_every_field() {
     let mut closed = example();
     closed.manifest.load = Load::Closed;
     closed.manifest.terminals = Some(Terminals { number: 640, think_scale: 0.5 });
-    for record in [json_of(&example()), json_of(&closed)] {
+    for record in [json_of(&example()), json_of(&closed), json_of(&example_with_telemetry())] {
         if let Err(error) = strict.validate(&record) {
             panic!("{error} at {}", error.instance_path());
         }
@@ -115,6 +115,28 @@ fn fields_added_later_are_passed_over_and_optional_ones_may_be_missing() {
 }
 
 #[test]
+fn tags_are_added_and_nothing_else_is_touched() {
+    let folder = folder();
+    for name in ["x.json.zst", "x.json"] {
+        let path = folder.path().join(name);
+        example_with_telemetry().write(&path).unwrap();
+        tag(&path, &[("disk".into(), "sata".into()), ("run".into(), "2".into())].into()).unwrap();
+        let mut expected = example_with_telemetry();
+        expected.tags = [("disk", "sata"), ("run", "2"), ("ticket", "PERF-7")]
+            .map(|(key, value)| (key.into(), value.into()))
+            .into();
+        assert_eq!(Record::read(&path).unwrap(), expected);
+    }
+    let path = folder.path().join("newer.json");
+    let mut newer = json_of(&example());
+    newer["stages"][1]["total"]["added_later"] = json!(1);
+    fs::write(&path, newer.to_string()).unwrap();
+    let refused = tag(&path, &[("run".into(), "2".into())].into()).unwrap_err().to_string();
+    assert!(refused.ends_with("has the field added_later, which this version would lose"), "{refused}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), newer.to_string());
+}
+
+#[test]
 fn a_record_of_another_format_is_refused_with_who_wrote_it() {
     let newer = json!({"format": 7, "tool": {"name": "assay", "version": "3.0.0"}, "everything": "else"});
     insta::assert_snapshot!(refusal(newer.to_string().as_bytes()), @"record x.json.zst was written by assay 3.0.0 in format 7; this assay reads format 1 (use the assay that wrote it, or a later one)");
@@ -160,8 +182,8 @@ fn files_that_are_no_records_are_refused_and_say_why() {
     x.json.zst is not a record of format 1: missing field `tool` at line 1 column 13
     x.json.zst is not a record of format 1: key must be a string at line 1 column 62
     x.json.zst is not a record of format 1: expected value at line 1 column 1
-    x.json.zst is not a record of format 1: histogram is damaged: too short at line 1 column 10471
-    x.json.zst is not a record of format 1: "yesterday" is no time such as 2026-03-14T15:09:26.535Z at line 1 column 24675
+    x.json.zst is not a record of format 1: histogram is damaged: too short at line 1 column 10546
+    x.json.zst is not a record of format 1: "yesterday" is no time such as 2026-03-14T15:09:26.535Z at line 1 column 24766
     "#);
     assert!(refusal(&damaged).starts_with("record x.json.zst is damaged"));
 }

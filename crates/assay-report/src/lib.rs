@@ -42,6 +42,9 @@ pub use findings::setting::{Difference, Group, Mixed, SettingKind, differences, 
 pub use findings::stage::{GeneratorFindings, LatencyIntervals, OpenFindings, QueueFindings, StageFindings};
 pub use findings::summary::{MetricSummary, StageSummary, Summary, summarise};
 pub use findings::tally::{ErrorFindings, TallyFindings, TypeFindings};
+pub use findings::telemetry::{
+    AbsentFindings, Point, SamplingFindings, ScopeFindings, TelemetryFindings, WaitFindings,
+};
 pub use findings::throughput::{ShiftFindings, SteadyFindings, ThroughputFindings, WavesFindings};
 pub use findings::warning::{Advice, Warning};
 pub use output::comparison_text::{comparison_text, grid_text, summary_text};
@@ -51,7 +54,7 @@ pub use output::markdown::markdown;
 pub use output::page::html;
 pub use output::progress::{interval_header, interval_line};
 pub use output::prometheus::{LiveMetrics, prometheus};
-pub use output::series::{MixedSeries, change_points_csv, intervals_csv};
+pub use output::series::{MixedSeries, change_points_csv, intervals_csv, telemetry_csv};
 pub use output::text::text;
 pub use words::run::loaded_text;
 pub use words::summary::summary;

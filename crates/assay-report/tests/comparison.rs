@@ -104,6 +104,7 @@ fn a_faster_candidate_is_found_with_its_interval_and_what_differs_stands_first()
     p95 ms          9.55 ±0.95   7.65 ±0.95  −20.0% [−29.8, −11.0]  faster
     p99 ms          9.91 ±0.99   7.93 ±0.99  −20.0% [−30.0, −11.1]  faster
     our CPU µs/tx  50.00 ±0.48  40.00 ±0.31  −20.0% [−21.0, −19.0]  less
+    spm            60,000 ±582  75,000 ±582  +25.0% [+23.4, +26.6]  faster
 
     candidate is faster than baseline: tx/s +25.0% [+23.4, +26.6] at 95%, in 25 of
     25 pairs of trials
@@ -138,6 +139,7 @@ fn one_trial_per_side_cannot_tell() {
     p95 ms             9.55       7.65  −19.9% (no interval)  cannot tell
     p99 ms             9.91       7.93  −20.0% (no interval)  cannot tell
     our CPU µs/tx      50.0       40.0  −20.0% (no interval)  cannot tell
+    spm              60,000     75,000  +25.0% (no interval)  cannot tell
 
     cannot tell whether candidate is faster or slower than baseline: more trials are
     needed, 3 per side (4 in all); with 1 any difference may be chance
@@ -152,12 +154,13 @@ fn noisy_trials_cannot_tell_and_say_how_many_could() {
     candidate  candidate · shop.lua · 5 trials · PostgreSQL 15.14
                b-1.json.zst … b-5.json.zst
 
-    16 sessions      baseline   candidate                change
-    tx/s            1,000 ±97  1,020 ±120  +1.0% [−13.6, +17.8]  cannot tell
-    p50 ms         5.50 ±0.60  5.00 ±0.93  ±0.0% [−18.2, +10.0]  cannot tell
-    p95 ms           9.6 ±1.1    8.6 ±1.8  ±0.0% [−19.9, +11.0]  cannot tell
-    p99 ms           9.9 ±1.2    8.9 ±1.8  ±0.0% [−20.0, +11.1]  cannot tell
-    our CPU µs/tx   50.0 ±5.2   49.0 ±6.3  −0.9% [−15.1, +15.8]  cannot tell
+    16 sessions         baseline      candidate                change
+    tx/s               1,000 ±97     1,020 ±120  +1.0% [−13.6, +17.8]  cannot tell
+    p50 ms            5.50 ±0.60     5.00 ±0.93  ±0.0% [−18.2, +10.0]  cannot tell
+    p95 ms              9.6 ±1.1       8.6 ±1.8  ±0.0% [−19.9, +11.0]  cannot tell
+    p99 ms              9.9 ±1.2       8.9 ±1.8  ±0.0% [−20.0, +11.1]  cannot tell
+    our CPU µs/tx      50.0 ±5.2      49.0 ±6.3  −0.9% [−15.1, +15.8]  cannot tell
+    spm            60,000 ±5,815  61,200 ±7,175  +1.0% [−13.6, +17.8]  cannot tell
     a change is the median of the ratios of all pairs of trials, not of the medians;
     ±0 where the two have opposite signs
 
@@ -194,7 +197,7 @@ fn other_work_other_hosts_and_broken_trials_are_told_before_any_number() {
       workload: shop.lua → other.lua
 
     warning: the load came from different places; a difference below may be theirs:
-      host: load1 → load\u{1b}[2J2
+      host: load1 → load\u{1b}[2j2
 
     warning: trial 1 of candidate was interrupted; what it measured until then is
              counted
@@ -210,6 +213,7 @@ fn other_work_other_hosts_and_broken_trials_are_told_before_any_number() {
     p95 ms             9.55       7.18  −24.9% (no interval)  cannot tell
     p99 ms             9.91       7.44  −25.0% (no interval)  cannot tell
     our CPU µs/tx      50.0       39.8  −20.3% (no interval)  cannot tell
+    spm              60,000     75,300  +25.5% (no interval)  cannot tell
 
     cannot tell whether candidate is faster or slower than baseline: more trials are
     needed, 2 per side (4 in all); with 2 any difference may be chance

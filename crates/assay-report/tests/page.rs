@@ -349,7 +349,7 @@ fn a_series_for_change_points_has_a_row_per_record_the_oldest_first() {
 #[test]
 fn live_metrics_add_up_what_the_intervals_hold() {
     let record = example();
-    let mut metrics = LiveMetrics::new("shop.lua");
+    let mut metrics = LiveMetrics::new("shop.lua", &Default::default());
     for interval in &record.stages[1].intervals {
         metrics.add(1, interval, &record.types);
     }

@@ -5,7 +5,7 @@ mod example;
 
 use assay_record::*;
 use assay_report::*;
-use example::{example, latencies, spread};
+use example::{example, example_with_telemetry, latencies, spread};
 
 /// A plain run: one stage, one server on the same machine, one type, closed loop.
 fn plain() -> Record {
@@ -919,4 +919,101 @@ fn collect_keys(value: &serde_json::Value, keys: &mut std::collections::BTreeSet
         serde_json::Value::Array(items) => items.iter().for_each(|value| collect_keys(value, keys)),
         _ => (),
     }
+}
+
+#[test]
+fn what_was_read_is_told_by_second_and_by_transaction_and_a_counter_that_began_anew_is_marked() {
+    let found = findings(&example_with_telemetry());
+    let [first, second] = &found.stages[..] else { panic!("there are two stages") };
+    let log = first.telemetry[0].metric("log_bytes").unwrap();
+    // 720,000 bytes and 1,200 transactions a second, but for half a millisecond at either end; too short for an interval.
+    assert_eq!((log.per_s, log.per_transaction_low), (Some(720_000.0), None));
+    assert!((log.per_transaction.unwrap() - 600.0).abs() < 0.2, "{log:?}");
+    // A record that says nothing of the first sample has one value less, and no zero.
+    let age = first.telemetry[0].metric("checkpoint_age_bytes").unwrap();
+    assert_eq!((age.mean, age.max, age.last, age.points[0].value), (Some(1.5), Some(2.0), Some(2.0), None));
+    let waits = first.telemetry[0].waits.as_ref().unwrap();
+    let waits: Vec<_> = waits.iter().map(|one| (one.event.as_str(), one.sessions)).collect();
+    assert_eq!(waits, [("CPU", 2.0), ("IO:WALSync", 1.0)]);
+    let written = second.telemetry[1].metric("device_written_bytes").unwrap();
+    assert_eq!((written.per_s, written.resets_ns.as_slice()), (Some(100_000.0), &[1_000_500_000][..]));
+    assert!(written.points.iter().all(|point| point.value.is_none_or(|value| value >= 0.0)), "{written:?}");
+    let sampling = found.sampling.unwrap();
+    assert_eq!((sampling.cpu_share, sampling.statements_per_s), (0.002, 3.0));
+    assert_eq!(sampling.absent[0].reason, "permission denied");
+}
+
+#[test]
+fn the_report_says_what_a_transaction_cost_the_server_and_its_machine() {
+    let report = text(&findings(&example_with_telemetry()));
+    let from = report.find("\nserver     number").unwrap() + 1;
+    let lines: Vec<&str> = report[from..].lines().take_while(|line| !line.is_empty()).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    server     number 1 · 600 B of log per transaction
+    waits      CPU 100%
+    telemetry  0.20% of a CPU here · 3.00 statements/s on servers · 0.500 ms each
+    ");
+    assert!(report.contains("tags: disk=nvme, ticket=PERF-7"), "{report}");
+}
+
+#[test]
+fn records_are_trials_of_one_setting_only_when_nothing_differs_that_may_matter() {
+    let groups_of = |change: &dyn Fn(&mut Record)| {
+        let mut other = example_with_telemetry();
+        other.started = Time::from_unix_ms(1_773_600_000_000);
+        change(&mut other);
+        let both = [example_with_telemetry(), other];
+        let records = both.iter().enumerate().map(|(number, record)| (number.to_string(), findings(record))).collect();
+        groups(records).into_iter().map(|group| group.name).collect::<Vec<_>>()
+    };
+    type Change = fn(&mut Record);
+    let harmless: [Change; 5] = [
+        |_| {},
+        |record| record.environment.host = "LOAD1".into(),
+        |record| drop(record.environment.servers[0].facts.insert("command line".into(), "postgres -D /other".into())),
+        |record| drop(record.environment.servers[0].settings.insert("port".into(), "5433".into())),
+        |record| drop(record.environment.servers[0].settings.insert("data_directory".into(), "/other".into())),
+    ];
+    for change in harmless {
+        assert_eq!(groups_of(&change).len(), 1);
+    }
+    let matters: [(Change, [&str; 2]); 4] = [
+        (
+            |record| drop(record.environment.servers[0].facts.insert("filesystem".into(), "xfs".into())),
+            ["1 filesystem=ext4", "1 filesystem=xfs"],
+        ),
+        (
+            |record| drop(record.environment.facts.insert("swappiness".into(), "1".into())),
+            ["swappiness 60", "swappiness 1"],
+        ),
+        (|record| drop(record.tags.insert("disk".into(), "sata".into())), ["disk=nvme", "disk=sata"]),
+        // Where nothing is known of the drive, another folder may be on another one.
+        (
+            |record| drop(record.environment.servers[1].settings.insert("data_directory".into(), "/x".into())),
+            ["no 2 data_directory", "2 data_directory=/x"],
+        ),
+    ];
+    for (change, names) in matters {
+        assert_eq!(groups_of(&change), names);
+    }
+}
+
+#[test]
+fn readings_are_rows_of_time_scope_metric_and_value() {
+    let report = report(vec![("a.json.zst".into(), findings(&example_with_telemetry()))]);
+    let rows = telemetry_csv(&report);
+    let rows: Vec<&str> = rows.lines().filter(|row| !row.contains("waits")).take(5).collect();
+    insta::assert_snapshot!(rows.join("\n"), @r"
+    record,file,setting,stage,sessions,time_ns,scope,target,metric,unit,value
+    shop.lua,a.json.zst,0,0,16,1000500000,server,0,log_bytes,bytes_per_s,720000
+    shop.lua,a.json.zst,0,0,16,2000500000,server,0,log_bytes,bytes_per_s,720000
+    shop.lua,a.json.zst,0,0,16,1000500000,server,0,checkpoint_age_bytes,bytes,1
+    shop.lua,a.json.zst,0,0,16,2000500000,server,0,checkpoint_age_bytes,bytes,2
+    ");
+    let tagged = intervals_csv(&report);
+    assert!(tagged.lines().next().unwrap().ends_with(",cpus_used,tag_disk,tag_ticket"), "{tagged}");
+    assert!(tagged.lines().nth(1).unwrap().ends_with(",nvme,PERF-7"), "{tagged}");
+    let metrics = prometheus(&report);
+    assert!(metrics.contains("assay_server_log_bytes_per_transaction{"), "{metrics}");
+    assert!(metrics.contains("tag_disk=\"nvme\""), "{metrics}");
 }

@@ -5,7 +5,7 @@ mod example;
 
 use assay_record::*;
 use assay_report::*;
-use example::example;
+use example::{example, example_with_telemetry};
 use serde_json::{Value, json as value};
 
 /// A ladder in an open loop, with errors, an audit and two servers.
@@ -37,6 +37,11 @@ fn minutes(rate: impl Fn(u64) -> u64) -> Findings {
     };
     record.stages[0].intervals = (0..120).map(second).collect();
     findings(&record)
+}
+
+/// With what was read beside the load.
+fn watched() -> Findings {
+    findings(&example_with_telemetry())
 }
 
 fn compared() -> Comparison {
@@ -88,6 +93,7 @@ fn all_that_is_written_as_json_satisfies_the_schema_which_knows_every_field() {
         ("findings", json(&ladder())),
         ("findings", json(&trial(1000))),
         ("findings", json(&killed)),
+        ("findings", json(&watched())),
         ("findings", json(&minutes(|_| 1000))),
         ("findings", json(&minutes(waves))),
         ("findings", json(&minutes(|second| 500 + 10 * second))),

@@ -89,10 +89,11 @@ pub trait Database: Send + Sync {
     /// A machine for one new connection, not yet connected.
     fn connection(&self) -> Box<dyn Connection>;
 
-    /// A query for the server's settings that matter to performance: rows of a name and a value. `None`: it has none.
-    /// Asked once, off the measured path.
-    fn settings_query(&self) -> Option<&'static str> {
-        None
+    /// Queries for the server's settings that matter to performance or differ from their defaults: rows of a name, a value, and
+    /// where the value came from (NULL: it is the default, or not known). The first that is not refused answers; which one
+    /// that is depends on product and version. Empty: it has none. Asked once, off the measured path.
+    fn settings_queries(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// Turns this connection error's limit into advice, where the kind of database knows some; `sessions` is

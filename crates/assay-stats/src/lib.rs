@@ -23,7 +23,7 @@ pub use boxes::{BoxFigures, box_figures};
 pub use changes::Shift;
 pub use comparison::{Change, MARGIN_DEFAULT, TRIALS_MIN, Verdict, change};
 pub use distribution::Distribution;
-pub use mean::{Estimate, LENGTH_MIN, mean_interval};
+pub use mean::{Estimate, LENGTH_MIN, mean_interval, ratio_interval};
 pub use quantile::{Second, quantile_interval};
 pub use spread::Missing;
 pub use steady::{Course, STEADY_LENGTH_MIN, Steady, Unsteady, course};

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod client;
 pub mod command_line;
 pub mod commands;
 pub mod diagnostics;
@@ -22,6 +23,7 @@ pub mod scratch;
 pub mod server_settings;
 pub mod signals;
 pub mod surroundings;
+pub mod telemetry;
 pub mod terminal;
 pub mod url_text;
 pub mod values;

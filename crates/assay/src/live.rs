@@ -7,14 +7,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use assay_engine::{End, Interval, Outcome, Plan, RunError};
-use assay_record::{DEFAULT_FOLDER, Load, Record, Status, WriteError};
+use assay_io::Clock;
+use assay_record::{DEFAULT_FOLDER, Load, Place, Record, Status, WriteError};
 use assay_report::LiveMetrics;
 use assay_seam::Nanos;
 
-use crate::command_line::OutputOptions;
+use crate::command_line::{OutputOptions, TelemetryChoice};
 use crate::diagnostics::Trouble;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
+use crate::telemetry::{self, Samplers};
 use crate::{record_of, server_settings, terminal, values};
 
 /// The record as far as it is known, and the file it goes to.
@@ -26,6 +28,8 @@ pub struct Live {
     lines: Option<usize>,
     metrics: Option<(Metrics, LiveMetrics)>,
     journal: Option<Journal>,
+    telemetry: TelemetryChoice,
+    samplers: Option<Samplers>,
 }
 
 /// What a run that is over leaves behind.
@@ -49,7 +53,9 @@ impl Live {
     /// Begins with what is known before the run, and writes it; listens for those who want metrics.
     pub fn begin(record: Record, output: &OutputOptions) -> Result<Live, Trouble> {
         let metrics = match output.metrics_listen {
-            Some(address) => Some((Metrics::listen(address)?, LiveMetrics::new(&record.manifest.workload))),
+            Some(address) => {
+                Some((Metrics::listen(address)?, LiveMetrics::new(&record.manifest.workload, &record.tags)))
+            }
             None => None,
         };
         if let Some((served, metrics)) = &metrics {
@@ -65,7 +71,9 @@ impl Live {
             None => Some(record.write_new(Path::new(DEFAULT_FOLDER)).map_err(unwritable)?),
         };
         let lines = (!output.quiet).then_some(0);
-        Ok(Live { record, path, written: Instant::now(), pause: PAUSE_MIN, lines, metrics, journal })
+        let telemetry = output.telemetry;
+        let written = Instant::now();
+        Ok(Live { record, path, written, pause: PAUSE_MIN, lines, metrics, journal, telemetry, samplers: None })
     }
 
     /// The journal, where one is wanted.
@@ -73,8 +81,25 @@ impl Live {
         self.journal.as_mut()
     }
 
+    /// The run begins: servers are sampled beside it, if they are servers. Instants count from `started` on `clock`.
+    pub fn begins(&mut self, plan: &Plan, clock: Clock, started: Nanos) {
+        if self.telemetry != TelemetryChoice::Off {
+            let places: Vec<Place> = self.record.environment.servers.iter().map(|server| server.place).collect();
+            let full = self.telemetry == TelemetryChoice::Full;
+            self.samplers = Samplers::start(&plan.targets, &places, full, clock, started);
+        }
+    }
+
+    /// How much earlier a stage should be announced for the sake of telemetry.
+    pub fn ahead(&self) -> Nanos {
+        if self.samplers.is_some() { telemetry::AHEAD } else { Nanos::ZERO }
+    }
+
     /// A stage begins: on a ladder, or with a warm-up, that is worth a line.
-    pub fn stage_begins(&mut self, stage: usize, sessions: u32, warmup: Nanos) {
+    pub fn stage_begins(&mut self, stage: usize, sessions: u32, warmup: Nanos, measured_from: Nanos) {
+        if let Some(samplers) = &self.samplers {
+            samplers.stage_begins(measured_from);
+        }
         let stages = self.record.manifest.sessions.len();
         let Some(lines) = &mut self.lines else { return };
         *lines = 0;
@@ -91,6 +116,9 @@ impl Live {
     pub fn interval(&mut self, stage: usize, interval: &Interval, so_far: &Outcome) {
         if let Some((served, metrics)) = &mut self.metrics {
             metrics.add(stage, &record_of::interval(interval), &so_far.types);
+            if let Some(samplers) = &self.samplers {
+                metrics.read(&samplers.so_far());
+            }
             served.set(metrics.text());
         }
         // A run that fails at once leaves a sliver of an interval with nothing in it.
@@ -112,15 +140,23 @@ impl Live {
 
     /// A stage is over: worth keeping at once.
     pub fn stage_ends(&mut self, so_far: &Outcome) {
+        if let Some(samplers) = &self.samplers {
+            samplers.stage_ends();
+        }
         self.write_partial(so_far);
     }
 
     /// The run is over: the final record and its file, the end of the journal.
     pub fn finish(mut self, plan: &Plan, outcome: &Outcome, failure: Option<String>) -> Left {
         record_of::fill(&mut self.record, outcome, record_of::status(&outcome.end, failure));
+        if let Some(samplers) = &self.samplers {
+            samplers.finish();
+            self.record.telemetry = Some(samplers.so_far());
+        }
         for (number, (server, target)) in self.record.environment.servers.iter_mut().zip(&plan.targets).enumerate() {
             if !is_away(number, outcome) {
-                server.settings = server_settings::read(target);
+                let found = server_settings::read(target, server.place);
+                (server.settings, server.origins, server.facts) = (found.values, found.origins, found.facts);
             }
         }
         let written = match &self.path {
@@ -145,6 +181,7 @@ impl Live {
         let Some(path) = &self.path else { return };
         let begun = Instant::now();
         record_of::fill(&mut self.record, so_far, (Status::Running, None));
+        self.record.telemetry = self.samplers.as_ref().map(Samplers::so_far);
         if path.is_file() {
             let _ = self.record.write(path);
         }

@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 
 use assay::command_line::{self, Subcommand};
-use assay::commands::{check, cleanup, compare, duel, exec, list, prepare, report, run, server, show, sysbench};
+use assay::commands::{check, cleanup, compare, duel, exec, list, prepare, report, run, server, show, sysbench, tag};
 use assay::diagnostics::{self, Trouble};
 use assay::signals;
 
@@ -32,6 +32,7 @@ fn work() -> Result<ExitCode, Trouble> {
         Subcommand::Exec(options) => exec::run(options, workload(), words),
         Subcommand::List => list::run(words),
         Subcommand::Show(options) => show::run(options),
+        Subcommand::Tag(options) => tag::run(options),
         Subcommand::Compare(options) => compare::run(options),
         Subcommand::Duel(options) => duel::run(options),
         Subcommand::Report(options) => report::run(options),

@@ -14,6 +14,7 @@ use assay_script::{Declaration, Measure};
 use assay_seam::{Nanos, ServerFacts};
 
 use crate::command_line::{RunOptions, Workload};
+use crate::telemetry;
 
 /// What is known when the run begins: everything but the measurements.
 pub fn begun(plan: &Plan, workload: &Workload, options: &RunOptions, words: &[String]) -> Record {
@@ -70,6 +71,8 @@ pub fn begun(plan: &Plan, workload: &Workload, options: &RunOptions, words: &[St
         rules: Vec::new(),
         rates: Vec::new(),
         stages: Vec::new(),
+        telemetry: None,
+        tags: options.output.tags.iter().cloned().collect(),
     }
 }
 
@@ -179,6 +182,7 @@ fn environment(plan: &Plan) -> record::Environment {
         cpus: u32::try_from(host.cpus).unwrap_or(u32::MAX),
         memory_bytes: host.memory_bytes,
         started: None,
+        facts: telemetry::machine_facts(),
         servers: plan
             .targets
             .iter()
@@ -187,7 +191,7 @@ fn environment(plan: &Plan) -> record::Environment {
     }
 }
 
-fn place(target: &Target) -> Place {
+pub(crate) fn place(target: &Target) -> Place {
     let local = |address: &Address| match address {
         Address::Tcp(address) => address.ip().is_loopback(),
         Address::Unix(_) => true,
@@ -204,6 +208,7 @@ fn stage_of(stage: &StageOutcome, names: &Outcome, start: Time, intervals: Vec<r
     record::Stage {
         sessions: stage.sessions,
         started: after(start, stage.started),
+        start_ns: Some(stage.started.0),
         measured_ns: stage.measured.0,
         total: tally(&stage.total, names),
         targets: stage.targets.iter().map(|target| tally(target, names)).collect(),

@@ -7,140 +7,78 @@ use std::collections::BTreeMap;
 
 use assay_engine::Target;
 use assay_io::clock::Clock;
-use assay_io::readiness::Readiness;
-use assay_io::{Address, Event, Io, SocketId};
-use assay_seam::{Cell, Connection, Exchange, Nanos, Operation, Progress, Rows, RowsPool};
+use assay_record::Place;
+use assay_seam::{Nanos, Rows};
+
+use crate::client::{Client, text};
+use crate::telemetry;
 
 /// A server that has not answered by then is not waited for.
 const PATIENCE: Nanos = Nanos::from_secs(5);
 
-/// The settings of one server, by name; empty when it would not say.
-pub fn read(target: &Target) -> BTreeMap<String, String> {
-    let Some(sql) = target.database.settings_query() else { return BTreeMap::new() };
-    let answer = match target.addresses.as_slice() {
-        [] => ask(target, None, sql),
-        addresses => addresses.iter().find_map(|address| ask(target, Some(address), sql)),
-    };
-    answer.map_or_else(BTreeMap::new, |rows| pairs(&rows))
+/// What a server is set to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// By name: what matters to performance, and what differs from its default.
+    pub values: BTreeMap<String, String>,
+    /// Where values that differ came from.
+    pub origins: BTreeMap<String, String>,
+    /// Facts of a local server's process and drive.
+    pub facts: BTreeMap<String, String>,
 }
 
-fn ask(target: &Target, address: Option<&Address>, sql: &str) -> Option<Box<Rows>> {
-    let io = Readiness::new(Clock::start(), 1).ok()?;
-    let deadline = io.now() + PATIENCE;
-    let connection = target.database.connection();
-    let mut call = Call { io, connection, socket: None, out: Vec::new(), pool: RowsPool::default() };
-    let mut progress = call.connect(target, address)?;
-    let mut asked = false;
-    loop {
-        call.send();
-        progress = match progress {
-            Progress::Ready if !asked => {
-                asked = true;
-                call.step(|connection, exchange| {
-                    connection.execute(&Operation::Query { sql: sql.as_bytes() }, exchange)
-                })
-            }
-            Progress::Ready => return None,
-            Progress::Reply(reply) => {
-                call.close();
-                return reply.rows;
-            }
-            Progress::Failed(_) => return None,
-            Progress::Reconnect => call.connect(target, address)?,
-            Progress::StartTls => {
-                call.io.start_tls(call.socket?);
-                call.next(deadline)?
-            }
-            Progress::Wait(pause) => {
-                let until = call.io.now() + pause;
-                while call.io.now() < until.min(deadline) {
-                    call.io.wait(Some(until)).ok()?;
-                }
-                call.step(|connection, exchange| connection.on_timeout(exchange))
-            }
-            Progress::Pending => call.next(deadline)?,
-        };
-        if call.io.now() >= deadline {
-            return None;
-        }
+/// The settings of one server; none when it would not say.
+pub fn read(target: &Target, place: Place) -> Settings {
+    let queries = target.database.settings_queries();
+    if queries.is_empty() {
+        return Settings::default();
     }
+    let Ok(mut client) = Client::open(target, Clock::start(), PATIENCE) else { return Settings::default() };
+    let rows = queries.iter().find_map(|sql| client.ask(sql, PATIENCE).ok());
+    let mut found = rows.map_or_else(Settings::default, |rows| settings(&rows));
+    if place == Place::Local {
+        found.facts = telemetry::server_facts(&mut client);
+    }
+    client.close();
+    found
 }
 
-/// One connection, driven until it has answered.
-struct Call {
-    io: Readiness,
-    connection: Box<dyn Connection>,
-    socket: Option<SocketId>,
-    out: Vec<u8>,
-    pool: RowsPool,
+/// Name, value and origin of each row.
+fn settings(rows: &Rows) -> Settings {
+    let mut found = Settings::default();
+    for row in 0..rows.len(0) {
+        let (Some(name), Some(value)) = (text(rows, row, 0), text(rows, row, 1)) else { continue };
+        if let Some(origin) = text(rows, row, 2) {
+            found.origins.insert(name.clone(), origin);
+        }
+        let value = if may_hold_secrets(&name) && !value.is_empty() { "***".to_owned() } else { value };
+        found.values.insert(name, value);
+    }
+    found
 }
 
-impl Call {
-    fn step(&mut self, act: impl FnOnce(&mut dyn Connection, &mut Exchange<'_>) -> Progress) -> Progress {
-        let now = self.io.now();
-        act(&mut *self.connection, &mut Exchange { out: &mut self.out, pool: &mut self.pool, now })
-    }
-
-    fn connect(&mut self, target: &Target, address: Option<&Address>) -> Option<Progress> {
-        if let Some(socket) = self.socket.take() {
-            self.io.close(socket);
-            self.connection.on_closed();
-        }
-        let Some(address) = address else {
-            return Some(self.step(|connection, exchange| connection.on_connected(exchange)));
-        };
-        self.socket = Some(self.io.connect(address, target.tls.as_ref()).ok()?);
-        Some(Progress::Pending)
-    }
-
-    fn send(&mut self) {
-        if let Some(socket) = self.socket {
-            self.io.send(socket, &self.out);
-        }
-        self.out.clear();
-    }
-
-    /// What the next event leads to; `None` when nothing came in time.
-    fn next(&mut self, deadline: Nanos) -> Option<Progress> {
-        loop {
-            match self.io.next_event() {
-                Some(Event::Connected(_)) => {
-                    return Some(self.step(|connection, exchange| connection.on_connected(exchange)));
-                }
-                Some(Event::Received(_)) => {
-                    let bytes = self.io.received().to_vec();
-                    return Some(self.step(|connection, exchange| connection.on_bytes(&bytes, exchange)));
-                }
-                Some(Event::Secured(_, facts)) => {
-                    return Some(self.step(|connection, exchange| connection.on_secured(&facts, exchange)));
-                }
-                Some(Event::Closed(..)) => {
-                    self.socket = None;
-                    return self.connection.on_closed().then_some(Progress::Reconnect);
-                }
-                None if self.io.now() >= deadline => return None,
-                None => self.io.wait(Some(deadline)).ok()?,
-            }
-        }
-    }
-
-    fn close(&mut self) {
-        let now = self.io.now();
-        self.connection.close(&mut Exchange { out: &mut self.out, pool: &mut self.pool, now });
-        self.send();
-        if let Some(socket) = self.socket.take() {
-            self.io.close(socket);
-        }
-    }
+/// Connection strings, and shell commands in which people put passwords.
+fn may_hold_secrets(name: &str) -> bool {
+    let inside = ["conninfo", "passphrase", "secret"];
+    name.ends_with("password") || name.ends_with("_command") || inside.iter().any(|part| name.contains(part))
 }
 
-/// The first two columns of the first result set.
-fn pairs(rows: &Rows) -> BTreeMap<String, String> {
-    let text = |row, column| match rows.cell(0, row, column) {
-        Some(Cell::Text(text)) => Some(String::from_utf8_lossy(text).into_owned()),
-        Some(Cell::Int(number)) => Some(number.to_string()),
-        Some(Cell::Double(number)) => Some(number.to_string()),
-        Some(Cell::Null) | None => None,
-    };
-    (0..rows.len(0)).filter_map(|row| Some((text(row, 0)?, text(row, 1)?))).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_may_hold_secrets_are_masked() {
+        let mut rows = Rows::default();
+        rows.begin_set(3);
+        for (name, value) in
+            [("primary_conninfo", "password=x"), ("password_encryption", "md5"), ("archive_command", "")]
+        {
+            rows.push_text(name.as_bytes()).unwrap();
+            rows.push_text(value.as_bytes()).unwrap();
+            rows.push_null();
+        }
+        let values = settings(&rows).values.into_values().collect::<Vec<_>>();
+        assert_eq!(values, ["", "md5", "***"]);
+    }
 }

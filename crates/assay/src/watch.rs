@@ -136,11 +136,20 @@ impl<'a> Watch<'a> {
 }
 
 impl Observer for Watch<'_> {
+    fn ahead(&self) -> Nanos {
+        self.live.as_ref().map_or(Nanos::ZERO, Live::ahead)
+    }
+
     fn notice(&mut self, notice: Notice<'_>) {
         match notice {
             Notice::Connecting { ready, wanted } => self.connecting(ready, wanted),
             Notice::Loading { rows, expected, elapsed } => self.loading(rows, expected, elapsed),
-            Notice::Begins { .. } | Notice::Ends { .. } | Notice::Overdue { .. } => {}
+            Notice::Begins { before: _, clock, started } => {
+                if let Some(live) = &mut self.live {
+                    live.begins(self.plan, clock, started);
+                }
+            }
+            Notice::Ends { .. } | Notice::Overdue { .. } => {}
             Notice::Log { session: _, text } => self.line(text),
             Notice::Journal { columns, lines, now } => {
                 let journal = self.live.as_mut().and_then(Live::journal);
@@ -149,10 +158,10 @@ impl Observer for Watch<'_> {
                 }
             }
             Notice::Warning(warning) => self.warning(&warning),
-            Notice::StageBegins { stage, sessions, warmup } => {
+            Notice::StageBegins { stage, sessions, warmup, measured_from } => {
                 self.clear();
                 if let Some(live) = &mut self.live {
-                    live.stage_begins(stage, sessions, warmup);
+                    live.stage_begins(stage, sessions, warmup, measured_from);
                 }
             }
             Notice::Interval { stage, interval, so_far } => {

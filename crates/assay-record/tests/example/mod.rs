@@ -25,7 +25,79 @@ pub(crate) fn example() -> Record {
             nominal: Some(150_000.0),
         }],
         stages: vec![stage(16, 1_773_500_966_635, 1), stage(64, 1_773_500_968_735, 2)],
+        telemetry: None,
+        tags: BTreeMap::new(),
     }
+}
+
+/// The same with what was read beside the load, and what the user says of it: a server that writes 600 bytes of log per
+/// transaction, and a device whose counter began anew in the second stage.
+#[allow(dead_code, reason = "not every test that shares this file needs it")]
+pub(crate) fn example_with_telemetry() -> Record {
+    let mut record = example();
+    let names = |pairs: &[(&str, &str)]| pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    record.tags = names(&[("disk", "nvme"), ("ticket", "PERF-7")]);
+    record.environment.facts = names(&[("swappiness", "60"), ("transparent huge pages", "madvise")]);
+    let server = &mut record.environment.servers[0];
+    server.place = Place::Local;
+    server.origins = names(&[("shared_buffers", "configuration file")]);
+    server.facts = names(&[("command line", "postgres -D /data"), ("filesystem", "ext4")]);
+    // A sample at the start, the middle and the end of each stage, a millisecond long.
+    let began_ns: Vec<u64> = [0, 1, 2].map(|second| 100_000_000 + second * 1_000_000_000).to_vec();
+    let began_ns: Vec<u64> = began_ns.iter().copied().chain(began_ns.iter().map(|at| at + 2_100_000_000)).collect();
+    for (stage, start_ns) in record.stages.iter_mut().zip([100_000_000, 2_200_000_000]) {
+        stage.start_ns = Some(start_ns);
+    }
+    let series = |metric: &str, unit, reading, source: &str, values: [u64; 6]| Series {
+        metric: metric.into(),
+        unit,
+        reading,
+        source: source.into(),
+        values: values.map(Some).to_vec(),
+    };
+    // 1,200 transactions a second in the first stage, 2,400 in the second.
+    let log = [0, 720_000, 1_440_000, 1_440_000, 2_880_000, 4_320_000];
+    let ended_ns: Vec<u64> = began_ns.iter().map(|at| at + 1_000_000).collect();
+    let mut age = series("checkpoint_age_bytes", Unit::Bytes, Reading::Gauge, "LSN − redo LSN", [0, 1, 2, 3, 4, 5]);
+    age.values[0] = None;
+    record.telemetry = Some(Telemetry {
+        full: false,
+        every_ns: 1_000_000_000,
+        scopes: vec![
+            Scope {
+                kind: ScopeKind::Server,
+                target: 0,
+                began_ns: began_ns.clone(),
+                ended_ns: ended_ns.clone(),
+                series: vec![series("log_bytes", Unit::Bytes, Reading::Counter, "pg_current_wal_lsn()", log), age],
+                absent: vec![Absent { metric: "dirty_pages".into(), reason: "permission denied".into() }],
+                waits: Some(Waits {
+                    looks: vec![0, 10, 10, 10, 10, 10],
+                    events: vec![
+                        WaitEvent { name: "CPU".into(), sessions: vec![0, 20, 20, 20, 40, 40] },
+                        WaitEvent { name: "IO:WALSync".into(), sessions: vec![0, 10, 10, 10, 0, 0] },
+                    ],
+                }),
+            },
+            Scope {
+                kind: ScopeKind::Machine,
+                target: 0,
+                began_ns,
+                ended_ns,
+                series: vec![series(
+                    "device_written_bytes",
+                    Unit::Bytes,
+                    Reading::Counter,
+                    "/proc/diskstats vda",
+                    [1_000_000, 1_100_000, 1_200_000, 1_200_000, 100_000, 200_000],
+                )],
+                absent: Vec::new(),
+                waits: None,
+            },
+        ],
+        cost: Cost { cpu_ns: 8_000_000, statements: 12, statements_ns: 6_000_000 },
+    });
+    record
 }
 
 fn manifest() -> Manifest {
@@ -90,6 +162,7 @@ fn environment() -> Environment {
         tls: tls.map(String::from),
         place: Place::Remote,
         settings: BTreeMap::from([("shared_buffers".into(), "128MB".into())]),
+        ..Server::default()
     };
     Environment {
         host: "load1".into(),
@@ -97,6 +170,7 @@ fn environment() -> Environment {
         cpu_model: "AMD EPYC 7B13".into(),
         cpus: 4,
         memory_bytes: 16 << 30,
+        facts: BTreeMap::new(),
         servers: vec![server(None), server(Some("TLSv1.3 TLS_AES_256_GCM_SHA384"))],
         started: Some(StartedServer {
             product: "postgres".into(),
@@ -125,6 +199,7 @@ fn stage(sessions: u32, started_ms: u64, factor: u64) -> Stage {
     Stage {
         sessions,
         started: Time::from_unix_ms(started_ms),
+        start_ns: None,
         measured_ns: 2_000_000_000,
         total: tally(2 * factor),
         targets: vec![target.clone(), target],

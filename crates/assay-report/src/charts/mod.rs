@@ -12,6 +12,7 @@ pub(crate) mod palette;
 pub(crate) mod picture;
 mod shape;
 mod spread;
+mod telemetry;
 mod time;
 
 /// The charts of a report.
@@ -27,7 +28,7 @@ pub struct Charts {
 pub fn charts(report: &Report) -> Charts {
     let entries = report.entries.iter().enumerate();
     Charts {
-        of_entries: entries.map(|(number, entry)| time::of_entry(entry, number)).collect(),
+        of_entries: entries.map(|(number, entry)| of_entry(entry, number)).collect(),
         of_all: of_all(&report.entries),
     }
 }
@@ -37,6 +38,13 @@ impl Charts {
     pub fn iter(&self) -> impl Iterator<Item = &Chart> {
         self.of_entries.iter().flatten().chain(&self.of_all)
     }
+}
+
+/// What a run did, and below it what servers and their machine did at the same time.
+fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
+    let mut charts = time::of_entry(entry, number);
+    charts.extend(telemetry::of_entry(entry, number));
+    charts
 }
 
 fn of_all(entries: &[Entry]) -> Vec<Chart> {

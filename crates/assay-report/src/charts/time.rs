@@ -131,12 +131,12 @@ pub(crate) fn over_time(entries: &[Entry]) -> Vec<Chart> {
 }
 
 /// The intervals of a record as one line of time; many intervals are merged into parts.
-struct TimeLine<'a> {
+pub(super) struct TimeLine<'a> {
     parts: Vec<Part<'a>>,
     /// Intervals in a part.
     merged: usize,
     /// Where each stage lies, and its sessions.
-    stages: Vec<(f64, f64, &'a StageFindings)>,
+    pub(super) stages: Vec<(f64, f64, &'a StageFindings)>,
 }
 
 /// One or more intervals of a stage, in a row.
@@ -148,7 +148,7 @@ struct Part<'a> {
 }
 
 impl<'a> TimeLine<'a> {
-    fn new(findings: &'a Findings) -> TimeLine<'a> {
+    pub(super) fn new(findings: &'a Findings) -> TimeLine<'a> {
         let all: usize = findings.stages.iter().map(|stage| stage.intervals.len()).sum();
         let merged = all.div_ceil(POINTS_MAX).max(1);
         let mut line = TimeLine { parts: Vec::new(), merged, stages: Vec::new() };
@@ -243,7 +243,7 @@ impl<'a> TimeLine<'a> {
         Body::Heat { columns, edges, cells }
     }
 
-    fn marks(&self) -> Vec<Mark> {
+    pub(super) fn marks(&self) -> Vec<Mark> {
         let mut marks = Vec::new();
         if let [_, _, ..] = self.stages[..] {
             marks.extend(self.stages.iter().map(|(from, to, stage)| Mark {
@@ -284,7 +284,7 @@ impl<'a> TimeLine<'a> {
 }
 
 /// Seconds, to the millisecond; `ns` since `begin`.
-fn instant(begin: f64, ns: u64) -> f64 {
+pub(super) fn instant(begin: f64, ns: u64) -> f64 {
     ((begin + ns as f64 / 1e9) * 1e3).round() / 1e3
 }
 
@@ -301,6 +301,6 @@ impl Part<'_> {
     }
 }
 
-fn seconds_axis() -> Axis {
+pub(super) fn seconds_axis() -> Axis {
     axis("seconds since the first measured one", Scale::Linear)
 }

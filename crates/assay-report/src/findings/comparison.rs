@@ -106,6 +106,10 @@ pub enum Verdict {
     Better,
     /// The candidate is worse: slower.
     Worse,
+    /// The candidate has more of what is neither good nor bad.
+    More,
+    /// The candidate has less of it.
+    Less,
     /// If there is a difference it is smaller than the margin.
     NoDifference,
     /// There may be a difference larger than the margin, in either direction.
@@ -222,6 +226,8 @@ fn change_findings(found: &Change, pairs: usize, better: Better) -> ChangeFindin
         verdict: match (found.verdict, better) {
             (Found::More, Better::Higher) | (Found::Less, Better::Lower) => Verdict::Better,
             (Found::More, Better::Lower) | (Found::Less, Better::Higher) => Verdict::Worse,
+            (Found::More, Better::Neither) => Verdict::More,
+            (Found::Less, Better::Neither) => Verdict::Less,
             (Found::NoDifference, _) => Verdict::NoDifference,
             (Found::CannotTell { trials_needed }, _) => Verdict::CannotTell { trials_needed },
         },

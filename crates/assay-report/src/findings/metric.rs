@@ -1,10 +1,13 @@
 //! What can be compared: one figure per stage and trial, by name.
 //!
-//! The names are those of the JSON without units, and what `--fail-if` takes: `tps`, `p99`, `new_order.p99`.
+//! The names are those of the JSON without units, and what `--fail-if` takes: `tps`, `p99`, `new_order.p99`, `tpmC`,
+//! `lines_per_transaction`.
 
+use assay_record::{Reading, ScopeKind};
 use assay_stats::trials;
 use serde::Serialize;
 
+use crate::findings::arithmetic::ratio;
 use crate::findings::latency::LatencyFindings;
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
@@ -28,6 +31,12 @@ pub enum MetricUnit {
     PerSecond,
     /// Nanoseconds.
     Ns,
+    /// Per transaction finished well.
+    PerTransaction,
+    /// Per time of the workload's own: `tpmC`.
+    Own,
+    /// A level of a server or machine, in the unit at the end of its name.
+    Level,
 }
 
 /// Which way is good.
@@ -38,6 +47,8 @@ pub enum Better {
     Higher,
     /// Times.
     Lower,
+    /// Neither: what a workload counts.
+    Neither,
 }
 
 /// One metric over the trials of a setting.
@@ -67,6 +78,32 @@ pub(crate) fn metrics(stage: &StageFindings) -> Vec<(Metric, Option<f64>)> {
         let name = format!("{}.", one.name);
         all.push(rate(&format!("{name}tps"), one.tps));
         all.extend(latencies(&name, &one.response));
+    }
+    all.extend(stage.rates.iter().map(|one| (metric(&one.name, MetricUnit::Own, Better::Higher), Some(one.rate))));
+    all.extend(latencies("service_", &total.service));
+    all.extend(latencies("lag_", &total.lag));
+    let transactions = total.transactions as f64;
+    let mut each = |name: &str, number: u64, better: Better| {
+        let name = format!("{name}_per_transaction");
+        all.push((metric(&name, MetricUnit::PerTransaction, better), ratio(number as f64, transactions)));
+    };
+    each("failed", total.failed, Better::Lower);
+    each("errors", total.errors, Better::Lower);
+    each("retries", total.retries, Better::Lower);
+    for one in &stage.counters {
+        each(&one.name, one.sum, Better::Neither);
+    }
+    for scope in &stage.telemetry {
+        let of = match (scope.scope, scope.target) {
+            (ScopeKind::Machine, _) => "machine".to_owned(),
+            (ScopeKind::Server, 0) => "server".to_owned(),
+            (ScopeKind::Server, target) => format!("server{}", target.saturating_add(1)),
+        };
+        for one in &scope.metrics {
+            let unit = if one.reading == Reading::Counter { MetricUnit::PerTransaction } else { MetricUnit::Level };
+            let (name, value) = one.compared();
+            all.push((metric(&format!("{of}.{name}"), unit, Better::Neither), value));
+        }
     }
     all
 }

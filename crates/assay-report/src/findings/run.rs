@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::findings::stage::{StageFindings, stage_findings};
 use crate::findings::tally::{ErrorFindings, errors_by_kind};
+use crate::findings::telemetry::{SamplingFindings, sampling};
 use crate::findings::warning::{Observed, Warning, warnings};
 
 /// What a record says.
@@ -58,10 +59,16 @@ pub struct Findings {
     pub host: GeneratorHost,
     /// CPUs of the generator's machine.
     pub cpus: u32,
+    /// More of that machine, by name.
+    pub facts: BTreeMap<String, String>,
+    /// What the user says of the run.
+    pub tags: BTreeMap<String, String>,
     /// The servers.
     pub targets: Vec<ServerFindings>,
     /// One per stage, in order.
     pub stages: Vec<StageFindings>,
+    /// What reading servers and machines took; `None`: they were not read.
+    pub sampling: Option<SamplingFindings>,
     /// Errors over all stages, the most frequent first.
     pub errors: Vec<ErrorFindings>,
     /// What the reader should know before believing a number.
@@ -94,8 +101,12 @@ pub struct ServerFindings {
     pub tls: Option<String>,
     /// Where it ran.
     pub place: Place,
-    /// Settings that matter for performance, as it spells them.
+    /// Settings that matter for performance or differ from their defaults, as it spells them.
     pub settings: BTreeMap<String, String>,
+    /// Where the values of those that differ came from.
+    pub origins: BTreeMap<String, String>,
+    /// Of a local server's process, data directory and drive.
+    pub facts: BTreeMap<String, String>,
 }
 
 impl Findings {
@@ -152,9 +163,12 @@ pub fn findings(record: &Record) -> Findings {
             memory_bytes: record.environment.memory_bytes,
         },
         cpus,
+        facts: record.environment.facts.clone(),
+        tags: record.tags.clone(),
         targets,
         errors: errors_by_kind(record.stages.iter().flat_map(|stage| &stage.total.errors)),
         stages,
+        sampling: record.telemetry.as_ref().map(|telemetry| sampling(telemetry, &record.stages)),
         warnings,
     }
 }
@@ -179,6 +193,8 @@ fn targets(record: &Record) -> Vec<ServerFindings> {
         tls: server.tls,
         place: server.place,
         settings: server.settings,
+        origins: server.origins,
+        facts: server.facts,
     };
     record.manifest.targets.iter().zip(servers).map(target).collect()
 }

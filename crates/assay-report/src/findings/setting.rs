@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use assay_record::{Arrival, Load, OnError, OptionValue};
 use serde::Serialize;
 
+use crate::findings::harmless::{is_harmless_fact, is_harmless_setting};
 use crate::findings::run::Findings;
 use crate::plain::clean;
 
@@ -34,6 +35,8 @@ pub enum SettingKind {
     Server,
     /// How sessions were set up.
     Session,
+    /// What the user says of the run.
+    Tag,
 }
 
 /// A setting that not all trials of one side share.
@@ -47,7 +50,8 @@ pub struct Mixed {
 
 type Settings = BTreeMap<(SettingKind, String), String>;
 
-/// All settings of one run as text, by kind and name. Seeds are not among them: trials differ in them.
+/// All settings of one run as text, by kind and name. Seeds are not among them: trials differ in them; nor is what
+/// `harmless` lists.
 pub(crate) fn settings(run: &Findings) -> Settings {
     let mut all = Settings::new();
     let mut put = |kind: SettingKind, what: &str, value: String| {
@@ -70,7 +74,7 @@ pub(crate) fn settings(run: &Findings) -> Settings {
     put(SettingKind::Work, "ignored errors", run.policy.ignore.join(","));
     let on_error = if run.policy.on_error == OnError::Stop { "stop" } else { "continue" };
     put(SettingKind::Work, "on error", on_error.into());
-    put(SettingKind::Generator, "host", run.host.name.clone());
+    put(SettingKind::Generator, "host", run.host.name.to_lowercase());
     put(SettingKind::Generator, "kernel", run.host.kernel.clone());
     put(SettingKind::Generator, "CPU", run.host.cpu_model.clone());
     put(SettingKind::Generator, "CPUs", run.cpus.to_string());
@@ -87,6 +91,12 @@ pub(crate) fn settings(run: &Findings) -> Settings {
         run.event_loop.as_ref().map_or("not known".into(), |of| of.batch_max.to_string()),
     );
     put(SettingKind::Generator, "tool", run.tool.clone());
+    for (name, value) in run.facts.iter().filter(|(name, _)| !is_harmless_fact(name)) {
+        put(SettingKind::Generator, name, value.clone());
+    }
+    for (name, value) in &run.tags {
+        put(SettingKind::Tag, &format!("tag {name}"), value.clone());
+    }
     // Without --db every run has a temporary database of its own.
     let named = run.command.iter().any(|word| word == "--db" || word.starts_with("--db="));
     for (number, target) in run.targets.iter().enumerate() {
@@ -96,7 +106,8 @@ pub(crate) fn settings(run: &Findings) -> Settings {
         }
         put(SettingKind::Server, &format!("{of}version"), format!("{} {}", target.product, target.version));
         put(SettingKind::Server, &format!("{of}TLS"), target.tls.clone().unwrap_or_else(|| "none".into()));
-        for (name, value) in &target.settings {
+        let settings = target.settings.iter().filter(|(name, _)| !is_harmless_setting(name, target));
+        for (name, value) in settings.chain(target.facts.iter().filter(|(name, _)| !is_harmless_fact(name))) {
             put(SettingKind::Server, &format!("{of}{name}"), value.clone());
         }
     }
@@ -161,7 +172,7 @@ pub(crate) fn named_groups(trials: Vec<(String, Findings)>, width: usize) -> Vec
         }
     }
     let all: Vec<Settings> = groups.iter().map(|(settings, _)| settings.clone()).collect();
-    let names: Vec<String> = all.iter().map(|settings| clean(&name(settings, &all), width)).collect();
+    let names = names(&all, width);
     let mut groups: Vec<Group> = groups.into_iter().map(|(_, group)| group).collect();
     for (number, group) in groups.iter_mut().enumerate() {
         let own = &names[number];
@@ -172,6 +183,17 @@ pub(crate) fn named_groups(trials: Vec<(String, Findings)>, width: usize) -> Vec
         };
     }
     groups
+}
+
+/// What to call each: its tags where they tell them apart, otherwise everything that they do not share.
+fn names(all: &[Settings], width: usize) -> Vec<String> {
+    let tags = |settings: &Settings| -> Settings {
+        settings.clone().into_iter().filter(|((kind, _), _)| *kind == SettingKind::Tag).collect()
+    };
+    let tags: Vec<Settings> = all.iter().map(tags).collect();
+    let told_apart = tags.iter().enumerate().all(|(number, one)| !tags[..number].contains(one));
+    let by = if told_apart { &tags[..] } else { all };
+    by.iter().map(|settings| clean(&name(settings, by), width)).collect()
 }
 
 /// What of `settings` not all of `all` share.
@@ -200,11 +222,14 @@ fn words(what: &str, value: Option<&String>) -> String {
     match (what, value) {
         ("sessions", "1") => "1 session".into(),
         ("sessions", value) => format!("{value} sessions"),
-        (what, "" | "none") => format!("no {}", what.trim_start_matches("option ").trim_start_matches("server ")),
+        (what, "" | "none") => format!(
+            "no {}",
+            what.trim_start_matches("option ").trim_start_matches("server ").trim_start_matches("tag ")
+        ),
         ("workload" | "load" | SESSION_SQL, value) => value.into(),
         (what, value) if what.starts_with("server") && what.ends_with(" version") => value.into(),
         (what, value) => match what.split_once(' ') {
-            Some(("option" | "server", name)) => format!("{name}={value}"),
+            Some(("option" | "server" | "tag", name)) => format!("{name}={value}"),
             _ => format!("{what} {value}"),
         },
     }

@@ -10,6 +10,7 @@ use crate::findings::interval::{IntervalFindings, interval_with_counts};
 use crate::findings::latency::all;
 use crate::findings::outage::outages;
 use crate::findings::tally::{TallyFindings, tally_findings};
+use crate::findings::telemetry::{ScopeFindings, scopes};
 use crate::findings::throughput::{Beside, Steps, ThroughputFindings, throughput_findings};
 
 /// One stage.
@@ -52,6 +53,8 @@ pub struct StageFindings {
     pub throughput: ThroughputFindings,
     /// How well the quantiles of `total.response` are known.
     pub response_intervals: LatencyIntervals,
+    /// What servers and their machine did.
+    pub telemetry: Vec<ScopeFindings>,
     /// One per interval.
     pub intervals: Vec<IntervalFindings>,
 }
@@ -147,6 +150,10 @@ pub(crate) fn stage_findings(stage: &record::Stage, record: &Record, open: Optio
         due: open.map(|_| stage.total.due),
     };
     StageFindings {
+        telemetry: record
+            .telemetry
+            .as_ref()
+            .map_or_else(Vec::new, |telemetry| scopes(telemetry, stage, &record.stages)),
         sessions: stage.sessions,
         started: stage.started,
         measured_ns: stage.measured_ns,

@@ -9,6 +9,7 @@ use crate::findings::setting::{Difference, SettingKind};
 use crate::findings::summary::Summary;
 use crate::plain::{DOT, clean, wrap_to};
 use crate::tables::comparison::{changes, grid, trials};
+use crate::tables::telemetry::changes as telemetry_changes;
 use crate::words::comparison::{
     conclusion, difference_words, differences_by_kind, doubts_of, judgement_words, side_facts,
 };
@@ -113,7 +114,9 @@ fn stage_text(found: &Comparison, stage: &StageComparison) -> String {
         ""
     };
     let conclusion = conclusion(found, stage).map(|words| wrap_to(WIDTH, "", words.split(' '), " "));
-    format!("{}{note}\n{}", changes(stage).text(), conclusion.unwrap_or_default())
+    let with_it = telemetry_changes(stage).map(|table| format!("\n{}", table.text()));
+    let (conclusion, with_it) = (conclusion.unwrap_or_default(), with_it.unwrap_or_default());
+    format!("{}{note}\n{conclusion}{with_it}", changes(stage).text())
 }
 
 fn condition_text(found: &ConditionFindings) -> String {

@@ -9,25 +9,33 @@ use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 use crate::findings::summary::Summary;
 use crate::findings::tally::TallyFindings;
+use crate::plain::clean;
 use crate::tables::latency::latency_cells;
 use crate::tables::table::{Cell, Column, Table};
 
 /// The table, head first. `target` and `type` are empty in rows of all of them together; figures that are not known
 /// by type are empty in rows of one type.
 pub fn csv(findings: &Findings) -> String {
-    let mut table = headed(
-        "stage,sessions,measured_ns,target,type,transactions,tps,failed,retries,statements,qps,errors,response_ns_min,\
+    let names = "stage,sessions,measured_ns,target,type,transactions,tps,failed,retries,statements,qps,errors,response_ns_min,\
          response_ns_mean,response_ns_p50,response_ns_p90,response_ns_p95,response_ns_p99,response_ns_p999,response_ns_max,\
-         service_ns_p50,service_ns_p99,lag_ns_p99,lag_ns_max",
-    );
+         service_ns_p50,service_ns_p99,lag_ns_p99,lag_ns_max";
+    let tags = findings.tags.keys().map(|tag| Column::figures(tag_column(tag)));
+    let mut table = Table::new(names.split(',').map(Column::figures).chain(tags));
     for (number, stage) in findings.stages.iter().enumerate() {
-        tally(&mut table, number, stage, "", &stage.total);
+        tally(&mut table, number, stage, "", &stage.total, findings);
         for (target, one) in findings.targets.iter().zip(&stage.targets) {
-            tally(&mut table, number, stage, &target.url, one);
+            tally(&mut table, number, stage, &target.url, one, findings);
         }
     }
     table.csv()
 }
+
+/// A tag's column.
+pub(crate) fn tag_column(tag: &str) -> String {
+    format!("tag_{}", clean(tag, TAG_WIDTH))
+}
+
+const TAG_WIDTH: usize = 100;
 
 /// A row per comparison, stage and metric.
 pub fn comparison_csv(comparisons: &[Comparison]) -> String {
@@ -97,6 +105,9 @@ fn unit(unit: MetricUnit) -> Cell {
     Cell::words(match unit {
         MetricUnit::PerSecond => "per_second",
         MetricUnit::Ns => "ns",
+        MetricUnit::PerTransaction => "per_transaction",
+        MetricUnit::Own => "own",
+        MetricUnit::Level => "level",
     })
 }
 
@@ -105,13 +116,15 @@ fn verdict(verdict: Verdict) -> [Cell; 2] {
     let (word, needed) = match verdict {
         Verdict::Better => ("better", Cell::Blank),
         Verdict::Worse => ("worse", Cell::Blank),
+        Verdict::More => ("more", Cell::Blank),
+        Verdict::Less => ("less", Cell::Blank),
         Verdict::NoDifference => ("no_difference", Cell::Blank),
         Verdict::CannotTell { trials_needed } => ("cannot_tell", Cell::Count(trials_needed as u64)),
     };
     [Cell::words(word), needed]
 }
 
-fn tally(table: &mut Table, number: usize, stage: &StageFindings, target: &str, tally: &TallyFindings) {
+fn tally(table: &mut Table, number: usize, stage: &StageFindings, target: &str, tally: &TallyFindings, of: &Findings) {
     let mut row =
         |name: &str, counts: [Cell; 7], response: &LatencyFindings, service: &LatencyFindings, lag: [Cell; 2]| {
             let head = [number as u64, stage.sessions.into(), stage.measured_ns].map(Cell::Count);
@@ -119,6 +132,7 @@ fn tally(table: &mut Table, number: usize, stage: &StageFindings, target: &str, 
             let service = [service.p50_ns, service.p99_ns].map(Cell::ns);
             let cells =
                 head.into_iter().chain(names).chain(counts).chain(latency_cells(response)).chain(service).chain(lag);
+            let cells = cells.chain(of.tags.values().map(|value| Cell::foreign(value)));
             table.row(cells.collect::<Vec<_>>());
         };
     let counts = |transactions, tps, failed, retries| {

@@ -4,13 +4,15 @@
 //! can ask no other machine for anything. Texts from records are escaped by the templates, after `shown` made them harmless;
 //! the figures of charts travel as JSON in which no `<` is left.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use assay_record::Place;
+use assay_record::{Place, ScopeKind};
 
 use crate::charts::chart::{Body, Chart};
 use crate::charts::layout::Layout;
@@ -21,18 +23,21 @@ use crate::findings::comparison::Comparison;
 use crate::findings::report::{Entry, Report};
 use crate::findings::run::{Findings, ServerFindings};
 use crate::findings::stage::StageFindings;
+use crate::findings::telemetry::ScopeFindings;
 use crate::plain::{DOT, clean};
 use crate::tables::as_html::{ROWS_MAX, shown, shown_to};
 use crate::tables::comparison::changes;
 use crate::tables::generator::generator;
 use crate::tables::latency::responses;
 use crate::tables::stages::stages;
+use crate::tables::telemetry::{changes as telemetry_changes, metrics};
 use crate::tables::work;
 use crate::words::comparison::{conclusion, difference_words, differences_by_kind, doubts_of, side_facts};
 use crate::words::facts::{Facts, undone};
 use crate::words::run::{command_line, growth, host, option_value, sessions};
 use crate::words::steadiness::{latency_intervals, over_time};
 use crate::words::summary::{capitalised, summary, title};
+use crate::words::telemetry::telemetry;
 use crate::words::warning::warnings_by_hint;
 
 const CSS: &str = include_str!("../../page/page.css");
@@ -275,6 +280,9 @@ fn compared(comparison: &Comparison) -> Markup {
         }
         @for stage in comparison.stages.iter().take(ROWS_MAX) {
             (changes(stage).html())
+            @if let Some(changed) = telemetry_changes(stage) {
+                (changed.html())
+            }
             @if let Some(words) = conclusion(comparison, stage) {
                 p { b { (shown(&capitalised(&words))) "." } }
             }
@@ -344,6 +352,7 @@ fn stage_in_full(stage: &StageFindings, findings: &Findings) -> Markup {
     let mut told = over_time(stage);
     told.push(("at 95%", latency_intervals(stage)));
     told.extend(undone(stage));
+    told.extend(telemetry(stage, findings));
     let tables = [
         work::types(&stage.total).map(|table| table.with_caption("How transactions ended")),
         work::rates(&stage.rates).map(|table| table.with_caption("Throughput as the workload counts it")),
@@ -358,6 +367,17 @@ fn stage_in_full(stage: &StageFindings, findings: &Findings) -> Markup {
         @for table in tables.into_iter().flatten() {
             (table.html())
         }
+        @for scope in &stage.telemetry {
+            (metrics(scope).with_caption(scope_name(scope)).html())
+        }
+    }
+}
+
+fn scope_name(scope: &ScopeFindings) -> String {
+    match (scope.scope, scope.target) {
+        (ScopeKind::Machine, _) => "The machine of generator and server".to_owned(),
+        (ScopeKind::Server, 0) => "The server".to_owned(),
+        (ScopeKind::Server, target) => format!("Server {}", target.saturating_add(1)),
     }
 }
 
@@ -392,14 +412,32 @@ fn setup(entry: &Entry) -> Markup {
             ("started", findings.started.to_string()),
             ("seed", findings.seed.to_string()),
             ("options", options.join(", ")),
+            ("tags", named(&findings.tags, ", ")),
             ("session SQL", findings.session_sql.join("; ")),
             ("generator", host(findings)),
+            ("its machine", named(&findings.facts, DOT)),
             ("event loop", event_loop.unwrap_or_default()),
         ]))
         @for target in findings.targets.iter().take(ROWS_MAX) {
             (server(target))
         }
+        @if let Some(sampling) = findings.sampling.as_ref().filter(|sampling| !sampling.absent.is_empty()) {
+            details {
+                summary { "Metrics that could not be read" }
+                ul {
+                    @for one in sampling.absent.iter().take(ROWS_MAX) {
+                        li { (shown(&format!("{}: {}", one.metric, one.reason))) }
+                    }
+                }
+            }
+        }
     }
+}
+
+/// `name = value` of each.
+fn named(values: &BTreeMap<String, String>, between: &str) -> String {
+    let one = |(name, value): (&String, &String)| format!("{name} = {value}");
+    values.iter().take(ROWS_MAX).map(one).collect::<Vec<_>>().join(between)
 }
 
 fn server(target: &ServerFindings) -> Markup {
@@ -408,12 +446,16 @@ fn server(target: &ServerFindings) -> Markup {
         Place::Local => "on the generator's machine",
         Place::Embedded => "inside the generator",
     };
-    let settings: Vec<String> =
-        target.settings.iter().take(ROWS_MAX).map(|(name, value)| format!("{name} = {value}")).collect();
+    let setting = |(name, value): (&String, &String)| match target.origins.get(name) {
+        Some(origin) => format!("{name} = {value} ({origin})"),
+        None => format!("{name} = {value}"),
+    };
+    let settings: Vec<String> = target.settings.iter().take(ROWS_MAX).map(setting).collect();
     facts([
         ("server", format!("{} {}", target.product, target.version)),
         ("at", target.url.clone()),
         ("where", place.into()),
+        ("process and drive", named(&target.facts, DOT)),
         ("encryption", target.tls.clone().unwrap_or_default()),
         ("settings", settings.join(DOT)),
     ])

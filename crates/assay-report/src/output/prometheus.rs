@@ -3,14 +3,16 @@
 //! Names begin with `assay_`, units are seconds and bytes, counters end in `_total`. Label values are escaped, and bounded
 //! in length and number.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use assay_record::{Interval, Status};
+use assay_record::{Interval, Reading, ScopeKind, Status, Telemetry};
 
 use crate::findings::interval::{IntervalFindings, bucket_bounds_ns, interval_findings};
 use crate::findings::latency::LatencyFindings;
 use crate::findings::report::Report;
 use crate::findings::run::Findings;
+use crate::findings::telemetry::ScopeFindings;
 use crate::plain::clean;
 
 const LABEL_WIDTH: usize = 120;
@@ -24,9 +26,9 @@ struct Exposition {
 }
 
 struct Metric {
-    name: &'static str,
-    kind: &'static str,
-    help: &'static str,
+    name: String,
+    kind: String,
+    help: String,
     samples: String,
 }
 
@@ -40,14 +42,19 @@ impl Exposition {
         self.sample_of("", (name, kind, help), labels, value);
     }
 
-    fn sample_of(
+    fn sample_of(&mut self, suffix: &str, definition: Definition, labels: &[(&str, &str)], value: f64) {
+        self.sample_named(suffix, definition, labels, value);
+    }
+
+    fn sample_named(
         &mut self,
         suffix: &str,
-        (name, kind, help): (&'static str, &'static str, &'static str),
+        (name, kind, help): (&str, &str, &str),
         labels: &[(&str, &str)],
         value: f64,
     ) {
         let at = self.metrics.iter().position(|metric| metric.name == name).unwrap_or_else(|| {
+            let [name, kind, help] = [name, kind, help].map(str::to_owned);
             self.metrics.push(Metric { name, kind, help, samples: String::new() });
             self.metrics.len() - 1
         });
@@ -87,6 +94,8 @@ const BUSY: Definition = ("assay_generator_busiest_worker_ratio", "gauge", "How 
 const WAITED: Definition =
     ("assay_generator_cpu_wait_ratio", "gauge", "How much of the time a worker waited for a CPU, at most, 0 to 1.");
 const MEMORY: Definition = ("assay_generator_memory_max_bytes", "gauge", "Largest resident set of the generator.");
+const WAITS: Definition =
+    ("assay_server_waits", "gauge", "Active sessions by what they waited for, on average in the stage.");
 const STAGE: Definition = ("assay_stage", "gauge", "Stage under way, counted from 0.");
 const HISTOGRAM: Definition = ("assay_response_seconds", "histogram", "Response times since the start of the run.");
 
@@ -102,12 +111,16 @@ pub fn prometheus(report: &Report) -> String {
 fn of_findings(all: &mut Exposition, record: &str, findings: &Findings) {
     let (product, version) = findings.targets.first().map_or(("", ""), |target| (&target.product, &target.version));
     let seed = findings.seed.to_string();
+    let tags: Vec<(String, &str)> =
+        findings.tags.iter().map(|(name, value)| (tag_label(name), value.as_str())).collect();
+    let tags: Vec<(&str, &str)> = tags.iter().map(|(name, value)| (name.as_str(), *value)).collect();
     let info = [("record", record), ("workload", &findings.workload), ("product", product), ("version", version)];
-    all.sample(INFO, &[&info[..], &[("tool", &findings.tool), ("seed", &seed)]].concat(), 1.0);
-    all.sample(STATUS, &[("record", record)], f64::from(findings.status == Status::Complete));
+    all.sample(INFO, &[&info[..], &[("tool", &findings.tool), ("seed", &seed)], &tags].concat(), 1.0);
+    all.sample(STATUS, &[&[("record", record)], &tags[..]].concat(), f64::from(findings.status == Status::Complete));
     for (number, stage) in findings.stages.iter().enumerate().take(SERIES_MAX) {
         let (number, sessions) = (number.to_string(), stage.sessions.to_string());
         let of_stage = [("record", record), ("stage", number.as_str()), ("sessions", sessions.as_str())];
+        let of_stage = [&of_stage[..], &tags].concat();
         let and = |name, value| [&of_stage[..], &[(name, value)]].concat();
         let total = &stage.total;
         for one in total.types.iter().take(SERIES_MAX) {
@@ -135,7 +148,39 @@ fn of_findings(all: &mut Exposition, record: &str, findings: &Findings) {
             }
             all.sample(MEMORY, &of_stage, generator.memory_max_bytes as f64);
         }
+        of_telemetry(all, &of_stage, &stage.telemetry);
     }
+}
+
+/// Rates and levels under the names of telemetry: `assay_server_log_bytes_per_second`,
+/// `assay_server_log_bytes_per_transaction`, `assay_machine_memory_dirty_bytes`.
+fn of_telemetry(all: &mut Exposition, of_stage: &[(&str, &str)], scopes: &[ScopeFindings]) {
+    for scope in scopes {
+        let kind = if scope.scope == ScopeKind::Server { "server" } else { "machine" };
+        let target = scope.target.to_string();
+        let labels = [of_stage, &[("target", target.as_str())]].concat();
+        for one in scope.metrics.iter().take(SERIES_MAX) {
+            let metric = one.metric.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>();
+            let mut put = |ending: &str, help: &str, value: Option<f64>| {
+                if let Some(value) = value {
+                    let name = format!("assay_{kind}_{metric}{ending}");
+                    all.sample_named("", (&name, "gauge", help), &labels, value);
+                }
+            };
+            put("_per_second", "Read beside the load: rate in the stage.", one.per_s);
+            put("_per_transaction", "Read beside the load: by transaction finished well.", one.per_transaction);
+            put("", "Read beside the load: mean in the stage.", one.mean);
+        }
+        for one in scope.waits.iter().flatten().take(SERIES_MAX) {
+            all.sample(WAITS, &[&labels[..], &[("event", one.event.as_str())]].concat(), one.sessions);
+        }
+    }
+}
+
+/// A label's name has only letters, digits and `_`.
+fn tag_label(tag: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    format!("tag_{}", clean(tag, LABEL_WIDTH).chars().map(safe).collect::<String>())
 }
 
 fn quantiles(all: &mut Exposition, metric: Definition, labels: &[(&str, &str)], latencies: &LatencyFindings) {
@@ -157,6 +202,7 @@ fn quantiles(all: &mut Exposition, metric: Definition, labels: &[(&str, &str)], 
 #[derive(Clone, Debug, Default)]
 pub struct LiveMetrics {
     workload: String,
+    tags: Vec<(String, String)>,
     stage: usize,
     transactions: Vec<(String, u64)>,
     statements: [u64; 3],
@@ -166,6 +212,8 @@ pub struct LiveMetrics {
     buckets: Vec<u64>,
     sum_ns: u128,
     last: Option<IntervalFindings>,
+    /// Names, targets and last readings.
+    telemetry: Vec<(String, String, bool, u64)>,
 }
 
 /// Every fourth bound of the intervals' buckets: 1 µs, 1.6 µs, 2.5 µs, 4 µs, 6.3 µs, 10 µs, … Fewer and the quantiles that
@@ -174,9 +222,10 @@ const BUCKET_STEP: usize = 4;
 
 impl LiveMetrics {
     /// Of a run that has not measured anything yet.
-    pub fn new(workload: &str) -> LiveMetrics {
+    pub fn new(workload: &str, tags: &BTreeMap<String, String>) -> LiveMetrics {
         LiveMetrics {
             workload: workload.to_owned(),
+            tags: tags.iter().map(|(name, value)| (tag_label(name), value.clone())).collect(),
             buckets: vec![0; bucket_bounds_ns().len() + 1],
             ..LiveMetrics::default()
         }
@@ -206,14 +255,27 @@ impl LiveMetrics {
         self.last = Some(findings);
     }
 
+    /// The last reading of everything that was read of servers and their machine: raw counters and levels.
+    pub fn read(&mut self, telemetry: &Telemetry) {
+        self.telemetry.clear();
+        for scope in &telemetry.scopes {
+            let kind = if scope.kind == ScopeKind::Server { "server" } else { "machine" };
+            for series in scope.series.iter().take(SERIES_MAX) {
+                let Some(Some(value)) = series.values.last() else { continue };
+                let is_counter = series.reading == Reading::Counter;
+                let name = format!("assay_{kind}_{}{}", series.metric, if is_counter { "_total" } else { "" });
+                self.telemetry.push((name, scope.target.to_string(), is_counter, *value));
+            }
+        }
+    }
+
     /// The metrics as they are now.
     pub fn text(&self) -> String {
         let mut all = Exposition::default();
-        all.sample(
-            INFO,
-            &[("workload", self.workload.as_str()), ("tool", concat!("assay ", env!("CARGO_PKG_VERSION")))],
-            1.0,
-        );
+        let mut info = vec![("workload", self.workload.as_str())];
+        info.push(("tool", concat!("assay ", env!("CARGO_PKG_VERSION"))));
+        info.extend(self.tags.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        all.sample(INFO, &info, 1.0);
         for (name, count) in &self.transactions {
             all.sample(TRANSACTIONS, &[("type", name)], *count as f64);
         }
@@ -230,6 +292,11 @@ impl LiveMetrics {
             all.sample(SESSIONS, &[], f64::from(last.sessions));
             all.sample(BACKLOG, &[], last.backlog as f64);
             quantiles(&mut all, RESPONSE, &[], &last.response);
+        }
+        for (name, target, is_counter, value) in &self.telemetry {
+            let kind = if *is_counter { "counter" } else { "gauge" };
+            let definition = (name.as_str(), kind, "Read beside the load.");
+            all.sample_named("", definition, &[("target", target.as_str())], *value as f64);
         }
         let mut below = 0u64;
         let bounds = bucket_bounds_ns();

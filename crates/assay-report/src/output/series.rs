@@ -2,19 +2,24 @@
 //!
 //! Figures are plain: no grouping, nanoseconds or the unit in the column's name, empty where there is none.
 
+use std::collections::BTreeSet;
+
+use assay_record::{Reading, ScopeKind, Unit};
+
 use crate::findings::report::{Entry, Report};
-use crate::output::csv::headed;
+use crate::output::csv::{headed, tag_column};
 use crate::plain::clean;
 use crate::tables::latency::latency_cells;
 use crate::tables::table::{Cell, Column, Table};
 
 /// One row per interval: what was observed together stands together.
 pub fn intervals_csv(report: &Report) -> String {
-    let mut table = headed(
-        "record,file,setting,workload,stage,sessions,start_ns,end_ns,transactions,tps,qps,response_ns_min,response_ns_mean,\
+    let names = "record,file,setting,workload,stage,sessions,start_ns,end_ns,transactions,tps,qps,response_ns_min,response_ns_mean,\
          response_ns_p50,response_ns_p90,response_ns_p95,response_ns_p99,response_ns_p999,response_ns_max,errors,retries,\
-         failed,reconnects,backlog,cpus_used",
-    );
+         failed,reconnects,backlog,cpus_used";
+    let tags: BTreeSet<&String> = report.entries.iter().flat_map(|entry| entry.findings.tags.keys()).collect();
+    let tag_columns = tags.iter().map(|tag| Column::figures(tag_column(tag)));
+    let mut table = Table::new(names.split(',').map(Column::figures).chain(tag_columns));
     let mut text = table.csv_head();
     for entry in &report.entries {
         for (number, stage) in entry.findings.stages.iter().enumerate() {
@@ -28,9 +33,55 @@ pub fn intervals_csv(report: &Report) -> String {
                 let troubles = [interval.errors, interval.retries, interval.failed, interval.reconnects];
                 row.extend(troubles.into_iter().chain([interval.backlog]).map(Cell::Count));
                 row.push(Cell::Number(interval.cpus_used));
+                let tag =
+                    |tag: &&String| entry.findings.tags.get(*tag).map_or(Cell::Blank, |value| Cell::foreign(value));
+                row.extend(tags.iter().map(tag));
                 table.row(row);
             }
             // Days of seconds would fill the memory.
+            text += &table.csv_rows();
+            table.rows.clear();
+        }
+    }
+    text
+}
+
+/// One row per reading that has a figure: rates of counters, levels of gauges, sessions by what they waited for. `time_ns` is the
+/// end of the step between two samples, since the start of the stage.
+pub fn telemetry_csv(report: &Report) -> String {
+    let mut table = headed("record,file,setting,stage,sessions,time_ns,scope,target,metric,unit,value");
+    let mut text = table.csv_head();
+    for entry in &report.entries {
+        for (number, stage) in entry.findings.stages.iter().enumerate() {
+            for scope in &stage.telemetry {
+                let kind = if scope.scope == ScopeKind::Server { "server" } else { "machine" };
+                let mut row = |at_ns: u64, metric: &str, unit: &str, value: f64| {
+                    let mut row = vec![Cell::foreign(&entry.name), Cell::foreign(&entry.file)];
+                    row.extend([entry.setting as u64, number as u64, stage.sessions.into(), at_ns].map(Cell::Count));
+                    row.extend([Cell::words(kind), Cell::Count(scope.target.into())]);
+                    row.extend([Cell::foreign(metric), Cell::words(unit), Cell::Number(value)]);
+                    table.row(row);
+                };
+                for one in &scope.metrics {
+                    let unit = match (one.reading, one.unit) {
+                        (Reading::Counter, Unit::Count) => "per_s",
+                        (Reading::Counter, Unit::Bytes) => "bytes_per_s",
+                        (Reading::Counter, Unit::Us) => "us_per_s",
+                        (Reading::Gauge, Unit::Count) => "count",
+                        (Reading::Gauge, Unit::Bytes) => "bytes",
+                        (Reading::Gauge, Unit::Us) => "us",
+                    };
+                    for point in &one.points {
+                        point.value.into_iter().for_each(|value| row(point.at_ns, &one.metric, unit, value));
+                    }
+                }
+                let events: Vec<_> = scope.waits.iter().flatten().collect();
+                for (at_ns, sessions) in &scope.wait_points {
+                    for (event, sessions) in events.iter().zip(sessions) {
+                        row(*at_ns, &format!("waits {}", event.event), "sessions", *sessions);
+                    }
+                }
+            }
             text += &table.csv_rows();
             table.rows.clear();
         }

@@ -12,10 +12,12 @@ use crate::plain::{DOT, clean, wrap};
 use crate::tables::latency::responses;
 use crate::tables::stages::stages;
 use crate::tables::table::{NAME_WIDTH, Table};
+use crate::tables::telemetry::metrics;
 use crate::tables::work;
 use crate::words::facts::{Facts, fallback, generator, undone};
 use crate::words::run::{growth, load, option_value, servers};
 use crate::words::steadiness::{latency_intervals, over_time};
+use crate::words::telemetry::telemetry;
 use crate::words::warning::{warning_words, warnings_by_hint};
 
 const FACT_WIDTH: usize = 80;
@@ -77,6 +79,11 @@ fn head(findings: &Findings) -> String {
             |(name, value): (&String, &OptionValue)| format!("{}={}", clean(name, NAME_WIDTH), option_value(value));
         text += &wrap("options: ", findings.options.iter().map(option), ", ");
     }
+    if !findings.tags.is_empty() {
+        let tag =
+            |(name, value): (&String, &String)| format!("{}={}", clean(name, NAME_WIDTH), clean(value, FACT_WIDTH));
+        text += &wrap("tags: ", findings.tags.iter().map(tag), ", ");
+    }
     if let Some(failure) = &findings.failure {
         text.push('\n');
         for (number, line) in failure.lines().take(FAILURE_LINES_MAX).enumerate() {
@@ -123,6 +130,13 @@ fn details(stage: &StageFindings, findings: &Findings) -> String {
     text += &listed(generator);
     if let Some(why) = fallback(findings).filter(|_| known) {
         text += &wrap("io_uring   ", why.split(' '), " ");
+    }
+    let read = telemetry(stage, findings);
+    if !read.is_empty() {
+        text += &format!("\n{}", listed(read));
+    }
+    if findings.sampling.as_ref().is_some_and(|sampling| sampling.full) {
+        text += &stage.telemetry.iter().map(|scope| below(Some(metrics(scope)))).collect::<String>();
     }
     text + &below(work::audit(&stage.audit))
 }

@@ -2,7 +2,7 @@
 
 use crate::digits::percent;
 use crate::findings::comparison::{Comparison, MetricComparison, StageComparison};
-use crate::findings::metric::TrialsFindings;
+use crate::findings::metric::{MetricUnit, TrialsFindings};
 use crate::findings::summary::StageSummary;
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
 use crate::words::comparison::{change_text, metric_name, middle, ratio, verdict};
@@ -21,10 +21,10 @@ pub(crate) fn changes(stage: &StageComparison) -> Table {
     let types: Vec<&MetricComparison> = stage.metrics.iter().filter(|one| one.metric.name.ends_with(".p99")).collect();
     // The only type has the figures of all.
     let types = if types.len() > 1 { types } else { Vec::new() };
-    for metric in of_all.into_iter().filter_map(|name| stage.metric(name)).chain(types) {
+    let own = stage.metrics.iter().filter(|one| one.metric.unit == MetricUnit::Own);
+    for metric in of_all.into_iter().filter_map(|name| stage.metric(name)).chain(types).chain(own) {
         let side = |side: &Option<TrialsFindings>| known(side.as_ref(), Some(metric));
-        let mut row =
-            vec![Cell::Words(metric_name(&metric.metric.name)), side(&metric.baseline), side(&metric.candidate)];
+        let mut row = vec![Cell::Words(metric_name(&metric.metric)), side(&metric.baseline), side(&metric.candidate)];
         row.push(Cell::of(metric.change, |change| Cell::Words(change_text(&change))));
         row.extend(metric.change.map(|change| Cell::words(verdict(&metric.metric.name, change.verdict))));
         table.row(row);

@@ -9,4 +9,5 @@ pub(crate) mod generator;
 pub(crate) mod latency;
 pub(crate) mod stages;
 pub(crate) mod table;
+pub(crate) mod telemetry;
 pub(crate) mod work;

@@ -8,7 +8,7 @@ use crate::findings::comparison::{
 };
 use crate::findings::judgement::{Judgement, Outcome};
 use crate::findings::limit::Limit;
-use crate::findings::metric::{MetricUnit, TrialsFindings};
+use crate::findings::metric::{Metric, MetricUnit, TrialsFindings};
 use crate::findings::setting::{Difference, SettingKind};
 use crate::plain::clean;
 use crate::words::generator::limited;
@@ -56,7 +56,7 @@ pub(crate) fn differences_by_kind(differences: &[Difference]) -> Vec<DifferenceG
     let kinds = [
         (&[SettingKind::Work][..], true, "the sides did different work; no difference below is the server's alone:"),
         (&[SettingKind::Generator], true, "the load came from different places; a difference below may be theirs:"),
-        (&[SettingKind::Server, SettingKind::Session], false, "the sides differ in:"),
+        (&[SettingKind::Server, SettingKind::Session, SettingKind::Tag], false, "the sides differ in:"),
     ];
     let groups = kinds.into_iter().map(|(kinds, is_warning, words)| {
         let differences = differences.iter().filter(|one| kinds.contains(&one.kind)).collect();
@@ -112,10 +112,11 @@ pub(crate) fn doubts_of(side: &SideFindings) -> Vec<String> {
     doubts
 }
 
-pub(crate) fn metric_name(name: &str) -> String {
-    match name {
+pub(crate) fn metric_name(metric: &Metric) -> String {
+    match metric.name.as_str() {
         "tps" => "tx/s".into(),
         "cpu_per_transaction" => "our CPU µs/tx".into(),
+        name if metric.unit != MetricUnit::Ns => clean(name, NAME_WIDTH),
         name => match name.rsplit_once('.') {
             Some((of, metric)) => format!("{} {metric} ms", clean(of, 13)),
             None => format!("{name} ms"),
@@ -163,6 +164,8 @@ pub(crate) fn verdict(metric: &str, verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better if cpu => "less",
         Verdict::Worse if cpu => "more",
+        Verdict::More => "more",
+        Verdict::Less => "less",
         Verdict::Better => "faster",
         Verdict::Worse => "slower",
         Verdict::NoDifference => "the same",
@@ -180,9 +183,9 @@ pub(crate) fn conclusion(found: &Comparison, stage: &StageComparison) -> Option<
         // They differ where they are cut.
         (baseline, candidate) = ("the baseline".into(), "the candidate".into());
     }
-    let name = metric_name(&metric.metric.name);
+    let name = metric_name(&metric.metric);
     Some(match change.verdict {
-        Verdict::Better | Verdict::Worse => {
+        Verdict::Better | Verdict::Worse | Verdict::More | Verdict::Less => {
             let word = verdict(&metric.metric.name, change.verdict);
             let larger = (change.superiority * change.pairs as f64).round();
             let pairs = if change.ratio > 1.0 { larger } else { change.pairs as f64 - larger };

@@ -7,4 +7,5 @@ pub(crate) mod outage;
 pub(crate) mod run;
 pub(crate) mod steadiness;
 pub(crate) mod summary;
+pub(crate) mod telemetry;
 pub(crate) mod warning;

@@ -280,7 +280,7 @@ impl<'a> Narrator<'a> {
 impl Observer for Narrator<'_> {
     fn notice(&mut self, notice: Notice<'_>) {
         match notice {
-            Notice::Begins { before } => self.announce(&before),
+            Notice::Begins { before, .. } => self.announce(&before),
             Notice::Connecting { .. } if self.phase == Phase::Preparing => {
                 let timeout = self.settings.init_timeout;
                 if self.clock.now() > Nanos::from_secs(timeout) {

@@ -36,6 +36,8 @@ pub enum Subcommand {
     List,
     /// Print the final report of a record
     Show(ShowOptions),
+    /// Add tags to records: something to know them by
+    Tag(TagOptions),
     /// Compare the records of two settings, or of several
     Compare(CompareOptions),
     /// Run two settings in turns, so that drift hits both, and compare them
@@ -289,6 +291,14 @@ pub struct ShowOptions {
     pub format: Format,
 }
 
+/// Options of `tag`.
+#[derive(Args, Clone)]
+pub struct TagOptions {
+    /// Records, then tags such as disk=nvme; a tag with the same key is replaced
+    #[arg(value_name = "RECORD… KEY=VALUE", required = true)]
+    pub words: Vec<String>,
+}
+
 /// Options of `report`. A `-` instead of a file is stdout.
 #[derive(Args, Clone)]
 pub struct ReportOptions {
@@ -304,6 +314,9 @@ pub struct ReportOptions {
     /// A row per interval
     #[arg(long, value_name = "FILE")]
     pub csv: Option<std::path::PathBuf>,
+    /// A row per reading of servers and their machine: time, scope, metric, value
+    #[arg(long, value_name = "FILE")]
+    pub telemetry_csv: Option<std::path::PathBuf>,
     /// Findings, and the figures of every chart
     #[arg(long, value_name = "FILE")]
     pub json: Option<std::path::PathBuf>,
@@ -568,6 +581,12 @@ pub struct OutputOptions {
     /// Write no record
     #[arg(long)]
     pub no_record: bool,
+    /// What is read of servers and, where one is local, of this machine, once per second: `full` shows all of it
+    #[arg(long, value_name = "off|on|full", hide_possible_values = true, value_enum, default_value = "on")]
+    pub telemetry: TelemetryChoice,
+    /// Something to know this run by, such as disk=nvme: shown, grouped by, and kept in the record; may be repeated
+    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
+    pub tags: Vec<(String, String)>,
     /// Write a line about each transaction that the workload has something to say of into this file, as CSV (tpcc: the
     /// deliveries that were queued)
     #[arg(long, value_name = "FILE")]
@@ -578,6 +597,15 @@ pub struct OutputOptions {
     /// Say nothing on stderr but errors and warnings
     #[arg(long)]
     pub quiet: bool,
+}
+
+/// What is read beside the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs, reason = "a doc comment would become help text")]
+pub enum TelemetryChoice {
+    Off,
+    On,
+    Full,
 }
 
 /// Form of a result.
@@ -647,6 +675,21 @@ fn interval(text: &str) -> Result<Nanos, String> {
     let interval = values::duration(text)?;
     if interval >= Nanos::from_millis(100) { Ok(interval) } else { Err("must be at least 100ms".to_owned()) }
 }
+
+/// Keys are column names and labels too.
+pub(crate) fn tag(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, such as disk=nvme")?;
+    let is_name = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    match is_name && key.len() <= TAG_LENGTH_MAX && value.len() <= TAG_LENGTH_MAX {
+        true => Ok((key.to_owned(), value.to_owned())),
+        false => Err(format!(
+            "a key is a letter, then letters, digits and _; key and value have at most {TAG_LENGTH_MAX} bytes"
+        )),
+    }
+}
+
+const TAG_LENGTH_MAX: usize = 100;
 
 fn margin(text: &str) -> Result<f64, String> {
     let percent = text.strip_suffix('%').and_then(|number| values::number(number.trim()).ok());

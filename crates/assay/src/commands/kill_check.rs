@@ -12,7 +12,7 @@ use std::time::Duration;
 use assay_engine::{End, ErrorKey, Notice, Observer, Outcome, Plan};
 use assay_options::OptionValue;
 use assay_script::Key;
-use assay_seam::{Class, Origin};
+use assay_seam::{Class, Nanos, Origin};
 
 use crate::command_line::{CommonCommandOptions, Workload};
 use crate::diagnostics::{Exit, Trouble};
@@ -55,6 +55,10 @@ impl<'a, 'b> Crash<'a, 'b> {
 }
 
 impl Observer for Crash<'_, '_> {
+    fn ahead(&self) -> Nanos {
+        self.watch.ahead()
+    }
+
     fn notice(&mut self, notice: Notice<'_>) {
         if matches!(notice, Notice::StageBegins { .. }) && self.running.is_none() {
             let (cancel, cancelled) = mpsc::channel::<()>();

@@ -14,3 +14,4 @@ pub mod run;
 pub mod server;
 pub mod show;
 pub mod sysbench;
+pub mod tag;

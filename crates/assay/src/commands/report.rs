@@ -28,10 +28,11 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
     }
     let report = assay_report::report(records);
     type Output = fn(&Report) -> Result<String, Trouble>;
-    let outputs: [(_, Output); 6] = [
+    let outputs: [(_, Output); 7] = [
         (&options.html, |report| Ok(assay_report::html(report))),
         (&options.markdown, |report| Ok(assay_report::markdown(report))),
         (&options.csv, |report| Ok(assay_report::intervals_csv(report))),
+        (&options.telemetry_csv, |report| Ok(assay_report::telemetry_csv(report))),
         (&options.json, |report| Ok(assay_report::report_json(report))),
         (&options.prometheus, |report| Ok(assay_report::prometheus(report))),
         (&options.otava, |report| {

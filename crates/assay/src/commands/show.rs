@@ -20,7 +20,7 @@ pub(super) fn read(path: &Path) -> Result<Record, Trouble> {
     Record::read(path).map_err(unreadable)
 }
 
-fn unreadable(error: ReadError) -> Trouble {
+pub(super) fn unreadable(error: ReadError) -> Trouble {
     let trouble = Trouble::environment(error.to_string());
     let trouble = match std::error::Error::source(&error) {
         Some(source) => trouble.detail(source.to_string()),

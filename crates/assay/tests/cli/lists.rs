@@ -20,6 +20,7 @@ fn without_a_command_the_help_is_shown() {
       exec      Run another command that a workload declares
       list      List the built-in workloads
       show      Print the final report of a record
+      tag       Add tags to records: something to know them by
       compare   Compare the records of two settings, or of several
       duel      Run two settings in turns, so that drift hits both, and compare them
       report    Make a page, tables, pictures or series of one or several records
@@ -170,6 +171,11 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
           --record <PATH>                  Write the record here [default:
                                            assay-records/WORKLOAD-TIME.json.zst]
           --no-record                      Write no record
+          --telemetry <off|on|full>        What is read of servers and, where one is local, of this
+                                           machine, once per second: `full` shows all of it [default:
+                                           on]
+          --tag <KEY=VALUE>                Something to know this run by, such as disk=nvme: shown,
+                                           grouped by, and kept in the record; may be repeated
           --journal <FILE>                 Write a line about each transaction that the workload has
                                            something to say of into this file, as CSV (tpcc: the
                                            deliveries that were queued)

@@ -1,5 +1,7 @@
 //! Runs the program and shows what it did: for all whole-command tests.
 
+pub(crate) mod telemetry;
+
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

@@ -228,7 +228,7 @@ fn a_connection_that_an_administrator_kills_is_made_again() {
     on_each(|kind| {
         let server = kind.shared();
         let database = pair(server);
-        // Session 0 kills session 1 between two of its statements, then in the middle of one.
+        // Session 0 kills session 1, the only other connection, between two of its statements, then in the middle of one.
         let script = r#"
         function thread_init()
           con = sysbench.sql.driver():connect()
@@ -250,7 +250,7 @@ fn a_connection_that_an_administrator_kills_is_made_again() {
           own:execute()
         end
         "#;
-        let ran = run(server, &database, script, "--sessions 2 --transactions 4");
+        let ran = run(server, &database, script, "--sessions 2 --transactions 4 --telemetry off");
         assert_eq!(ran.code, Some(0), "{}", ran.shown());
         let total = &ran.findings()["stages"][0]["total"];
         let counts = ["transactions", "failed", "retries", "reconnects"].map(|name| total[name].as_u64().unwrap());

@@ -12,6 +12,7 @@ mod logins;
 mod outages;
 mod scripts;
 mod several;
+mod telemetry;
 mod workloads;
 
 use testkit::{Kind, Server};

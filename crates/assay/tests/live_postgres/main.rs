@@ -14,6 +14,7 @@ mod outages;
 mod repeats;
 mod scripts;
 mod several;
+mod telemetry;
 mod vanished;
 mod workloads;
 

@@ -1,0 +1,56 @@
+//! Adding tags to a record that is finished.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::file::{ReadError, WriteError, json_of};
+use crate::trial::Record;
+
+/// A record could not be tagged.
+#[derive(Debug, thiserror::Error)]
+pub enum TagError {
+    /// It could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It could not be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// It holds what this version does not know, and would lose it.
+    #[error("record {path} was written by {tool} and has the field {field}, which this version would lose")]
+    Newer {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Who wrote it.
+        tool: String,
+        /// What is not known.
+        field: String,
+    },
+}
+
+/// Sets these tags of the record at `path`, in place of those with the same keys; everything else stays as it is.
+pub fn tag(path: &Path, tags: &BTreeMap<String, String>) -> Result<(), TagError> {
+    let mut record = Record::read(path)?;
+    let known = serde_json::to_value(&record).expect("records become JSON");
+    if let Some(field) = unknown(&json_of(path)?, &known) {
+        let tool = format!("{} {}", record.tool.name, record.tool.version);
+        return Err(TagError::Newer { path: path.to_owned(), tool, field });
+    }
+    record.tags.extend(tags.clone());
+    Ok(record.write(path)?)
+}
+
+/// The first field of `found` that `known` does not have.
+fn unknown(found: &Value, known: &Value) -> Option<String> {
+    match (found, known) {
+        (Value::Object(found), Value::Object(known)) => found.iter().find_map(|(name, value)| match known.get(name) {
+            Some(known) => unknown(value, known),
+            None => Some(name.clone()),
+        }),
+        (Value::Array(found), Value::Array(known)) => {
+            found.iter().zip(known).find_map(|(found, known)| unknown(found, known))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,279 @@
+//! Charts of servers and their machine over the same time as throughput.
+
+use assay_record::ScopeKind;
+
+use crate::charts::chart::{Body, Chart, LINES_MAX, Line, NAME_WIDTH, Scale, axis, rounded};
+use crate::charts::time::{TimeLine, instant, seconds_axis};
+use crate::findings::report::Entry;
+use crate::findings::telemetry::{Point, ScopeFindings, TelemetryFindings};
+use crate::plain::clean;
+use crate::words::telemetry::CPU_KINDS;
+
+const MIB: f64 = 1_048_576.0;
+/// Points of a line; more samples are merged.
+const POINTS_MAX: usize = 7_200;
+
+/// What to draw of one metric.
+struct Drawn {
+    metric: &'static str,
+    name: &'static str,
+    /// Values are divided by this.
+    scale: f64,
+}
+
+const fn drawn(metric: &'static str, name: &'static str, scale: f64) -> Drawn {
+    Drawn { metric, name, scale }
+}
+
+/// A chart of several metrics.
+struct Plan {
+    id: &'static str,
+    title: &'static str,
+    caption: &'static str,
+    unit: &'static str,
+    lines: &'static [Drawn],
+}
+
+const OF_SERVER: [Plan; 7] = [
+    Plan {
+        id: "checkpoint",
+        title: "Checkpoint age",
+        caption: "Log written since the last checkpoint, and its limit: near it the server flushes in haste, or holds transactions back.",
+        unit: "MiB",
+        lines: &[
+            drawn("checkpoint_age_bytes", "checkpoint age", MIB),
+            drawn("checkpoint_age_limit_bytes", "limit", MIB),
+        ],
+    },
+    Plan {
+        id: "log",
+        title: "Log",
+        caption: "Log written per second, by its position.",
+        unit: "MiB per second",
+        lines: &[drawn("log_bytes", "log", MIB)],
+    },
+    Plan {
+        id: "pages",
+        title: "Pages written and misses",
+        caption: "Pages that the server flushed, and those it wanted and did not have in its own memory.",
+        unit: "pages per second",
+        lines: &[
+            drawn("pages_written", "pages written", 1.0),
+            drawn("doublewrite_pages", "doublewrite", 1.0),
+            drawn("buffer_misses", "buffer misses", 1.0),
+        ],
+    },
+    Plan {
+        id: "dirty",
+        title: "Dirty pages and old row versions",
+        caption: "What the server has yet to write, and what it has yet to clean up.",
+        unit: "number",
+        lines: &[drawn("dirty_pages", "dirty pages", 1.0), drawn("purge_lag", "old row versions", 1.0)],
+    },
+    Plan {
+        id: "servercpu",
+        title: "CPU of the server",
+        caption: "CPUs that the server's processes used, and how many of its threads were ready and waited for one.",
+        unit: "CPUs",
+        lines: &[drawn("cpu_us", "used", 1e6), drawn("cpu_wait_us", "waited for", 1e6)],
+    },
+    Plan {
+        id: "active",
+        title: "Active sessions",
+        caption: "As the server counts them once per second.",
+        unit: "sessions",
+        lines: &[drawn("active_sessions", "active", 1.0)],
+    },
+    Plan {
+        id: "data",
+        title: "Data size",
+        caption: "Size of the data as the server knows it.",
+        unit: "MiB",
+        lines: &[drawn("data_bytes", "data", MIB)],
+    },
+];
+
+const OF_MACHINE: [Plan; 3] = [
+    Plan {
+        id: "device",
+        title: "Device under the data directory",
+        caption: "Whoever it was that read and wrote.",
+        unit: "MiB per second",
+        lines: &[drawn("device_read_bytes", "read", MIB), drawn("device_written_bytes", "written", MIB)],
+    },
+    Plan {
+        id: "memory",
+        title: "Memory of the machine",
+        caption: "Files in the page cache, and what of them is yet to be written.",
+        unit: "MiB",
+        lines: &[
+            drawn("memory_cached_bytes", "cached files", MIB),
+            drawn("memory_dirty_bytes", "dirty", MIB),
+            drawn("memory_writeback_bytes", "being written", MIB),
+            drawn("huge_page_bytes", "huge pages", MIB),
+        ],
+    },
+    Plan {
+        id: "pressure",
+        title: "Pressure",
+        caption: "How much of the time some task waited for it.",
+        unit: "percent of the time",
+        lines: &[
+            drawn("pressure_cpu_us", "CPU", 1e4),
+            drawn("pressure_io_us", "I/O", 1e4),
+            drawn("pressure_memory_us", "memory", 1e4),
+        ],
+    },
+];
+
+/// The charts of everything that was read in a record. `number`: of the record.
+pub(super) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
+    let time = &TimeLine::new(&entry.findings);
+    let mut keys: Vec<(ScopeKind, u32)> = Vec::new();
+    for scope in time.stages.iter().flat_map(|(_, _, stage)| &stage.telemetry) {
+        if !keys.contains(&(scope.scope, scope.target)) {
+            keys.push((scope.scope, scope.target));
+        }
+    }
+    let mut all = Vec::new();
+    for (kind, target) in keys {
+        let scope = Scope { time, kind, target };
+        let id = |name: &str| match (kind, target) {
+            (ScopeKind::Server, 1..) => format!("{name}{}-{}", target.saturating_add(1), number + 1),
+            _ => format!("{name}-{}", number + 1),
+        };
+        let title = |title: &str| match (kind, target) {
+            (ScopeKind::Server, 1..) => format!("{title}, server {}", target.saturating_add(1)),
+            _ => title.to_owned(),
+        };
+        let chart = |name: &str, of: &str, caption: &str, unit: &str, lines: Vec<Line>| Chart {
+            id: id(name),
+            title: title(of),
+            caption: caption.to_owned(),
+            x: seconds_axis(),
+            y: axis(unit, Scale::Linear),
+            marks: time.marks(),
+            body: Body::Lines { lines },
+        };
+        let plans = if kind == ScopeKind::Server { &OF_SERVER[..] } else { &OF_MACHINE[..] };
+        if kind == ScopeKind::Machine {
+            let caption = "What all CPUs of the machine did, the generator's part included.";
+            all.push(chart("cpu", "CPU of the machine", caption, "percent", scope.cpu()));
+        }
+        for plan in plans {
+            all.push(chart(plan.id, plan.title, plan.caption, plan.unit, scope.lines(plan.lines)));
+        }
+        if kind == ScopeKind::Server {
+            let caption = "Of the pages that the server wanted, those it had in its own memory.";
+            all.push(chart("hits", "Buffer hit ratio", caption, "percent", scope.hit_ratio()));
+            let caption = "Active sessions by what they waited for, on average over ten looks per second; CPU: they waited for nothing.";
+            all.push(chart("waits", "Waits", caption, "sessions", scope.waits()));
+        }
+    }
+    all.retain(|chart| !chart.is_empty());
+    all.into_iter().map(Chart::with_groups).collect()
+}
+
+/// One server or machine over all stages.
+struct Scope<'a> {
+    time: &'a TimeLine<'a>,
+    kind: ScopeKind,
+    target: u32,
+}
+
+impl<'a> Scope<'a> {
+    /// Where each stage begins, and what was read in it.
+    fn stages(&self) -> impl Iterator<Item = (f64, &'a ScopeFindings)> {
+        self.time.stages.iter().filter_map(|(begin, _, stage)| {
+            let is = |scope: &&ScopeFindings| scope.scope == self.kind && scope.target == self.target;
+            Some((*begin, stage.telemetry.iter().find(is)?))
+        })
+    }
+
+    fn points(&self, metric: &str) -> Vec<(f64, Option<f64>)> {
+        let mut points: Vec<(f64, Option<f64>)> = Vec::new();
+        for (begin, scope) in self.stages() {
+            let of = |found: &TelemetryFindings| found.points.clone();
+            for Point { at_ns, value } in scope.metric(metric).map(of).unwrap_or_default() {
+                let at = instant(begin, at_ns);
+                // A file that somebody made up may have times that do not ascend.
+                if points.last().is_none_or(|(last, _)| at > *last) {
+                    points.push((at, value));
+                }
+            }
+        }
+        points
+    }
+
+    fn lines(&self, plan: &[Drawn]) -> Vec<Line> {
+        let line = |one: &Drawn| {
+            let points =
+                self.points(one.metric).into_iter().map(|(at, value)| (at, value.map(|value| value / one.scale)));
+            line(one.name, points.collect())
+        };
+        plan.iter().map(line).filter(has_values).collect()
+    }
+
+    /// Of all CPUs, in percent.
+    fn cpu(&self) -> Vec<Line> {
+        let kinds: Vec<(&str, Vec<(f64, Option<f64>)>)> =
+            CPU_KINDS.iter().map(|(name, metric)| (*name, self.points(metric))).collect();
+        let Some((_, first)) = kinds.first() else { return Vec::new() };
+        let at = |points: &[(f64, Option<f64>)], number: usize| points.get(number).and_then(|(_, value)| *value);
+        let sums: Vec<f64> = (0..first.len())
+            .map(|number| kinds.iter().filter_map(|(_, points)| at(points, number)).sum::<f64>())
+            .collect();
+        let share = |points: &[(f64, Option<f64>)]| {
+            let shares = points.iter().zip(&sums);
+            shares
+                .map(|((at, value), sum)| (*at, value.filter(|_| *sum > 0.0).map(|value| value / sum * 100.0)))
+                .collect()
+        };
+        kinds.iter().map(|(name, points)| line(name, share(points))).filter(has_values).collect()
+    }
+
+    fn hit_ratio(&self) -> Vec<Line> {
+        let (reads, misses) = (self.points("buffer_reads"), self.points("buffer_misses"));
+        let ratio = |((at, reads), (_, misses)): (&(f64, Option<f64>), &(f64, Option<f64>))| {
+            let share = reads.filter(|reads| *reads > 0.0).zip(*misses).map(|(reads, misses)| 1.0 - misses / reads);
+            (*at, share.map(|share| share.clamp(0.0, 1.0) * 100.0))
+        };
+        vec![line("hit ratio", reads.iter().zip(&misses).map(ratio).collect())].into_iter().filter(has_values).collect()
+    }
+
+    /// The events that were seen most, in the order of the first stage that saw them.
+    fn waits(&self) -> Vec<Line> {
+        let mut names: Vec<&str> = Vec::new();
+        for event in self.stages().flat_map(|(_, scope)| scope.waits.iter().flatten()) {
+            if !names.contains(&event.event.as_str()) && names.len() < LINES_MAX {
+                names.push(&event.event);
+            }
+        }
+        let of = |name: &&str| {
+            let mut points: Vec<(f64, Option<f64>)> = Vec::new();
+            for (begin, scope) in self.stages() {
+                let number = scope.waits.iter().flatten().position(|event| event.event == *name);
+                for (at_ns, sessions) in &scope.wait_points {
+                    let at = instant(begin, *at_ns);
+                    if points.last().is_none_or(|(last, _)| at > *last) {
+                        points.push((at, Some(number.and_then(|number| sessions.get(number).copied()).unwrap_or(0.0))));
+                    }
+                }
+            }
+            line(&clean(name, NAME_WIDTH), points)
+        };
+        names.iter().map(of).filter(has_values).collect()
+    }
+}
+
+fn has_values(line: &Line) -> bool {
+    line.y.iter().any(Option::is_some)
+}
+
+/// A line of at most `POINTS_MAX` points: of several merged into one, the last.
+fn line(name: &str, points: Vec<(f64, Option<f64>)>) -> Line {
+    let every = points.len().div_ceil(POINTS_MAX).max(1);
+    let kept = points.chunks(every).filter_map(|chunk| chunk.last().copied());
+    let (x, y) = kept.map(|(at, value)| (at, value.map(rounded))).unzip();
+    Line { name: name.to_owned(), group: 0, x, y }
+}

@@ -1,0 +1,313 @@
+//! What servers and their machine did in a stage: rates, levels, and what a transaction cost them.
+//!
+//! A rate divides by the time between two readings as it really was, and a figure per transaction by the transactions that
+//! ended between them. Counters that went down began anew: that step has no figure, and is marked.
+
+use assay_record as record;
+use assay_record::{Reading, ScopeKind, Unit};
+use serde::Serialize;
+
+use crate::findings::arithmetic::ratio;
+
+/// One server or machine in a stage.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScopeFindings {
+    /// What it is.
+    pub scope: ScopeKind,
+    /// Index into the targets: which server; of a machine, the first server on it.
+    pub target: u32,
+    /// Every metric with a value in the stage, in the order of the record.
+    pub metrics: Vec<TelemetryFindings>,
+    /// Sessions active on average, by what they waited for, the most frequent first; `None`: not sampled.
+    pub waits: Option<Vec<WaitFindings>>,
+    /// When each of the sampled steps ended, since the start of the stage, with its sessions by event: for charts.
+    #[serde(skip)]
+    pub wait_points: Vec<(u64, Vec<f64>)>,
+}
+
+/// One metric in a stage.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TelemetryFindings {
+    /// Its name.
+    pub metric: String,
+    /// What its values are in.
+    pub unit: Unit,
+    /// Counters have rates, gauges have levels.
+    pub reading: Reading,
+    /// Where it was read.
+    pub source: String,
+    /// Of a counter.
+    pub per_s: Option<f64>,
+    /// Of a counter: by transaction finished well.
+    pub per_transaction: Option<f64>,
+    /// Its interval at 95 %: the lower end. `None`: the stage is too short to know, or its seconds depend on each other too much.
+    pub per_transaction_low: Option<f64>,
+    /// The upper end.
+    pub per_transaction_high: Option<f64>,
+    /// Of a gauge.
+    pub mean: Option<f64>,
+    /// Of a gauge.
+    pub max: Option<f64>,
+    /// Of a gauge, at the end of the stage.
+    pub last: Option<f64>,
+    /// When the counter began anew, since the start of the stage: a restart, or a reset.
+    pub resets_ns: Vec<u64>,
+    /// Rates of a counter, levels of a gauge: for charts.
+    #[serde(skip)]
+    pub points: Vec<Point>,
+}
+
+/// A value over a step between two samples; of a gauge, at its end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// End of the step, since the start of the stage.
+    pub at_ns: u64,
+    /// Per second, or a level. `None`: it could not be read, or the counter began anew.
+    pub value: Option<f64>,
+}
+
+/// Something sessions waited for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaitFindings {
+    /// As the server calls it; `CPU` for sessions that waited for nothing.
+    pub event: String,
+    /// Sessions in it, on average over the looks.
+    pub sessions: f64,
+    /// Of all active sessions seen, 0 … 1.
+    pub share: f64,
+}
+
+/// What the readings of a run took, and what could not be read.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SamplingFindings {
+    /// Reports show all metrics.
+    pub full: bool,
+    /// CPU time of ours that reading took, by the time of the stages: 0.01 is 1 % of a CPU.
+    pub cpu_share: f64,
+    /// Statements per second sent to servers.
+    pub statements_per_s: f64,
+    /// What one took to be answered.
+    pub statement_ns: Option<f64>,
+    /// Metrics that could not be read, by scope, and why.
+    pub absent: Vec<AbsentFindings>,
+}
+
+/// A metric that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AbsentFindings {
+    /// Of what.
+    pub scope: ScopeKind,
+    /// Which server.
+    pub target: u32,
+    /// Its name.
+    pub metric: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl ScopeFindings {
+    /// The metric of this name.
+    pub fn metric(&self, name: &str) -> Option<&TelemetryFindings> {
+        self.metrics.iter().find(|one| one.metric == name)
+    }
+}
+
+impl TelemetryFindings {
+    /// What to compare it by, and under what name: a counter per transaction, a gauge by its mean.
+    pub(crate) fn compared(&self) -> (String, Option<f64>) {
+        match self.reading {
+            Reading::Counter => (format!("{}_per_transaction", self.metric), self.per_transaction),
+            Reading::Gauge => (self.metric.clone(), self.mean),
+        }
+    }
+}
+
+/// What the samples of a run took.
+pub(crate) fn sampling(telemetry: &record::Telemetry, stages: &[record::Stage]) -> SamplingFindings {
+    let seconds = stages.iter().map(|stage| stage.measured_ns as f64).sum::<f64>() / 1e9;
+    let record::Cost { cpu_ns, statements, statements_ns } = telemetry.cost;
+    let absent = telemetry.scopes.iter().flat_map(|scope| {
+        scope.absent.iter().map(|one| AbsentFindings {
+            scope: scope.kind,
+            target: scope.target,
+            metric: one.metric.clone(),
+            reason: one.reason.clone(),
+        })
+    });
+    SamplingFindings {
+        full: telemetry.full,
+        cpu_share: ratio(cpu_ns as f64 / 1e9, seconds).unwrap_or(0.0),
+        statements_per_s: ratio(statements as f64, seconds).unwrap_or(0.0),
+        statement_ns: ratio(statements_ns as f64, statements as f64),
+        absent: absent.collect(),
+    }
+}
+
+/// Samples this much after the end of a stage still belong to it: a sampler may be late.
+const SLACK_NS: u64 = 300_000_000;
+
+/// What was read in a stage, which is one of these; empty when its place on the clock of the samples is not known.
+pub(crate) fn scopes(
+    telemetry: &record::Telemetry,
+    stage: &record::Stage,
+    stages: &[record::Stage],
+) -> Vec<ScopeFindings> {
+    let Some(start_ns) = stage.start_ns else { return Vec::new() };
+    let next_ns = stages.iter().filter_map(|other| other.start_ns).filter(|other| *other > start_ns).min();
+    let end_ns = start_ns.saturating_add(stage.measured_ns).saturating_add(SLACK_NS);
+    // The first sample of the next stage is not of this one.
+    let end_ns = next_ns.map_or(end_ns, |next| end_ns.min(next - 1));
+    let done = Done::of(stage);
+    telemetry.scopes.iter().map(|scope| scope_findings(scope, start_ns, end_ns, &done)).collect()
+}
+
+fn scope_findings(scope: &record::Scope, start_ns: u64, end_ns: u64, done: &Done) -> ScopeFindings {
+    let times = scope.began_ns.iter().zip(&scope.ended_ns).map(|(began, ended)| began / 2 + ended / 2);
+    let within: Vec<(usize, i128)> = times
+        .enumerate()
+        .filter(|(_, at)| *at >= start_ns && *at <= end_ns)
+        .map(|(number, at)| (number, i128::from(at) - i128::from(start_ns)))
+        .collect();
+    let metrics = scope.series.iter().map(|series| series_findings(series, &within, done));
+    let metrics = metrics.filter(|found| found.points.iter().any(|point| point.value.is_some())).collect();
+    let (waits, wait_points) = match &scope.waits {
+        Some(waits) => waits_findings(waits, &within),
+        None => (None, Vec::new()),
+    };
+    ScopeFindings { scope: scope.kind, target: scope.target, metrics, waits, wait_points }
+}
+
+fn series_findings(series: &record::Series, within: &[(usize, i128)], done: &Done) -> TelemetryFindings {
+    let values: Vec<(i128, Option<u64>)> =
+        within.iter().map(|(number, at)| (*at, series.values.get(*number).copied().flatten())).collect();
+    let mut found = TelemetryFindings {
+        metric: series.metric.clone(),
+        unit: series.unit,
+        reading: series.reading,
+        source: series.source.clone(),
+        per_s: None,
+        per_transaction: None,
+        per_transaction_low: None,
+        per_transaction_high: None,
+        mean: None,
+        max: None,
+        last: None,
+        resets_ns: Vec::new(),
+        points: Vec::new(),
+    };
+    match series.reading {
+        Reading::Counter => counter(&mut found, &values, done),
+        Reading::Gauge => gauge(&mut found, &values),
+    }
+    found
+}
+
+fn since_start(at: i128) -> u64 {
+    u64::try_from(at.max(0)).unwrap_or(u64::MAX)
+}
+
+fn counter(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)], done: &Done) {
+    let (mut sum, mut ns, mut transactions) = (0.0, 0.0, 0.0);
+    let mut pairs = Vec::new();
+    let mut before: Option<(i128, u64)> = None;
+    for (at, value) in values {
+        let Some(value) = *value else {
+            found.points.push(Point { at_ns: since_start(*at), value: None });
+            continue;
+        };
+        if let Some((earlier, known)) = before.replace((*at, value)) {
+            let length = (*at - earlier) as f64;
+            let step = value.checked_sub(known).filter(|_| length > 0.0);
+            if value < known {
+                found.resets_ns.push(since_start(*at));
+            }
+            if let Some(step) = step {
+                let ended = done.at(*at) - done.at(earlier);
+                (sum, ns, transactions) = (sum + step as f64, ns + length, transactions + ended);
+                pairs.push((step as f64, ended));
+            }
+            let value = step.map(|step| step as f64 * 1e9 / length);
+            found.points.push(Point { at_ns: since_start(*at), value });
+        }
+    }
+    found.per_s = ratio(sum * 1e9, ns);
+    found.per_transaction = ratio(sum, transactions);
+    if transactions > 0.0
+        && let Ok(interval) = assay_stats::ratio_interval(&pairs)
+    {
+        (found.per_transaction_low, found.per_transaction_high) = (Some(interval.low.max(0.0)), Some(interval.high));
+    }
+}
+
+fn gauge(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)]) {
+    found.points = values
+        .iter()
+        .map(|(at, value)| Point { at_ns: since_start(*at), value: value.map(|value| value as f64) })
+        .collect();
+    let known: Vec<f64> = found.points.iter().filter_map(|point| point.value).collect();
+    found.mean = ratio(known.iter().sum(), known.len() as f64);
+    found.max = known.iter().copied().reduce(f64::max);
+    found.last = known.last().copied();
+}
+
+fn waits_findings(
+    waits: &record::Waits,
+    within: &[(usize, i128)],
+) -> (Option<Vec<WaitFindings>>, Vec<(u64, Vec<f64>)>) {
+    let looks_at = |number: usize| waits.looks.get(number).copied().unwrap_or(0);
+    // The looks of a sample lie between the one before and itself: those of the first are not of this stage.
+    let steps: Vec<(usize, i128)> =
+        within.iter().skip(1).copied().filter(|(number, _)| looks_at(*number) > 0).collect();
+    let looks: f64 = steps.iter().map(|(number, _)| f64::from(looks_at(*number))).sum();
+    let seen = |event: &record::WaitEvent, number: usize| f64::from(event.sessions.get(number).copied().unwrap_or(0));
+    let mut events: Vec<(&record::WaitEvent, f64)> = waits
+        .events
+        .iter()
+        .map(|event| (event, steps.iter().map(|(number, _)| seen(event, *number)).sum::<f64>()))
+        .filter(|(_, sessions)| *sessions > 0.0)
+        .collect();
+    events.sort_by(|(one, seen), (other, of_other)| of_other.total_cmp(seen).then_with(|| one.name.cmp(&other.name)));
+    let all: f64 = events.iter().map(|(_, sessions)| sessions).sum();
+    let points = steps.iter().map(|(number, at)| {
+        let sessions = events.iter().map(|(event, _)| seen(event, *number) / f64::from(looks_at(*number)));
+        (since_start(*at), sessions.collect())
+    });
+    let points = points.collect();
+    let found = events.iter().map(|(event, sessions)| WaitFindings {
+        event: event.name.clone(),
+        sessions: sessions / looks,
+        share: sessions / all,
+    });
+    ((looks > 0.0).then(|| found.collect()), points)
+}
+
+/// Transactions finished well by any instant of a stage, as if they ended evenly within each interval.
+struct Done {
+    /// Ends of intervals since the start, and transactions until then; ascending.
+    ends: Vec<(f64, f64)>,
+}
+
+impl Done {
+    fn of(stage: &record::Stage) -> Done {
+        let mut sum = 0.0;
+        let mut ends = vec![(0.0, 0.0)];
+        for interval in &stage.intervals {
+            sum += interval.transactions.iter().map(|count| *count as f64).sum::<f64>();
+            let end = interval.start_ns.saturating_add(interval.length_ns) as f64;
+            if ends.last().is_some_and(|(last, _)| end > *last) {
+                ends.push((end, sum));
+            }
+        }
+        Done { ends }
+    }
+
+    fn at(&self, ns: i128) -> f64 {
+        let ns = ns as f64;
+        let after = self.ends.partition_point(|(end, _)| *end < ns);
+        match (after.checked_sub(1).and_then(|before| self.ends.get(before)), self.ends.get(after)) {
+            (Some((from, before)), Some((to, until))) => before + (until - before) * (ns - from) / (to - from),
+            (Some((_, all)), None) => *all,
+            (None, _) => 0.0,
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What servers and their machine did, in short facts.
+
+use assay_record::{ScopeKind, Unit};
+
+use crate::digits::{figure, micros, percent};
+use crate::findings::run::Findings;
+use crate::findings::stage::StageFindings;
+use crate::findings::telemetry::{SamplingFindings, ScopeFindings, TelemetryFindings};
+use crate::plain::clean;
+use crate::words::facts::Facts;
+
+const EVENT_WIDTH: usize = 32;
+/// Events shown beside each other.
+const EVENTS_SHOWN: usize = 4;
+
+/// The figures that tell most, by server and machine, and what reading them took.
+pub(crate) fn telemetry(stage: &StageFindings, findings: &Findings) -> Vec<Facts> {
+    let mut all: Vec<Facts> = Vec::new();
+    for scope in &stage.telemetry {
+        match scope.scope {
+            ScopeKind::Server => {
+                all.push(("server", server(scope, findings)));
+                all.push(("waits", waits(scope)));
+            }
+            ScopeKind::Machine => all.push(("machine", machine(scope))),
+        }
+    }
+    if !stage.telemetry.is_empty() {
+        all.push(("telemetry", findings.sampling.as_ref().map(sampling).unwrap_or_default()));
+    }
+    all.retain(|(_, facts)| !facts.is_empty());
+    all
+}
+
+fn server(scope: &ScopeFindings, findings: &Findings) -> Vec<String> {
+    let mut facts = Vec::new();
+    if findings.targets.len() > 1 {
+        facts.push(format!("number {}", scope.target.saturating_add(1)));
+    }
+    let each = |name: &str, words: &dyn Fn(f64) -> String| scope.metric(name)?.per_transaction.map(words);
+    facts.extend(each("log_bytes", &|value| format!("{} of log per transaction", bytes(value))));
+    facts.extend(each("buffer_misses", &|value| format!("{} buffer misses", figure(value))));
+    facts.extend(each("cpu_us", &|value| format!("{} µs CPU", micros(value * 1e3))));
+    facts.extend(each("log_fsyncs", &|value| format!("{} log fsyncs", figure(value))));
+    facts.extend(hit_ratio(scope).map(|share| format!("buffer hit ratio {}", share_with_digits(share))));
+    facts.extend(
+        checkpoint_share(scope)
+            .map(|(mean, most)| format!("checkpoint age {} of its limit, at most {}", percent(mean), percent(most))),
+    );
+    facts
+}
+
+fn machine(scope: &ScopeFindings) -> Vec<String> {
+    let mut facts = Vec::new();
+    let each = |name: &str| scope.metric(name).and_then(|one| one.per_transaction);
+    if let (Some(read), Some(written)) = (each("device_read_bytes"), each("device_written_bytes")) {
+        facts.push(format!("{} read and {} written per transaction", bytes(read), bytes(written)));
+    }
+    facts.extend(busy_share(scope).map(|share| format!("device {} busy", percent(share))));
+    let shares = cpu_shares(scope);
+    if !shares.is_empty() {
+        let shares: Vec<String> = shares.iter().map(|(name, share)| format!("{name} {}", percent(*share))).collect();
+        facts.push(format!("CPU {}", shares.join(", ")));
+    }
+    facts
+}
+
+fn waits(scope: &ScopeFindings) -> Vec<String> {
+    let events = scope.waits.iter().flatten().take(EVENTS_SHOWN);
+    events.map(|one| format!("{} {}", clean(&one.event, EVENT_WIDTH), percent(one.share))).collect()
+}
+
+fn sampling(found: &SamplingFindings) -> Vec<String> {
+    let mut facts = vec![
+        format!("{} of a CPU here", share_with_digits(found.cpu_share)),
+        format!("{} statements/s on servers", figure(found.statements_per_s)),
+    ];
+    facts.extend(found.statement_ns.map(|ns| format!("{} ms each", figure(ns / 1e6))));
+    facts
+}
+
+/// What was in the server's own memory of the pages it wanted.
+pub(crate) fn hit_ratio(scope: &ScopeFindings) -> Option<f64> {
+    let [reads, misses] = ["buffer_reads", "buffer_misses"].map(|name| scope.metric(name).and_then(|one| one.per_s));
+    let (reads, misses) = (reads.filter(|reads| *reads > 0.0)?, misses?);
+    Some((1.0 - misses / reads).clamp(0.0, 1.0))
+}
+
+/// Log since the last checkpoint as a share of what makes the server begin or hasten one: on average, and at most.
+fn checkpoint_share(scope: &ScopeFindings) -> Option<(f64, f64)> {
+    let (age, limit) = (scope.metric("checkpoint_age_bytes")?, scope.metric("checkpoint_age_limit_bytes")?);
+    let limit = limit.mean.filter(|limit| *limit > 0.0)?;
+    Some((age.mean? / limit, age.max? / limit))
+}
+
+/// Of the time, that some operation was under way.
+fn busy_share(scope: &ScopeFindings) -> Option<f64> {
+    scope.metric("device_busy_us")?.per_s.map(|us| (us / 1e6).min(1.0))
+}
+
+/// What all CPUs did, by kind.
+fn cpu_shares(scope: &ScopeFindings) -> Vec<(&'static str, f64)> {
+    let kinds = CPU_KINDS.map(|(name, metric)| (name, scope.metric(metric).and_then(|one| one.per_s)));
+    let all: f64 = kinds.iter().filter_map(|(_, per_s)| *per_s).sum();
+    let shown = kinds.into_iter().filter_map(|(name, per_s)| Some((name, per_s?)));
+    shown.filter(|(_, per_s)| all > 0.0 && *per_s > 0.0).map(|(name, per_s)| (name, per_s / all)).collect()
+}
+
+/// What a CPU does, as people stack it.
+pub(crate) const CPU_KINDS: [(&str, &str); 5] = [
+    ("user", "cpu_user_us"),
+    ("system", "cpu_system_us"),
+    ("iowait", "cpu_iowait_us"),
+    ("steal", "cpu_steal_us"),
+    ("idle", "cpu_idle_us"),
+];
+
+/// `99.87%`: shares near one or zero need their digits.
+fn share_with_digits(share: f64) -> String {
+    format!("{:.2}%", share * 100.0)
+}
+
+/// `412 B`, `1.5 KiB`.
+pub(crate) fn bytes(value: f64) -> String {
+    const UNITS: [(f64, &str); 3] = [(1024.0, "KiB"), (1_048_576.0, "MiB"), (1_073_741_824.0, "GiB")];
+    match UNITS.iter().rev().find(|(scale, _)| value >= *scale) {
+        Some((scale, unit)) => format!("{} {unit}", figure(value / scale)),
+        None => format!("{} B", figure(value)),
+    }
+}
+
+/// A figure in the unit of its metric.
+pub(crate) fn in_unit(of: &TelemetryFindings, value: f64) -> String {
+    match of.unit {
+        Unit::Bytes => bytes(value),
+        Unit::Us => format!("{} µs", figure(value)),
+        Unit::Count => figure(value),
+    }
+}

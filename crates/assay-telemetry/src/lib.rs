@@ -1,0 +1,58 @@
+//! What to ask a server and a machine beside a run, and how to read their answers.
+//!
+//! Pure: `postgres` and `mysql` know the questions of each product and version, `procfs` reads the texts of the kernel, and
+//! `metric` names what comes of both. Who asks, when, and over what, is for others: nothing here opens a file or a socket.
+
+#![forbid(unsafe_code)]
+
+pub mod facts;
+mod innodb;
+pub mod metric;
+pub mod mysql;
+pub mod postgres;
+pub mod procfs;
+pub mod question;
+
+pub use metric::{METRICS, Metric, Reading, Unit, metric};
+pub use question::{Asked, Plan, Question, Shape};
+
+/// What to ask a server of this product and version, as it names them at login; nothing of one that we do not know.
+pub fn plan(product: &str, version: &str) -> Plan {
+    match product {
+        "PostgreSQL" => postgres::plan(version),
+        "MySQL" | "MariaDB" => mysql::plan(product == "MariaDB", version),
+        _ => Plan::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_question_of_every_version_asks_for_metrics_that_have_a_name() {
+        let postgres = ["9.6.24", "10.23", "13.23", "14.24", "15.19 (Debian 15)", "16.15", "17.11", "18.6"];
+        let versions = postgres.map(|version| ("PostgreSQL", version)).into_iter().chain([
+            ("MySQL", "5.7.22"),
+            ("MySQL", "8.0.12"),
+            ("MySQL", "8.0.31"),
+            ("MariaDB", "10.2.11-MariaDB"),
+            ("MariaDB", "10.11.5-MariaDB"),
+            ("MariaDB", "11.4.5-MariaDB"),
+        ]);
+        for (product, version) in versions {
+            let plan = plan(product, version);
+            assert!(!plan.questions.is_empty(), "{product} {version}");
+            let asked = plan.questions.iter().flat_map(|question| &question.asked);
+            let metrics: Vec<&str> = asked.map(|asked| asked.metric).collect();
+            for metric in &metrics {
+                assert!(super::metric(metric).is_some(), "{metric}");
+                let times = metrics.iter().filter(|other| *other == metric).count();
+                assert_eq!(times, 1, "{product} {version} {metric}");
+            }
+            for needed in ["log_bytes", "buffer_misses", "checkpoint_age_bytes", "active_sessions", "data_bytes"] {
+                assert!(metrics.contains(&needed), "{product} {version} {needed}");
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The metrics by name: the same for every product, with the unit at the end where it is not a number of things.
+
+/// A metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name.
+    pub name: &'static str,
+    /// What its values are in.
+    pub unit: Unit,
+    /// Whether differences count, or values.
+    pub reading: Reading,
+}
+
+/// What values are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A number of things.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// Microseconds.
+    Us,
+}
+
+/// How values are to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// It grows; differences count.
+    Counter,
+    /// The value at that instant.
+    Gauge,
+}
+
+/// The metric of this name.
+pub fn metric(name: &str) -> Option<&'static Metric> {
+    METRICS.iter().find(|metric| metric.name == name)
+}
+
+const fn counter(name: &'static str, unit: Unit) -> Metric {
+    Metric { name, unit, reading: Reading::Counter }
+}
+
+const fn gauge(name: &'static str, unit: Unit) -> Metric {
+    Metric { name, unit, reading: Reading::Gauge }
+}
+
+/// All of them: servers' first, then those of their processes, then machines'.
+pub const METRICS: &[Metric] = &[
+    counter("commits", Unit::Count),
+    counter("rollbacks", Unit::Count),
+    // Pages wanted, and those of them that were not in the server's own memory.
+    counter("buffer_reads", Unit::Count),
+    counter("buffer_misses", Unit::Count),
+    counter("bytes_read", Unit::Bytes),
+    counter("pages_written", Unit::Count),
+    counter("doublewrite_pages", Unit::Count),
+    gauge("dirty_pages", Unit::Count),
+    counter("log_bytes", Unit::Bytes),
+    counter("log_written_bytes", Unit::Bytes),
+    counter("log_full_pages", Unit::Count),
+    counter("log_fsyncs", Unit::Count),
+    // Times the log buffer was full.
+    counter("log_buffer_full", Unit::Count),
+    gauge("checkpoint_age_bytes", Unit::Bytes),
+    gauge("checkpoint_age_limit_bytes", Unit::Bytes),
+    counter("checkpoints_timed", Unit::Count),
+    counter("checkpoints_requested", Unit::Count),
+    // Old row versions that nobody has cleaned up yet.
+    gauge("purge_lag", Unit::Count),
+    // Transactions begun since the oldest snapshot that is still in use.
+    gauge("oldest_snapshot_age", Unit::Count),
+    counter("lock_waits", Unit::Count),
+    counter("lock_wait_us", Unit::Us),
+    counter("deadlocks", Unit::Count),
+    counter("temporary_bytes", Unit::Bytes),
+    counter("temporary_disk_tables", Unit::Count),
+    gauge("active_sessions", Unit::Count),
+    gauge("data_bytes", Unit::Bytes),
+    counter("rocksdb_stall_us", Unit::Us),
+    counter("rocksdb_compact_read_bytes", Unit::Bytes),
+    counter("rocksdb_compact_written_bytes", Unit::Bytes),
+    counter("rocksdb_flush_written_bytes", Unit::Bytes),
+    counter("rocksdb_wal_bytes", Unit::Bytes),
+    counter("rocksdb_wal_syncs", Unit::Count),
+    // Of the server's processes.
+    counter("cpu_us", Unit::Us),
+    counter("cpu_wait_us", Unit::Us),
+    gauge("processes", Unit::Count),
+    // Of its control group.
+    counter("cgroup_cpu_us", Unit::Us),
+    counter("cgroup_throttled_us", Unit::Us),
+    gauge("cgroup_memory_bytes", Unit::Bytes),
+    counter("cgroup_refaults", Unit::Count),
+    // Of the machine.
+    counter("cpu_user_us", Unit::Us),
+    counter("cpu_system_us", Unit::Us),
+    counter("cpu_iowait_us", Unit::Us),
+    counter("cpu_steal_us", Unit::Us),
+    counter("cpu_idle_us", Unit::Us),
+    counter("context_switches", Unit::Count),
+    counter("device_reads", Unit::Count),
+    counter("device_read_bytes", Unit::Bytes),
+    counter("device_writes", Unit::Count),
+    counter("device_written_bytes", Unit::Bytes),
+    counter("device_flushes", Unit::Count),
+    // Time in which at least one operation was under way, and the same for each operation: the first is at most the time that
+    // passed, the second by that time is the mean length of the queue.
+    counter("device_busy_us", Unit::Us),
+    counter("device_queue_us", Unit::Us),
+    gauge("memory_free_bytes", Unit::Bytes),
+    gauge("memory_cached_bytes", Unit::Bytes),
+    gauge("memory_dirty_bytes", Unit::Bytes),
+    gauge("memory_writeback_bytes", Unit::Bytes),
+    gauge("huge_page_bytes", Unit::Bytes),
+    counter("major_faults", Unit::Count),
+    counter("pressure_cpu_us", Unit::Us),
+    counter("pressure_io_us", Unit::Us),
+    counter("pressure_memory_us", Unit::Us),
+    counter("network_received_bytes", Unit::Bytes),
+    counter("network_sent_bytes", Unit::Bytes),
+    counter("tcp_retransmits", Unit::Count),
+];

@@ -1,0 +1,159 @@
+//! What to ask MySQL 5.7 to 8.0 and MariaDB 10.2 to 11.4.
+//!
+//! Most of it is one `SHOW GLOBAL STATUS`; a variable that a version does not have is just not in the answer.
+
+use crate::question::{Asked, Plan, Process, Question, Shape, Waits};
+
+/// The questions for a version such as `8.0.31` or `10.11.14-MariaDB`.
+pub(crate) fn plan(is_mariadb: bool, version: &str) -> Plan {
+    let version = version_of(version);
+    let has_status = if is_mariadb { version >= (10, 5, 0) } else { version >= (8, 0, 30) };
+    let mut questions = vec![status(is_mariadb, has_status)];
+    match (is_mariadb, has_status) {
+        (true, true) => {}
+        (false, true) => questions.extend([redo_log(), innodb_metrics()]),
+        (_, false) => questions.extend([innodb_status(), capacity(), innodb_metrics()]),
+    }
+    questions.push(match !is_mariadb && version >= (8, 0, 0) {
+        true => tablespaces("INNODB_TABLESPACES", "information_schema.INNODB_TABLESPACES.FILE_SIZE"),
+        false => tablespaces("INNODB_SYS_TABLESPACES", "information_schema.INNODB_SYS_TABLESPACES.FILE_SIZE"),
+    });
+    Plan {
+        questions,
+        waits: Some(Waits {
+            sql: "SELECT COALESCE(w.EVENT_NAME, 'CPU'), COUNT(*) FROM performance_schema.threads t \
+                  LEFT JOIN performance_schema.events_waits_current w \
+                  ON w.THREAD_ID = t.THREAD_ID AND w.END_EVENT_ID IS NULL \
+                  WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_ID <> CONNECTION_ID() \
+                  AND t.PROCESSLIST_COMMAND NOT IN ('Sleep', 'Daemon') GROUP BY 1",
+            condition: "SELECT ENABLED FROM performance_schema.setup_consumers WHERE NAME = 'events_waits_current'",
+            refused: "the consumer events_waits_current of the performance schema is off",
+        }),
+        process: Process {
+            programs: &["mysqld", "mariadbd"],
+            child_sql: "",
+            file_sql: "SELECT @@pid_file",
+            folder_sql: "SELECT @@datadir",
+        },
+    }
+}
+
+/// Some servers say `5.5.5-10.11.14-MariaDB`.
+fn version_of(version: &str) -> (u32, u32, u32) {
+    let version = version.strip_prefix("5.5.5-").unwrap_or(version);
+    let mut parts = version.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
+    let mut part = || parts.next().unwrap_or(0);
+    (part(), part(), part())
+}
+
+/// `has_status`: the log's position and the age of its checkpoint are among the variables.
+fn status(is_mariadb: bool, has_status: bool) -> Question {
+    let mut asked: Vec<Asked> = [
+        ("commits", "Handler_commit"),
+        ("rollbacks", "Handler_rollback"),
+        ("buffer_misses", "Innodb_buffer_pool_reads"),
+        ("buffer_reads", "Innodb_buffer_pool_read_requests"),
+        ("bytes_read", "Innodb_data_read"),
+        ("pages_written", "Innodb_buffer_pool_pages_flushed"),
+        ("doublewrite_pages", "Innodb_dblwr_pages_written"),
+        ("dirty_pages", "Innodb_buffer_pool_pages_dirty"),
+        ("log_buffer_full", "Innodb_log_waits"),
+        ("lock_waits", "Innodb_row_lock_waits"),
+        ("temporary_disk_tables", "Created_tmp_disk_tables"),
+        ("rocksdb_stall_us", "Rocksdb_stall_micros"),
+        ("rocksdb_compact_read_bytes", "Rocksdb_compact_read_bytes"),
+        ("rocksdb_compact_written_bytes", "Rocksdb_compact_write_bytes"),
+        ("rocksdb_flush_written_bytes", "Rocksdb_flush_write_bytes"),
+        ("rocksdb_wal_bytes", "Rocksdb_wal_bytes"),
+        ("rocksdb_wal_syncs", "Rocksdb_wal_synced"),
+    ]
+    .map(|(metric, source)| Asked::of(metric, source))
+    .to_vec();
+    asked.push(Asked { scale: 1000, ..Asked::of("lock_wait_us", "Innodb_row_lock_time") });
+    asked.push(Asked { less: 1, ..Asked::of("active_sessions", "Threads_running") });
+    // Every write of the log, blocks written again included; the position is what transactions made.
+    let position = match (is_mariadb, has_status) {
+        (true, true) => Some("Innodb_lsn_current"),
+        (false, true) => Some("Innodb_redo_log_current_lsn"),
+        _ => None,
+    };
+    asked.extend(position.map(|source| Asked::of("log_bytes", source)));
+    let written = if position.is_some() { "log_written_bytes" } else { "log_bytes" };
+    asked.push(Asked::of(written, "Innodb_os_log_written"));
+    asked.push(Asked::of("log_fsyncs", if is_mariadb { "Innodb_data_fsyncs" } else { "Innodb_os_log_fsyncs" }));
+    if is_mariadb && has_status {
+        asked.extend([
+            Asked::of("checkpoint_age_bytes", "Innodb_checkpoint_age"),
+            Asked::of("checkpoint_age_limit_bytes", "Innodb_checkpoint_max_age"),
+            Asked::of("purge_lag", "Innodb_history_list_length"),
+            Asked::of("deadlocks", "Innodb_deadlocks"),
+        ]);
+    }
+    let names: Vec<String> = asked.iter().map(|asked| format!("'{}'", asked.source)).collect();
+    let sql = format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({})", names.join(", "));
+    Question { sql, shape: Shape::Named, asked }
+}
+
+/// From 8.0.30 on.
+fn redo_log() -> Question {
+    Question {
+        sql: "SELECT MAX(IF(VARIABLE_NAME = 'Innodb_redo_log_current_lsn', VARIABLE_VALUE + 0, NULL)) - \
+              MAX(IF(VARIABLE_NAME = 'Innodb_redo_log_checkpoint_lsn', VARIABLE_VALUE + 0, NULL)), \
+              MAX(IF(VARIABLE_NAME = 'Innodb_redo_log_capacity_resized', VARIABLE_VALUE + 0, NULL)) \
+              FROM performance_schema.global_status WHERE VARIABLE_NAME IN ('Innodb_redo_log_current_lsn', \
+              'Innodb_redo_log_checkpoint_lsn', 'Innodb_redo_log_capacity_resized')"
+            .to_owned(),
+        shape: Shape::Row,
+        asked: vec![
+            Asked::of("checkpoint_age_bytes", "Innodb_redo_log_current_lsn − Innodb_redo_log_checkpoint_lsn"),
+            Asked::of("checkpoint_age_limit_bytes", "Innodb_redo_log_capacity_resized"),
+        ],
+    }
+}
+
+fn innodb_metrics() -> Question {
+    Question {
+        sql: "SELECT NAME, `COUNT` FROM information_schema.INNODB_METRICS \
+              WHERE NAME IN ('trx_rseg_history_len', 'lock_deadlocks')"
+            .to_owned(),
+        shape: Shape::Named,
+        asked: vec![Asked::of("purge_lag", "trx_rseg_history_len"), Asked::of("deadlocks", "lock_deadlocks")],
+    }
+}
+
+fn innodb_status() -> Question {
+    Question {
+        sql: "SHOW ENGINE INNODB STATUS".to_owned(),
+        shape: Shape::InnodbStatus,
+        asked: vec![Asked::of("checkpoint_age_bytes", "Log sequence number − Last checkpoint at")],
+    }
+}
+
+/// What the log files hold: older servers begin to hold transactions back some way below it.
+fn capacity() -> Question {
+    Question {
+        sql: "SELECT @@innodb_log_file_size * @@innodb_log_files_in_group".to_owned(),
+        shape: Shape::Row,
+        asked: vec![Asked::of("checkpoint_age_limit_bytes", "innodb_log_file_size × innodb_log_files_in_group")],
+    }
+}
+
+fn tablespaces(table: &str, source: &'static str) -> Question {
+    Question {
+        sql: format!("SELECT SUM(FILE_SIZE) FROM information_schema.{table}"),
+        shape: Shape::Row,
+        asked: vec![Asked::of("data_bytes", source)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_servers_write_them() {
+        assert_eq!(version_of("8.0.31"), (8, 0, 31));
+        assert_eq!(version_of("5.5.5-10.11.14-MariaDB-0+deb12u2"), (10, 11, 14));
+        assert_eq!(version_of("11.4.5-MariaDB"), (11, 4, 5));
+    }
+}

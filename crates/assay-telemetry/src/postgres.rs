@@ -1,0 +1,198 @@
+//! What to ask PostgreSQL, 9.6 to 18.
+//!
+//! Backends publish their counters every half second (up to 14) or every second (from 15), so those lag; the log's position
+//! and what sessions wait for do not. All databases of the server are summed.
+
+use crate::question::{Asked, Plan, Process, Question, Shape, Waits};
+
+/// The questions for a version such as `15.14 (Debian 15.14-1)`.
+pub(crate) fn plan(version: &str) -> Plan {
+    let at_least = |major: u32| major_of(version) >= major;
+    let mut all = vec![
+        database(at_least(16), at_least(18)),
+        log_position(at_least(10)),
+        checkpoint_age(at_least(10)),
+        if at_least(17) { written_17(at_least(18)) } else { written() },
+        activity(),
+        row(
+            &[("pg_stat_get_dead_tuples(oid)", "purge_lag", "sum(pg_stat_get_dead_tuples(oid))::int8")],
+            "pg_class WHERE relkind IN ('r', 'm', 't') AND oid >= 16384",
+        ),
+        row(
+            &[("pg_database_size()", "data_bytes", "sum(pg_database_size(oid))::int8")],
+            "pg_database WHERE datname = current_database()",
+        ),
+    ];
+    if at_least(14) {
+        all.push(log(at_least(18)));
+    }
+    if at_least(16) {
+        all.push(row(
+            &[("pg_buffercache_summary().buffers_dirty", "dirty_pages", "buffers_dirty")],
+            "pg_buffercache_summary()",
+        ));
+    }
+    Plan {
+        questions: all,
+        waits: Some(Waits {
+            sql: "SELECT coalesce(wait_event_type || ':' || wait_event, 'CPU'), count(*) FROM pg_stat_activity \
+                  WHERE state = 'active' AND pid <> pg_backend_pid() GROUP BY 1",
+            condition: "",
+            refused: "",
+        }),
+        process: Process {
+            programs: &["postgres", "postmaster"],
+            child_sql: "SELECT pg_backend_pid()",
+            file_sql: "",
+            folder_sql: "SHOW data_directory",
+        },
+    }
+}
+
+/// `10` of `10.23`; 9 of 9.6.
+fn major_of(version: &str) -> u32 {
+    let digits: String = version.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or(0)
+}
+
+/// A query of one row: source, metric and expression of each column.
+fn row(columns: &[(&'static str, &'static str, &str)], from: &str) -> Question {
+    let expressions: Vec<&str> = columns.iter().map(|(_, _, expression)| *expression).collect();
+    let from = if from.is_empty() { String::new() } else { format!(" FROM {from}") };
+    Question {
+        sql: format!("SELECT {}{from}", expressions.join(", ")),
+        shape: Shape::Row,
+        asked: columns.iter().map(|(source, metric, _)| Asked::of(metric, source)).collect(),
+    }
+}
+
+fn database(has_io: bool, has_io_bytes: bool) -> Question {
+    let (source, read) = match (has_io, has_io_bytes) {
+        (_, true) => ("pg_stat_io.read_bytes", "(SELECT sum(read_bytes) FROM pg_stat_io WHERE object <> 'wal')::int8"),
+        (true, _) => ("pg_stat_io.reads × op_bytes", "(SELECT sum(reads * op_bytes) FROM pg_stat_io)::int8"),
+        _ => ("pg_stat_database.blks_read × block_size", "sum(blks_read)::int8 * current_setting('block_size')::int8"),
+    };
+    row(
+        &[
+            ("pg_stat_database.xact_commit", "commits", "sum(xact_commit)::int8"),
+            ("pg_stat_database.xact_rollback", "rollbacks", "sum(xact_rollback)::int8"),
+            ("pg_stat_database.blks_read", "buffer_misses", "sum(blks_read)::int8"),
+            ("pg_stat_database.blks_read + blks_hit", "buffer_reads", "sum(blks_read + blks_hit)::int8"),
+            ("pg_stat_database.deadlocks", "deadlocks", "sum(deadlocks)::int8"),
+            ("pg_stat_database.temp_bytes", "temporary_bytes", "sum(temp_bytes)::int8"),
+            (source, "bytes_read", read),
+        ],
+        "pg_stat_database",
+    )
+}
+
+fn log_position(is_wal: bool) -> Question {
+    match is_wal {
+        true => row(&[("pg_current_wal_lsn()", "log_bytes", "pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::int8")], ""),
+        false => row(
+            &[(
+                "pg_current_xlog_location()",
+                "log_bytes",
+                "pg_xlog_location_diff(pg_current_xlog_location(), '0/0')::int8",
+            )],
+            "",
+        ),
+    }
+}
+
+fn checkpoint_age(is_wal: bool) -> Question {
+    let (source, age) = match is_wal {
+        true => (
+            "pg_current_wal_lsn() − pg_control_checkpoint().redo_lsn",
+            "pg_wal_lsn_diff(pg_current_wal_lsn(), redo_lsn)::int8",
+        ),
+        false => (
+            "pg_current_xlog_location() − pg_control_checkpoint().redo_location",
+            "pg_xlog_location_diff(pg_current_xlog_location(), redo_location)::int8",
+        ),
+    };
+    row(
+        &[
+            (source, "checkpoint_age_bytes", age),
+            ("max_wal_size", "checkpoint_age_limit_bytes", "pg_size_bytes(current_setting('max_wal_size'))"),
+        ],
+        "pg_control_checkpoint()",
+    )
+}
+
+/// Up to 16 the background writer counts for everybody.
+fn written() -> Question {
+    row(
+        &[
+            (
+                "pg_stat_bgwriter.buffers_checkpoint + buffers_clean + buffers_backend",
+                "pages_written",
+                "buffers_checkpoint + buffers_clean + buffers_backend",
+            ),
+            ("pg_stat_bgwriter.checkpoints_timed", "checkpoints_timed", "checkpoints_timed"),
+            ("pg_stat_bgwriter.checkpoints_req", "checkpoints_requested", "checkpoints_req"),
+        ],
+        "pg_stat_bgwriter",
+    )
+}
+
+fn written_17(has_io_bytes: bool) -> Question {
+    let by_backends = match has_io_bytes {
+        true => "sum(write_bytes) / current_setting('block_size')::int8",
+        false => "sum(writes)",
+    };
+    let pages = format!(
+        "c.buffers_written + b.buffers_clean + (SELECT coalesce({by_backends}, 0) FROM pg_stat_io \
+         WHERE object = 'relation' AND backend_type NOT IN ('checkpointer', 'background writer'))::int8"
+    );
+    row(
+        &[
+            (
+                "pg_stat_checkpointer.buffers_written + pg_stat_bgwriter.buffers_clean + pg_stat_io.writes",
+                "pages_written",
+                &pages,
+            ),
+            ("pg_stat_checkpointer.num_timed", "checkpoints_timed", "c.num_timed"),
+            ("pg_stat_checkpointer.num_requested", "checkpoints_requested", "c.num_requested"),
+        ],
+        "pg_stat_checkpointer c, pg_stat_bgwriter b",
+    )
+}
+
+/// From 18 on writes and fsyncs of the log are counted with all others.
+fn log(is_in_io: bool) -> Question {
+    let fsyncs = match is_in_io {
+        true => (
+            "pg_stat_io.fsyncs of wal",
+            "log_fsyncs",
+            "(SELECT sum(fsyncs) FROM pg_stat_io WHERE object = 'wal')::int8",
+        ),
+        false => ("pg_stat_wal.wal_sync", "log_fsyncs", "wal_sync"),
+    };
+    row(
+        &[
+            ("pg_stat_wal.wal_fpi", "log_full_pages", "wal_fpi"),
+            ("pg_stat_wal.wal_buffers_full", "log_buffer_full", "wal_buffers_full"),
+            fsyncs,
+        ],
+        "pg_stat_wal",
+    )
+}
+
+fn activity() -> Question {
+    row(
+        &[
+            (
+                "pg_stat_activity.state",
+                "active_sessions",
+                "count(*) FILTER (WHERE state = 'active' AND pid <> pg_backend_pid())",
+            ),
+            (
+                "pg_stat_activity.backend_xmin",
+                "oldest_snapshot_age",
+                "coalesce(max(age(backend_xmin)) FILTER (WHERE pid <> pg_backend_pid()), 0)",
+            ),
+        ],
+        "pg_stat_activity",
+    )
+}

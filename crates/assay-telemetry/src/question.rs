@@ -1,0 +1,179 @@
+//! A question to a server, and how to read its answer.
+
+use assay_seam::{Cell, Rows};
+
+use crate::innodb::checkpoint_age;
+
+/// Everything to ask one server.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Those that the server does not refuse are asked from then on.
+    pub questions: Vec<Question>,
+    /// What active sessions wait for: rows of a name and a number of sessions. Asked more often than the others.
+    pub waits: Option<Waits>,
+    /// Questions that lead to the server's process where it is local, one value each.
+    pub process: Process,
+}
+
+/// How to sample waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waits {
+    /// Rows of a name and a number of sessions.
+    pub sql: &'static str,
+    /// Asked once before: waits are not sampled unless it answers `YES`. Empty: they always are.
+    pub condition: &'static str,
+    /// What to say when they are not.
+    pub refused: &'static str,
+}
+
+/// How to find the process of a local server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Names that its program has (`/proc/PID/comm`).
+    pub programs: &'static [&'static str],
+    /// Answers the process of our own connection, a child of the server's; empty: it has none.
+    pub child_sql: &'static str,
+    /// Answers the file with the server's process number; empty: it has none.
+    pub file_sql: &'static str,
+    /// Answers the data directory.
+    pub folder_sql: &'static str,
+}
+
+/// One query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The query.
+    pub sql: String,
+    /// What its answer looks like.
+    pub shape: Shape,
+    /// What it answers.
+    pub asked: Vec<Asked>,
+}
+
+/// What an answer looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// One row with a column for each metric, in their order.
+    Row,
+    /// Rows of a name, which is the metric's source, and a value.
+    Named,
+    /// The text of `SHOW ENGINE INNODB STATUS`: see `innodb::checkpoint_age`.
+    InnodbStatus,
+}
+
+/// A metric that a question answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The metric's name.
+    pub metric: &'static str,
+    /// Where the value comes from, as the server calls it.
+    pub source: &'static str,
+    /// The server's value times this is the metric's.
+    pub scale: u64,
+    /// Less this: ourselves.
+    pub less: u64,
+}
+
+impl Asked {
+    /// As the server gives it.
+    pub const fn of(metric: &'static str, source: &'static str) -> Asked {
+        Asked { metric, source, scale: 1, less: 0 }
+    }
+
+    fn value(&self, cell: Cell<'_>) -> Option<u64> {
+        Some(number(cell)?.saturating_mul(self.scale).saturating_sub(self.less))
+    }
+}
+
+impl Question {
+    /// The values in an answer, by metric. What is NULL, missing or not a number is not among them.
+    pub fn read(&self, rows: &Rows) -> Vec<(Asked, u64)> {
+        match self.shape {
+            Shape::Row => self.in_row(rows),
+            Shape::Named => self.by_name(rows),
+            Shape::InnodbStatus => {
+                let text = match rows.cell(0, 0, rows.columns(0).saturating_sub(1)) {
+                    Some(Cell::Text(text)) => String::from_utf8_lossy(text).into_owned(),
+                    _ => return Vec::new(),
+                };
+                let age = checkpoint_age(&text);
+                self.asked.iter().copied().zip(age).collect()
+            }
+        }
+    }
+
+    fn in_row(&self, rows: &Rows) -> Vec<(Asked, u64)> {
+        let values = self.asked.iter().enumerate();
+        values.filter_map(|(column, asked)| Some((*asked, asked.value(rows.cell(0, 0, column)?)?))).collect()
+    }
+
+    fn by_name(&self, rows: &Rows) -> Vec<(Asked, u64)> {
+        let mut found = Vec::new();
+        for row in 0..rows.len(0) {
+            let Some(Cell::Text(name)) = rows.cell(0, row, 0) else { continue };
+            let Some(value) = rows.cell(0, row, 1) else { continue };
+            // A name may stand for several metrics.
+            let asked = self.asked.iter().filter(|asked| asked.source.as_bytes().eq_ignore_ascii_case(name));
+            found.extend(asked.filter_map(|asked| Some((*asked, asked.value(value)?))));
+        }
+        found
+    }
+}
+
+/// Servers give numbers in many forms, sums as decimals with a fraction.
+fn number(cell: Cell<'_>) -> Option<u64> {
+    match cell {
+        Cell::Null => None,
+        Cell::Int(value) => Some(u64::try_from(value).unwrap_or(0)),
+        Cell::Double(value) => value.is_finite().then_some(value.max(0.0) as u64),
+        Cell::Text(text) => {
+            let text = std::str::from_utf8(text).ok()?.trim();
+            let whole = text.split('.').next().unwrap_or_default();
+            match whole.strip_prefix('-') {
+                Some(_) => Some(0),
+                None => whole.parse().ok(),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(columns: usize, cells: &[Option<&str>]) -> Rows {
+        let mut rows = Rows::default();
+        rows.begin_set(columns);
+        for cell in cells {
+            match cell {
+                Some(text) => rows.push_text(text.as_bytes()).unwrap(),
+                None => rows.push_null(),
+            }
+        }
+        rows
+    }
+
+    fn question(shape: Shape, asked: &[Asked]) -> Question {
+        Question { sql: String::new(), shape, asked: asked.to_vec() }
+    }
+
+    #[test]
+    fn values_of_a_row_are_read_by_place_and_what_is_null_is_left_out() {
+        let asked = ["commits", "log_bytes", "deadlocks", "purge_lag"].map(|name| Asked::of(name, ""));
+        let found = question(Shape::Row, &asked).read(&rows(4, &[Some("12"), None, Some("3.5"), Some("-7")]));
+        let found: Vec<_> = found.iter().map(|(asked, value)| (asked.metric, *value)).collect();
+        assert_eq!(found, [("commits", 12), ("deadlocks", 3), ("purge_lag", 0)]);
+    }
+
+    #[test]
+    fn values_of_names_are_scaled_and_ourselves_are_not_counted() {
+        let asked = [
+            Asked { scale: 1000, ..Asked::of("lock_wait_us", "Innodb_row_lock_time") },
+            Asked { less: 1, ..Asked::of("active_sessions", "Threads_running") },
+        ];
+        let answer = rows(2, &[Some("Threads_running"), Some("5"), Some("INNODB_ROW_LOCK_TIME"), Some("7")]);
+        let found = question(Shape::Named, &asked).read(&answer);
+        let found: Vec<_> = found.iter().map(|(asked, value)| (asked.metric, *value)).collect();
+        assert_eq!(found, [("active_sessions", 4), ("lock_wait_us", 7000)]);
+    }
+}

@@ -1,0 +1,240 @@
+//! One connection that is driven until it has answered, for what is asked beside a run: settings and telemetry.
+//!
+//! The machines are those of the measured path; here one thread waits for one of them. Whatever goes wrong is a reason in
+//! words: nothing asked here is needed for a run.
+
+use assay_engine::Target;
+use assay_io::clock::Clock;
+use assay_io::readiness::Readiness;
+use assay_io::{Address, Event, Io, SocketId};
+use assay_seam::{Cell, Connection, Exchange, Nanos, Operation, Progress, Rows, RowsPool, ServerFacts, StatementId};
+
+/// A connection that is logged in.
+pub struct Client {
+    io: Readiness,
+    connection: Box<dyn Connection>,
+    socket: Option<SocketId>,
+    /// A socket that is gone then means a connection that is lost.
+    is_over_socket: bool,
+    out: Vec<u8>,
+    pool: RowsPool,
+}
+
+impl Client {
+    /// Logs in at the first address that lets us, each within `patience`. Instants are those of `clock`.
+    pub fn open(target: &Target, clock: Clock, patience: Nanos) -> Result<Client, String> {
+        let addresses: Vec<Option<&Address>> = match target.addresses.as_slice() {
+            [] => vec![None],
+            addresses => addresses.iter().map(Some).collect(),
+        };
+        let mut reason = String::new();
+        for address in addresses {
+            let io = Readiness::new(clock, 1).map_err(|error| error.to_string())?;
+            let deadline = io.now() + patience;
+            let connection = target.database.connection();
+            let mut client = Client {
+                io,
+                connection,
+                socket: None,
+                is_over_socket: false,
+                out: Vec::new(),
+                pool: RowsPool::default(),
+            };
+            match client.log_in(target, address, deadline) {
+                Ok(()) => return Ok(client),
+                Err(refused) => reason = refused,
+            }
+        }
+        Err(reason)
+    }
+
+    /// What the server said of itself at login.
+    pub fn server(&self) -> ServerFacts {
+        self.connection.server()
+    }
+
+    /// The present instant.
+    pub fn now(&self) -> Nanos {
+        self.io.now()
+    }
+
+    /// The rows of a query, or why there are none within `patience`. After `patience` has run out, or when the connection broke,
+    /// every further question is refused.
+    pub fn ask(&mut self, sql: &str, patience: Nanos) -> Result<Box<Rows>, String> {
+        self.operate(&Operation::Query { sql: sql.as_bytes() }, patience)
+    }
+
+    /// Prepares a statement, where the user allows that; see `execute`.
+    pub fn prepare(&mut self, statement: StatementId, sql: &str, patience: Nanos) -> Result<(), String> {
+        self.operate(&Operation::Prepare { statement, sql: sql.as_bytes() }, patience).map(|_| ())
+    }
+
+    /// The rows of a prepared statement.
+    pub fn execute(&mut self, statement: StatementId, patience: Nanos) -> Result<Box<Rows>, String> {
+        self.operate(&Operation::Execute { statement, parameters: &[] }, patience)
+    }
+
+    /// Gives rows back for the next answer.
+    pub fn reuse(&mut self, rows: Box<Rows>) {
+        self.pool.put(rows);
+    }
+
+    /// Whether it can be asked.
+    pub fn is_open(&self) -> bool {
+        !self.is_lost()
+    }
+
+    /// Says goodbye.
+    pub fn close(mut self) {
+        if self.is_lost() {
+            return;
+        }
+        let now = self.io.now();
+        self.connection.close(&mut Exchange { out: &mut self.out, pool: &mut self.pool, now });
+        self.send();
+        self.drop_socket();
+    }
+
+    fn log_in(&mut self, target: &Target, address: Option<&Address>, deadline: Nanos) -> Result<(), String> {
+        let mut progress = self.connect(target, address)?;
+        loop {
+            self.send();
+            progress = match progress {
+                Progress::Ready => return Ok(()),
+                Progress::Reply(_) => return Err("the server answered before it was asked".to_owned()),
+                Progress::Failed(error) => return Err(self.lose(error.to_string())),
+                Progress::Reconnect => self.connect(target, address)?,
+                progress => self.follow(progress, deadline)?,
+            };
+        }
+    }
+
+    fn operate(&mut self, operation: &Operation<'_>, patience: Nanos) -> Result<Box<Rows>, String> {
+        if self.is_lost() {
+            return Err(LOST.to_owned());
+        }
+        let deadline = self.io.now() + patience;
+        let mut progress = self.step(|connection, exchange| connection.execute(operation, exchange));
+        loop {
+            self.send();
+            progress = match progress {
+                Progress::Reply(reply) => {
+                    return match (reply.error, reply.rows) {
+                        (Some(error), rows) => {
+                            rows.into_iter().for_each(|rows| self.pool.put(rows));
+                            Err(error.message)
+                        }
+                        (None, rows) => Ok(rows.unwrap_or_default()),
+                    };
+                }
+                Progress::Ready | Progress::Reconnect => return Err(self.lose(LOST.to_owned())),
+                Progress::Failed(error) => return Err(self.lose(error.message)),
+                progress => self.follow(progress, deadline)?,
+            };
+        }
+    }
+
+    /// What the machine asked for, within the deadline.
+    fn follow(&mut self, progress: Progress, deadline: Nanos) -> Result<Progress, String> {
+        match progress {
+            Progress::StartTls => {
+                if let Some(socket) = self.socket {
+                    self.io.start_tls(socket);
+                }
+                self.next(deadline)
+            }
+            Progress::Wait(pause) => {
+                let until = self.io.now() + pause;
+                while self.io.now() < until.min(deadline) {
+                    self.io.wait(Some(until)).map_err(|error| error.to_string())?;
+                }
+                if self.io.now() >= deadline {
+                    return Err(self.lose("no answer in time".to_owned()));
+                }
+                Ok(self.step(|connection, exchange| connection.on_timeout(exchange)))
+            }
+            _ => self.next(deadline),
+        }
+    }
+
+    fn step(&mut self, act: impl FnOnce(&mut dyn Connection, &mut Exchange<'_>) -> Progress) -> Progress {
+        let now = self.io.now();
+        act(&mut *self.connection, &mut Exchange { out: &mut self.out, pool: &mut self.pool, now })
+    }
+
+    fn connect(&mut self, target: &Target, address: Option<&Address>) -> Result<Progress, String> {
+        if self.socket.is_some() {
+            self.drop_socket();
+            self.connection.on_closed();
+        }
+        let Some(address) = address else {
+            return Ok(self.step(|connection, exchange| connection.on_connected(exchange)));
+        };
+        self.socket = Some(self.io.connect(address, target.tls.as_ref()).map_err(|error| error.to_string())?);
+        self.is_over_socket = true;
+        Ok(Progress::Pending)
+    }
+
+    fn send(&mut self) {
+        if let Some(socket) = self.socket {
+            self.io.send(socket, &self.out);
+        }
+        self.out.clear();
+    }
+
+    /// What the next event leads to.
+    fn next(&mut self, deadline: Nanos) -> Result<Progress, String> {
+        loop {
+            match self.io.next_event() {
+                Some(Event::Connected(_)) => {
+                    return Ok(self.step(|connection, exchange| connection.on_connected(exchange)));
+                }
+                Some(Event::Received(_)) => {
+                    let bytes = self.io.received().to_vec();
+                    return Ok(self.step(|connection, exchange| connection.on_bytes(&bytes, exchange)));
+                }
+                Some(Event::Secured(_, facts)) => {
+                    return Ok(self.step(|connection, exchange| connection.on_secured(&facts, exchange)));
+                }
+                Some(Event::Closed(_, closed)) => {
+                    self.socket = None;
+                    if self.connection.on_closed() {
+                        return Ok(Progress::Reconnect);
+                    }
+                    return Err(closed.message);
+                }
+                None if self.io.now() >= deadline => return Err(self.lose("no answer in time".to_owned())),
+                None => self.io.wait(Some(deadline)).map_err(|error| error.to_string())?,
+            }
+        }
+    }
+
+    /// An answer that comes too late would be taken for that of the next question.
+    fn lose(&mut self, reason: String) -> String {
+        self.drop_socket();
+        self.connection.on_closed();
+        reason
+    }
+
+    fn is_lost(&self) -> bool {
+        self.is_over_socket && self.socket.is_none()
+    }
+
+    fn drop_socket(&mut self) {
+        if let Some(socket) = self.socket.take() {
+            self.io.close(socket);
+        }
+    }
+}
+
+const LOST: &str = "the connection is lost";
+
+/// A cell as text; `None` for NULL, and where there is none.
+pub fn text(rows: &Rows, row: usize, column: usize) -> Option<String> {
+    match rows.cell(0, row, column)? {
+        Cell::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+        Cell::Int(number) => Some(number.to_string()),
+        Cell::Double(number) => Some(number.to_string()),
+        Cell::Null => None,
+    }
+}

@@ -1,0 +1,50 @@
+//! `assay tag RECORD… KEY=VALUE…`: says something of runs that are over, without touching what was measured.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use assay_record::TagError;
+
+use crate::command_line::{self, TagOptions};
+use crate::commands::show;
+use crate::diagnostics::{Exit, Trouble};
+use crate::terminal;
+
+/// Sets the tags of every record.
+pub fn run(options: &TagOptions) -> Result<Exit, Trouble> {
+    // A path may have a `=` too: a file that is there is a record.
+    let is_record = |word: &&String| !word.contains('=') || Path::new(word).is_file();
+    let records: Vec<PathBuf> = options.words.iter().filter(is_record).map(PathBuf::from).collect();
+    let tags = options.words.iter().filter(|word| !is_record(word));
+    let tags: BTreeMap<String, String> = tags
+        .map(|word| command_line::tag(word).map_err(|reason| Trouble::usage(format!("{word}: {reason}"))))
+        .collect::<Result<_, Trouble>>()?;
+    if records.is_empty() || tags.is_empty() {
+        let what = if records.is_empty() { "record" } else { "tag" };
+        return Err(Trouble::usage(format!("no {what} given"))
+            .hint("such as: assay tag assay-records/tpcc-20260314T150926Z.json.zst disk=nvme"));
+    }
+    // A record that cannot be read is found before the first is changed.
+    for path in &records {
+        show::read(path)?;
+    }
+    for path in &records {
+        assay_record::tag(path, &tags).map_err(trouble)?;
+        terminal::say(&format!("tagged {}\n", path.display()));
+    }
+    Ok(Exit::Success)
+}
+
+fn trouble(error: TagError) -> Trouble {
+    match error {
+        TagError::Read(error) => show::unreadable(error),
+        TagError::Write(error) => {
+            let source = std::error::Error::source(&error).map(ToString::to_string);
+            let trouble = Trouble::environment(error.to_string());
+            source.into_iter().fold(trouble, Trouble::detail)
+        }
+        TagError::Newer { .. } => {
+            Trouble::environment(error.to_string()).hint("use the assay that wrote it, or a later one")
+        }
+    }
+}

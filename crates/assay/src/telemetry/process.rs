@@ -1,0 +1,335 @@
+//! The process of a local server, its data directory, and the drive below that.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use assay_record::without_secrets;
+use assay_seam::Nanos;
+use assay_telemetry::facts::{cgroup_path, chosen, command_line, field, limit};
+use assay_telemetry::procfs::{self, Sum};
+use assay_telemetry::question::Process;
+
+use super::sampler::Readings;
+use crate::client::{Client, text};
+
+const PATIENCE: Nanos = Nanos::from_secs(1);
+/// Reading as many threads takes some milliseconds of a second.
+const THREADS_MAX: usize = 512;
+/// What is read of a process.
+pub(super) const METRICS: [&str; 3] = ["cpu_us", "cpu_wait_us", "processes"];
+
+/// The block device under a local server's data directory, or why it is not known, once the server was asked.
+pub(super) type Device = Arc<Mutex<Option<Result<(u32, u32), String>>>>;
+
+/// A server's process, and what it told of itself.
+pub(super) struct Found {
+    pub(super) tree: Tree,
+    /// The block device under its data directory, or why it is not known.
+    pub(super) device: Result<(u32, u32), String>,
+    /// Facts of it and its drive.
+    pub(super) facts: BTreeMap<String, String>,
+}
+
+/// A process with its children and threads.
+pub(super) struct Tree {
+    root: u32,
+    waited: Sum,
+    cgroup: Option<Cgroup>,
+}
+
+/// The files of a control group.
+enum Cgroup {
+    Two(String),
+    One { cpuacct: String, cpu: String, memory: String },
+}
+
+/// Finds the process of the server behind this connection; a reason in words when it cannot be told.
+pub(super) fn find(client: &mut Client, how: &Process) -> Result<Found, String> {
+    let mut answer = |sql: &str| client.ask(sql, PATIENCE).ok().and_then(|rows| text(&rows, 0, 0));
+    let folder = (!how.folder_sql.is_empty()).then(|| answer(how.folder_sql)).flatten();
+    let is_server = |pid: &u32| program(*pid).is_some_and(|program| how.programs.contains(&program.as_str()));
+    let root = if how.child_sql.is_empty() {
+        let file = answer(how.file_sql);
+        let number = file.and_then(|file| {
+            let path =
+                folder.as_deref().map_or_else(|| Path::new(&file).to_owned(), |folder| Path::new(folder).join(&file));
+            fs::read_to_string(path).ok()?.trim().parse().ok()
+        });
+        number.filter(is_server).or_else(|| only_one(how.programs, folder.as_deref()))
+    } else {
+        // In a container the numbers are others: our child must be a server's, and so must its parent.
+        let child = answer(how.child_sql).and_then(|child| child.parse().ok()).filter(is_server);
+        child.and_then(|child| Some(stat(child)?.parent)).filter(is_server)
+    };
+    let root = root.ok_or("the server's process was not found on this machine")?;
+    let folder = folder.filter(|folder| Path::new(folder).is_dir()).or_else(|| {
+        // Both products work in their data directory.
+        fs::read_link(format!("/proc/{root}/cwd")).ok().map(|folder| folder.display().to_string())
+    });
+    let (device, mut facts) = drive(folder.as_deref());
+    facts.extend(facts_of(root));
+    let tree = Tree { root, waited: Sum::default(), cgroup: Cgroup::of(root) };
+    Ok(Found { tree, device, facts })
+}
+
+/// The only process with such a program; of several the one whose command line names the data directory.
+fn only_one(programs: &[&str], folder: Option<&str>) -> Option<u32> {
+    let all = fs::read_dir("/proc").ok()?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let of_program = all.filter(|pid| program(*pid).is_some_and(|program| programs.contains(&program.as_str())));
+    match of_program.collect::<Vec<_>>().as_slice() {
+        [one] => Some(*one),
+        several => {
+            let folder = folder?.trim_end_matches('/');
+            let names = |pid: &&u32| {
+                let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                command_line(&words).is_some_and(|words| words.contains(folder))
+            };
+            let mut named = several.iter().filter(names);
+            named.next().copied().filter(|_| named.next().is_none())
+        }
+    }
+}
+
+fn stat(pid: u32) -> Option<procfs::Process> {
+    procfs::process(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn program(pid: u32) -> Option<String> {
+    stat(pid).map(|process| process.program)
+}
+
+impl Tree {
+    /// Reads it; false when it is gone.
+    pub(super) fn read(&mut self, readings: &mut Readings) -> bool {
+        let Some(root) = stat(self.root) else { return false };
+        let children = children(self.root);
+        let of_children: Vec<procfs::Process> = children.iter().filter_map(|child| stat(*child)).collect();
+        let cpu = root.cpu_us + root.children_us + of_children.iter().map(|child| child.cpu_us).sum::<u64>();
+        readings.put("cpu_us", "/proc/PID/stat of the server and its children", cpu);
+        readings.put("processes", "/proc/PID/task/PID/children", 1 + of_children.len() as u64);
+        // A server is either one process with threads or many with one each.
+        let mut tasks: Vec<(u32, String)> = numbers_in(&format!("/proc/{}/task", self.root))
+            .into_iter()
+            .map(|thread| (thread, format!("/proc/{}/task/{thread}/schedstat", self.root)))
+            .collect();
+        tasks.extend(children.iter().map(|child| (*child, format!("/proc/{child}/schedstat"))));
+        if tasks.len() <= THREADS_MAX {
+            let waited = tasks
+                .iter()
+                .filter_map(|(number, path)| Some((*number, procfs::waited_us(&fs::read_to_string(path).ok()?)?)));
+            readings.put("cpu_wait_us", "/proc/PID/schedstat", self.waited.add(waited));
+        } else {
+            readings.lack("cpu_wait_us", &format!("the server has more than {THREADS_MAX} threads"));
+        }
+        if let Some(cgroup) = &self.cgroup {
+            let source = cgroup.source();
+            cgroup.read().into_iter().for_each(|(metric, value)| readings.put(metric, &source, value));
+        }
+        true
+    }
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    match listed {
+        Ok(listed) => listed.split_whitespace().filter_map(|child| child.parse().ok()).collect(),
+        // A kernel without CONFIG_PROC_CHILDREN.
+        Err(_) => numbers_in("/proc").into_iter().filter(|one| stat(*one).is_some_and(|it| it.parent == pid)).collect(),
+    }
+}
+
+fn numbers_in(folder: &str) -> Vec<u32> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+impl Cgroup {
+    /// That of a process; `None` for the root group, which holds everything.
+    fn of(pid: u32) -> Option<Cgroup> {
+        let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+        let own = |controller: &str| cgroup_path(&text, controller).filter(|path| path != "/");
+        if let Some(path) = own("") {
+            let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+            let folder = roots
+                .iter()
+                .map(|root| format!("{root}{path}"))
+                .find(|it| Path::new(it).join("memory.current").is_file());
+            if let Some(folder) = folder {
+                return Some(Cgroup::Two(folder));
+            }
+        }
+        let of = |controller: &str| Some(format!("/sys/fs/cgroup/{controller}{}", own(controller)?));
+        let (cpuacct, cpu, memory) = (of("cpuacct"), of("cpu"), of("memory"));
+        if cpuacct.is_none() && cpu.is_none() && memory.is_none() {
+            return None;
+        }
+        Some(Cgroup::One {
+            cpuacct: cpuacct.unwrap_or_default(),
+            cpu: cpu.unwrap_or_default(),
+            memory: memory.unwrap_or_default(),
+        })
+    }
+
+    fn source(&self) -> String {
+        match self {
+            Cgroup::Two(folder) => folder.clone(),
+            Cgroup::One { memory, cpuacct, .. } => {
+                if memory.is_empty() {
+                    cpuacct.clone()
+                } else {
+                    memory.clone()
+                }
+            }
+        }
+    }
+
+    fn read(&self) -> Vec<procfs::Value> {
+        match self {
+            Cgroup::Two(folder) => {
+                let [cpu, memory, current] =
+                    ["cpu.stat", "memory.stat", "memory.current"].map(|file| line(&format!("{folder}/{file}")));
+                procfs::cgroup(&cpu, &memory, &current)
+            }
+            Cgroup::One { cpuacct, cpu, memory } => procfs::cgroup_1(
+                &line(&format!("{cpuacct}/cpuacct.usage")),
+                &line(&format!("{cpu}/cpu.stat")),
+                &line(&format!("{memory}/memory.usage_in_bytes")),
+                &line(&format!("{memory}/memory.stat")),
+            ),
+        }
+    }
+
+    fn limits(&self) -> Vec<(&'static str, String)> {
+        let limits = match self {
+            Cgroup::Two(folder) => {
+                [("CPU limit", format!("{folder}/cpu.max")), ("memory limit", format!("{folder}/memory.max"))]
+            }
+            Cgroup::One { cpu, memory, .. } => [
+                ("CPU limit", format!("{cpu}/cpu.cfs_quota_us")),
+                ("memory limit", format!("{memory}/memory.limit_in_bytes")),
+            ],
+        };
+        let read = limits.into_iter().map(|(name, path)| (name, line(&path)));
+        read.filter(|(_, value)| !is_unlimited(value)).collect()
+    }
+}
+
+/// Version 1 has numbers for it: -1, and the largest multiple of a page.
+fn is_unlimited(limit: &str) -> bool {
+    limit.is_empty()
+        || limit.starts_with("max")
+        || limit.parse::<i64>().is_ok_and(|limit| !(0..1 << 60).contains(&limit))
+}
+
+/// A file's text without the end of its line; empty when it cannot be read.
+pub(super) fn line(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}
+
+/// Facts that every process has: where it may run and how much it may use.
+pub(super) fn facts_of(pid: u32) -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::new();
+    let mut put = |name: &str, value: Option<String>| {
+        facts.extend(value.filter(|value| !value.is_empty()).map(|value| (name.to_owned(), value)));
+    };
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = command_line(&words).map(|words| without_secrets(words.split(' ').map(str::to_owned)).join(" "));
+    put("command line", words);
+    let status = line(&format!("/proc/{pid}/status"));
+    put("affinity", field(&status, "Cpus_allowed_list"));
+    put("memory nodes", field(&status, "Mems_allowed_list"));
+    let limits = line(&format!("/proc/{pid}/limits"));
+    put("open files limit", limit(&limits, "Max open files"));
+    put("locked memory limit", limit(&limits, "Max locked memory"));
+    for (name, value) in Cgroup::of(pid).iter().flat_map(Cgroup::limits) {
+        put(name, Some(value));
+    }
+    facts
+}
+
+/// The block device under a folder, and facts of the filesystem and the drive.
+fn drive(folder: Option<&str>) -> (Result<(u32, u32), String>, BTreeMap<String, String>) {
+    let mut facts = BTreeMap::new();
+    let Some(folder) = folder else { return (Err("the data directory is not known".to_owned()), facts) };
+    facts.insert("data directory".to_owned(), folder.to_owned());
+    let Ok(path) = fs::canonicalize(folder) else {
+        return (Err(format!("the data directory {folder} is not accessible")), facts);
+    };
+    let Some(mount) = procfs::mount_of(&line("/proc/self/mountinfo"), &path.display().to_string()) else {
+        return (Err(format!("the filesystem of {folder} is not known")), facts);
+    };
+    facts.insert("filesystem".to_owned(), mount.filesystem.clone());
+    facts.insert("mount options".to_owned(), mount.options.clone());
+    // Filesystems over several devices have numbers of their own.
+    let device = match mount.device {
+        (0, _) => fs::metadata(&mount.source).ok().map(|metadata| numbers_of(metadata.rdev())).filter(|it| it.0 > 0),
+        device => Some(device),
+    };
+    let Some(device) = device else {
+        return (Err(format!("{} ({}) has no block device of its own", mount.filesystem, mount.source)), facts);
+    };
+    facts.extend(drive_facts(device));
+    (Ok(device), facts)
+}
+
+/// As Linux packs them.
+fn numbers_of(device: u64) -> (u32, u32) {
+    let major = ((device >> 8) & 0xfff) | ((device >> 32) & !0xfff);
+    let minor = (device & 0xff) | ((device >> 12) & !0xff);
+    (major as u32, minor as u32)
+}
+
+fn drive_facts((major, minor): (u32, u32)) -> BTreeMap<String, String> {
+    let mut folder = format!("/sys/dev/block/{major}:{minor}");
+    let name = procfs::device_name(&line("/proc/diskstats"), (major, minor)).map(str::to_owned);
+    if !Path::new(&folder).join("queue").is_dir() {
+        // A partition: the drive is above it.
+        folder.push_str("/..");
+    }
+    let below: Vec<String> = fs::read_dir(format!("{folder}/slaves"))
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    let kind = match line(&format!("{folder}/queue/rotational")).as_str() {
+        "0" => Some("not rotating".to_owned()),
+        "1" => Some("rotating".to_owned()),
+        _ => None,
+    };
+    let facts = [
+        ("device", name),
+        ("drive", chosen(&line(&format!("{folder}/device/model")))),
+        ("drive kind", kind),
+        ("drive scheduler", chosen(&line(&format!("{folder}/queue/scheduler")))),
+        ("read-ahead KiB", chosen(&line(&format!("{folder}/queue/read_ahead_kb")))),
+        ("write cache", chosen(&line(&format!("{folder}/queue/write_cache")))),
+        ("device made of", (!below.is_empty()).then(|| below.join(", "))),
+        ("device backed by", chosen(&line(&format!("{folder}/loop/backing_file")))),
+    ];
+    facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn device_numbers_are_unpacked_as_linux_packs_them() {
+        assert_eq!(numbers_of(0xfe00), (254, 0));
+        assert_eq!(numbers_of(0x801), (8, 1));
+        assert_eq!(numbers_of((1 << 20) | (8 << 8) | 2), (8, 258));
+    }
+
+    #[test]
+    fn this_process_has_facts_and_can_be_read() {
+        let facts = facts_of(std::process::id());
+        assert!(facts.contains_key("affinity") && facts.contains_key("open files limit"), "{facts:?}");
+        let mut tree = Tree { root: std::process::id(), waited: Sum::default(), cgroup: None };
+        assert!(tree.read(&mut Readings::default()));
+        let mut gone = Tree { root: u32::MAX, waited: Sum::default(), cgroup: None };
+        assert!(!gone.read(&mut Readings::default()));
+    }
+}

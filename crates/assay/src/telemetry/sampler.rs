@@ -1,0 +1,271 @@
+//! When to sample, and where readings are kept.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use assay_io::Clock;
+use assay_io::process::Usage;
+use assay_record::{Absent, Cost, Reading, Scope, ScopeKind, Series, Unit, WaitEvent, Waits};
+use assay_seam::Nanos;
+
+/// Between two samples.
+pub(super) const EVERY: Nanos = Nanos::from_secs(1);
+
+/// From the run to a sampler.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Command {
+    /// A stage will be measured from this instant on, since the start of the run.
+    Begin(Nanos),
+    /// It is over.
+    End,
+    /// The run is over.
+    Stop,
+}
+
+/// Something to sample.
+pub(super) trait Source {
+    /// Gets ready for a stage; also after trouble, once per sample.
+    fn open(&mut self, readings: &mut Readings);
+    /// Reads everything.
+    fn sample(&mut self, readings: &mut Readings);
+    /// How long until the next look at what sessions wait for; `None`: never.
+    fn look_every(&self) -> Option<Nanos> {
+        None
+    }
+    /// Looks at what sessions wait for.
+    fn look(&mut self, _: &mut Readings) {}
+    /// Gives back what a stage needed.
+    fn close(&mut self) {}
+}
+
+/// What was read for one sample.
+#[derive(Debug, Default)]
+pub(super) struct Readings {
+    values: Vec<(&'static str, String, u64)>,
+    absent: BTreeMap<String, String>,
+    looks: u32,
+    waits: BTreeMap<String, u32>,
+    samples_waits: bool,
+    pub(super) statements: u64,
+    pub(super) statements_ns: u64,
+}
+
+impl Readings {
+    /// A value, and where it was read.
+    pub(super) fn put(&mut self, metric: &'static str, source: &str, value: u64) {
+        self.values.push((metric, source.to_owned(), value));
+    }
+
+    /// A metric that cannot be read. The first reason stays.
+    pub(super) fn lack(&mut self, metric: &str, reason: &str) {
+        self.absent.entry(metric.to_owned()).or_insert_with(|| reason.to_owned());
+    }
+
+    /// One look: sessions by what they wait for.
+    pub(super) fn saw(&mut self, sessions: impl IntoIterator<Item = (String, u32)>) {
+        self.looks += 1;
+        for (name, number) in sessions {
+            *self.waits.entry(name).or_default() += number;
+        }
+    }
+
+    /// Waits are sampled, even if nothing was seen yet.
+    pub(super) fn samples_waits(&mut self) {
+        self.samples_waits = true;
+    }
+}
+
+/// The readings of a run, as they grow.
+pub(super) struct Shared {
+    scope: Scope,
+    series: HashMap<String, usize>,
+    absent: BTreeMap<String, String>,
+    pub(super) cost: Cost,
+}
+
+impl Shared {
+    pub(super) fn new(kind: ScopeKind, target: usize) -> Shared {
+        let scope = Scope {
+            kind,
+            target: u32::try_from(target).unwrap_or(u32::MAX),
+            began_ns: Vec::new(),
+            ended_ns: Vec::new(),
+            series: Vec::new(),
+            absent: Vec::new(),
+            waits: None,
+        };
+        Shared { scope, series: HashMap::new(), absent: BTreeMap::new(), cost: Cost::default() }
+    }
+
+    /// The scope as it is now: a metric that was read at last is not absent.
+    pub(super) fn scope(&self) -> Scope {
+        let absent = self.absent.iter().filter(|(metric, _)| !self.series.contains_key(*metric));
+        let absent = absent.map(|(metric, reason)| Absent { metric: metric.clone(), reason: reason.clone() });
+        Scope { absent: absent.collect(), ..self.scope.clone() }
+    }
+
+    fn keep(&mut self, (began, ended): (Nanos, Nanos), readings: &mut Readings, cpu: Nanos) {
+        let before = self.scope.began_ns.len();
+        self.scope.began_ns.push(began.0);
+        self.scope.ended_ns.push(ended.0);
+        for (name, source, value) in readings.values.drain(..) {
+            let at = *self.series.entry(name.to_owned()).or_insert_with(|| {
+                self.scope.series.push(new_series(name, source, before));
+                self.scope.series.len() - 1
+            });
+            let values = &mut self.scope.series[at].values;
+            values.resize(before, None);
+            values.push(Some(value));
+        }
+        for series in &mut self.scope.series {
+            series.values.resize(before + 1, None);
+        }
+        self.absent.append(&mut readings.absent);
+        if readings.samples_waits && self.scope.waits.is_none() {
+            self.scope.waits = Some(Waits { looks: vec![0; before], events: Vec::new() });
+        }
+        if let Some(waits) = &mut self.scope.waits {
+            waits.looks.push(std::mem::take(&mut readings.looks));
+            for (name, sessions) in std::mem::take(&mut readings.waits) {
+                let at = waits.events.iter().position(|event| event.name == name).unwrap_or_else(|| {
+                    waits.events.push(WaitEvent { name, sessions: vec![0; before] });
+                    waits.events.len() - 1
+                });
+                waits.events[at].sessions.push(sessions);
+            }
+            for event in &mut waits.events {
+                event.sessions.resize(before + 1, 0);
+            }
+        }
+        self.cost.statements += std::mem::take(&mut readings.statements);
+        self.cost.statements_ns += std::mem::take(&mut readings.statements_ns);
+        self.cost.cpu_ns = cpu.0;
+    }
+}
+
+fn new_series(name: &str, source: String, before: usize) -> Series {
+    let metric = assay_telemetry::metric(name).expect("every metric that is read has a name");
+    Series {
+        metric: name.to_owned(),
+        unit: match metric.unit {
+            assay_telemetry::Unit::Count => Unit::Count,
+            assay_telemetry::Unit::Bytes => Unit::Bytes,
+            assay_telemetry::Unit::Us => Unit::Us,
+        },
+        reading: match metric.reading {
+            assay_telemetry::Reading::Counter => Reading::Counter,
+            assay_telemetry::Reading::Gauge => Reading::Gauge,
+        },
+        source,
+        values: vec![None; before],
+    }
+}
+
+/// Samples one source until it is told to stop.
+pub(super) struct Sampler {
+    shared: Arc<Mutex<Shared>>,
+    clock: Clock,
+    started: Nanos,
+}
+
+/// The end of a stage is not sampled again when a sample is this young.
+const YOUNG: Nanos = Nanos::from_millis(200);
+
+impl Sampler {
+    pub(super) fn new(shared: Arc<Mutex<Shared>>, clock: Clock, started: Nanos) -> Sampler {
+        Sampler { shared, clock, started }
+    }
+
+    /// Since the start of the run.
+    fn now(&self) -> Nanos {
+        self.clock.now() - self.started
+    }
+
+    pub(super) fn run(self, mut source: impl Source, inbox: &Receiver<Command>) {
+        let mut readings = Readings::default();
+        // When the next sample and the next look are due; `None` between stages.
+        let mut due: Option<(Nanos, Nanos)> = None;
+        let mut last = Nanos::ZERO;
+        loop {
+            let command = match due {
+                None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some((sample, look)) => {
+                    let pause = sample.min(look) - self.now();
+                    inbox.recv_timeout(Duration::from_nanos(pause.0))
+                }
+            };
+            match command {
+                Ok(Command::Begin(from)) => {
+                    source.open(&mut readings);
+                    due = Some((from, source.look_every().map_or(Nanos::MAX, |every| from + every)));
+                }
+                Ok(Command::End) => {
+                    if due.take().is_some() {
+                        if self.now() - last >= YOUNG {
+                            self.sample(&mut source, &mut readings);
+                        }
+                        source.close();
+                    }
+                }
+                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return source.close(),
+                Err(RecvTimeoutError::Timeout) => {
+                    let Some((sample, look)) = due else { continue };
+                    let now = self.now();
+                    if now >= sample {
+                        last = self.sample(&mut source, &mut readings);
+                        // What was missed while the source did not answer is not made up for.
+                        let missed = (self.now() - sample).0 / EVERY.0;
+                        let next = sample + Nanos((missed + 1) * EVERY.0);
+                        due = Some((next, look));
+                    } else if now >= look {
+                        source.look(&mut readings);
+                        let every = source.look_every().unwrap_or(EVERY);
+                        due = Some((sample, self.now().max(look) + every));
+                    }
+                }
+            }
+        }
+    }
+
+    fn sample(&self, source: &mut impl Source, readings: &mut Readings) -> Nanos {
+        let began = self.now();
+        source.sample(readings);
+        let ended = self.now();
+        let cpu = Usage::of_thread().cpu();
+        self.shared.lock().expect("samplers do not panic").keep((began, ended), readings, cpu);
+        ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_that_begins_late_or_pauses_has_gaps() {
+        let mut shared = Shared::new(ScopeKind::Server, 0);
+        let mut readings = Readings::default();
+        readings.put("commits", "a", 5);
+        readings.lack("deadlocks", "not yet");
+        readings.lack("purge_lag", "no privilege");
+        shared.keep((Nanos(1), Nanos(2)), &mut readings, Nanos(7));
+        readings.put("deadlocks", "b", 1);
+        readings.samples_waits();
+        readings.saw([("CPU".to_owned(), 3), ("IO:WALSync".to_owned(), 1)]);
+        readings.saw([("CPU".to_owned(), 2)]);
+        shared.keep((Nanos(11), Nanos(12)), &mut readings, Nanos(9));
+        readings.put("commits", "a", 6);
+        shared.keep((Nanos(21), Nanos(22)), &mut readings, Nanos(9));
+        let scope = shared.scope();
+        let values = |at: usize| (scope.series[at].metric.as_str(), scope.series[at].values.as_slice());
+        assert_eq!(values(0), ("commits", &[Some(5), None, Some(6)][..]));
+        assert_eq!(values(1), ("deadlocks", &[None, Some(1), None][..]));
+        assert_eq!(scope.absent, [Absent { metric: "purge_lag".into(), reason: "no privilege".into() }]);
+        let waits = scope.waits.unwrap();
+        assert_eq!(waits.looks, [0, 2, 0]);
+        let events: Vec<_> = waits.events.iter().map(|event| (event.name.as_str(), &event.sessions[..])).collect();
+        assert_eq!(events, [("CPU", &[0, 5, 0][..]), ("IO:WALSync", &[0, 1, 0][..])]);
+    }
+}

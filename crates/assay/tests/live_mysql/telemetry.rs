@@ -1,0 +1,52 @@
+//! What is read of a server beside a run.
+
+use assay_record::ScopeKind;
+use testkit::Kind;
+
+use crate::common::Folder;
+use crate::common::telemetry::{assert_log_agrees, assert_moved, scope, series, watched};
+use crate::kinds;
+
+/// The log's position.
+fn position(kind: Kind) -> &'static str {
+    match kind {
+        Kind::MySql => {
+            "SELECT VARIABLE_VALUE FROM performance_schema.global_status \
+             WHERE VARIABLE_NAME = 'Innodb_redo_log_current_lsn'"
+        }
+        _ => "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Innodb_lsn_current'",
+    }
+}
+
+#[test]
+fn readings_agree_with_the_server_and_what_a_plain_user_may_not_see_is_absent_with_its_reason() {
+    for kind in kinds() {
+        let server = kind.start(&testkit::Settings::default()).unwrap();
+        let (folder, database) = (Folder::new(), server.fresh_database().unwrap());
+        let position = || server.sql(&database, position(kind)).unwrap().trim().parse::<u64>().unwrap();
+        let common = |url: &str| format!("oltp_update_non_index --db {url} --table-size 5000");
+        folder.expect(&format!("prepare {}", common(&server.url(&database))), 0);
+        let before = position();
+        let found = watched(&folder, &format!("{} --sessions 2", common(&server.url(&database))));
+        let after = position();
+        // Old row versions are cleaned up a little later, which is logged too.
+        assert_log_agrees(&found, after - before, 0.1);
+        let (of_server, machine) = (scope(&found, ScopeKind::Server), scope(&found, ScopeKind::Machine));
+        assert_moved(of_server, &["commits", "buffer_reads", "log_bytes", "log_fsyncs", "cpu_us"]);
+        assert_moved(machine, &["cpu_user_us", "device_writes"]);
+        for gauge in ["checkpoint_age_bytes", "checkpoint_age_limit_bytes", "dirty_pages", "purge_lag", "data_bytes"] {
+            series(of_server, gauge);
+        }
+        let at = &found.environment.servers[0];
+        assert!(at.origins.contains_key("port"), "{:?}", at.origins);
+        assert!(at.facts.contains_key("filesystem"), "{:?}", at.facts);
+
+        server.sql(&database, "CREATE USER plain").unwrap();
+        server.sql(&database, &format!("GRANT SELECT, UPDATE ON {database}.* TO plain")).unwrap();
+        let found = watched(&folder, &common(&server.url_as("plain", &database)));
+        let of_server = scope(&found, ScopeKind::Server);
+        series(of_server, "log_bytes");
+        let reason = of_server.absent.iter().find(|one| one.metric == "data_bytes").map(|one| one.reason.as_str());
+        assert!(reason.is_some_and(|reason| reason.contains("PROCESS")), "{kind:?} {:?}", of_server.absent);
+    }
+}
