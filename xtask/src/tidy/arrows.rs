@@ -12,7 +12,7 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, what it may depend on, and what else its tests may.
-const ARROWS: [(&str, &[&str], &[&str]); 18] = [
+const ARROWS: [(&str, &[&str], &[&str]); 19] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
@@ -30,6 +30,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 18] = [
     ("assay-record", &[], &[]),
     ("assay-stats", &["assay-random"], &[]),
     ("assay-report", &["assay-record", "assay-stats"], &["assay-random", "testkit"]),
+    ("assay-pgbench", &[], &[]),
     (
         "assay-sysbench",
         &["assay-engine", "assay-io", "assay-machine", "assay-options", "assay-script", "assay-seam"],
@@ -43,6 +44,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 18] = [
             "assay-io",
             "assay-machine",
             "assay-options",
+            "assay-pgbench",
             "assay-record",
             "assay-report",
             "assay-script",
