@@ -17,6 +17,14 @@ pub trait Front: std::fmt::Debug + Send + Sync {
     fn database(&self);
     /// `os.exit(code)`. Does not return where the process ends.
     fn exit(&self, code: i32);
+    /// Seconds since some instant, for what a front measures on its own.
+    fn now(&self) -> f64 {
+        0.0
+    }
+    /// What the front's own Lua has to tell it; `what` is theirs to define.
+    fn figures(&self, what: u32, numbers: &[f64]) {
+        let _ = (what, numbers);
+    }
     /// Lua that runs in every state before the API is made: its name in Lua's form (`=assay/…`, which keeps it out of places
     /// and tracebacks), and text. It gets the prelude's table `core` and fills `core.front`.
     fn overlay(&self) -> &'static [(&'static CStr, &'static str)] {

@@ -56,6 +56,8 @@ const APART: u32 = 1 << 31;
 /// A session's part outside of Lua.
 pub(crate) struct Native {
     pub(crate) rng: Rng,
+    /// The same as it was, to be drawn again.
+    kept: Option<Rng>,
     /// For `math.random`, apart so that scripts mixing both repeat.
     math_rng: Rng,
     /// The same for a front that wants LuaJIT's own.
@@ -110,6 +112,10 @@ pub(crate) fn serve(shared: &mut Shared, native: &mut Native, number: Option<u32
 pub struct Marks {
     /// `assay.rolled_back()`: it ends rolled back, as it should.
     pub rolled_back: bool,
+    /// The front's Lua has given it up: it counts as failed.
+    pub failed: bool,
+    /// The front's Lua does not even begin it: it counts as dropped.
+    pub dropped: bool,
     /// `assay.count`, in the order of `State::counter_names`; may be shorter.
     pub counts: Vec<u64>,
     /// Its line in the journal (`assay.journal`), NaN where there is nothing to say; empty: none.
@@ -119,7 +125,7 @@ pub struct Marks {
 impl Marks {
     /// Forgets them, keeps the memory.
     pub fn clear(&mut self) {
-        self.rolled_back = false;
+        (self.rolled_back, self.failed, self.dropped) = (false, false, false);
         self.counts.fill(0);
         self.line.clear();
     }
@@ -188,6 +194,7 @@ impl Native {
     pub(crate) fn new(seed: u64, number: u32, unique_from: u32) -> Native {
         Native {
             rng: Rng::new(seed, u64::from(number)),
+            kept: None,
             math_rng: Rng::new(seed, u64::from(number) | 1 << 32),
             tausworthe: Tausworthe::new(0.0),
             unique_next: number.wrapping_add(unique_from),
@@ -265,6 +272,12 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("count_index", count_index as *const c_void),
     ("count_add", count_add as *const c_void),
     ("mark_rolled_back", mark_rolled_back as *const c_void),
+    ("mark_ending", mark_ending as *const c_void),
+    ("random_keep", random_keep as *const c_void),
+    ("random_again", random_again as *const c_void),
+    ("front_now", front_now as *const c_void),
+    ("front_figures", front_figures as *const c_void),
+    ("result_label", result_label as *const c_void),
     ("mark_line", mark_line as *const c_void),
     ("acknowledge", acknowledge as *const c_void),
     ("terminal_number", terminal_number as *const c_void),
@@ -373,6 +386,21 @@ unsafe extern "C" fn random_seed(shared: *mut Shared, text: *const u8, length: u
     native.math_rng = Rng::of_text(text, 1);
 }
 
+/// The random numbers from here on can be drawn again, by `random_again`.
+unsafe extern "C" fn random_keep(shared: *mut Shared) {
+    // SAFETY: see `parts`.
+    let native = unsafe { parts(shared) }.1;
+    native.kept = Some(native.rng.clone());
+}
+
+unsafe extern "C" fn random_again(shared: *mut Shared) {
+    // SAFETY: see `parts`.
+    let native = unsafe { parts(shared) }.1;
+    if let Some(kept) = &native.kept {
+        native.rng = kept.clone();
+    }
+}
+
 unsafe extern "C" fn math_random(shared: *mut Shared) -> f64 {
     // SAFETY: see `parts`.
     unsafe { parts(shared) }.1.math_rng.double()
@@ -402,6 +430,20 @@ unsafe extern "C" fn front_message(shared: *mut Shared, severity: u32, text: *co
     let (shared, text) = unsafe { (parts(shared).0, slice::from_raw_parts(text, length)) };
     if let (Some(front), Some(severity)) = (&shared.front, Severity::ALL.get(severity as usize)) {
         front.message(*severity, &String::from_utf8_lossy(text));
+    }
+}
+
+unsafe extern "C" fn front_now(shared: *mut Shared) -> f64 {
+    // SAFETY: see `parts`.
+    unsafe { parts(shared) }.0.front.as_ref().map_or(0.0, |front| front.now())
+}
+
+/// `numbers`: `length` of them.
+unsafe extern "C" fn front_figures(shared: *mut Shared, what: u32, numbers: *const f64, length: usize) {
+    // SAFETY: see `parts`; the front's Lua has an array of as many numbers.
+    let (shared, numbers) = unsafe { (parts(shared).0, slice::from_raw_parts(numbers, length)) };
+    if let Some(front) = &shared.front {
+        front.figures(what, numbers);
     }
 }
 
@@ -507,6 +549,14 @@ unsafe extern "C" fn mark_rolled_back(shared: *mut Shared) {
     shared.marked = true;
 }
 
+/// 2: the transaction fails; 3: it is not even begun.
+unsafe extern "C" fn mark_ending(shared: *mut Shared, ending: c_int) {
+    // SAFETY: see `parts`.
+    let (shared, native) = unsafe { parts(shared) };
+    (native.marks.failed, native.marks.dropped) = (ending == 2, ending == 3);
+    shared.marked = true;
+}
+
 /// Its line in the journal: `length` numbers.
 unsafe extern "C" fn mark_line(shared: *mut Shared, values: *const f64, length: usize) {
     // SAFETY: see `parts`; the prelude has an array of as many numbers.
@@ -576,6 +626,16 @@ unsafe extern "C" fn result_cell(
 }
 
 /// 1, or 0 when the result is stale or freed already.
+/// 1 and the name of a column, or 0 when it is not known.
+unsafe extern "C" fn result_label(shared: *mut Shared, connection: u32, serial: u32, set: u32, column: u32) -> c_int {
+    // SAFETY: see `parts`.
+    let (shared, native) = unsafe { parts(shared) };
+    let rows = native.result(connection, serial);
+    let Some(label) = rows.and_then(|rows| rows.label(set as usize, column as usize)) else { return 0 };
+    shared.give(label.as_ptr(), label.len());
+    1
+}
+
 unsafe extern "C" fn result_free(shared: *mut Shared, connection: u32, serial: u32) -> c_int {
     // SAFETY: see `parts`.
     let (_, native) = unsafe { parts(shared) };

@@ -33,7 +33,7 @@ pub enum Request<'a> {
     /// `thread_init` is through: the session can take transactions. Answer: `Done`, when the run begins.
     Ready,
     /// May the next transaction begin? Ends the one before it, if there was one, as a success.
-    /// Answer: `Proceed(true)` at the instant it is started, or `Proceed(false)`: leave the loop.
+    /// Answer: `Begin` at the instant it is started, or `Proceed(false)`: leave the loop.
     Next,
     /// The transaction now running is of this type (`assay.transaction`): an index into
     /// `State::transaction_types`. Answer: `Done`, at once.
@@ -75,7 +75,9 @@ pub enum Answer {
     Reply(Reply, Verdict),
     /// A connection could not be opened: to which of the plan's targets of that driver, from 0.
     Error(Box<StatementError>, usize),
-    /// To `Next`.
+    /// To `Next`: it begins, so long after it was due.
+    Begin(Nanos),
+    /// To `Next`, and to `Defer`.
     Proceed(bool),
     /// To `Claim`.
     Number(u64),

@@ -58,6 +58,11 @@ pub(crate) unsafe fn push_answer(
                 push_bytes(thread, error.class.name().as_bytes());
                 count + 2
             }
+            Answer::Begin(late) => {
+                lua::lua_pushboolean(thread, 1);
+                lua::lua_pushnumber(thread, late.as_secs_f64());
+                2
+            }
             Answer::Proceed(proceed) => {
                 lua::lua_pushboolean(thread, c_int::from(proceed));
                 1
@@ -216,8 +221,8 @@ unsafe fn make_exact(main: *mut lua_State, thread: *mut lua_State, index: c_int,
     }
 }
 
-/// A parameter of kind `i` (integer), `w` (number, made whole), `d` (double) or `t` (text); `None` when the value has to be
-/// looked at more closely.
+/// A parameter of kind `i` (integer), `w` (number, made whole), `d` (double), `t` (text) or `a` (whatever the value is); `None`
+/// when the value has to be looked at more closely.
 ///
 /// # Safety
 /// As for `text_at`; the lifetime is chosen by the caller, who must not use the value longer than that.
@@ -229,6 +234,10 @@ unsafe fn parameter(thread: *mut lua_State, index: c_int, kind: u8) -> Option<Va
         Some(match (lua::lua_type(thread, index), kind) {
             (lua::LUA_TNUMBER, b'i') => Value::Int(exact_integer(lua::lua_tonumber(thread, index))?),
             (lua::LUA_TNUMBER, b'w') => Value::Int(exact_integer(lua::lua_tonumber(thread, index).trunc())?),
+            (lua::LUA_TNUMBER, b'a') => {
+                let number = lua::lua_tonumber(thread, index);
+                exact_integer(number).map_or(Value::Double(number), Value::Int)
+            }
             (lua::LUA_TNUMBER, b'd') => Value::Double(lua::lua_tonumber(thread, index)),
             (lua::LUA_TNUMBER, _) => {
                 let number = lua::lua_tonumber(thread, index);

@@ -50,6 +50,9 @@ pub struct ConnectOptions {
     /// Use protocol-level prepared statements (`--prepared on|off`). Off: extended/binary protocol is not used
     /// at all, parameters are substituted into the text on our side (transaction-pooling proxies need it).
     pub prepared: bool,
+    /// A prepared statement is parsed anew for each execution, in the same send, and kept by no server; drivers that cannot
+    /// do that prepare it once.
+    pub unnamed: bool,
     /// Statements to run on every new connection before it is `Ready` (`--session-sql`).
     pub session_sql: Vec<String>,
     /// What connections call themselves where a server asks and the user has not said it; empty: nothing.
@@ -58,7 +61,7 @@ pub struct ConnectOptions {
 
 impl Default for ConnectOptions {
     fn default() -> ConnectOptions {
-        ConnectOptions { prepared: true, session_sql: Vec::new(), application_name: "assay" }
+        ConnectOptions { prepared: true, unnamed: false, session_sql: Vec::new(), application_name: "assay" }
     }
 }
 

@@ -9,6 +9,8 @@ pub struct Rows {
     sets: Vec<Set>,
     cells: Vec<Slot>,
     bytes: Vec<u8>,
+    /// Names of columns where a driver tells them, each with a NUL behind it.
+    labels: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,6 +18,8 @@ struct Set {
     columns: u32,
     /// Index into `cells` of the set's first cell. 0 <= first_cell <= cells.len()
     first_cell: usize,
+    /// Index into `labels` of its first column's. 0 <= first_label <= labels.len()
+    first_label: usize,
 }
 
 /// Where a cell's content lies. `start + len <= bytes.len()` for text; `number` bits otherwise.
@@ -117,12 +121,29 @@ impl Rows {
 
     /// Bytes of memory held, used or spare.
     pub fn capacity(&self) -> usize {
-        self.bytes.capacity() + self.cells.capacity() * size_of::<Slot>() + self.sets.capacity() * size_of::<Set>()
+        self.bytes.capacity()
+            + self.labels.capacity()
+            + self.cells.capacity() * size_of::<Slot>()
+            + self.sets.capacity() * size_of::<Set>()
     }
 
     /// Begins a result set of `columns` columns; the cells pushed next belong to it, row by row.
     pub fn begin_set(&mut self, columns: usize) {
-        self.sets.push(Set { columns: columns as u32, first_cell: self.cells.len() });
+        let (first_cell, first_label) = (self.cells.len(), self.labels.len());
+        self.sets.push(Set { columns: columns as u32, first_cell, first_label });
+    }
+
+    /// Appends the name of the next column of the set that was begun last. Drivers tell names of what is sent as text.
+    pub fn push_label(&mut self, label: &[u8]) {
+        self.labels.extend_from_slice(label);
+        self.labels.push(0);
+    }
+
+    /// The name of a column, each counted from 0; `None` where it is not known.
+    pub fn label(&self, set: usize, column: usize) -> Option<&[u8]> {
+        let end = self.sets.get(set + 1).map_or(self.labels.len(), |next| next.first_label);
+        let labels = &self.labels[self.sets.get(set)?.first_label..end];
+        labels.split_inclusive(|byte| *byte == 0).nth(column).map(|label| &label[..label.len() - 1])
     }
 
     /// Appends a NULL.
@@ -175,6 +196,7 @@ impl Rows {
         self.sets.clear();
         self.cells.clear();
         self.bytes.clear();
+        self.labels.clear();
     }
 }
 

@@ -331,6 +331,7 @@ impl Open {
             );
             return Err(StatementError::client(Class::Syntax, message));
         }
+        let is_text = parameters.len() == 0;
         for (i, value) in parameters.enumerate() {
             statement.raw_bind_parameter(i + 1, bound(value)).map_err(failed)?;
         }
@@ -343,6 +344,13 @@ impl Open {
             let mut row = found.next().map_err(failed)?;
             let rows = partial.rows.get_or_insert_with(|| pool.take());
             rows.begin_set(columns);
+            // Of what is sent as text, names are told.
+            if let Some(first) = row.filter(|_| is_text) {
+                let statement: &Statement<'_> = first.as_ref();
+                for column in 0..columns {
+                    rows.push_label(statement.column_name(column).unwrap_or_default().as_bytes());
+                }
+            }
             while let Some(this) = row {
                 for column in 0..columns {
                     match this.get_ref(column).map_err(failed)? {

@@ -1,8 +1,9 @@
 //! The scripts this program can run: the built-in workloads, and files.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use assay_script::{Library, Program, ScriptError, TopLevel};
+use assay_script::{Library, Program, ScriptError, Source, TopLevel};
 use assay_seam::Dialect;
 
 use crate::diagnostics::{Exit, Trouble};
@@ -11,8 +12,11 @@ use crate::diagnostics::{Exit, Trouble};
 pub fn library() -> &'static Arc<Library> {
     static LIBRARY: LazyLock<Arc<Library>> = LazyLock::new(|| {
         let all = assay_workloads::builtin();
-        let modules = all.iter().map(|workload| (workload.name, workload.text)).collect();
-        let parts = all.iter().filter(|workload| !workload.runnable).map(|workload| workload.name).collect();
+        let pgbench = assay_pgbench::MODULES;
+        let modules =
+            all.iter().map(|workload| (workload.name, workload.text)).chain(pgbench.iter().copied()).collect();
+        let parts = all.iter().filter(|workload| !workload.runnable).map(|workload| workload.name);
+        let parts = parts.chain(pgbench.iter().map(|(name, _)| *name)).collect();
         Arc::new(Library { modules, parts, ..Library::default() })
     });
     &LIBRARY
@@ -27,11 +31,36 @@ pub fn load(name: &str, command: &str, words: &[String], driver: Dialect) -> Res
         front: None,
         may_use_database: false,
     };
+    if is_pgbench_script(name) {
+        let source = of_pgbench(name)?;
+        return Program::from_source(library(), name, source, &top)
+            .map_err(|error| script_trouble(format!("script {name} cannot be loaded"), &error));
+    }
     Program::load(library(), name, &top).map_err(|error| match error.file {
         // Without a file there was nothing to load: the name is wrong, not the script.
         None => not_found(error),
         Some(_) => script_trouble(format!("workload {name} cannot be loaded"), &error),
     })
+}
+
+/// Whether this is the name of a script.
+pub fn is_script(name: &str) -> bool {
+    is_pgbench_script(name) || library().find(name).is_ok()
+}
+
+/// A script for pgbench is known by the end of its name.
+fn is_pgbench_script(name: &str) -> bool {
+    name.ends_with(".sql") && Path::new(name).is_file()
+}
+
+/// A script for pgbench, as Lua.
+fn of_pgbench(name: &str) -> Result<Source, Trouble> {
+    let text =
+        std::fs::read(name).map_err(|error| Trouble::usage(format!("cannot read the script {name}: {error}")))?;
+    let script = assay_pgbench::Script::parse(name, &String::from_utf8_lossy(&text))
+        .map_err(|error| Trouble::new(Exit::Workload, format!("script {name} cannot be loaded")).detail(error.0))?;
+    let text = assay_pgbench::workload(&script).into_bytes();
+    Ok(Source { display: name.to_owned(), path: Some(PathBuf::from(name)), text })
 }
 
 fn not_found(error: ScriptError) -> Trouble {

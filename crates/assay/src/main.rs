@@ -7,7 +7,9 @@
 use std::process::ExitCode;
 
 use assay::command_line::{self, Subcommand};
-use assay::commands::{check, cleanup, compare, duel, exec, list, prepare, report, run, server, show, sysbench, tag};
+use assay::commands::{
+    check, cleanup, compare, duel, exec, list, pgbench, prepare, report, run, server, show, sysbench, tag,
+};
 use assay::diagnostics::{self, Trouble};
 use assay::signals;
 
@@ -18,8 +20,11 @@ fn main() -> ExitCode {
 
 fn work() -> Result<ExitCode, Trouble> {
     signals::listen()?;
-    if let Some(words) = command_line::words_of_sysbench(std::env::args_os())? {
+    if let Some(words) = command_line::words_of("sysbench", std::env::args_os())? {
         return sysbench::run(words);
+    }
+    if let Some(words) = command_line::words_of("pgbench", std::env::args_os())? {
+        return pgbench::run(words);
     }
     let Some(invocation) = command_line::parse(std::env::args_os())? else { return Ok(ExitCode::SUCCESS) };
     let workload = || invocation.workload.as_ref().expect("the subcommand takes a workload, which was loaded");
@@ -37,7 +42,7 @@ fn work() -> Result<ExitCode, Trouble> {
         Subcommand::Duel(options) => duel::run(options),
         Subcommand::Report(options) => report::run(options),
         Subcommand::Server(options) => server::run(options),
-        Subcommand::Sysbench => unreachable!("its words are its own: see above"),
+        Subcommand::Sysbench | Subcommand::Pgbench => unreachable!("its words are its own: see above"),
     }?;
     Ok(exit.into())
 }

@@ -326,6 +326,7 @@ impl Task<'_> {
 fn targets(urls: &[String], options: &TargetOptions) -> Result<Vec<Target>, Trouble> {
     let connect = ConnectOptions {
         prepared: options.prepared,
+        unnamed: false,
         session_sql: options.session_sql.clone(),
         ..ConnectOptions::default()
     };

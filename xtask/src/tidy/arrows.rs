@@ -32,6 +32,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 19] = [
     ("assay-record", &[], &[]),
     ("assay-stats", &["assay-random"], &[]),
     ("assay-report", &["assay-record", "assay-stats"], &["assay-random", "testkit"]),
+    ("assay-pgbench", &[], &[]),
     (
         "assay-sysbench",
         &["assay-engine", "assay-io", "assay-machine", "assay-options", "assay-script", "assay-seam"],
@@ -46,6 +47,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 19] = [
             "assay-lab",
             "assay-machine",
             "assay-options",
+            "assay-pgbench",
             "assay-record",
             "assay-report",
             "assay-script",

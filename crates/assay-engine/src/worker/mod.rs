@@ -265,8 +265,9 @@ impl<I: Io> Worker<I> {
         }
         self.stage.arrive(now, &mut self.sessions.recorder);
         while let Some((session, due)) = self.stage.match_up() {
+            let due_at = due.at;
             if self.sessions.begin(session, due, self.now()) {
-                self.sessions.advance(session, Answer::Proceed(true), now);
+                self.sessions.advance(session, Answer::Begin(now.max(due_at) - due_at), now);
                 self.satisfy();
             } else {
                 self.end_stage(self.now());
@@ -346,11 +347,12 @@ impl<I: Io> Worker<I> {
             };
             due
         };
+        let late = now.max(due.at) - due.at;
         if !self.sessions.begin(session, due, now) {
             self.end_stage(now);
             return None;
         }
-        Some(Answer::Proceed(true))
+        Some(Answer::Begin(late))
     }
 
     /// A terminal's last transaction was done at `at` (or the stage begins then): its next is due when its user has

@@ -350,9 +350,9 @@ impl Recorder {
     ) {
         let counted = self.counts(&transaction, at);
         let Transaction { session, target, due, free, sent, kind, .. } = transaction;
-        let mut rolled_back = false;
+        let (mut rolled_back, mut failed, mut dropped) = (false, false, false);
         if let Some(marks) = marks {
-            rolled_back = marks.rolled_back;
+            (rolled_back, failed, dropped) = (marks.rolled_back, marks.failed, marks.dropped);
             if counted {
                 for (amount, counter) in marks.counts.iter().zip(counters).filter(|(amount, _)| **amount > 0) {
                     self.tallies[target].counted(*counter, *amount);
@@ -362,7 +362,12 @@ impl Recorder {
                 self.lines.push(Line { due, sent, done: at, values: std::mem::take(&mut marks.line) });
             }
         }
-        if counted {
+        if counted && dropped {
+            self.arrivals.dropped += 1;
+        } else if counted && failed {
+            self.tallies[target].transaction(kind).failed += 1;
+            self.last_done = self.last_done.max(at);
+        } else if counted {
             self.completed[session] += 1;
             self.by_session[session].record(at - due);
             let tally = &mut self.tallies[target];

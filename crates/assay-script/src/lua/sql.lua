@@ -87,6 +87,19 @@ end
 --- What a method that asserts something returns.
 local asserted = front.asserted or function() return true end
 
+local result_label = core.bind("result_label", "int (*)(void *, uint32_t, uint32_t, uint32_t, uint32_t)")
+
+--- The names of the columns, of a statement sent as text, where the driver tells them.
+function Result:names()
+  local names = {}
+  for column = 0, self[WIDTH] - 1 do
+    if result_label(shared, self[CONNECTION], self[SERIAL], rawget(self, SET) or 0, column) ~= 0 then
+      names[column + 1] = ffi.string(shared.text, shared.length)
+    end
+  end
+  return names
+end
+
 function Result:free()
   if free_result(shared, self[CONNECTION], self[SERIAL]) == 0 then
     core.message("ALERT", "attempt to free an invalid result set")
@@ -107,15 +120,17 @@ local Connection = { error = NONE, sql_errno = 0, closed = false, loading = fals
 
 --- Raises a statement error: a table that restarts the transaction, or a string. `ignorable` is the engine's verdict,
 --- unless the front judges; the script's hook may turn a fatal error into an ignorable one, and may use the connection to do so.
-local function statement_failed(connection, statement, errno, state, message, ignorable)
+local function statement_failed(connection, statement, errno, state, message, ignorable, position)
   local session = current()
   local query = type(statement) == "string" and statement or "<prepared statement>"
   if front.judge then errno, state, message, ignorable = front.judge(connection, statement, errno, state, message) end
   connection[FAILED] = true
   connection.error = ignorable and IGNORABLE or FATAL
   connection.sql_errno, connection.sql_state, connection.sql_errmsg = errno, state, message
+  connection.sql_position = position
   local description = {
     connection = connection, query = query, sql_errno = errno, sql_state = state, sql_errmsg = message,
+    position = position,
   }
   if front.describe then front.describe(session, description) end
   if not ignorable then
@@ -174,7 +189,7 @@ local function forgive(connection)
 end
 
 --- Turns the engine's answer to a statement (its text, or a prepared one) into what the script gets for it.
-local function finish(connection, statement, answer, a, b, c, d)
+local function finish(connection, statement, answer, a, b, c, d, position)
   if connection[FAILED] then forgive(connection) end
   if answer == nil then
     connection[SETS] = 0
@@ -190,15 +205,15 @@ local function finish(connection, statement, answer, a, b, c, d)
     raise(a)
   end
   no_result(connection)
-  return statement_failed(connection, statement, a, b, c, d)
+  return statement_failed(connection, statement, a, b, c, d, position)
 end
 
 --- The same for a statement whose result nobody wants.
-local function finish_unread(connection, statement, answer, a, b, c, d)
+local function finish_unread(connection, statement, answer, a, b, c, d, position)
   if connection[FAILED] then forgive(connection) end
   if answer ~= nil and answer ~= ROWS then
     if answer == UNSUITABLE then raise(a) end
-    return statement_failed(connection, statement, a, b, c, d)
+    return statement_failed(connection, statement, a, b, c, d, position)
   end
   connection[SETS] = 0
 end
@@ -400,7 +415,8 @@ local function placeholders(text)
   return count
 end
 
---- Prepares a statement. With `kinds`, a letter per placeholder (`i` integer, `d` double, `t` text), it is executed with
+--- Prepares a statement. With `kinds`, a letter per placeholder (`i` integer, `d` double, `t` text, `a` what the value is),
+--- it is executed with
 --- values; without, with the parameters bound to it.
 function Connection:prepare(text, kinds)
   if self[BUSY] then make_ready(self) end
@@ -408,7 +424,7 @@ function Connection:prepare(text, kinds)
   text = text_of(text, "statement to prepare")
   local wanted = placeholders(text)
   if kinds ~= nil then
-    if type(kinds) ~= "string" or kinds:find("[^idt]") then raise("the kinds of parameters are letters: i, d or t") end
+    if type(kinds) ~= "string" or kinds:find("[^idta]") then raise("the kinds of parameters are letters: i, d, t or a") end
     if #kinds ~= wanted then
       raise(("the statement has %d placeholders, but %d kinds are given"):format(wanted, #kinds))
     end
@@ -686,7 +702,10 @@ function ValueStatement:defer(...)
   return deferred(connection, self, yield(DEFER, connection[NUMBER], self.id, self.kinds, ...))
 end
 
-function ValueStatement:perform(...) self:execute(...) end
+function ValueStatement:perform(...)
+  local connection = usable_with(self, select("#", ...))
+  return finish_unread(connection, self, yield(EXECUTE, connection[NUMBER], self.id, self.kinds, ...))
+end
 
 function ValueStatement:bind_param()
   raise("this statement was prepared to be executed with values, not parameters")

@@ -26,6 +26,7 @@ fn targets_of(process: &dyn Process, driver: &'static str, options: &Options) ->
     }
     let connect = ConnectOptions {
         prepared: options.text("db_ps_mode") != "disable",
+        unnamed: false,
         session_sql: Vec::new(),
         application_name: "",
     };

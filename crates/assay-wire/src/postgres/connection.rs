@@ -73,6 +73,8 @@ struct Statement {
 enum Form {
     /// Substituted on our side, sent in the simple protocol.
     Text,
+    /// Parsed anew for each execution.
+    Unnamed,
     Server {
         /// The server has it under our name, as described here.
         prepared: bool,
@@ -450,8 +452,10 @@ impl PostgresConnection {
     fn prepare(&mut self, id: StatementId, sql: &[u8], out: &mut Vec<u8>) -> Result<Sent, StatementError> {
         check_text(sql)?;
         let template = self.server.templates.get(sql, self.dialect());
-        let on_server = self.server.connect.prepared;
+        let connect = &self.server.connect;
+        let on_server = connect.prepared && !connect.unnamed;
         let form = match on_server {
+            false if connect.prepared => Form::Unnamed,
             true => Form::Server { prepared: false, parameters: 0, columns: None },
             false => Form::Text,
         };
@@ -494,6 +498,18 @@ impl PostgresConnection {
                     out.push(0);
                 });
                 done?;
+            }
+            Form::Unnamed => {
+                message::write(b'P', out, |out| {
+                    out.push(0);
+                    statement.template.write_numbered(out);
+                    out.extend_from_slice(&[0, 0, 0]);
+                });
+                message::write_bind(b"", parameters, out);
+                message::write(b'D', out, |out| out.extend_from_slice(b"P\0"));
+                message::write_execute(out);
+                message::write_sync(out);
+                flight.extended = true;
             }
             Form::Server { prepared, parameters: count, .. } => {
                 if parameters.len() != usize::from(count) {
@@ -775,6 +791,9 @@ impl PostgresConnection {
                     }
                 } else if let Some(columns) = described {
                     self.begin_set(columns, exchange.pool);
+                    if self.flight.job == Job::Query {
+                        self.read_labels(columns, fields)?;
+                    }
                 }
             }
             b'Z' => {
@@ -821,6 +840,17 @@ impl PostgresConnection {
 
     fn begin_set(&mut self, columns: u16, pool: &mut RowsPool) {
         self.flight.rows.get_or_insert_with(|| pool.take()).begin_set(columns.into());
+    }
+
+    /// The names in a RowDescription.
+    fn read_labels(&mut self, columns: u16, mut fields: Body<'_>) -> Result<(), Broken> {
+        let Some(rows) = &mut self.flight.rows else { return Ok(()) };
+        for _ in 0..columns {
+            rows.push_label(fields.text()?);
+            // Table, column, type, its length and modifier, format.
+            fields.bytes(18)?;
+        }
+        Ok(())
     }
 
     fn refuse_copy(&mut self, what: &str) {

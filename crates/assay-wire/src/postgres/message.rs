@@ -135,6 +135,17 @@ pub(super) fn write_sync(out: &mut Vec<u8>) {
 
 /// Bind to the unnamed portal and Execute; parameters and results in text form.
 pub(super) fn write_bind_and_execute(name: &[u8], parameters: &[Value<'_>], out: &mut Vec<u8>) {
+    write_bind(name, parameters, out);
+    write_execute(out);
+}
+
+/// Execute the unnamed portal, all of it.
+pub(super) fn write_execute(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"E\0\0\0\x09\0\0\0\0\0");
+}
+
+/// Bind to the unnamed portal.
+pub(super) fn write_bind(name: &[u8], parameters: &[Value<'_>], out: &mut Vec<u8>) {
     write(b'B', out, |out| {
         out.push(0);
         write_text(name, out);
@@ -150,5 +161,4 @@ pub(super) fn write_bind_and_execute(name: &[u8], parameters: &[Value<'_>], out:
         }
         out.extend_from_slice(&[0, 0]);
     });
-    out.extend_from_slice(b"E\0\0\0\x09\0\0\0\0\0");
 }

@@ -34,13 +34,13 @@ pub struct Invocation {
     pub words: Vec<String>,
 }
 
-/// The words for the sysbench front, its name first: after `assay sysbench`, or all of them when the program is called
-/// `sysbench`. `None`: the command line is ours.
-pub fn words_of_sysbench(words: impl IntoIterator<Item = OsString>) -> Result<Option<Vec<String>>, Trouble> {
+/// The words for a front such as `sysbench`, its name first: after `assay sysbench`, or all of them when the program is called
+/// `sysbench`. `None`: the command line is another one's.
+pub fn words_of(front: &str, words: impl IntoIterator<Item = OsString>) -> Result<Option<Vec<String>>, Trouble> {
     let mut words: Vec<OsString> = words.into_iter().collect();
-    let called = |word: &OsString| std::path::Path::new(word).file_name().is_some_and(|name| name == "sysbench");
+    let called = |word: &OsString| std::path::Path::new(word).file_name().is_some_and(|name| name == front);
     if !words.first().is_some_and(called) {
-        if words.get(1).is_none_or(|word| word != "sysbench") {
+        if words.get(1).is_none_or(|word| word != front) {
             return Ok(None);
         }
         words.remove(0);
@@ -127,8 +127,7 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<(St
     }
     // An option's value may stand before the name (`--tables 4 oltp_read_only`); which options take one is only
     // known from the workload. So the first word that names a workload is it, and if none does, the first word.
-    let library = library::library();
-    let Some(name) = names.iter().find(|name| library.find(name).is_ok()).or(names.first()) else { return Ok(None) };
+    let Some(name) = names.iter().find(|name| library::is_script(name)).or(names.first()) else { return Ok(None) };
     let driver = match database {
         Some(url) => registry::driver_of(&url)?.dialect,
         None => registry::EMBEDDED.dialect,

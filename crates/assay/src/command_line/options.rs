@@ -48,6 +48,8 @@ pub enum Subcommand {
     Server(ServerOptions),
     /// Do what sysbench does: its command line, scripts and reports
     Sysbench,
+    /// Do what pgbench does: its command line, scripts, reports and log files
+    Pgbench,
 }
 
 /// Options of `run`.

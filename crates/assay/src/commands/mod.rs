@@ -8,6 +8,7 @@ pub mod exec;
 pub mod kill_check;
 pub mod list;
 mod next;
+pub mod pgbench;
 pub mod prepare;
 pub mod report;
 pub mod run;

@@ -26,6 +26,7 @@ fn without_a_command_the_help_is_shown() {
       report    Make a page, tables, pictures or series of one or several records
       server    Start servers to load, and look after them
       sysbench  Do what sysbench does: its command line, scripts and reports
+      pgbench   Do what pgbench does: its command line, scripts, reports and log files
 
     Options:
       -h, --help     Print help
@@ -55,6 +56,9 @@ fn the_built_in_workloads_are_listed() {
     oltp_write_only
     select_random_points
     select_random_ranges
+    tpcb
+    tpcb_select_only
+    tpcb_simple_update
     tpcc
 
     assay run NAME --help lists the options of one.

@@ -1,0 +1,674 @@
+//! pgbench's command line: words in, what to do out, mistakes in pgbench's words.
+//!
+//! Read as getopt_long reads it: short options may be bundled, long ones may be cut short where that is not ambiguous, and the
+//! database's name may stand anywhere. Source: `pgbench --help`, and what pgbench 15 says to each mistake.
+
+use crate::builtin;
+
+/// How SQL is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// As text with the values in it.
+    #[default]
+    Simple,
+    /// Parsed anew each time, with parameters.
+    Extended,
+    /// Prepared once per connection.
+    Prepared,
+}
+
+impl Mode {
+    /// As on the command line and in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::Simple => "simple",
+            Mode::Extended => "extended",
+            Mode::Prepared => "prepared",
+        }
+    }
+}
+
+/// A script of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// `-b`, by its place in `BUILTINS`.
+    Builtin(usize),
+    /// `-f`
+    File(String),
+}
+
+/// How the partitions of pgbench_accounts are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Partitioning {
+    /// By ranges of aid.
+    Range,
+    /// By its hash.
+    Hash,
+}
+
+/// A command line that was understood.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arguments {
+    /// `-i`
+    pub initialise: bool,
+    /// `-I`, blanks removed.
+    pub steps: String,
+    /// `-F`, 10 ..= 100
+    pub fillfactor: u32,
+    /// `-q`
+    pub quiet: bool,
+    /// `-s`; `None`: not given.
+    pub scale: Option<u32>,
+    /// `--index-tablespace`
+    pub index_tablespace: String,
+    /// `--tablespace`
+    pub tablespace: String,
+    /// `--partitions`
+    pub partitions: u32,
+    /// `--partition-method`
+    pub partition_method: Option<Partitioning>,
+    /// `--unlogged-tables`
+    pub unlogged: bool,
+    /// Scripts with their weights, in order; at least one.
+    pub scripts: Vec<(Source, u64)>,
+    /// `-c`
+    pub clients: u32,
+    /// `-C`
+    pub reconnects: bool,
+    /// `-D`, in order.
+    pub variables: Vec<(String, String)>,
+    /// `-j`, at most as many as clients.
+    pub threads: u32,
+    /// `-l`
+    pub logs: bool,
+    /// `-L`, milliseconds.
+    pub latency_limit: Option<f64>,
+    /// `-M`
+    pub mode: Mode,
+    /// `-n`
+    pub no_vacuum: bool,
+    /// `-P`, seconds.
+    pub progress: Option<u32>,
+    /// `-r`
+    pub per_command: bool,
+    /// `-R`, transactions per second.
+    pub rate: Option<f64>,
+    /// `-t`, of each client; `None` with `-T`.
+    pub transactions: Option<u64>,
+    /// `-T`, seconds.
+    pub time: Option<u64>,
+    /// `-v`
+    pub vacuum_all: bool,
+    /// `--aggregate-interval`, seconds.
+    pub aggregate_interval: Option<u32>,
+    /// `--exit-on-abort`
+    pub exit_on_abort: bool,
+    /// `--failures-detailed`
+    pub failures_detailed: bool,
+    /// `--log-prefix`
+    pub log_prefix: String,
+    /// `--max-tries`; 0: without limit.
+    pub tries: u32,
+    /// `--progress-timestamp`
+    pub progress_timestamp: bool,
+    /// `--random-seed`, or PGBENCH_RANDOM_SEED, when it is a number.
+    pub seed: Option<u64>,
+    /// The seed was asked for in some way, and is told.
+    pub tells_seed: bool,
+    /// `--sampling-rate`, 0 .. 1.
+    pub sampling_rate: Option<f64>,
+    /// `--verbose-errors`
+    pub verbose_errors: bool,
+    /// `-h`
+    pub host: Option<String>,
+    /// `-p`
+    pub port: Option<String>,
+    /// `-U`
+    pub user: Option<String>,
+    /// The database's name, or a connection string.
+    pub database: Option<String>,
+}
+
+/// Why nothing is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Something was asked for that is only printed: to stdout.
+    Print(String),
+    /// The same to stderr, and well.
+    Tell(String),
+    /// A mistake: lines for stderr, prefixes included.
+    Mistake(String),
+}
+
+/// An error of pgbench.
+pub fn error(text: &str) -> Refusal {
+    Refusal::Mistake(format!("pgbench: error: {text}\n"))
+}
+
+/// A word that getopt does not understand.
+fn unreadable(text: &str) -> Refusal {
+    Refusal::Mistake(format!("pgbench: {text}\npgbench: hint: Try \"pgbench --help\" for more information.\n"))
+}
+
+/// Long options: name, whether a value follows, and the letter that they are the same as.
+const LONG: [(&str, bool, char); 45] = [
+    ("builtin", true, 'b'),
+    ("client", true, 'c'),
+    ("connect", false, 'C'),
+    ("dbname", true, '\u{1}'),
+    ("debug", false, 'd'),
+    ("define", true, 'D'),
+    ("file", true, 'f'),
+    ("fillfactor", true, 'F'),
+    ("host", true, 'h'),
+    ("initialize", false, 'i'),
+    ("init-steps", true, 'I'),
+    ("jobs", true, 'j'),
+    ("log", false, 'l'),
+    ("latency-limit", true, 'L'),
+    ("no-vacuum", false, 'n'),
+    ("port", true, 'p'),
+    ("progress", true, 'P'),
+    ("protocol", true, 'M'),
+    ("quiet", false, 'q'),
+    ("report-per-command", false, 'r'),
+    ("report-latencies", false, 'r'),
+    ("rate", true, 'R'),
+    ("scale", true, 's'),
+    ("select-only", false, 'S'),
+    ("skip-some-updates", false, 'N'),
+    ("time", true, 'T'),
+    ("transactions", true, 't'),
+    ("username", true, 'U'),
+    ("vacuum-all", false, 'v'),
+    ("unlogged-tables", false, '\u{2}'),
+    ("tablespace", true, '\u{3}'),
+    ("index-tablespace", true, '\u{4}'),
+    ("sampling-rate", true, '\u{5}'),
+    ("aggregate-interval", true, '\u{6}'),
+    ("progress-timestamp", false, '\u{7}'),
+    ("log-prefix", true, '\u{8}'),
+    ("foreign-keys", false, '\u{9}'),
+    ("random-seed", true, '\u{a}'),
+    ("show-script", true, '\u{b}'),
+    ("partitions", true, '\u{c}'),
+    ("partition-method", true, '\u{d}'),
+    ("failures-detailed", false, '\u{e}'),
+    ("max-tries", true, '\u{f}'),
+    ("verbose-errors", false, '\u{10}'),
+    ("exit-on-abort", false, '\u{11}'),
+];
+
+/// Letters with a value.
+const WITH_VALUE: &str = "bcDfFhIjLMpPRstTU";
+/// Letters without.
+const WITHOUT_VALUE: &str = "CdilnNqrSv";
+
+/// Options in order, and the words that are none.
+struct Split {
+    options: Vec<(char, String)>,
+    others: Vec<String>,
+}
+
+fn split(words: &[String]) -> Result<Split, Refusal> {
+    let (mut options, mut others) = (Vec::new(), Vec::new());
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            others.extend(words.by_ref().cloned());
+        } else if let Some(long) = word.strip_prefix("--") {
+            let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+            let exact = LONG.iter().find(|(known, _, _)| *known == name);
+            let mut near = LONG.iter().filter(|(known, _, _)| known.starts_with(name));
+            let (_, takes_value, letter) = match (exact, near.next()) {
+                (Some(one), _) => one,
+                (None, None) => return Err(unreadable(&format!("unrecognized option '{word}'"))),
+                (None, Some(first)) => {
+                    let more: Vec<&(&str, bool, char)> = near.filter(|other| other.2 != first.2).collect();
+                    if !more.is_empty() {
+                        let names = [first].into_iter().chain(more).map(|(name, _, _)| format!(" '--{name}'"));
+                        let names: String = names.collect();
+                        let text = format!("option '{word}' is ambiguous; possibilities:{names}");
+                        return Err(unreadable(&text));
+                    }
+                    first
+                }
+            };
+            let value = match (takes_value, value) {
+                (true, Some(value)) => value.to_owned(),
+                (true, None) => match words.next() {
+                    Some(value) => value.clone(),
+                    None => return Err(unreadable(&format!("option '--{name}' requires an argument"))),
+                },
+                (false, Some(_)) => {
+                    return Err(unreadable(&format!("option '--{name}' doesn't allow an argument")));
+                }
+                (false, None) => String::new(),
+            };
+            options.push((*letter, value));
+        } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            for (at, letter) in letters.char_indices() {
+                if WITH_VALUE.contains(letter) {
+                    let rest = &letters[at + letter.len_utf8()..];
+                    let value = match rest {
+                        "" => words.next().cloned(),
+                        rest => Some(rest.to_owned()),
+                    };
+                    let missing = || unreadable(&format!("option requires an argument -- '{letter}'"));
+                    options.push((letter, value.ok_or_else(missing)?));
+                    break;
+                }
+                if !WITHOUT_VALUE.contains(letter) {
+                    return Err(unreadable(&format!("invalid option -- '{letter}'")));
+                }
+                options.push((letter, String::new()));
+            }
+        } else {
+            others.push(word.clone());
+        }
+    }
+    Ok(Split { options, others })
+}
+
+/// A whole number in a range, as pgbench reads it.
+fn number(text: &str, name: &str, least: i64, most: i64) -> Result<i64, Refusal> {
+    let invalid = || error(&format!("invalid value \"{text}\" for option {name}"));
+    let trimmed = text.trim_start();
+    let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
+    // Nothing at all is 0 to C.
+    if text.is_empty() {
+        return number("0", name, least, most);
+    }
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(invalid());
+    }
+    match trimmed.parse::<i64>() {
+        Ok(number) if number >= least && number <= most => Ok(number),
+        _ => Err(error(&format!("{name} must be in range {least}..{most}"))),
+    }
+}
+
+const INT_MAX: i64 = i32::MAX as i64;
+
+/// The number that a text begins with, as C reads it; 0 when it begins with none.
+fn leading(text: &str) -> f64 {
+    let text = text.trim_start();
+    (0..=text.len())
+        .rev()
+        .filter(|end| text.is_char_boundary(*end))
+        .find_map(|end| text[..end].parse().ok())
+        .unwrap_or(0.0)
+}
+
+/// `NAME@WEIGHT`.
+fn weighted(text: &str) -> Result<(&str, u64), Refusal> {
+    let Some((name, weight)) = text.rsplit_once('@').filter(|(name, _)| !name.is_empty()) else { return Ok((text, 1)) };
+    match weight.parse::<i64>() {
+        Err(_) => Err(error(&format!("invalid weight specification: @{weight}"))),
+        Ok(weight) if !(0..=INT_MAX).contains(&weight) => {
+            Err(error(&format!("weight specification out of range (0 .. {INT_MAX}): {weight}")))
+        }
+        Ok(weight) => Ok((name, weight as u64)),
+    }
+}
+
+fn builtin_place(name: &str) -> Result<usize, Refusal> {
+    match builtin::find(name) {
+        Ok(found) => Ok(builtin::BUILTINS.iter().position(|one| one == found).expect("it is one of them")),
+        Err(text) => Err(Refusal::Mistake(format!("pgbench: error: {text}\n{}", builtin::list()))),
+    }
+}
+
+impl Arguments {
+    /// Reads the words behind the program's name. `variable`: the environment.
+    pub fn parse(words: &[String], variable: &dyn Fn(&str) -> Option<String>) -> Result<Arguments, Refusal> {
+        if let Some(first) = words.first() {
+            if first == "--help" || first == "-?" {
+                return Err(Refusal::Print(crate::help::HELP.to_owned()));
+            }
+            if first == "--version" || first == "-V" {
+                return Err(Refusal::Print(format!("pgbench (PostgreSQL) {} (assay)\n", crate::VERSION)));
+            }
+        }
+        let Split { options, others } = split(words)?;
+        let mut these = Arguments::defaults();
+        let (mut benchmarking, mut initialising) = (false, false);
+        let mut tries_given = None;
+        let mut foreign_keys = false;
+        let mut seed = variable("PGBENCH_RANDOM_SEED").map(|text| ("PGBENCH_RANDOM_SEED environment variable", text));
+        for (letter, value) in options {
+            let for_benchmark = "bcCDfjlLMNPrRStTv\u{5}\u{6}\u{7}\u{8}\u{a}\u{e}\u{f}\u{10}\u{11}".contains(letter);
+            let for_initialising = "FIq\u{2}\u{3}\u{4}\u{9}\u{c}\u{d}".contains(letter);
+            benchmarking |= for_benchmark;
+            initialising |= for_initialising;
+            let value = value.as_str();
+            match letter {
+                'i' => these.initialise = true,
+                'I' => {
+                    these.steps = value.replace(' ', "");
+                    check_steps(&these.steps)?;
+                }
+                'F' => these.fillfactor = number(value, "-F/--fillfactor", 10, 100)? as u32,
+                'q' => these.quiet = true,
+                's' => these.scale = Some(number(value, "-s/--scale", 1, INT_MAX)? as u32),
+                'b' if value == "list" => return Err(Refusal::Tell(builtin::list())),
+                'b' => {
+                    let (name, weight) = weighted(value)?;
+                    these.scripts.push((Source::Builtin(builtin_place(name)?), weight));
+                }
+                'S' => these.scripts.push((Source::Builtin(builtin_place("select-only")?), 1)),
+                'N' => these.scripts.push((Source::Builtin(builtin_place("simple-update")?), 1)),
+                'f' => {
+                    let (name, weight) = weighted(value)?;
+                    these.scripts.push((Source::File(name.to_owned()), weight));
+                }
+                'c' => these.clients = number(value, "-c/--clients", 1, INT_MAX)? as u32,
+                'C' => these.reconnects = true,
+                'j' => these.threads = number(value, "-j/--jobs", 1, INT_MAX)? as u32,
+                'd' => {}
+                'D' => {
+                    let Some((name, given)) =
+                        value.split_once('=').filter(|(name, given)| !name.is_empty() && !given.is_empty())
+                    else {
+                        return Err(error(&format!("invalid variable definition: \"{value}\"")));
+                    };
+                    let begins_well = name.starts_with(|c: char| !c.is_ascii_digit());
+                    if !begins_well || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii()) {
+                        return Err(error(&format!("option: invalid variable name: \"{name}\"")));
+                    }
+                    these.variables.push((name.to_owned(), given.to_owned()));
+                }
+                'l' => these.logs = true,
+                'L' => {
+                    let limit = leading(value);
+                    if limit <= 0.0 {
+                        return Err(error(&format!("invalid latency limit: \"{value}\"")));
+                    }
+                    these.latency_limit = Some(limit);
+                }
+                'M' => {
+                    let modes = [Mode::Simple, Mode::Extended, Mode::Prepared];
+                    let found = modes.into_iter().find(|mode| mode.name() == value);
+                    these.mode = found.ok_or_else(|| error(&format!("invalid query mode (-M): \"{value}\"")))?;
+                }
+                'n' => these.no_vacuum = true,
+                'P' => these.progress = Some(number(value, "-P/--progress", 1, INT_MAX)? as u32),
+                'r' => these.per_command = true,
+                'R' => {
+                    let rate = leading(value);
+                    if rate <= 0.0 {
+                        return Err(error(&format!("invalid rate limit: \"{value}\"")));
+                    }
+                    these.rate = Some(rate);
+                }
+                't' => these.transactions = Some(number(value, "-t/--transactions", 1, INT_MAX)? as u64),
+                'T' => these.time = Some(number(value, "-T/--time", 1, INT_MAX)? as u64),
+                'v' => these.vacuum_all = true,
+                'h' => these.host = Some(value.to_owned()),
+                'p' => these.port = Some(value.to_owned()),
+                'U' => these.user = Some(value.to_owned()),
+                '\u{1}' => these.database = Some(value.to_owned()),
+                '\u{2}' => these.unlogged = true,
+                '\u{3}' => these.tablespace = value.to_owned(),
+                '\u{4}' => these.index_tablespace = value.to_owned(),
+                '\u{5}' => {
+                    let share = leading(value);
+                    if share <= 0.0 || share > 1.0 {
+                        return Err(error(&format!("invalid sampling rate: \"{value}\"")));
+                    }
+                    these.sampling_rate = Some(share);
+                }
+                '\u{6}' => these.aggregate_interval = Some(number(value, "--aggregate-interval", 1, INT_MAX)? as u32),
+                '\u{7}' => these.progress_timestamp = true,
+                '\u{8}' => these.log_prefix = value.to_owned(),
+                '\u{9}' => foreign_keys = true,
+                '\u{a}' => seed = Some(("--random-seed option", value.to_owned())),
+                '\u{b}' => return Err(Refusal::Tell(builtin::BUILTINS[builtin_place(value)?].listing())),
+                '\u{c}' => these.partitions = number(value, "--partitions", 0, INT_MAX)? as u32,
+                '\u{d}' => {
+                    these.partition_method = Some(match value.to_ascii_lowercase().as_str() {
+                        "range" => Partitioning::Range,
+                        "hash" => Partitioning::Hash,
+                        _ => {
+                            let text =
+                                format!("invalid partition method, expecting \"range\" or \"hash\", got: \"{value}\"");
+                            return Err(error(&text));
+                        }
+                    });
+                }
+                '\u{e}' => these.failures_detailed = true,
+                '\u{f}' => {
+                    let tries = leading(value) as i64;
+                    if tries < 0 {
+                        return Err(error(&format!("invalid number of maximum tries: \"{value}\"")));
+                    }
+                    tries_given = Some(tries as u32);
+                }
+                '\u{10}' => these.verbose_errors = true,
+                '\u{11}' => these.exit_on_abort = true,
+                _ => unreachable!("every option of the table is handled"),
+            }
+        }
+        if let Some((origin, text)) = seed {
+            these.tells_seed = true;
+            these.seed = read_seed(&text, origin)?;
+        }
+        if these.log_prefix.is_empty() {
+            these.log_prefix = "pgbench_log".to_owned();
+            // An empty one was given, and is as wrong without -l as any other.
+        }
+        these.check(others, benchmarking, initialising, tries_given, foreign_keys, words)?;
+        Ok(these)
+    }
+
+    fn defaults() -> Arguments {
+        Arguments {
+            initialise: false,
+            steps: "dtgvp".to_owned(),
+            fillfactor: 100,
+            quiet: false,
+            scale: None,
+            index_tablespace: String::new(),
+            tablespace: String::new(),
+            partitions: 0,
+            partition_method: None,
+            unlogged: false,
+            scripts: Vec::new(),
+            clients: 1,
+            reconnects: false,
+            variables: Vec::new(),
+            threads: 1,
+            logs: false,
+            latency_limit: None,
+            mode: Mode::Simple,
+            no_vacuum: false,
+            progress: None,
+            per_command: false,
+            rate: None,
+            transactions: None,
+            time: None,
+            vacuum_all: false,
+            aggregate_interval: None,
+            exit_on_abort: false,
+            failures_detailed: false,
+            log_prefix: "pgbench_log".to_owned(),
+            tries: 1,
+            progress_timestamp: false,
+            seed: None,
+            tells_seed: false,
+            sampling_rate: None,
+            verbose_errors: false,
+            host: None,
+            port: None,
+            user: None,
+            database: None,
+        }
+    }
+
+    /// What options mean together, in the order in which pgbench complains.
+    fn check(
+        &mut self,
+        others: Vec<String>,
+        benchmarking: bool,
+        initialising: bool,
+        tries_given: Option<u32>,
+        foreign_keys: bool,
+        words: &[String],
+    ) -> Result<(), Refusal> {
+        if self.scripts.is_empty() {
+            self.scripts.push((Source::Builtin(0), 1));
+        }
+        if self.scripts.iter().map(|(_, weight)| weight).sum::<u64>() == 0 && !self.initialise {
+            return Err(error("total script weight must not be zero"));
+        }
+        self.threads = self.threads.min(self.clients);
+        let mut others = others.into_iter();
+        if let Some(name) = others.next() {
+            self.database = Some(name);
+        }
+        if let Some(second) = others.next() {
+            return Err(Refusal::Mistake(format!(
+                "pgbench: error: too many command-line arguments (first is \"{second}\")\n\
+                 pgbench: hint: Try \"pgbench --help\" for more information.\n"
+            )));
+        }
+        if self.initialise {
+            if benchmarking {
+                return Err(error("some of the specified options cannot be used in initialization (-i) mode"));
+            }
+            if self.partitions == 0 && self.partition_method.is_some() {
+                return Err(error("--partition-method requires greater than zero --partitions"));
+            }
+            if self.no_vacuum {
+                self.steps.retain(|step| step != 'v');
+            }
+            if foreign_keys && !self.steps.contains('f') {
+                self.steps.push('f');
+            }
+            return Ok(());
+        }
+        if initialising {
+            return Err(error("some of the specified options cannot be used in benchmarking mode"));
+        }
+        if self.transactions.is_some() && self.time.is_some() {
+            return Err(error("specify either a number of transactions (-t) or a duration (-T), not both"));
+        }
+        if self.transactions.is_none() && self.time.is_none() {
+            self.transactions = Some(10);
+        }
+        if self.sampling_rate.is_some() && !self.logs {
+            return Err(error("log sampling (--sampling-rate) is allowed only when logging transactions (-l)"));
+        }
+        if self.sampling_rate.is_some() && self.aggregate_interval.is_some() {
+            return Err(error(
+                "log sampling (--sampling-rate) and aggregation (--aggregate-interval) cannot be used at the same time",
+            ));
+        }
+        if self.aggregate_interval.is_some() && !self.logs {
+            return Err(error("log aggregation is allowed only when actually logging transactions"));
+        }
+        if !self.logs && words.iter().any(|word| word.starts_with("--log-prefix")) {
+            return Err(error("log file prefix (--log-prefix) is allowed only when logging transactions (-l)"));
+        }
+        if let (Some(interval), Some(time)) = (self.aggregate_interval.map(u64::from), self.time) {
+            if interval > time {
+                return Err(error(&format!(
+                    "number of seconds for aggregation ({interval}) must not be higher than test duration ({time})"
+                )));
+            }
+            if time % interval != 0 {
+                return Err(error(&format!(
+                    "duration ({time}) must be a multiple of aggregation interval ({interval})"
+                )));
+            }
+        }
+        if self.progress_timestamp && self.progress.is_none() {
+            return Err(error("--progress-timestamp is allowed only under --progress"));
+        }
+        self.tries = tries_given.unwrap_or(1);
+        if self.tries == 0 && self.latency_limit.is_none() && self.time.is_none() {
+            return Err(error(
+                "an unlimited number of transaction tries can only be used with --latency-limit or a duration (-T)",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether any script is built in: they ask the database for its scale.
+    pub fn has_builtin(&self) -> bool {
+        self.scripts.iter().any(|(source, _)| matches!(source, Source::Builtin(_)))
+    }
+}
+
+fn check_steps(steps: &str) -> Result<(), Refusal> {
+    if steps.is_empty() {
+        return Err(error("no initialization steps specified"));
+    }
+    match steps.chars().find(|step| !"dtgGvpf".contains(*step)) {
+        Some(step) => Err(Refusal::Mistake(format!(
+            "pgbench: error: unrecognized initialization step \"{step}\"\n\
+             pgbench: detail: Allowed step characters are: \"dtgGvpf\".\n"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// `None`: any.
+fn read_seed(text: &str, origin: &str) -> Result<Option<u64>, Refusal> {
+    match text {
+        "time" | "rand" => Ok(None),
+        text => match text.parse() {
+            Ok(seed) => Ok(Some(seed)),
+            Err(_) => Err(Refusal::Mistake(format!(
+                "pgbench: error: unrecognized random seed option \"{text}\"\n\
+                 pgbench: detail: Expecting an unsigned integer, \"time\" or \"rand\".\n\
+                 pgbench: error: error while setting random seed from {origin}\n"
+            ))),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Arguments, Refusal> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Arguments::parse(&words, &|_| None)
+    }
+
+    #[track_caller]
+    fn refused(line: &str, text: &str) {
+        match parse(line) {
+            Err(Refusal::Mistake(lines)) => {
+                assert_eq!(lines.lines().next(), Some(format!("pgbench: {text}").as_str()), "{line}")
+            }
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn options_are_bundled_cut_short_and_mixed_with_the_database() {
+        let parsed = parse("-nS -c4 bench -j 8 --protocol=prepared --trans 5 -D a=b=c").unwrap();
+        assert_eq!((parsed.clients, parsed.threads, parsed.no_vacuum), (4, 4, true));
+        assert_eq!(
+            (parsed.mode, parsed.transactions, parsed.database.as_deref()),
+            (Mode::Prepared, Some(5), Some("bench"))
+        );
+        assert_eq!(parsed.variables, [("a".to_owned(), "b=c".to_owned())]);
+        assert_eq!(parsed.scripts, [(Source::Builtin(2), 1)]);
+    }
+
+    #[test]
+    fn mistakes_are_refused_in_its_words() {
+        refused("-c 0", "error: -c/--clients must be in range 1..2147483647");
+        refused("-c 1.5", "error: invalid value \"1.5\" for option -c/--clients");
+        refused("--nosuch", "unrecognized option '--nosuch'");
+        refused("-z", "invalid option -- 'z'");
+        refused("-c", "option requires an argument -- 'c'");
+        refused("-b s", "error: ambiguous builtin name: 2 builtin scripts found for prefix \"s\"");
+        refused("-b tpcb@x", "error: invalid weight specification: @x");
+        refused("-i -c 2", "error: some of the specified options cannot be used in initialization (-i) mode");
+        refused("-R x", "error: invalid rate limit: \"x\"");
+    }
+}

@@ -1,0 +1,491 @@
+//! What `\set` and `\if` compute: reads an expression and writes Lua that computes the same.
+//!
+//! Operators, from the loosest to the tightest: OR, AND, NOT, IS, comparisons (which do not chain), the ones on bits (all
+//! alike), + -, * / %, the minus sign. The meaning of each is in `lua/runtime.lua`. Source: the manual's page of pgbench,
+//! "Built-in Operators" and "Built-In Functions"; what it leaves open (precedence of the bit operators, places of mistakes)
+//! was found by running pgbench 15.
+
+use std::iter::Peekable;
+use std::vec::IntoIter;
+
+/// What is wrong with an expression, and where: bytes from the beginning of the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// In pgbench's words.
+    pub what: String,
+    /// More about it, in brackets.
+    pub more: Option<String>,
+    /// Of the last character that was read.
+    pub at: usize,
+}
+
+/// An expression as Lua, and the variables that it looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expression {
+    /// One Lua expression: of the variables `v` and the functions of the runtime, `R`.
+    pub lua: String,
+    /// In the order of their first use.
+    pub variables: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Int(u64),
+    Double(f64),
+    Variable(String),
+    Word(String),
+    Sign(&'static str),
+    End,
+}
+
+/// Where a token ends: the place of its last byte.
+type Placed = (Token, usize);
+
+/// Longest first.
+const SIGNS: [&str; 21] =
+    ["<>", "!=", "<=", ">=", "<<", ">>", "<", ">", "=", "+", "-", "*", "/", "%", "(", ")", ",", "|", "#", "&", "~"];
+
+/// Functions: name, how many arguments at least and at most.
+const FUNCTIONS: [(&str, usize, usize); 21] = [
+    ("abs", 1, 1),
+    ("debug", 1, 1),
+    ("double", 1, 1),
+    ("exp", 1, 1),
+    ("greatest", 1, usize::MAX),
+    ("hash", 1, 2),
+    ("hash_fnv1a", 1, 2),
+    ("hash_murmur2", 1, 2),
+    ("int", 1, 1),
+    ("least", 1, usize::MAX),
+    ("ln", 1, 1),
+    ("mod", 2, 2),
+    ("permute", 2, 3),
+    ("pi", 0, 0),
+    ("pow", 2, 2),
+    ("power", 2, 2),
+    ("random", 2, 2),
+    ("random_exponential", 3, 3),
+    ("random_gaussian", 3, 3),
+    ("random_zipfian", 3, 3),
+    ("sqrt", 1, 1),
+];
+
+/// Words that are no names of functions.
+const KEYWORDS: [&str; 14] =
+    ["and", "case", "else", "end", "false", "is", "isnull", "not", "notnull", "null", "or", "then", "true", "when"];
+
+/// Reads the expression that begins at `start` of `line`.
+pub fn parse(line: &str, start: usize) -> Result<Expression, Mistake> {
+    let tokens = tokens(line, start);
+    let mut parser = Parser { tokens: tokens.into_iter().peekable(), line_end: line.len(), variables: Vec::new() };
+    let lua = parser.either()?;
+    match parser.next()? {
+        (Token::End, _) => Ok(Expression { lua, variables: parser.variables }),
+        (_, at) => Err(syntax(at)),
+    }
+}
+
+fn syntax(at: usize) -> Mistake {
+    Mistake { what: "syntax error".to_owned(), more: None, at }
+}
+
+/// The tokens; a mistake in one of them ends them, and matters when the parser gets there.
+fn tokens(line: &str, start: usize) -> Vec<Result<Placed, Mistake>> {
+    let bytes = line.as_bytes();
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
+    let run =
+        |from: usize, test: &dyn Fn(u8) -> bool| from + bytes[from..].iter().take_while(|byte| test(**byte)).count();
+    let mut tokens = Vec::new();
+    let mut at = start;
+    while at < bytes.len() {
+        let byte = bytes[at];
+        // A backslash at the end of a line joins it with the next.
+        if byte.is_ascii_whitespace() || (byte == b'\\' && bytes.get(at + 1) == Some(&b'\n')) {
+            at += 1;
+            continue;
+        }
+        let digit = |byte: u8| byte.is_ascii_digit();
+        let (token, end) = if digit(byte) || (byte == b'.' && bytes.get(at + 1).is_some_and(|next| digit(*next))) {
+            let mut end = run(at, &digit);
+            if bytes.get(end) == Some(&b'.') {
+                end = run(end + 1, &digit);
+            }
+            if matches!(bytes.get(end), Some(b'e' | b'E')) {
+                let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+                let exponent = run(end + 1 + sign, &digit);
+                if exponent > end + 1 + sign {
+                    end = exponent;
+                }
+            }
+            let text = &line[at..end];
+            let overflow = |what: &str| Mistake {
+                what: format!("{what} constant overflow"),
+                more: Some(text.to_owned()),
+                at: end - 1,
+            };
+            if text.bytes().all(digit) {
+                match text.parse::<u64>() {
+                    Ok(number) if number <= 1 << 63 => (Token::Int(number), end),
+                    _ => {
+                        tokens.push(Err(overflow("bigint")));
+                        return tokens;
+                    }
+                }
+            } else {
+                match text.parse::<f64>() {
+                    Ok(number) if number.is_finite() => (Token::Double(number), end),
+                    _ => {
+                        tokens.push(Err(overflow("double")));
+                        return tokens;
+                    }
+                }
+            }
+        } else if byte == b':' && bytes.get(at + 1).is_some_and(|next| is_name(*next)) {
+            let end = run(at + 1, &is_name);
+            (Token::Variable(line[at + 1..end].to_owned()), end)
+        } else if byte.is_ascii_alphabetic() || byte == b'_' {
+            let end = run(at, &is_name);
+            (Token::Word(line[at..end].to_ascii_lowercase()), end)
+        } else if let Some(sign) = SIGNS.iter().find(|sign| line[at..].starts_with(**sign)) {
+            (Token::Sign(sign), at + sign.len())
+        } else {
+            let letter = line[at..].chars().next().expect("there is a byte");
+            let mistake = Mistake { what: "unexpected character".to_owned(), more: Some(letter.to_string()), at };
+            tokens.push(Err(mistake));
+            return tokens;
+        };
+        tokens.push(Ok((token, end - 1)));
+        at = end;
+    }
+    tokens
+}
+
+struct Parser {
+    tokens: Peekable<IntoIter<Result<Placed, Mistake>>>,
+    line_end: usize,
+    variables: Vec<String>,
+}
+
+type Lua = Result<String, Mistake>;
+
+impl Parser {
+    fn next(&mut self) -> Result<Placed, Mistake> {
+        self.tokens.next().unwrap_or(Ok((Token::End, self.line_end)))
+    }
+
+    /// Takes one of these signs, if it comes next.
+    fn sign(&mut self, signs: &[&'static str]) -> Option<&'static str> {
+        match self.tokens.peek() {
+            Some(Ok((Token::Sign(sign), _))) if signs.contains(sign) => {
+                let sign = *sign;
+                self.tokens.next();
+                Some(sign)
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes this word, if it comes next.
+    fn word(&mut self, word: &str) -> bool {
+        let is = matches!(self.tokens.peek(), Some(Ok((Token::Word(next), _))) if next == word);
+        if is {
+            self.tokens.next();
+        }
+        is
+    }
+
+    fn expect_sign(&mut self, sign: &'static str) -> Result<usize, Mistake> {
+        match self.next()? {
+            (Token::Sign(next), at) if next == sign => Ok(at),
+            (_, at) => Err(syntax(at)),
+        }
+    }
+
+    fn either(&mut self) -> Lua {
+        let mut left = self.both()?;
+        while self.word("or") {
+            left = format!("R.either({left}, function() return {} end)", self.both()?);
+        }
+        Ok(left)
+    }
+
+    fn both(&mut self) -> Lua {
+        let mut left = self.negation()?;
+        while self.word("and") {
+            left = format!("R.both({left}, function() return {} end)", self.negation()?);
+        }
+        Ok(left)
+    }
+
+    fn negation(&mut self) -> Lua {
+        if self.word("not") {
+            return Ok(format!("R.negate({})", self.negation()?));
+        }
+        self.test()
+    }
+
+    fn test(&mut self) -> Lua {
+        let left = self.comparison()?;
+        if self.word("isnull") {
+            return Ok(format!("R.is_null({left})"));
+        }
+        if self.word("notnull") {
+            return Ok(format!("not R.is_null({left})"));
+        }
+        if !self.word("is") {
+            return Ok(left);
+        }
+        let not = if self.word("not") { "not " } else { "" };
+        match self.next()? {
+            (Token::Word(word), _) if word == "null" => Ok(format!("({not}R.is_null({left}))")),
+            (Token::Word(word), _) if word == "true" || word == "false" => Ok(format!("({not}({left} == {word}))")),
+            (_, at) => Err(syntax(at)),
+        }
+    }
+
+    fn comparison(&mut self) -> Lua {
+        let left = self.bits()?;
+        let Some(sign) = self.sign(&["<>", "!=", "<=", ">=", "<", ">", "="]) else { return Ok(left) };
+        let right = self.bits()?;
+        Ok(match sign {
+            "<" => format!("R.less({left}, {right})"),
+            ">" => format!("R.less({right}, {left})"),
+            "<=" => format!("R.at_most({left}, {right})"),
+            ">=" => format!("R.at_most({right}, {left})"),
+            "=" => format!("R.equal({left}, {right})"),
+            _ => format!("R.unequal({left}, {right})"),
+        })
+    }
+
+    fn bits(&mut self) -> Lua {
+        let mut left =
+            if self.sign(&["~"]).is_some() { format!("R.bit_not({})", self.bits_operand()?) } else { self.sum()? };
+        while let Some(sign) = self.sign(&["|", "#", "&", "<<", ">>"]) {
+            let name = match sign {
+                "|" => "bit_or",
+                "#" => "bit_xor",
+                "&" => "bit_and",
+                "<<" => "shift_left",
+                _ => "shift_right",
+            };
+            left = format!("R.{name}({left}, {})", self.bits_operand()?);
+        }
+        Ok(left)
+    }
+
+    fn bits_operand(&mut self) -> Lua {
+        match self.sign(&["~"]) {
+            Some(_) => Ok(format!("R.bit_not({})", self.bits_operand()?)),
+            None => self.sum(),
+        }
+    }
+
+    fn sum(&mut self) -> Lua {
+        let mut left = self.product()?;
+        while let Some(sign) = self.sign(&["+", "-"]) {
+            let name = if sign == "+" { "add" } else { "subtract" };
+            left = format!("R.{name}({left}, {})", self.product()?);
+        }
+        Ok(left)
+    }
+
+    fn product(&mut self) -> Lua {
+        let mut left = self.signed()?;
+        while let Some(sign) = self.sign(&["*", "/", "%"]) {
+            let name = match sign {
+                "*" => "multiply",
+                "/" => "divide",
+                _ => "remainder",
+            };
+            left = format!("R.{name}({left}, {})", self.signed()?);
+        }
+        Ok(left)
+    }
+
+    fn signed(&mut self) -> Lua {
+        if self.sign(&["+"]).is_some() {
+            return self.signed();
+        }
+        if self.sign(&["-"]).is_some() {
+            // The least number of 64 bits has no positive counterpart.
+            if let Some(Ok((Token::Int(number), _))) = self.tokens.peek()
+                && *number == 1 << 63
+            {
+                self.tokens.next();
+                return Ok("R.LEAST".to_owned());
+            }
+            return Ok(format!("R.subtract(0, {})", self.signed()?));
+        }
+        // `~` binds less than what may stand in front of it.
+        if self.sign(&["~"]).is_some() {
+            return Ok(format!("R.bit_not({})", self.sum()?));
+        }
+        self.operand()
+    }
+
+    fn operand(&mut self) -> Lua {
+        match self.next()? {
+            (Token::Int(number), at) => match number {
+                // What a double holds exactly is a number of Lua.
+                0..=9_007_199_254_740_991 => Ok(number.to_string()),
+                _ if number < 1 << 63 => Ok(format!("{number}LL")),
+                _ => Err(syntax(at)),
+            },
+            (Token::Double(number), _) => Ok(format!("R.double_of({number:?})")),
+            (Token::Variable(name), _) => {
+                let lua = format!("R.value(v, {})", quoted(&name));
+                if !self.variables.contains(&name) {
+                    self.variables.push(name);
+                }
+                Ok(lua)
+            }
+            (Token::Sign("("), _) => {
+                let inner = self.either()?;
+                self.expect_sign(")")?;
+                Ok(format!("({inner})"))
+            }
+            (Token::Word(word), at) => match word.as_str() {
+                "true" | "false" => Ok(word),
+                "null" => Ok("R.NULL".to_owned()),
+                "case" => self.case(),
+                word if KEYWORDS.contains(&word) => Err(syntax(at)),
+                word => self.call(word, at),
+            },
+            (_, at) => Err(syntax(at)),
+        }
+    }
+
+    /// Behind CASE.
+    fn case(&mut self) -> Lua {
+        let mut lua = "(function() ".to_owned();
+        let mut branches = 0;
+        while self.word("when") {
+            let condition = self.either()?;
+            match self.next()? {
+                (Token::Word(word), _) if word == "then" => {}
+                (_, at) => return Err(syntax(at)),
+            }
+            lua.push_str(&format!("if R.holds({condition}) then return {} end ", self.either()?));
+            branches += 1;
+        }
+        if branches == 0 {
+            let (_, at) = self.next()?;
+            return Err(syntax(at));
+        }
+        let otherwise = if self.word("else") { self.either()? } else { "R.NULL".to_owned() };
+        match self.next()? {
+            (Token::Word(word), _) if word == "end" => Ok(format!("{lua}return {otherwise} end)()")),
+            (_, at) => Err(syntax(at)),
+        }
+    }
+
+    /// Behind the name of a function, whose last letter is at `named`.
+    fn call(&mut self, name: &str, named: usize) -> Lua {
+        let known = FUNCTIONS.iter().find(|(known, _, _)| *known == name);
+        let Some((_, least, most)) = known else {
+            let what = "unexpected function name".to_owned();
+            return Err(Mistake { what, more: Some(name.to_owned()), at: named });
+        };
+        self.expect_sign("(")?;
+        let mut arguments = Vec::new();
+        let mut end = None;
+        if let Some(Ok((Token::Sign(")"), at))) = self.tokens.peek() {
+            end = Some(*at);
+            self.tokens.next();
+        }
+        while end.is_none() {
+            arguments.push(self.either()?);
+            match self.next()? {
+                (Token::Sign(")"), at) => end = Some(at),
+                (Token::Sign(","), _) => {}
+                (_, at) => return Err(syntax(at)),
+            }
+        }
+        if arguments.len() < *least || arguments.len() > *most {
+            let what =
+                if *most == usize::MAX { "at least one argument expected" } else { "unexpected number of arguments" };
+            let at = end.expect("the loop ended");
+            return Err(Mistake { what: what.to_owned(), more: Some(name.to_owned()), at });
+        }
+        let name = match name {
+            "mod" => "remainder",
+            "pow" => "power",
+            "hash" => "hash_murmur2",
+            name => name,
+        };
+        let seeded = matches!(name, "hash_fnv1a" | "hash_murmur2" | "permute");
+        if seeded && arguments.len() < *most {
+            arguments.push("R.value(v, \"default_seed\")".to_owned());
+        }
+        Ok(format!("R.{name}({})", arguments.join(", ")))
+    }
+}
+
+/// A Lua string of this text.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut lua = String::with_capacity(text.len() + 2);
+    lua.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => lua.extend(['\\', letter]),
+            '\n' => lua.push_str("\\n"),
+            '\r' => lua.push_str("\\r"),
+            '\0' => lua.push_str("\\0"),
+            letter => lua.push(letter),
+        }
+    }
+    lua.push('"');
+    lua
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, lua: &str) {
+        assert_eq!(parse(text, 0).unwrap().lua, lua, "{text}");
+    }
+
+    #[test]
+    fn operators_bind_as_in_pgbench() {
+        check("1 + 2 * 3", "R.add(1, R.multiply(2, 3))");
+        check("1 | 2 & 4", "R.bit_and(R.bit_or(1, 2), 4)");
+        check("~1 + 1", "R.bit_not(R.add(1, 1))");
+        check("1 << 1 + 1", "R.shift_left(1, R.add(1, 1))");
+        check("not 1 = 2", "R.negate(R.equal(1, 2))");
+        check("1 = 1 is true", "((R.equal(1, 1) == true))");
+        check("1 - 2 - 3", "R.subtract(R.subtract(1, 2), 3)");
+        check(
+            ":a > 3 and not :b isnull",
+            "R.both(R.less(3, R.value(v, \"a\")), function() return R.negate(R.is_null(R.value(v, \"b\"))) end)",
+        );
+        check("-9223372036854775808", "R.LEAST");
+        check("9223372036854775807", "9223372036854775807LL");
+        check("Random(1, 5)", "R.random(1, 5)");
+        check(
+            "case when 1 > 2 then 3 end",
+            "(function() if R.holds(R.less(2, 1)) then return 3 end return R.NULL end)()",
+        );
+    }
+
+    #[track_caller]
+    fn mistake(text: &str, what: &str, at: usize) {
+        let found = parse(text, 7).unwrap_err();
+        let more = found.more.map(|more| format!(" ({more})")).unwrap_or_default();
+        assert_eq!((format!("{}{more}", found.what), found.at), (what.to_owned(), at), "{text}");
+    }
+
+    /// As pgbench 15 points at them.
+    #[test]
+    fn mistakes_have_their_place() {
+        mistake("\\set x foo(1)", "unexpected function name (foo)", 9);
+        mistake("\\set x random(1)", "unexpected number of arguments (random)", 15);
+        mistake("\\set x 1 +", "syntax error", 10);
+        mistake("\\set x 1 1", "syntax error", 9);
+        mistake("\\set x ", "syntax error", 7);
+        mistake("\\set x 99999999999999999999", "bigint constant overflow (99999999999999999999)", 26);
+        mistake("\\set x greatest()", "at least one argument expected (greatest)", 16);
+        mistake("\\set x 1 > 2 > 3", "syntax error", 13);
+    }
+}

@@ -1,0 +1,36 @@
+//! pgbench's command line, scripts and reports, as its users' wrappers and parsers know them.
+//!
+//! Everything in here is text in, text out. `arguments` reads words; `script` cuts a script into commands, `expression` reads
+//! what `\set` computes, and `program` writes Lua that does the same; `report` and `log` turn figures into the lines of
+//! pgbench 15. It opens nothing, starts nothing and prints nothing: the binary does, in `commands/pgbench`.
+
+#![forbid(unsafe_code)]
+
+use std::ffi::CStr;
+
+pub mod arguments;
+pub mod builtin;
+pub mod expression;
+pub mod help;
+pub mod log;
+pub mod program;
+pub mod report;
+pub mod script;
+
+pub use arguments::{Arguments, Mode, Refusal};
+pub use program::{Front, compile, workload};
+pub use script::{Command, Script, ScriptError};
+
+/// What sessions see that is pgbench's own, in Lua: for `assay_script::Front::overlay`.
+pub const OVERLAY: &[(&CStr, &str)] = &[(c"=assay/pgbench", include_str!("lua/front.lua"))];
+
+/// Lua modules that compiled scripts need, by name: values and functions of expressions; clients; what comes before a run, and
+/// initialisation.
+pub const MODULES: &[(&str, &str)] = &[
+    ("pgbench_runtime", include_str!("lua/runtime.lua")),
+    ("pgbench_client", include_str!("lua/client.lua")),
+    ("pgbench_setup", include_str!("lua/setup.lua")),
+];
+
+/// The version whose interface this is: the banner, `--version`.
+pub const VERSION: &str = "15.18";

@@ -1,0 +1,289 @@
+--- A client of pgbench: its connection, its transactions one after the other, and what it does about errors.
+--
+-- Serialization failures and deadlocks are tried again as often as was asked for, with the same random numbers; any other
+-- error ends the client, and the others go on. What happens is told to the program in figures (`commands/pgbench` reads them);
+-- how long transactions take is measured by the engine. Runs once per Lua state.
+local R = assay.share("pgbench_runtime")
+local front = pgbench_front
+local C = {}
+
+-- What figures are about: `Figure` in commands/pgbench.
+local SKIPPED, RETRIED, FAILED, ABORTED, COMMAND, CONNECTED = 1, 2, 3, 4, 5, 6
+-- How a transaction ends: in the journal, and for `front.ending`.
+local SERIALIZATION, DEADLOCK, SKIPPED_ENDING = 1, 2, 3
+local FAILS, IS_NOT_DONE = 2, 3
+
+local clients = {} -- by number
+local options -- sysbench.opt, the same for all
+local journal
+local total_weight = 0
+
+--- What a connection that could not be made says, as libpq would.
+local function connection_error(failure)
+  local words = failure.refused
+  if failure.class == "connection" then
+    -- The system's own, behind where it was.
+    words = words:match(": ([^:]+)$") or words
+    words = words:sub(1, 1):upper() .. words:sub(2)
+    if sysbench.opt.place:find(" on socket ", 1, true) then
+      words = words .. "\n\tIs the server running locally and accepting connections on that socket?"
+    else
+      words = words .. "\n\tIs the server running on that host and accepting TCP/IP connections?"
+    end
+  end
+  local prefix = failure.class == "host" and "" or sysbench.opt.place .. " failed: "
+  if failure.class ~= "connection" and failure.class ~= "host" then prefix = prefix .. "FATAL:  " end
+  return prefix .. words
+end
+
+--- A connection, or nil and why there is none.
+local function connect()
+  local ok, result = pcall(function() return sysbench.sql.driver():connect() end)
+  if ok then return result end
+  if type(result) == "table" and result.refused then return nil, connection_error(result) end
+  error(result, 0)
+end
+C.connect = connect
+
+--- Before the run. `scripts`: bodies, weights, and texts of the commands.
+function C.init(tid, scripts, given)
+  if not options then
+    options = sysbench.opt
+    for _, script in ipairs(scripts) do total_weight = total_weight + script.weight end
+    journal = assay.journal { "client", "script", "ending", "number", "retries" }
+  end
+  local self = {
+    tid = tid, v = R.variables(tid, given), scripts = scripts, statements = {}, at = 0, number = 0, bodies = {}, types = {},
+    counts = {}, sums = {}, failures = {}, retries = {},
+  }
+  for i, script in ipairs(scripts) do
+    self.statements[i] = {}
+    self.counts[i], self.sums[i], self.failures[i], self.retries[i] = {}, {}, {}, {}
+    -- A type of transaction for each script, where there are several.
+    self.bodies[i] = #scripts > 1 and assay.transaction("script " .. i, script.body) or script.body
+  end
+  clients[tid] = self
+  if not options.reconnects then
+    local connection, why = connect()
+    if not connection then
+      front.say(why)
+      front.say("could not create connection for client " .. tid)
+      error("told", 0)
+    end
+    self.c = connection
+  end
+end
+
+--- A command took so long.
+local function took(self, seconds)
+  local counts, sums, at = self.counts[self.script], self.sums[self.script], self.at
+  counts[at] = (counts[at] or 0) + 1
+  sums[at] = (sums[at] or 0) + seconds
+end
+
+--- With -r: the command that ran is over, and this one begins.
+function C.step(self, number)
+  local instant = front.now()
+  if self.since then took(self, instant - self.since) end
+  self.at, self.since = number, instant
+end
+
+local NAMES = { [SERIALIZATION] = "40001", [DEADLOCK] = "40P01" }
+
+--- What to do about an error: SERIALIZATION or DEADLOCK, or nil when the client ends, which is told then.
+local function judge(self, failure)
+  local script, command = self.script - 1, self.at
+  if type(failure) ~= "table" then
+    front.say(tostring(failure))
+    return nil
+  elseif failure.pgbench_end then
+    front.say(("client %d aborted: %s"):format(self.tid, failure.pgbench_end))
+    return nil
+  elseif failure.pgbench then
+    local name = self.scripts[self.script].names[command + 1]
+    if failure.pgbench ~= "" then front.say(failure.pgbench) end
+    front.say(("client %d aborted in command %d (%s) of script %d; %s"):format(self.tid, command, name, script,
+      failure.while_at))
+    return nil
+  elseif failure.pgbench_rows then
+    front.say(("client %d script %d command %d %s"):format(self.tid, script, command, failure.pgbench_rows))
+    return nil
+  end
+  for kind, state in ipairs(NAMES) do
+    if failure.sql_state == state then
+      if options.verbose_errors then
+        front.tell(("client %d got an error in command %d (SQL) of script %d; ERROR:  %s"):format(self.tid, command, script,
+          failure.sql_errmsg))
+      end
+      return kind
+    end
+  end
+  local words = tostring(failure.sql_errmsg)
+  if words:find("cannot be run from a script", 1, true) then
+    front.say("COPY is not supported in pgbench, aborting")
+    return nil
+  end
+  local text = type(failure.query) == "string" and failure.query:sub(1, 1) ~= "<" and failure.query or ""
+  if failure.sql_state == "" then
+    front.say(("client %d aborted in command %d (SQL) of script %d; perhaps the backend died while processing"):format(
+      self.tid, command, script))
+  else
+    front.say(("client %d script %d aborted in command %d query 0: ERROR:  %s%s"):format(self.tid, script, command, words,
+      text ~= "" and front.marked(text, failure.position) or ""))
+  end
+  return nil
+end
+
+--- A new connection for the next transaction. False: there is none, which is told.
+local function reconnect(self)
+  local begun = front.now()
+  if not self.c then
+    local why
+    self.c, why = connect()
+    if not self.c then
+      front.say(why)
+      front.say(("client %d aborted while establishing connection"):format(self.tid))
+      return false
+    end
+  else
+    local ok = pcall(self.c.reconnect, self.c)
+    if not ok then
+      front.say(("client %d aborted while establishing connection"):format(self.tid))
+      return false
+    end
+  end
+  front.figures(CONNECTED, front.now() - begun)
+  return true
+end
+
+--- A script, by the weights.
+local function chosen(self)
+  local scripts = self.scripts
+  if #scripts == 1 then return 1 end
+  local drawn = math.floor(sysbench.rand.uniform_double() * total_weight)
+  for i, script in ipairs(scripts) do
+    drawn = drawn - script.weight
+    if drawn < 0 then return i end
+  end
+end
+
+local line = {}
+
+local function write_line(self, ending, retries)
+  line[1], line[2], line[3], line[4], line[5] = self.tid, self.script - 1, ending, self.number, retries
+  journal(line)
+end
+
+--- Whether one more try is worth it.
+local function may_try_again(tries, begun)
+  local most, limit = options.tries, options.latency_limit
+  if most ~= 0 and tries >= most then return false end
+  return limit == 0 or front.now() - begun <= limit
+end
+
+--- One transaction, with its retries. False: the client ends.
+local function transaction(self, late)
+  local which = chosen(self)
+  self.script, self.number = which, self.number + 1
+  if options.rate > 0 and options.latency_limit > 0 and late > options.latency_limit then
+    front.ending(IS_NOT_DONE)
+    front.figures(SKIPPED, which - 1)
+    if options.journal then write_line(self, SKIPPED_ENDING, 0) end
+    return true
+  end
+  if options.reconnects and not reconnect(self) then return false end
+  local body, statements = self.bodies[which], self.statements[which]
+  local kept, begun
+  if options.tries ~= 1 then
+    kept, begun = {}, front.now()
+    for name, value in next, self.v do kept[name] = value end
+    front.keep_random()
+  end
+  local tries, ending = 1, 0
+  while true do
+    self.since = nil
+    local ok, failure = pcall(body, self, self.v, self.c, statements)
+    if ok then
+      if self.since then took(self, front.now() - self.since) end
+      break
+    end
+    local kind = judge(self, failure)
+    if not kind then return false end
+    -- What still waited is forgotten by the rollback.
+    self.pipeline, self.c.deferring = nil, false
+    front.roll_back(self.c)
+    local failed, at = nil, self.at
+    if kept and may_try_again(tries, begun) then
+      failed = self.retries[which]
+      if options.verbose_errors then
+        front.tell(("client %d repeats the transaction after the error (try %s)"):format(self.tid,
+          options.tries == 0 and tries or tries .. "/" .. options.tries))
+      end
+      tries = tries + 1
+      local v = self.v
+      for name in next, v do v[name] = kept[name] end
+      front.again_random()
+    else
+      failed, ending = self.failures[which], kind
+      front.ending(FAILS)
+      front.figures(FAILED, which - 1, kind)
+      if options.verbose_errors then
+        front.tell(("client %d ends the failed transaction (try %s)"):format(self.tid,
+          options.tries == 0 and tries or tries .. "/" .. options.tries))
+      end
+    end
+    failed[at] = (failed[at] or 0) + 1
+    if ending ~= 0 then break end
+  end
+  if tries > 1 then front.figures(RETRIED, which - 1, tries - 1) end
+  if options.journal then write_line(self, ending, tries - 1) end
+  return true
+end
+
+--- A client's whole run.
+function C.run(tid)
+  local self = clients[tid]
+  local next_one, count = front.next, options.transactions
+  local done = 0
+  while count == 0 or done < count do
+    local go, late = next_one()
+    if not go then break end
+    done = done + 1
+    if not transaction(self, late or 0) then
+      front.figures(ABORTED, tid)
+      front.stop()
+      break
+    end
+  end
+  for i, script in ipairs(self.scripts) do
+    for command = 0, #script.names - 1 do
+      local counts, failures, retries = self.counts[i][command], self.failures[i][command], self.retries[i][command]
+      if counts or failures or retries then
+        front.figures(COMMAND, i - 1, command, counts or 0, self.sums[i][command] or 0, failures or 0, retries or 0)
+      end
+    end
+  end
+  clients[tid] = nil
+end
+
+--- At the end of a script.
+function C.finish(self)
+  if not self.pipeline then return end
+  self.pipeline = nil
+  error({ pgbench_end = "end of script reached with pipeline open" }, 0)
+end
+
+--- A pipeline begins (`on`), ends, or is synchronised (`on` is what it is): what waited is sent and answered.
+function C.pipeline(self, on)
+  if options.simple then
+    R.fail("", "cannot use pipeline mode with the simple query protocol")
+  elseif on == true and self.pipeline then
+    R.fail("", "already in pipeline mode")
+  elseif not self.pipeline and on ~= true then
+    R.fail("", "not in pipeline mode")
+  end
+  if self.pipeline then front.flush(self.c) end
+  self.pipeline = on and 1 or nil
+end
+
+return C

@@ -1,0 +1,105 @@
+--- What sessions need that stand for pgbench's clients: their own loop, the clock, and where to say things.
+--
+-- Runs once per state, before the API is made. Compiled scripts find it as the global `pgbench_front`; where `assay run`
+-- runs a script there is none.
+local core = ...
+local ffi = require("ffi")
+local ask, shared = core.ask, core.shared
+local yield = coroutine.yield
+
+local now = core.bind("front_now", "double (*)(void *)")
+local figures = core.bind("front_figures", "void (*)(void *, uint32_t, const double *, size_t)")
+local mark_ending = core.bind("mark_ending", "void (*)(void *, int)")
+local random_keep = core.bind("random_keep", "void (*)(void *)")
+local random_again = core.bind("random_again", "void (*)(void *)")
+local print_text = core.bind("front_print", "void (*)(void *, const char *, size_t)")
+local print_message = core.bind("front_message", "void (*)(void *, uint32_t, const char *, size_t)")
+local room = ffi.new("double[16]")
+
+local front = {}
+core.base.pgbench_front = front
+
+--- May the next transaction begin? True and how many seconds it has been due.
+function front.next()
+  core.running_types[shared.session] = false
+  return yield(ask.NEXT)
+end
+
+--- The transaction that runs is not counted, and the client ends.
+function front.stop() yield(ask.STOP) end
+
+--- Seconds since some instant.
+function front.now() return now(shared) end
+
+--- Tells the program: `kind` says what.
+function front.figures(kind, ...)
+  local count = select("#", ...)
+  for i = 1, count do room[i - 1] = select(i, ...) end
+  figures(shared, kind, room, count)
+end
+
+--- The transaction that runs fails (2), or is not done at all (3).
+function front.ending(ending) mark_ending(shared, ending) end
+
+--- The random numbers from here on, to be drawn again.
+function front.keep_random() random_keep(shared) end
+function front.again_random() random_again(shared) end
+
+--- An error, and what is no error.
+function front.say(text) core.message("FATAL", text) end
+function front.tell(text) core.message("NOTICE", text) end
+function front.print(text) core.write(text) end
+
+-- In the order of `Severity` of assay-script.
+local SEVERITIES = { FATAL = 0, ALERT = 1, WARNING = 2, NOTICE = 3, INFO = 4, DEBUG = 5 }
+
+function core.front.write(text) print_text(shared, text, #text) end
+function core.front.message(severity, text) print_message(shared, SEVERITIES[severity], text, #text) end
+
+--- The first line of the result.
+function front.banner(text) core.message("INFO", text) end
+
+--- What was deferred is sent and answered.
+function front.flush(connection)
+  if connection.deferring then core.connections.flush(connection) end
+end
+
+function front.roll_back(connection) core.roll_back(connection) end
+
+-- Columns of a line that libpq shows, and how many of them it leaves to the right of the mark at least.
+local SHOWN, RIGHT = 60, 10
+
+--- The line of `text` that holds character `position` (from 1), and a mark below it, as libpq shows them.
+function front.marked(text, position)
+  if not position or position < 1 then return "" end
+  local characters, number, first, last = {}, 1, 1, nil
+  for character in text:gmatch("[%z\1-\127\194-\244][\128-\191]*") do
+    local n = #characters + 1
+    characters[n] = character == "\t" and " " or character
+    if character == "\n" then
+      if n < position then
+        number, first = number + 1, n + 1
+      else
+        last = last or n - 1
+      end
+    end
+  end
+  last = last or #characters
+  local before, after = "", ""
+  if last - first + 1 > SHOWN then
+    if first + SHOWN >= position + RIGHT then
+      last, after = first + SHOWN - 1, "..."
+    else
+      if position + RIGHT <= last then last, after = position + RIGHT - 1, "..." end
+      if last - first + 1 > SHOWN then first, before = last - SHOWN + 1, "..." end
+    end
+  end
+  local head = "LINE " .. number .. ": " .. before
+  return "\n" .. head .. table.concat(characters, "", first, last) .. after .. "\n"
+    .. (" "):rep(#head + position - first) .. "^"
+end
+
+--- A connection that could not be made is an error with its words alone.
+function core.front.refuse_connection(_, _, _, _, message, _, class)
+  error({ refused = message, class = class }, 0)
+end

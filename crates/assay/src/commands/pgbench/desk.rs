@@ -1,0 +1,189 @@
+//! Where the Lua of clients tells what happens, and what it prints.
+
+use std::ffi::CStr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use assay_pgbench::Script;
+use assay_pgbench::arguments::Partitioning;
+use assay_pgbench::report::{CommandTally, Tally};
+use assay_script::{Front, Severity};
+
+use crate::{signals, terminal};
+
+/// One per process.
+#[derive(Debug)]
+pub(super) struct Desk {
+    begun: Instant,
+    notes: Mutex<Notes>,
+}
+
+/// What was told so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Notes {
+    /// By script; `done` stays empty, the engine counts that.
+    pub(super) scripts: Vec<Tally>,
+    /// By script and command.
+    pub(super) commands: Vec<Vec<CommandTally>>,
+    /// Seconds that connects took, and how many there were.
+    pub(super) connecting: (f64, u64),
+    aborted: u64,
+    exits_on_abort: bool,
+    found: Found,
+    /// An error was printed.
+    told: bool,
+    /// The same of a connection for a client: the others have the same to say.
+    refused: bool,
+}
+
+/// What the set-up found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Found {
+    /// Rows of pgbench_branches.
+    pub(super) scale: Option<u32>,
+    /// Of pgbench_accounts.
+    pub(super) partitions: Option<(Partitioning, u32)>,
+}
+
+/// What figures are about; the numbers are those of `client.lua` and `setup.lua`.
+const SKIPPED: u32 = 1;
+const RETRIED: u32 = 2;
+const FAILED: u32 = 3;
+const ABORTED: u32 = 4;
+const COMMAND: u32 = 5;
+const CONNECTED: u32 = 6;
+const SCALE: u32 = 7;
+const PARTITIONS: u32 = 8;
+
+impl Desk {
+    pub(super) fn new(scripts: &[Script]) -> Desk {
+        let notes = Notes {
+            scripts: vec![Tally::default(); scripts.len()],
+            commands: scripts.iter().map(|script| vec![CommandTally::default(); script.commands.len()]).collect(),
+            ..Notes::default()
+        };
+        Desk { begun: Instant::now(), notes: Mutex::new(notes) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Notes> {
+        // A thread that panicked has told what it told.
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All of it.
+    pub(super) fn notes(&self) -> Notes {
+        self.lock().clone()
+    }
+
+    /// Clients that have ended before their time.
+    pub(super) fn aborted(&self) -> u64 {
+        self.lock().aborted
+    }
+
+    pub(super) fn found(&self) -> Found {
+        self.lock().found
+    }
+
+    pub(super) fn has_told(&self) -> bool {
+        self.lock().told
+    }
+
+    /// From now on the first client that ends so ends the run.
+    pub(super) fn exit_on_abort(&self) {
+        self.lock().exits_on_abort = true;
+    }
+}
+
+impl Front for Desk {
+    fn print(&self, text: &[u8]) {
+        terminal::say(&String::from_utf8_lossy(text));
+    }
+
+    fn message(&self, severity: Severity, text: &str) {
+        let mut notes = self.lock();
+        match severity {
+            Severity::Fatal => {
+                notes.told = true;
+                if notes.refused {
+                    return;
+                }
+                notes.refused = text.starts_with("could not create connection for client");
+                terminal::say(&format!("pgbench: error: {text}\n"));
+            }
+            Severity::Info => {
+                let _ = terminal::result(&format!("{text}\n"));
+            }
+            _ => terminal::say(&format!("pgbench: {text}\n")),
+        }
+    }
+
+    fn database(&self) {}
+
+    fn exit(&self, code: i32) {
+        std::process::exit(code);
+    }
+
+    fn now(&self) -> f64 {
+        self.begun.elapsed().as_secs_f64()
+    }
+
+    fn figures(&self, what: u32, numbers: &[f64]) {
+        let mut notes = self.lock();
+        let script = numbers.first().map(|number| *number as usize).filter(|at| *at < notes.scripts.len());
+        match (what, numbers) {
+            (SKIPPED, _) => {
+                if let Some(at) = script {
+                    notes.scripts[at].skipped += 1;
+                }
+            }
+            (RETRIED, [_, retries]) => {
+                if let Some(at) = script {
+                    notes.scripts[at].retried += 1;
+                    notes.scripts[at].retries += *retries as u64;
+                }
+            }
+            (FAILED, [_, kind]) => {
+                if let Some(at) = script {
+                    let is_deadlock = *kind == 2.0;
+                    notes.scripts[at].deadlock += u64::from(is_deadlock);
+                    notes.scripts[at].serialization += u64::from(!is_deadlock);
+                }
+            }
+            (ABORTED, _) => {
+                notes.aborted += 1;
+                if notes.exits_on_abort {
+                    signals::control().stop();
+                }
+            }
+            (COMMAND, [script, command, count, seconds, failures, retries]) => {
+                let commands = notes.commands.get_mut(*script as usize);
+                if let Some(tally) = commands.and_then(|commands| commands.get_mut(*command as usize)) {
+                    tally.count += *count as u64;
+                    tally.seconds += seconds;
+                    tally.failures += *failures as u64;
+                    tally.retries += *retries as u64;
+                }
+            }
+            (CONNECTED, [seconds]) => {
+                notes.connecting.0 += seconds;
+                notes.connecting.1 += 1;
+            }
+            (SCALE, [scale]) => notes.found.scale = Some(*scale as u32),
+            (PARTITIONS, [method, count]) => {
+                let method = if *method == 2.0 { Partitioning::Hash } else { Partitioning::Range };
+                notes.found.partitions = Some((method, *count as u32));
+            }
+            _ => {}
+        }
+    }
+
+    fn overlay(&self) -> &'static [(&'static CStr, &'static str)] {
+        assay_pgbench::OVERLAY
+    }
+}
+
+/// As C's library says it.
+pub(super) fn words_of(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,261 @@
+//! From pgbench's options to the engine's `Plan`.
+
+use std::sync::Arc;
+
+use assay_engine::{
+    Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target, sessions_per_state,
+};
+use assay_io::process::FilesLimit;
+use assay_io::{Address, Backend, Tls};
+use assay_options::OptionValue;
+use assay_pgbench::arguments::{Arguments, Mode, Partitioning};
+use assay_script::{Distribution, Entry, Program, Setup};
+use assay_seam::url::encoded;
+use assay_seam::{ConnectOptions, Endpoint, Nanos, TlsMode};
+use assay_sysbench::conninfo;
+
+use super::desk::Desk;
+use crate::registry;
+
+/// Longer than anybody waits.
+const FOREVER: Nanos = Nanos::from_secs(10 * 365 * 86_400);
+/// A server that does not answer a login in this time is not there.
+const CONNECT_TIMEOUT: Nanos = Nanos::from_secs(60);
+/// A connection is lost when the server's machine has acknowledged nothing for this long, as `assay run` has it.
+const SILENCE_MAX: Nanos = Nanos::from_secs(30);
+/// Connects under way at once.
+const CONNECTS_PENDING: usize = 64;
+
+/// More than can be begun.
+const TRANSACTIONS_MAX: u64 = 1 << 60;
+
+/// The server, opened and found; else why not, in libpq's words.
+pub(super) fn target(arguments: &Arguments) -> Result<Target, String> {
+    let connect = ConnectOptions {
+        prepared: arguments.mode != Mode::Simple,
+        unnamed: arguments.mode == Mode::Extended,
+        session_sql: Vec::new(),
+        application_name: "pgbench",
+    };
+    let setup_failed = |text: String| format!("{text}\npgbench: error: could not create connection for setup");
+    let database = registry::open(&url(arguments)?, &connect).map_err(|trouble| setup_failed(trouble.cause))?;
+    let settings = database.tls();
+    let tls = match settings.mode {
+        TlsMode::Disable => None,
+        _ => Some(Arc::new(Tls::new(&settings).map_err(|error| setup_failed(error.message))?)),
+    };
+    let (mut addresses, mut unknown) = (Vec::new(), None);
+    for endpoint in database.endpoints() {
+        match Address::resolve(&endpoint) {
+            Ok(found) => addresses.extend(found),
+            Err(error) => unknown = Some((endpoint, error)),
+        }
+    }
+    match unknown {
+        Some((Endpoint::Tcp { host, .. }, _)) if addresses.is_empty() => {
+            Err(setup_failed(format!("could not translate host name \"{host}\" to address: Name or service not known")))
+        }
+        Some((_, error)) if addresses.is_empty() => Err(setup_failed(error.message)),
+        _ => Ok(Target { database: Arc::from(database), addresses, tls }),
+    }
+}
+
+/// The database's name may be a URL, or a whole connection string; what is open is for libpq's variables.
+fn url(arguments: &Arguments) -> Result<String, String> {
+    let database = arguments.database.clone().unwrap_or_default();
+    if database.starts_with("postgres://") || database.starts_with("postgresql://") {
+        return Ok(database);
+    }
+    let mut parameters: Vec<(String, String)> = Vec::new();
+    for (name, value) in [("host", &arguments.host), ("port", &arguments.port), ("user", &arguments.user)] {
+        parameters.extend(value.iter().map(|value| (name.to_owned(), value.clone())));
+    }
+    if conninfo::is_one(&database) {
+        parameters.extend(conninfo::parse(&database)?);
+    } else if !database.is_empty() {
+        parameters.push(("dbname".to_owned(), database));
+    }
+    let words: Vec<String> =
+        parameters.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
+    Ok(format!("postgres:///?{}", words.join("&")))
+}
+
+/// As libpq says where it tried to connect.
+fn place(target: &Target) -> String {
+    match target.database.endpoints().first() {
+        Some(Endpoint::Unix(path)) => format!("connection to server on socket \"{}\"", path.display()),
+        Some(Endpoint::Tcp { host, port }) => {
+            let address = match target.addresses.first() {
+                Some(Address::Tcp(address)) if address.ip().to_string() != *host => format!(" ({})", address.ip()),
+                _ => String::new(),
+            };
+            format!("connection to server at \"{host}\"{address}, port {port}")
+        }
+        _ => "connection to server".to_owned(),
+    }
+}
+
+fn text(value: impl Into<String>) -> OptionValue {
+    OptionValue::Text(value.into())
+}
+
+fn number(value: impl Into<f64>) -> OptionValue {
+    OptionValue::Number(value.into())
+}
+
+/// What every session sees.
+fn common(target: &Target) -> Vec<(String, OptionValue)> {
+    let url = target.database.display();
+    let path = url.split('?').next().unwrap_or_default();
+    let database = path.rsplit('/').next().unwrap_or_default().to_owned();
+    [("place", text(place(target))), ("database", text(database))].map(|(key, value)| (key.to_owned(), value)).into()
+}
+
+/// What comes before the clients.
+pub(super) fn options_of_setup(arguments: &Arguments, target: &Target) -> Vec<(String, OptionValue)> {
+    let vacuums = !arguments.no_vacuum;
+    let more = [
+        ("finds_scale", OptionValue::Bool(arguments.has_builtin())),
+        ("vacuums", OptionValue::Bool(vacuums)),
+        ("vacuums_all", OptionValue::Bool(vacuums && arguments.vacuum_all)),
+        ("version", text(assay_pgbench::VERSION)),
+    ];
+    common(target).into_iter().chain(more.map(|(key, value)| (key.to_owned(), value))).collect()
+}
+
+/// What the initialisation is told.
+pub(super) fn options_of_initialisation(arguments: &Arguments, target: &Target) -> Vec<(String, OptionValue)> {
+    let method = if arguments.partition_method == Some(Partitioning::Hash) { "hash" } else { "range" };
+    let more = [
+        ("steps", text(&arguments.steps)),
+        ("scale", number(arguments.scale.unwrap_or(1))),
+        ("fillfactor", number(arguments.fillfactor)),
+        ("quiet", OptionValue::Bool(arguments.quiet)),
+        ("unlogged", OptionValue::Bool(arguments.unlogged)),
+        ("tablespace", text(&arguments.tablespace)),
+        ("index_tablespace", text(&arguments.index_tablespace)),
+        ("partitions", number(arguments.partitions)),
+        ("partition_method", text(method)),
+    ];
+    common(target).into_iter().chain(more.map(|(key, value)| (key.to_owned(), value))).collect()
+}
+
+fn options_of_clients(arguments: &Arguments, target: &Target) -> Vec<(String, OptionValue)> {
+    let more = [
+        ("tries", number(arguments.tries)),
+        ("latency_limit", number(arguments.latency_limit.unwrap_or(0.0) / 1000.0)),
+        ("rate", number(arguments.rate.unwrap_or(0.0))),
+        ("transactions", number(arguments.transactions.unwrap_or(0) as f64)),
+        ("reconnects", OptionValue::Bool(arguments.reconnects)),
+        ("verbose_errors", OptionValue::Bool(arguments.verbose_errors)),
+        ("simple", OptionValue::Bool(arguments.mode == Mode::Simple)),
+        ("journal", OptionValue::Bool(keeps_journal(arguments))),
+    ];
+    common(target).into_iter().chain(more.map(|(key, value)| (key.to_owned(), value))).collect()
+}
+
+/// Whether each transaction is looked at on its own.
+pub(super) fn keeps_journal(arguments: &Arguments) -> bool {
+    arguments.logs || arguments.rate.is_some() || arguments.latency_limit.is_some()
+}
+
+/// The clients.
+pub(super) fn of_clients(
+    arguments: &Arguments,
+    program: &Arc<Program>,
+    desk: &Arc<Desk>,
+    target: Target,
+    seed: u64,
+) -> Plan {
+    let options = options_of_clients(arguments, &target);
+    let mut plan = of_session(arguments, program, desk, target, Entry::Thread, options, seed);
+    let clients = arguments.clients;
+    plan.setup.sessions = clients;
+    plan.stages = vec![Stage { sessions: clients }];
+    plan.workers = workers(clients);
+    plan.event_loop = EventLoop::of(Backend::best(clients as usize, plan.workers).0);
+    plan.sessions_per_state = sessions_per_state(clients as usize, plan.workers);
+    plan.limit = Limit {
+        time: arguments.time.map(Nanos::from_secs),
+        transactions: match arguments.transactions {
+            Some(each) => Some(each * u64::from(clients)),
+            // With a limit in numbers, what was begun within the time counts, as with pgbench, and not what was done.
+            None if arguments.rate.is_none() => Some(TRANSACTIONS_MAX),
+            None => None,
+        },
+    };
+    plan.interval = Nanos::from_secs(u64::from(arguments.progress.unwrap_or(1)));
+    if let Some(rate) = arguments.rate {
+        plan.load = Load::Open { rate, arrival: Arrival::Poisson, backlog_max: None };
+    }
+    if arguments.exit_on_abort {
+        desk.exit_on_abort();
+    }
+    plan
+}
+
+/// OS threads that drive so many sessions.
+fn workers(sessions: u32) -> usize {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    cpus.min(sessions as usize)
+}
+
+/// One session.
+pub(super) fn of_session(
+    arguments: &Arguments,
+    program: &Arc<Program>,
+    desk: &Arc<Desk>,
+    target: Target,
+    entry: Entry,
+    options: Vec<(String, OptionValue)>,
+    seed: u64,
+) -> Plan {
+    // What cannot be raised is told by the first connect that fails.
+    let _ = FilesLimit::raise();
+    Plan {
+        program: Arc::clone(program),
+        setup: Setup {
+            command: if arguments.initialise { "prepare" } else { "run" }.to_owned(),
+            entry,
+            options,
+            driver: target.database.dialect(),
+            seed,
+            sessions: 1,
+            distribution: Distribution::default(),
+            argv: Vec::new(),
+            front: Some(desk.clone()),
+        },
+        targets: vec![target],
+        stages: vec![Stage { sessions: 1 }],
+        load: Load::Closed,
+        limit: Limit::default(),
+        warmup: Nanos::ZERO,
+        interval: Nanos::from_secs(1),
+        policy: Policy {
+            // Clients decide about errors themselves.
+            ignore: Ignore::All,
+            retries: 0,
+            restart_ignored: false,
+            on_error: OnError::Continue,
+            rollback: true,
+            errors_outside_apart: false,
+            failed_prepares_count: true,
+            failures_are_alone: false,
+            grace_bounds_leaving: true,
+            reconnect: Nanos::ZERO,
+        },
+        connects: Connects {
+            pending_max: CONNECTS_PENDING,
+            rate: None,
+            timeout: CONNECT_TIMEOUT,
+            silence_max: Some(SILENCE_MAX),
+            deal: Deal::BySession,
+        },
+        workers: 1,
+        event_loop: EventLoop::of(Backend::best(1, 1).0),
+        sessions_per_state: 1,
+        grace: FOREVER,
+        grace_interrupted: Nanos::from_secs(1),
+        hold_max: FOREVER,
+    }
+}

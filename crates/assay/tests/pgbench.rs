@@ -1,0 +1,633 @@
+//! Conformance with pgbench: the same command lines for PostgreSQL's pgbench 15 and for our binary called as `pgbench`.
+//!
+//! Each runs in a folder with the same files, on the same server, in a database of its own. Exit code, stdout and stderr are
+//! compared to the letter, after times, rates and what the server says beside errors (notices, details) have been masked. Nothing
+//! that races is compared: what depends on which transaction is first, or on how many fit into a time.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
+
+use regex::Regex;
+use testkit::{Kind, Server};
+
+struct Bench {
+    folder: tempfile::TempDir,
+    server: &'static Server,
+    databases: [String; 2],
+}
+
+/// What a command did, masked.
+#[derive(Debug, PartialEq, Eq)]
+struct Did {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+/// Debian keeps the programs of a version in a folder of their own.
+fn oracle() -> PathBuf {
+    let path = PathBuf::from("/usr/lib/postgresql/15/bin/pgbench");
+    assert!(path.is_file(), "{} is missing; `cargo xtask install` gets what the tests need", path.display());
+    path
+}
+
+fn masked(text: &[u8], database: &str) -> String {
+    static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+        [
+            (r"(?m)^pgbench \((?:PostgreSQL\) )?15.*$", "pgbench (#)"),
+            (r"(?m)^(?:NOTICE|WARNING|DETAIL|HINT|CONTEXT):.*\n", ""),
+            // How many of them there are depends on the time.
+            (r"(?m)^\d+ of \d+ tuples .*\n", ""),
+            (r"\s+-?\d+\.\d+", " #"),
+            (r"(?m)^number of transactions actually processed: \d+$", "number of transactions actually processed: #"),
+            (r"nan%", "NaN%"),
+        ]
+        .map(|(rule, to)| (Regex::new(rule).expect("a valid expression"), to))
+        .into()
+    });
+    let text = String::from_utf8_lossy(text).replace(database, "[DATABASE]");
+    RULES.iter().fold(text, |text, (rule, to)| rule.replace_all(&text, *to).into_owned())
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let server = Kind::Postgres.shared();
+        let databases = [(); 2].map(|()| server.fresh_database().unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("bin")).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_assay"), folder.path().join("bin/pgbench")).unwrap();
+        Bench { folder, server, databases }
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.path().join(name), text).unwrap();
+    }
+
+    fn command(&self, program: &Path, database: &str, words: &[String]) -> Command {
+        use std::os::unix::process::CommandExt;
+        let mut command = Command::new(program);
+        command
+            .arg0("pgbench")
+            .args(words)
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("PGHOST", "127.0.0.1")
+            .env("PGPORT", self.server.port().to_string())
+            .env("PGUSER", "app")
+            .env("PGDATABASE", database)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// What both did, the oracle first; they run at the same time.
+    fn both(&self, line: &str) -> [Did; 2] {
+        let words = words(line);
+        let programs = [oracle(), self.folder.path().join("bin/pgbench")];
+        let children: Vec<_> = programs
+            .iter()
+            .zip(&self.databases)
+            .map(|(program, database)| self.command(program, database, &words).spawn().unwrap())
+            .collect();
+        let mut children = children.into_iter().zip(&self.databases).map(|(child, database)| {
+            let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+            Did { code: status.code(), stdout: masked(&stdout, database), stderr: masked(&stderr, database) }
+        });
+        [(); 2].map(|()| children.next().expect("there are two"))
+    }
+
+    /// What is different, if anything is.
+    fn difference(&self, line: &str) -> Option<String> {
+        let [theirs, ours] = self.both(line);
+        (theirs != ours).then(|| format!("pgbench {line}\n=== pgbench 15: {theirs:#?}\n=== ours: {ours:#?}\n"))
+    }
+
+    fn ours(&self, line: &str) -> Did {
+        let program = self.folder.path().join("bin/pgbench");
+        let output = self.command(&program, &self.databases[1], &words(line)).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Did { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    }
+
+    /// Every line does the same with both.
+    #[track_caller]
+    fn same(&self, lines: &[&str]) {
+        let wrong: Vec<String> = lines.iter().filter_map(|line| self.difference(line)).collect();
+        assert!(wrong.is_empty(), "{} of {} lines differ:\n{}", wrong.len(), lines.len(), wrong.join("\n"));
+    }
+
+    /// The same for scripts: options, and the text of `f.sql`.
+    #[track_caller]
+    fn same_scripts(&self, scripts: &[(&str, &str)]) {
+        let mut wrong = Vec::new();
+        for (options, text) in scripts {
+            self.write("f.sql", text);
+            if let Some(difference) = self.difference(&format!("-n -t 1 -f f.sql {options}")) {
+                wrong.push(format!("{text:?}\n{difference}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{} of {} scripts differ:\n{}", wrong.len(), scripts.len(), wrong.join("\n"));
+    }
+
+    fn rows(&self, of: usize, query: &str) -> String {
+        self.server.sql(&self.databases[of], query).unwrap()
+    }
+}
+
+/// Splits at blanks; `'…'` keeps them.
+fn words(line: &str) -> Vec<String> {
+    let parts = line.split('\'').enumerate();
+    parts
+        .flat_map(|(i, part)| match i % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![part.to_owned()],
+        })
+        .collect()
+}
+
+#[test]
+fn command_lines_are_understood_and_refused_alike() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("e.sql", "SELECT 1;\n");
+    bench.same(&[
+        // Nothing is there yet.
+        "-n -t 1",
+        "-n -t 1 -f e.sql",
+        "-c 0",
+        "-c x",
+        "-c 1.5",
+        "-c ''",
+        "-c -1",
+        "-j 0",
+        "-j x",
+        "-T 0",
+        "-T x",
+        "-t 0",
+        "-t -5",
+        "-t 1 -T 1",
+        "-M foo",
+        "-M SIMPLE",
+        "-b nosuch",
+        "-b s",
+        "-b list",
+        "-S -b list",
+        "-b tpcb@x",
+        "-b tpcb@-1",
+        "-b tpcb@99999999999",
+        "-f nosuch.sql",
+        "-f e.sql@x",
+        "-f e.sql@0 -t 1",
+        "-D x",
+        "-D 1x=2",
+        "-D =2",
+        "-R 0",
+        "-R x",
+        "-R -1",
+        "-L 0",
+        "-L x",
+        "-P 0",
+        "-P x",
+        "-F 5",
+        "-F 50",
+        "-F 101",
+        "-i -F 5",
+        "-i -F x",
+        "-i -c 2",
+        "-i -t 2",
+        "-i -S",
+        "-i -r",
+        "-i -l",
+        "-i -M prepared",
+        "-i -D a=b",
+        "-q",
+        "-q -t 1",
+        "-i -I x",
+        "-i -I ''",
+        "-I dt",
+        "-s 0",
+        "-s x",
+        "--foreign-keys",
+        "--unlogged-tables",
+        "--tablespace=x",
+        "--index-tablespace=x",
+        "--nosuch",
+        "--nosuch=5",
+        "-z",
+        "-nz",
+        "-c",
+        "--client",
+        "--help=1",
+        "--log=5",
+        "--sampling-rate=2",
+        "--sampling-rate=0",
+        "--sampling-rate=x",
+        "--sampling-rate=0.5",
+        "--aggregate-interval=0",
+        "--aggregate-interval=1",
+        "-l --aggregate-interval=0",
+        "-l --aggregate-interval=5 -T 3",
+        "-l --aggregate-interval=2 -T 3",
+        "-l --sampling-rate=0.1 --aggregate-interval=1 -T 2",
+        "--progress-timestamp",
+        "--max-tries=-1",
+        "--max-tries=0",
+        "--max-tries=x",
+        "--random-seed=x",
+        "--log-prefix=x",
+        "--partitions=2",
+        "-i --partitions=x",
+        "-i --partitions=-1",
+        "--partition-method=foo",
+        "-i --partition-method=hash",
+        "--show-script=x",
+        "--show-script=tpcb",
+        "--show-script=simple-update",
+        "--show-script=select",
+        "a b",
+        "a b c",
+        "-p 1 -h 127.0.0.1 -t 1",
+        "-U nosuchuser -t 1",
+        "nosuchdb -t 1",
+        "'dbname=nosuchdb user=app' -t 1",
+    ]);
+}
+
+#[test]
+fn initialisation_and_runs_report_alike() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("e.sql", "SELECT 1;\n");
+    bench.write("u.sql", "\\set aid random(1, 10)\nUPDATE pgbench_accounts SET abalance = 1 WHERE aid = :aid;\n");
+    bench.same(&[
+        "-i -q -n",
+        "-i -I dtG",
+        "-i -I f",
+        "-i -I d",
+        "-i -I 'd t'",
+        "-i -I dtgp --index-tablespace=nosuch",
+        "-i -I dt --tablespace=nosuch",
+        "-i -q -I dtgvpf --unlogged-tables --partitions=3 --fillfactor=80",
+        "-n -t 2",
+        "-i -q -I dtGvp --partitions=2 --partition-method=hash -s 2",
+        "-n -t 2 -S",
+        "-i -q --foreign-keys -s 2",
+        "-t 3",
+        "-v -t 2",
+        "-b t -t 1 -n",
+        "-n -S -t 3 -c 4 -j 2",
+        "-n -c 2 -j 5 -t 1",
+        "-n -S -M prepared -t 2",
+        "-n -S -M extended -t 2",
+        "-n -M prepared -t 3 -c 2",
+        "-n -M extended -t 3",
+        "-n -N -t 2 -r",
+        "-n -r -t 2",
+        "-n -r -t 2 --max-tries=3 --failures-detailed",
+        "-n -t 2 --max-tries=2",
+        "-n -t 2 --failures-detailed",
+        "-n -T 1 -S",
+        "-n -T 1 --max-tries=0 -S",
+        "-n -t 2 -C",
+        "-n -t 2 -C -S -M prepared -c 2",
+        "-n -t 2 -L 60000",
+        "-n -t 2 -R 1000",
+        "-n -t 2 -R 1000 -L 60000 -S",
+        "-n -t 2 -R 1000 -P 60",
+        "-n -t 2 -s 5",
+        "-n -t 2 -s 5 -f e.sql",
+        "-n -t 2 -f e.sql",
+        "-n -t 2 -f e.sql -r",
+        "-n -t 2 -f u.sql -M prepared",
+        "-t 1 -f e.sql",
+        "-n --cli=2 -t 1",
+        "-n --random-seed=5 -t 1",
+        "-nSt 1",
+        "-n -b select@1 -b tpcb@0 -t 4",
+        "-n -f e.sql@2 -f e.sql@0 -t 4 -r",
+        "-n -t 1 -D scale=1 -S",
+        "--verbose-errors -n -t 1",
+        "-n -T 1 -P 60 -S",
+    ]);
+    // What one made the other runs on, and balances hold.
+    for of in 0..2 {
+        let sums = "SELECT (SELECT sum(abalance) FROM pgbench_accounts) - (SELECT sum(tbalance) FROM pgbench_tellers) > -100000000";
+        assert_eq!(bench.rows(of, sums).trim(), "t");
+    }
+    let shape = "SELECT table_name, column_name, data_type, is_nullable, character_maximum_length FROM information_schema.columns \
+                 WHERE table_name LIKE 'pgbench%' ORDER BY table_name, ordinal_position";
+    assert_eq!(bench.rows(0, shape), bench.rows(1, shape));
+    let keys = "SELECT conrelid::regclass, conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE contype IN ('p', 'f') \
+                AND conrelid::regclass::text LIKE 'pgbench%' ORDER BY 1, 2";
+    assert_eq!(bench.rows(0, keys), bench.rows(1, keys));
+    let content =
+        "SELECT count(*), sum(aid), sum(bid), count(DISTINCT filler), max(length(filler)) FROM pgbench_accounts";
+    assert_eq!(bench.rows(0, content), bench.rows(1, content));
+}
+
+#[test]
+fn scripts_are_read_and_carried_out_alike() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.same_scripts(&[
+        ("", ""),
+        ("", "-- just a comment\n"),
+        ("", ";\n;;\n"),
+        ("", "SELECT 1"),
+        ("-r", "SELECT 1;  -- c1\n/* block; */ SELECT 2 ; -- foo; bar\n SELECT $a$;$a$, (1), ';' ; \\set x 1\nSELECT 3;SELECT 4; SELECT 5 \\;  SELECT 6;\n"),
+        ("-r", "\\set x 1 + \\\n 2\nSELECT :x\n  FROM pg_class\n  WHERE oid = :x;\n"),
+        ("", "\\foo\n"),
+        ("", "\\set\n"),
+        ("", "\\set x\n"),
+        ("", "\\set 1x 2\n"),
+        ("", "\\set x 1 +\n"),
+        ("", "\\set x 1 1\n"),
+        ("", "\\set x (1\n"),
+        ("", "\\set x 1)\n"),
+        ("", "\\set x @\n"),
+        ("", "\\set x 1 $ 2\n"),
+        ("", "\\set x 1 > 2 > 3\n"),
+        ("", "\\set x case when 1 then 2\n"),
+        ("", "\\set x foo(1)\n"),
+        ("", "\\set x random(1)\n"),
+        ("", "\\set x greatest()\n"),
+        ("", "\\set x hash(1,2,3)\n"),
+        ("", "\\set x 99999999999999999999\n"),
+        ("", "\\set x 1e400\n"),
+        ("", "\\set x 1/0\n"),
+        ("", "\\set x mod(1,0)\n"),
+        ("", "\\set x 9223372036854775807 + 1\n"),
+        ("", "\\set x -9223372036854775808 - 1\n"),
+        ("", "\\set x 4611686018427387904 * 2\n"),
+        ("", "\\set x -9223372036854775808 / -1\n"),
+        ("", "\\set x :undefined + 1\n"),
+        ("", "\\set x random(5,1)\n"),
+        ("", "\\set x random_zipfian(1,10,0.5)\n"),
+        ("", "\\set x random_gaussian(1,10,1.0)\n"),
+        ("", "\\set x random_exponential(1,10,0)\n"),
+        ("", "\\set x permute(1,0)\n"),
+        ("", "\\set x true + 1\n"),
+        ("", "\\set x 5 and true\n"),
+        ("", "\\set x not 5\n"),
+        ("", "\\set x 1 = true\n"),
+        ("", "\\set x sqrt(true)\n"),
+        ("", "\\set x int(1e30)\n"),
+        ("-D x=abc", "\\set y :x + 1\n"),
+        ("-D x=1.5", "\\set y :x + 1\nSELECT :y, :x, ':x';\n"),
+        ("-D x=true", "\\if :x\nSELECT 1;\n\\endif\n"),
+        ("", "\\setrandom x 1 10\n"),
+        ("", "\\sleep\n"),
+        ("", "\\sleep 1 xx\n"),
+        ("", "\\sleep abc ms\n"),
+        ("", "\\sleep -1 ms\n"),
+        ("", "\\sleep 1 ms extra\n"),
+        ("-r", "\\set z 5\n\\sleep :z us\nSELECT 1;\n"),
+        ("", "\\if true\nSELECT 1;\n"),
+        ("", "\\else\n"),
+        ("", "\\endif\n"),
+        ("", "\\elif 1\n"),
+        ("", "\\if 1\n\\else\n\\else\n\\endif\n"),
+        ("", "\\if 1\n\\else\n\\elif 1\n\\endif\n"),
+        ("", "\\if 0\nSELECT 1/0;\n\\elif null\nSELECT 2/0;\n\\elif 0.0\nSELECT 3/0;\n\\else\nSELECT 4;\n\\endif\n"),
+        ("", "\\if 1 > 0\n\\if false\nSELECT 1/0;\n\\endif\n\\else\nSELECT 2/0;\n\\endif\n"),
+        ("", "\\gset\n"),
+        ("", "\\set x 1\n\\gset\n"),
+        ("", "SELECT 1 AS a, 2 AS b \\gset p_\nSELECT 1/(:p_a - 1);\n"),
+        ("-M prepared", "SELECT 1 AS a, 2 AS b \\gset\nSELECT 1 + :a::int;\n"),
+        ("", "SELECT 1 AS a WHERE false \\gset\n"),
+        ("", "SELECT 1 AS a UNION ALL SELECT 2 \\gset\n"),
+        ("", "SELECT 1 AS a UNION ALL SELECT 2 \\aset\nSELECT 1/(:a - 2);\n"),
+        ("", "SELECT 1 AS a \\; SELECT 2 AS b \\gset\nSELECT 1/(:b - 2);\n"),
+        ("", "SELECT 1 AS a \\; SELECT 2 AS b \\aset\nSELECT 1/(:a - 1), :b;\n"),
+        ("", "SELECT 1/0;\n"),
+        ("", "SELECT 1;\nSELECT * FROM nosuch;\n"),
+        ("", "SELECT 'a long text that is longer than what is shown of a line', nosuch, 'and more behind it, and more' ;\n"),
+        ("", "SELECT 1,\n  2, nosuch,\n 3;\n"),
+        ("-M prepared", "SELECT 1/0;\n"),
+        ("-M extended", "SELECT 1/0;\n"),
+        ("-M prepared -D a=3", "SELECT 1/(:a::int - 3);\n"),
+        ("-c 3", "SELECT 1/(:client_id - 5);\n"),
+        ("", "COPY pg_class FROM STDIN;\n"),
+        ("", "\\shell true\nSELECT 1;\n"),
+        ("", "\\setshell x echo 5\nSELECT 1/(:x - 5);\n"),
+        ("", "\\setshell x false\n"),
+        ("", "\\setshell x echo abc\n"),
+        ("", "\\shell\n"),
+        ("", "\\setshell x\n"),
+        ("", "\\startpipeline\nSELECT 1;\n\\endpipeline\n"),
+        ("-M prepared", "\\startpipeline\nSELECT 1;\nSELECT 2;\n\\endpipeline\n"),
+        (
+            "-M prepared",
+            "CREATE TABLE IF NOT EXISTS p(n int);\n\\startpipeline\nBEGIN;\nINSERT INTO p VALUES (:client_id);\n\
+             UPDATE p SET n = n + 1;\nCOMMIT;\n\\endpipeline\nSELECT 1/(count(*) - 1) FROM p;\n",
+        ),
+        ("-M prepared", "\\endpipeline\n"),
+        ("-M prepared", "\\startpipeline\n\\startpipeline\n"),
+        ("-M prepared", "\\startpipeline\nSELECT 1;\n"),
+    ]);
+}
+
+/// Expressions whose values both compute; what is random is not among them.
+const EXPRESSIONS: &[&str] = &[
+    "1 + 2 * 3",
+    "5 / 2",
+    "5.0 / 2",
+    "-5 / 2",
+    "-5 % 3",
+    "5.7 % 2",
+    "2.0",
+    "1e10",
+    "1.0/3",
+    "pi()",
+    "sqrt(2.0)",
+    "abs(-17)",
+    "abs(-2.5)",
+    "power(2, 3)",
+    "pow(2.5, 2)",
+    "power(3, 40)",
+    "int(5.4 + 3.8)",
+    "int(2.5)",
+    "int(3.5)",
+    "int(-2.5)",
+    "double(5432)",
+    "greatest(5, 4, 3.0, 2)",
+    "greatest(1, 2.5)",
+    "least(5, 4, 3, 2)",
+    "1 = 2",
+    "case when true then 1 else 2 end",
+    "case when 1 > 2 then 3 when 2 > 1 then 4 else 5 end",
+    "case when null then 1 else 2 end",
+    "mod(54, 32)",
+    "3 & 6",
+    "1 | 2 & 4",
+    "1 << 3",
+    "5 >> 1",
+    "-1 >> 1",
+    "1 << 63",
+    "~5",
+    "~1 + 1",
+    "5 # 3",
+    "not false",
+    "1 is null",
+    "not 1 = 2",
+    "1 = 1 is true",
+    "1 is true",
+    "null is true",
+    "true is not false",
+    "5 isnull",
+    "5 notnull",
+    "1 <> 2 and 3 >= 2",
+    "true or 1 > 2",
+    "exp(1)",
+    "ln(10)",
+    "hash(10, 5432)",
+    "hash_fnv1a(10, 5432)",
+    "hash_murmur2(10, 5432)",
+    "hash(0, 0)",
+    "hash_fnv1a(-1, -1)",
+    "hash_murmur2(-1, -1)",
+    "hash(1.7, 0)",
+    "hash_fnv1a(9223372036854775807, 42)",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "4503599627370496 * 1000",
+    "9007199254740993 - 1",
+    "9223372036854775807 / 3",
+    "-9223372036854775807 % 10",
+    "1e100",
+    "0.1 + 0.2",
+    "123456789012345678.5",
+    "1e15",
+    "1e16",
+    "double(7)/3",
+    "1.5e-7",
+    "int(-5.5)",
+    "1 - 2 - 3",
+    "- 2 - - 3",
+    "7 # 2 | 1",
+    ".5",
+    "5 = 5.0",
+    "2 < 2.5",
+    "0 * -1",
+    "-0.0",
+    "mod(5.5, 2)",
+    "TRUE AND False",
+    "ABS(-2)",
+    "3 != 4",
+];
+
+#[test]
+fn expressions_have_the_same_values() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let bench = Bench::new();
+    for of in 0..2 {
+        bench.rows(of, "CREATE TABLE found(mode text, n int, v text)");
+    }
+    for (mode, value) in [("simple", "':v'"), ("prepared", ":v::text"), ("extended", ":v::text")] {
+        let commands = EXPRESSIONS.iter().enumerate();
+        let text: String = commands
+            .map(|(i, expression)| {
+                format!("\\set v {expression}\nINSERT INTO found VALUES ('{mode}', {i}, {value});\n")
+            })
+            .collect();
+        bench.write("f.sql", &text);
+        bench.same(&[&format!("-n -t 1 -f f.sql -M {mode}")]);
+    }
+    let query = "SELECT concat_ws('|', mode, n, v) FROM found ORDER BY mode, n";
+    let [theirs, ours] = [0, 1].map(|of| bench.rows(of, query));
+    for (theirs, ours) in theirs.lines().zip(ours.lines()) {
+        let number: usize = theirs.split('|').nth(1).unwrap().parse().unwrap();
+        assert_eq!(theirs, ours, "{}", EXPRESSIONS[number]);
+    }
+    assert_eq!(ours.lines().count(), 3 * EXPRESSIONS.len());
+}
+
+/// Serialization failures, made without a race: the second of two transactions of one script cannot go on.
+#[test]
+fn failed_transactions_are_tried_again_counted_and_logged() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let bench = Bench::new();
+    // The code alone decides: raised for every third number of a sequence at first, then always.
+    bench.rows(
+        1,
+        "CREATE SEQUENCE s; CREATE FUNCTION may_fail(every int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN \
+         IF nextval('s') % every = 0 THEN RAISE EXCEPTION 'by turns' USING ERRCODE = '40001'; END IF; RETURN 1; END $$",
+    );
+    bench.write("f.sql", "BEGIN;\nSELECT may_fail(:every);\nEND;\n");
+    let tried = bench.ours("-n -f f.sql -D every=3 -t 20 --max-tries=2 --failures-detailed -r -l");
+    assert_eq!(tried.code, Some(0), "{tried:?}");
+    for line in [
+        "number of transactions actually processed: 20/20",
+        "number of serialization failures: 0 (0.000%)",
+        "number of transactions retried: 9 (45.000%)",
+        "total number of retries: 9",
+        "           0           9  SELECT may_fail(:every);",
+    ] {
+        assert!(tried.stdout.contains(line), "{line}: {}", tried.stdout);
+    }
+    let given_up = bench.ours("-n -f f.sql -D every=1 -t 5 --failures-detailed");
+    assert_eq!(given_up.code, Some(0), "{given_up:?}");
+    for line in ["processed: 0/5", "number of failed transactions: 5 (100.000%)", "number of serialization failures: 5"]
+    {
+        assert!(given_up.stdout.contains(line), "{line}: {}", given_up.stdout);
+    }
+    let names = std::fs::read_dir(bench.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let log = names.into_iter().find(|path| path.to_string_lossy().contains("pgbench_log.")).expect("a log file");
+    let log = std::fs::read_to_string(log).unwrap();
+    let retries: u64 = log.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
+    assert_eq!((log.lines().count(), retries), (20, 9), "{log}");
+}
+
+/// A script as a workload, and pgbench's tables from `assay prepare`.
+#[test]
+fn scripts_are_workloads_on_every_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let assay = |line: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
+        command.args(words(line)).current_dir(folder.path()).env_clear().env("HOME", folder.path());
+        let Output { status, stdout, stderr } = command.stdin(Stdio::null()).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Did { code: status.code(), stdout: text(&stdout), stderr: text(&stderr) }
+    };
+    let move_money = "-- one transfer\n\\set aid random(1, 100000 * :scale)\n\\set delta random(-5000, 5000)\n\\if :delta <> 0\nBEGIN;\n\
+                      UPDATE pgbench_accounts\n  SET abalance = abalance + :delta WHERE aid = :aid;\n\
+                      UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = 1;\n\
+                      UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = 1;\n\
+                      INSERT INTO pgbench_history (tid, bid, aid, delta) VALUES (1, 1, :aid, :delta);\nCOMMIT;\n\\endif\n";
+    std::fs::write(folder.path().join("move.sql"), move_money).unwrap();
+    std::fs::write(folder.path().join("wrong.sql"), "SELECT 1;\n\nSELECT *\nFROM nosuch;\n").unwrap();
+    let mut urls = vec!["sqlite:a.db".to_owned()];
+    for kind in [Kind::Postgres, Kind::MariaDb].into_iter().filter(|kind| kind.present()) {
+        urls.push(kind.shared().url(&kind.shared().fresh_database().unwrap()));
+    }
+    for url in urls {
+        let expect = |line: &str, code: i32| {
+            let did = assay(&format!("{line} --db {url}"));
+            assert_eq!(did.code, Some(code), "{line} --db {url}: {did:#?}");
+            did
+        };
+        expect("prepare tpcb --sessions 2", 0);
+        let ran =
+            expect("run move.sql --scale 1 --transactions 40 --sessions 2 --retries 9 --no-record --format json", 0);
+        let findings: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(findings["stages"][0]["total"]["transactions"], 40, "{}", ran.stdout);
+        expect("run tpcb --transactions 40 --sessions 2 --retries 9 --no-record --check", 0);
+        let refused = expect("run wrong.sql --transactions 1 --no-record", 4);
+        assert!(refused.stderr.contains("wrong.sql:3: "), "{}", refused.stderr);
+        let misspelt = expect("run move.sql --scael 1", 2);
+        assert!(misspelt.stderr.contains("--scale"), "{}", misspelt.stderr);
+    }
+}

@@ -1,0 +1,8 @@
+--- pgbench's "select only": the balance of an account.
+local tpcb = require("tpcb_common")
+
+local s
+
+function thread_init() s = tpcb.prepare_statements { "balance" } end
+
+function event() s.balance:perform(tpcb.account()) end

@@ -1,0 +1,15 @@
+--- pgbench's "simple update": an amount is added to an account and noted in the history.
+local tpcb = require("tpcb_common")
+
+local s
+
+function thread_init() s = tpcb.prepare_statements { "start", "account", "balance", "history", "commit" } end
+
+function event()
+  local aid, bid, tid, delta = tpcb.numbers()
+  s.start:perform()
+  s.account:perform(delta, aid)
+  s.balance:perform(aid)
+  s.history:perform(tid, bid, aid, delta)
+  s.commit:perform()
+end
