@@ -12,7 +12,7 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, what it may depend on, and what else its tests may.
-const ARROWS: [(&str, &[&str], &[&str]); 19] = [
+const ARROWS: [(&str, &[&str], &[&str]); 21] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
