@@ -4,6 +4,7 @@ use assay_script::Report;
 use assay_seam::{Nanos, StatementError};
 
 use crate::outcome::{Interval, Line, Outcome, Outside};
+use crate::plan::Stage;
 
 /// Watches a run. Called on the coordinating thread, never on the measured path.
 pub trait Observer {
@@ -12,6 +13,12 @@ pub trait Observer {
 
     /// The last report, after `Notice::Ends`, for a hook of the script that runs in the environment of `init` and `done`.
     fn last_report(&mut self) -> Option<Report> {
+        None
+    }
+
+    /// A stage to run after the last of those planned, decided by what was measured so far: a search. `None` ends the run.
+    fn next_stage(&mut self, so_far: &Outcome) -> Option<Stage> {
+        let _ = so_far;
         None
     }
 
@@ -52,6 +59,8 @@ pub enum Notice<'a> {
         stage: usize,
         /// Sessions of it.
         sessions: u32,
+        /// Its own rate, in a search for one.
+        rate: Option<f64>,
         /// Warm-up before the measured part.
         warmup: Nanos,
     },

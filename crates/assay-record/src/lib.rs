@@ -26,5 +26,5 @@ pub use secrets::without_secrets;
 pub use time::Time;
 pub use trial::{
     Arrival, Environment, EventLoop, FORMAT, Limit, Load, Manifest, Measure, OnError, OptionValue, Place, Policy, Rate,
-    Record, Rule, Server, Status, Terminals, Tool,
+    RatePoint, Record, Rule, Search, Server, Status, Terminals, Tool, Trace,
 };

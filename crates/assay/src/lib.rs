@@ -12,6 +12,7 @@ pub mod failure;
 pub mod journal;
 pub mod library;
 pub mod live;
+pub mod load_model;
 pub mod metrics;
 pub mod plan;
 pub mod record_of;

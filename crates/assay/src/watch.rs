@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use assay_engine::{Notice, Observer, Plan, Warning};
+use assay_engine::{Notice, Observer, Outcome, Plan, Stage, Warning};
 use assay_seam::Nanos;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -136,6 +136,10 @@ impl<'a> Watch<'a> {
 }
 
 impl Observer for Watch<'_> {
+    fn next_stage(&mut self, so_far: &Outcome) -> Option<Stage> {
+        self.live.as_mut()?.next_stage(so_far)
+    }
+
     fn notice(&mut self, notice: Notice<'_>) {
         match notice {
             Notice::Connecting { ready, wanted } => self.connecting(ready, wanted),
@@ -149,10 +153,10 @@ impl Observer for Watch<'_> {
                 }
             }
             Notice::Warning(warning) => self.warning(&warning),
-            Notice::StageBegins { stage, sessions, warmup } => {
+            Notice::StageBegins { stage, sessions, rate, warmup } => {
                 self.clear();
                 if let Some(live) = &mut self.live {
-                    live.stage_begins(stage, sessions, warmup);
+                    live.stage_begins(stage, sessions, rate, warmup);
                 }
             }
             Notice::Interval { stage, interval, so_far } => {

@@ -115,6 +115,7 @@ pub(crate) fn doubts_of(side: &SideFindings) -> Vec<String> {
 pub(crate) fn metric_name(name: &str) -> String {
     match name {
         "tps" => "tx/s".into(),
+        "capacity" => "capacity tx/s".into(),
         "cpu_per_transaction" => "our CPU µs/tx".into(),
         name => match name.rsplit_once('.') {
             Some((of, metric)) => format!("{} {metric} ms", clean(of, 13)),
