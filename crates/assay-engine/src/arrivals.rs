@@ -126,7 +126,7 @@ mod tests {
     const SECOND: Nanos = Nanos::from_secs(1);
 
     fn schedule(arrival: Arrival, rate: f64) -> Schedule {
-        Schedule::new(SECOND, rate, arrival, Share { worker: 1, workers: 2, sessions: 7 }, 42).unwrap()
+        Schedule::new(SECOND, rate.into(), arrival, Share { worker: 1, workers: 2, sessions: 7 }, 42).unwrap()
     }
 
     /// Everything counts from an instant on.
@@ -199,7 +199,7 @@ mod tests {
     fn any_number_of_constant_arrivals_is_counted_at_once() {
         let share = Share { worker: 0, workers: 1, sessions: 1 };
         for rate in [0.3, 1e7, 1e9, 3e9] {
-            let schedule = Schedule::new(SECOND, rate, Arrival::Constant, share, 1).unwrap();
+            let schedule = Schedule::new(SECOND, rate.into(), Arrival::Constant, share, 1).unwrap();
             let mut arrivals = Arrivals::new(schedule, SECOND, Nanos::from_secs(1001), None);
             let mut arrived = Arrived::default();
             arrivals.arrive(Nanos::MAX, 0, &mut arrived);

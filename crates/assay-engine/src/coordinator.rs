@@ -15,7 +15,7 @@ use crate::control::Control;
 use crate::messages::{Command, Message, Part, StageSummary};
 use crate::observer::{Notice, Observer, Warning};
 use crate::outcome::{End, Generator, Line, Outcome, RunError, SessionTally, StageOutcome, Tally};
-use crate::plan::Plan;
+use crate::plan::{Plan, Stage};
 use crate::schedule::Share;
 use crate::shared::Shared;
 use crate::sums::{Consumption, StageSums};
@@ -31,6 +31,8 @@ pub(crate) struct Coordinator<'a> {
     outcome: Outcome,
     course: Course,
     stage: usize,
+    /// Those planned, and those that the observer added.
+    stages: Vec<Stage>,
     /// When a graceful stop was passed on.
     stopping: Option<Nanos>,
     started: Nanos,
@@ -106,6 +108,7 @@ impl<'a> Coordinator<'a> {
             outcome: Outcome::nothing_yet(targets),
             course: Course::Preparing,
             stage: 0,
+            stages: plan.stages.clone(),
             stopping: None,
             started: now,
             told: now,
@@ -138,7 +141,7 @@ impl<'a> Coordinator<'a> {
             self.stopping = Some(now);
             match self.course {
                 Course::Running(_) => {
-                    let in_flight = self.plan.stages[self.stage].sessions;
+                    let in_flight = self.stages[self.stage].sessions;
                     self.observer.notice(Notice::Warning(Warning::Finishing { in_flight }));
                     self.order(|| Command::Hurry);
                 }
@@ -185,18 +188,19 @@ impl<'a> Coordinator<'a> {
         }
         self.shared.begun.store(0, Ordering::Relaxed);
         self.course = Course::Preparing;
-        let stage = self.stage;
-        self.order(|| Command::Stage(stage));
+        let (index, stage) = (self.stage, self.stages[self.stage]);
+        self.order(|| Command::Stage { index, stage });
     }
 
     fn begin(&mut self, now: Nanos) {
         let at = now + BEGIN_AHEAD + self.observer.ahead();
         let measured_from = at + self.plan.warmup;
         self.course = Course::Running(StageSums::new(measured_from, self.plan.interval));
-        let sessions = self.plan.stages[self.stage].sessions;
+        let Stage { sessions, rate } = self.stages[self.stage];
         let targets = self.plan.targets.len();
         self.outcome.stages.push(StageOutcome {
             sessions,
+            rate,
             started: measured_from - self.started,
             measured: Nanos::ZERO,
             total: Tally::default(),
@@ -208,7 +212,7 @@ impl<'a> Coordinator<'a> {
         });
         self.order(|| Command::Begin(at));
         let (warmup, measured_from) = (self.plan.warmup, measured_from - self.started);
-        self.observer.notice(Notice::StageBegins { stage: self.stage, sessions, warmup, measured_from });
+        self.observer.notice(Notice::StageBegins { stage: self.stage, sessions, rate, warmup, measured_from });
     }
 
     fn finish(&mut self, command: Command) {
@@ -404,7 +408,10 @@ impl<'a> Coordinator<'a> {
         self.stage += 1;
         let failed = matches!(self.outcome.end, End::Failed(_));
         let stopping = self.stopping.is_some();
-        if failed || stopping || self.stage == self.plan.stages.len() {
+        if !failed && !stopping && self.stage == self.stages.len() {
+            self.stages.extend(self.observer.next_stage(&self.outcome));
+        }
+        if failed || stopping || self.stage == self.stages.len() {
             if !failed && !stopping {
                 self.outcome.end = End::Complete;
             }
@@ -426,11 +433,11 @@ impl<'a> Coordinator<'a> {
         if now < due || matches!(self.course, Course::Over) || !self.observer.gives_up() {
             return;
         }
-        let stage = self.stage.min(self.plan.stages.len() - 1);
+        let stage = self.stage.min(self.stages.len() - 1);
         let share = |worker: usize| Share {
             worker: worker as u32,
             workers: self.workers.len() as u32,
-            sessions: self.plan.stages[stage].sessions,
+            sessions: self.stages[stage].sessions,
         };
         let held = (0..self.workers.len()).filter(|worker| self.workers[*worker].done.is_none());
         let sessions = held.map(|worker| share(worker).own_sessions()).sum();
@@ -456,7 +463,7 @@ impl<'a> Coordinator<'a> {
 
     fn tell_connecting(&mut self) {
         let ready = self.workers.iter().map(|worker| worker.ready).sum();
-        let wanted = self.plan.stages[self.stage].sessions;
+        let wanted = self.stages[self.stage].sessions;
         self.observer.notice(Notice::Connecting { ready, wanted });
     }
 

@@ -12,6 +12,7 @@ mod messages;
 pub mod observer;
 pub mod outcome;
 pub mod plan;
+pub mod rate;
 mod retry;
 pub mod run;
 pub mod schedule;
@@ -27,7 +28,7 @@ pub use outcome::{
     SessionTally, SparseLatencies, StageOutcome, StatementTally, Tally, TransactionTally,
 };
 pub use plan::{
-    Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, RATE_MAX, Stage, Target,
-    sessions_per_state,
+    Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target, sessions_per_state,
 };
+pub use rate::{BadRate, RATE_MAX, Rate, RatePoint};
 pub use run::{Reporter, run, run_inline};

@@ -5,13 +5,14 @@ use assay_seam::{Nanos, ServerFacts};
 
 use crate::observer::Warning;
 use crate::outcome::{Line, Outside, RunError, SessionTally, Tally};
+use crate::plan::Stage;
 
 /// From the coordinator to a worker.
 #[derive(Debug)]
 pub(crate) enum Command {
     /// Get the sessions of this stage ready (connected, `thread_init` done), then say `Ready`. A command's sessions
     /// run at once, to their end.
-    Stage(usize),
+    Stage { index: usize, stage: Stage },
     /// The stage begins at this instant, with its warm-up.
     Begin(Nanos),
     /// Begin no more transactions; say `StageDone` once those in flight are done, or the grace period is over.

@@ -5,6 +5,7 @@ use assay_script::Report;
 use assay_seam::{Nanos, StatementError};
 
 use crate::outcome::{Interval, Line, Outcome, Outside};
+use crate::plan::Stage;
 
 /// Watches a run. Called on the coordinating thread, never on the measured path.
 pub trait Observer {
@@ -20,6 +21,12 @@ pub trait Observer {
     /// ready.
     fn ahead(&self) -> Nanos {
         Nanos::ZERO
+    }
+
+    /// A stage to run after the last of those planned, decided by what was measured so far: a search. `None` ends the run.
+    fn next_stage(&mut self, so_far: &Outcome) -> Option<Stage> {
+        let _ = so_far;
+        None
     }
 
     /// Whether the run was given up: `done` is not run then.
@@ -63,6 +70,8 @@ pub enum Notice<'a> {
         stage: usize,
         /// Sessions of it.
         sessions: u32,
+        /// Its own rate, in a search for one.
+        rate: Option<f64>,
         /// Warm-up before the measured part.
         warmup: Nanos,
         /// When the measured part will begin, since the start of the run.

@@ -124,6 +124,8 @@ pub enum RunError {
 pub struct StageOutcome {
     /// Sessions taking transactions.
     pub sessions: u32,
+    /// The stage's own rate (`Stage::rate`).
+    pub rate: Option<f64>,
     /// Start of the measured part, since the start of the run.
     pub started: Nanos,
     /// Length of the measured part.
@@ -392,6 +394,8 @@ pub struct Interval {
     pub reconnects: u64,
     /// What is not in the tallies.
     pub outside: Outside,
+    /// Transactions that became due; in a closed loop those begun.
+    pub due: u64,
     /// Open loop and terminals: due and waiting for a session at its end.
     pub backlog: u64,
     /// The same at most. With several workers the sum of what each had at most within the interval: never too low.

@@ -10,6 +10,8 @@ use assay_io::{Address, Backend, Tls};
 use assay_script::{Entry, Program, Setup};
 use assay_seam::{Database, Nanos, StatementError};
 
+use crate::rate::Rate;
+
 /// A whole run: one or more stages of the same workload, or one command of it.
 #[derive(Clone)]
 pub struct Plan {
@@ -20,7 +22,8 @@ pub struct Plan {
     /// Servers; sessions are spread over them round-robin. At least one. Those of a driver lie side by side; a script that
     /// names a driver gets its connections from them.
     pub targets: Vec<Target>,
-    /// One entry per step of the ladder; a plain run has one. At least one.
+    /// One entry per step of the ladder; a plain run has one. At least one. The observer may add to them
+    /// (`Observer::next_stage`).
     pub stages: Vec<Stage>,
     /// When transactions are due.
     pub load: Load,
@@ -101,15 +104,24 @@ pub struct Target {
     pub tls: Option<Arc<Tls>>,
 }
 
-/// One step of a ladder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One step of a ladder, or of a search.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stage {
-    /// Sessions taking transactions. 1 <= sessions.
+    /// Sessions taking transactions. 1 <= sessions <= `Setup::sessions`
     pub sessions: u32,
+    /// Transactions due per second in this stage, instead of what `Load::Open` says.
+    pub rate: Option<f64>,
+}
+
+impl Stage {
+    /// So many sessions, under the plan's load.
+    pub fn of(sessions: u32) -> Stage {
+        Stage { sessions, rate: None }
+    }
 }
 
 /// When transactions are due.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Load {
     /// The next one when the one before it is done.
     Closed,
@@ -123,18 +135,21 @@ pub enum Load {
     },
     /// At a rate, whatever the server does.
     Open {
-        /// Transactions per second over all sessions. 0 < rate <= RATE_MAX.
-        rate: f64,
+        /// Transactions per second over all sessions, from the start of the measured part on.
+        rate: Rate,
         /// How due instants are spaced.
         arrival: Arrival,
         /// Due transactions that may wait for a session; more are dropped, and counted. `None`: no bound.
         backlog_max: Option<u64>,
     },
+    /// At instants that were recorded, whatever the server does. Nothing is due in the warm-up.
+    Trace {
+        /// Since the start of the measured part; ascending.
+        arrivals: Arc<[Nanos]>,
+        /// As of `Open`.
+        backlog_max: Option<u64>,
+    },
 }
-
-/// The most transactions per second that can be due. A worker passes every arrival on its way to the next, also those
-/// that nobody will ever begin: some 20 ns each, a fifth of its time at this rate.
-pub const RATE_MAX: f64 = 1e7;
 
 /// How the due instants of an open loop are spaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

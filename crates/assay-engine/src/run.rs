@@ -56,7 +56,8 @@ fn run_workers(
     control: &Control,
     observer: &mut dyn Observer,
 ) -> Outcome {
-    let shared = Arc::new(Shared::new(plan.program.name(), sessions_of(&plan)));
+    // All sessions of the run take part in barriers.
+    let shared = Arc::new(Shared::new(plan.program.name(), plan.setup.sessions));
     let (outbox, messages) = mpsc::channel();
     let mut workers = Vec::new();
     let mut threads = Vec::new();
@@ -171,14 +172,14 @@ impl Aside {
     fn start(plan: &Plan, entry: Entry, clock: Clock) -> Result<Aside, RunError> {
         let mut plan = plan.clone();
         plan.setup.entry = entry;
-        (plan.workers, plan.stages) = (1, vec![Stage { sessions: 1 }]);
+        (plan.workers, plan.stages) = (1, vec![Stage::of(1)]);
         let hold_max = plan.hold_max;
         let shared = Arc::new(Shared::new(plan.program.name(), 1));
         let (outbox, messages) = mpsc::channel();
         let mut worker = WorkerThread::start(0, Arc::new(plan), shared.clone(), outbox.clone(), clock)?;
         let watchdog = Watchdog::start(shared, worker.scheduler.take().into_iter().collect(), outbox, hold_max);
         let aside = Aside { worker, messages, watchdog };
-        aside.order(Command::Stage(0));
+        aside.order(Command::Stage { index: 0, stage: Stage::of(1) });
         Ok(aside)
     }
 
@@ -314,7 +315,8 @@ fn pass_on(message: Message, observer: &mut dyn Observer) {
 pub fn run_inline<I: Io>(mut plan: Plan, io: I, control: &Control, observer: &mut dyn Observer) -> Outcome {
     plan.workers = 1;
     let plan = Arc::new(plan);
-    let shared = Arc::new(Shared::new(plan.program.name(), sessions_of(&plan)));
+    // All sessions of the run take part in barriers.
+    let shared = Arc::new(Shared::new(plan.program.name(), plan.setup.sessions));
     let (outbox, messages) = mpsc::channel();
     let (commands, inbox) = mpsc::channel::<Command>();
     let waker = io.waker();
@@ -340,8 +342,3 @@ pub fn run_inline<I: Io>(mut plan: Plan, io: I, control: &Control, observer: &mu
 
 /// How often the coordinator looks for an interrupt when no message comes.
 const LOOK_AROUND: Duration = Duration::from_millis(20);
-
-/// Sessions that take part in barriers: all of the run.
-fn sessions_of(plan: &Plan) -> u32 {
-    plan.stages.iter().map(|stage| stage.sessions).max().unwrap_or(1)
-}

@@ -9,10 +9,13 @@
 //! waits for another. Constant arrivals are dealt to sessions in turn, which keeps them evenly spaced over the whole
 //! run; Poisson arrivals are independent streams of a share each, whose sum is a Poisson stream of the whole rate.
 
+use std::sync::Arc;
+
 use assay_random::Random;
 use assay_seam::Nanos;
 
 use crate::plan::Arrival;
+use crate::rate::Rate;
 
 /// One worker's part of the arrivals of one stage.
 #[derive(Clone, Debug)]
@@ -24,8 +27,12 @@ pub struct Schedule {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Constant { rate: f64, share: Share, index: u64 },
-    Poisson { rate: f64, random: Random, elapsed: f64 },
+    /// Number `index` of all arrivals is the next.
+    Constant { rate: Rate, share: Share, index: u64 },
+    /// `elapsed`: how far the next is from the start, counted in arrivals of all workers.
+    Poisson { rate: Rate, random: Random, elapsed: f64, part: f64 },
+    /// Number `index` of all arrivals is the next.
+    Trace { arrivals: Arc<[Nanos]>, share: Share, index: u64 },
 }
 
 /// Which part of the sessions a worker drives: those whose number is `worker` modulo `workers`.
@@ -59,31 +66,46 @@ impl Share {
 }
 
 impl Schedule {
-    /// Arrivals from `start` on, at `rate` per second over all sessions; `None` when this worker has no session.
-    pub fn new(start: Nanos, rate: f64, arrival: Arrival, share: Share, seed: u64) -> Option<Schedule> {
+    /// Arrivals from `start` on, at `rate` over all sessions; `None` when this worker has no session.
+    pub fn new(start: Nanos, rate: Rate, arrival: Arrival, share: Share, seed: u64) -> Option<Schedule> {
+        Schedule::of_kind(
+            start,
+            share,
+            match arrival {
+                Arrival::Constant => Kind::Constant { rate, share, index: 0 },
+                Arrival::Poisson => Kind::Poisson {
+                    rate,
+                    random: Random::of_stream(seed, u64::from(share.worker) + 1),
+                    elapsed: 0.0,
+                    part: f64::from(share.own_sessions()) / f64::from(share.sessions),
+                },
+            },
+        )
+    }
+
+    /// Arrivals at these instants after `start`; `None` when this worker has no session.
+    pub fn of_trace(start: Nanos, arrivals: Arc<[Nanos]>, share: Share) -> Option<Schedule> {
+        Schedule::of_kind(start, share, Kind::Trace { arrivals, share, index: 0 })
+    }
+
+    fn of_kind(start: Nanos, share: Share, kind: Kind) -> Option<Schedule> {
         if share.own_sessions() == 0 {
             return None;
         }
-        let kind = match arrival {
-            Arrival::Constant => Kind::Constant { rate, share, index: 0 },
-            Arrival::Poisson => Kind::Poisson {
-                rate: rate * f64::from(share.own_sessions()) / f64::from(share.sessions),
-                random: Random::of_stream(seed, u64::from(share.worker) + 1),
-                elapsed: 0.0,
-            },
-        };
         let mut schedule = Schedule { start, next: start, kind };
-        if let Kind::Constant { index, share, .. } = &mut schedule.kind
-            && !share.owns((*index % u64::from(share.sessions)) as u32)
-        {
-            schedule.advance();
-        } else if matches!(schedule.kind, Kind::Poisson { .. }) {
-            schedule.advance();
+        let is_first = match &schedule.kind {
+            Kind::Constant { .. } | Kind::Trace { .. } => share.owns(0),
+            Kind::Poisson { .. } => false,
+        };
+        if is_first {
+            schedule.next = schedule.due()
+        } else {
+            schedule.advance()
         }
         Some(schedule)
     }
 
-    /// The earliest instant not taken yet.
+    /// The earliest instant not taken yet; `MAX` when there is none.
     pub fn next_due(&self) -> Nanos {
         self.next
     }
@@ -101,9 +123,9 @@ impl Schedule {
             return 0;
         }
         if let Kind::Constant { rate, share, index } = &mut self.kind {
-            let due = |index: u64| self.start + Nanos::from_secs_f64(index as f64 / *rate);
+            let due = |index: u64| instant(self.start, rate.due(index as f64));
             // Rounding may be off by a few.
-            let mut first = ((limit - self.start).as_secs_f64() * *rate) as u64;
+            let mut first = rate.count_until((limit - self.start).as_secs_f64()) as u64;
             while first > *index && due(first - 1) >= limit {
                 first -= 1;
             }
@@ -124,31 +146,43 @@ impl Schedule {
     }
 
     fn advance(&mut self) {
-        let offset_secs = match &mut self.kind {
-            Kind::Constant { rate, share, index } => {
-                loop {
-                    *index += 1;
-                    if share.owns((*index % u64::from(share.sessions)) as u32) {
-                        break;
-                    }
+        match &mut self.kind {
+            Kind::Constant { share, index, .. } | Kind::Trace { share, index, .. } => loop {
+                *index += 1;
+                if share.owns((*index % u64::from(share.sessions)) as u32) {
+                    break;
                 }
-                *index as f64 / *rate
-            }
-            Kind::Poisson { rate, random, elapsed } => {
-                *elapsed -= random.unit().ln() / *rate;
-                *elapsed
-            }
-        };
-        self.next = self.start + Nanos::from_secs_f64(offset_secs);
+            },
+            Kind::Poisson { random, elapsed, part, .. } => *elapsed -= random.unit().ln() / *part,
+        }
+        self.next = self.due();
     }
+
+    /// When the next one is due.
+    fn due(&self) -> Nanos {
+        match &self.kind {
+            Kind::Constant { rate, index, .. } => instant(self.start, rate.due(*index as f64)),
+            Kind::Poisson { rate, elapsed, .. } => instant(self.start, rate.due(*elapsed)),
+            Kind::Trace { arrivals, index, .. } => {
+                let at = usize::try_from(*index).ok().and_then(|index| arrivals.get(index));
+                at.map_or(Nanos::MAX, |at| self.start + *at)
+            }
+        }
+    }
+}
+
+/// `MAX` for what is never due.
+fn instant(start: Nanos, seconds: Option<f64>) -> Nanos {
+    seconds.map_or(Nanos::MAX, |seconds| start + Nanos::from_secs_f64(seconds))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rate::RatePoint;
 
     fn arrivals(arrival: Arrival, rate: f64, share: Share, until: Nanos) -> Vec<Nanos> {
-        let mut schedule = Schedule::new(Nanos::from_secs(1), rate, arrival, share, 42).unwrap();
+        let mut schedule = Schedule::new(Nanos::from_secs(1), rate.into(), arrival, share, 42).unwrap();
         let mut dues = Vec::new();
         while schedule.next_due() < until {
             dues.push(schedule.take());
@@ -176,7 +210,7 @@ mod tests {
     #[test]
     fn constant_arrivals_do_not_drift_over_an_hour() {
         let share = Share { worker: 0, workers: 1, sessions: 1 };
-        let mut schedule = Schedule::new(Nanos::ZERO, 3.0, Arrival::Constant, share, 1).unwrap();
+        let mut schedule = Schedule::new(Nanos::ZERO, 3.0.into(), Arrival::Constant, share, 1).unwrap();
         let mut last = Nanos::ZERO;
         for _ in 0..=3 * 3600 {
             last = schedule.take();
@@ -207,7 +241,7 @@ mod tests {
     fn the_same_seed_gives_the_same_arrivals() {
         let run = |seed| {
             let share = Share { worker: 0, workers: 1, sessions: 1 };
-            let mut schedule = Schedule::new(Nanos::ZERO, 100.0, Arrival::Poisson, share, seed).unwrap();
+            let mut schedule = Schedule::new(Nanos::ZERO, 100.0.into(), Arrival::Poisson, share, seed).unwrap();
             (0..100).map(|_| schedule.take()).collect::<Vec<_>>()
         };
         assert_eq!(run(7), run(7));
@@ -225,6 +259,43 @@ mod tests {
     #[test]
     fn a_worker_without_sessions_has_no_schedule() {
         let share = Share { worker: 1, workers: 2, sessions: 1 };
-        assert!(Schedule::new(Nanos::ZERO, 1.0, Arrival::Constant, share, 1).is_none());
+        assert!(Schedule::new(Nanos::ZERO, 1.0.into(), Arrival::Constant, share, 1).is_none());
+    }
+
+    #[test]
+    fn a_ramp_has_as_many_arrivals_as_its_area_however_they_are_spaced_and_shared() {
+        let ramp = Rate::new(&[
+            RatePoint { at: Nanos::ZERO, per_s: 0.0 },
+            RatePoint { at: Nanos::from_secs(10), per_s: 2000.0 },
+            RatePoint { at: Nanos::from_secs(10), per_s: 0.0 },
+        ]);
+        for (arrival, tolerance) in [(Arrival::Constant, 1), (Arrival::Poisson, 500)] {
+            for (workers, sessions) in [(1, 1), (2, 5), (3, 64)] {
+                let count = |until: u64| -> u64 {
+                    let part = |worker: u32| {
+                        let share = Share { worker, workers, sessions };
+                        let schedule = Schedule::new(Nanos::from_secs(1), ramp.clone().unwrap(), arrival, share, 7);
+                        schedule.map_or(0, |mut schedule| schedule.skip_before(Nanos::from_secs(1 + until)))
+                    };
+                    (0..workers).map(part).sum()
+                };
+                for (until, due) in [(5u64, 2500u64), (10, 10_000), (100, 10_000)] {
+                    let found = count(until);
+                    assert!(found.abs_diff(due) <= tolerance, "{arrival:?}, {workers} workers, {until} s: {found}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_trace_is_dealt_to_sessions_in_turn_and_ends() {
+        let instants: Arc<[Nanos]> = [0, 5, 5, 9, 20].map(Nanos::from_millis).into();
+        let of = |worker| {
+            let share = Share { worker, workers: 2, sessions: 3 };
+            let mut schedule = Schedule::of_trace(Nanos::from_secs(1), instants.clone(), share).unwrap();
+            std::iter::from_fn(|| Some(schedule.take()).filter(|due| *due < Nanos::MAX)).collect::<Vec<_>>()
+        };
+        let at = |millis: &[u64]| -> Vec<Nanos> { millis.iter().map(|ms| Nanos::from_millis(1000 + ms)).collect() };
+        assert_eq!((of(0), of(1)), (at(&[0, 5, 9]), at(&[5, 20])));
     }
 }

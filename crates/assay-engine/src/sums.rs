@@ -149,6 +149,7 @@ impl StageSums {
             failed: of_types(|transaction| transaction.failed).iter().sum(),
             reconnects: sum.reconnects,
             outside: slot.outside,
+            due: slot.due,
             backlog: slot.backlog,
             backlog_max: slot.backlog_max,
             first_done: slot.first_done.map(|at| at - self.measured_from),

@@ -30,5 +30,5 @@ pub use telemetry::{Absent, Cost, Reading, Scope, ScopeKind, Series, Telemetry, 
 pub use time::Time;
 pub use trial::{
     Arrival, AskedSetting, Environment, EventLoop, FORMAT, Limit, Load, Manifest, Measure, OnError, OptionValue, Place,
-    Policy, Rate, Record, Rule, Server, StartedServer, Status, Terminals, Tool,
+    Policy, Rate, RatePoint, Record, Rule, Search, Server, StartedServer, Status, Terminals, Tool, Trace,
 };

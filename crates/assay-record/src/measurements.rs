@@ -10,6 +10,9 @@ use crate::time::Time;
 pub struct Stage {
     /// Sessions taking transactions.
     pub sessions: u32,
+    /// In a search for a rate: the stage's own, transactions due per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<f64>,
     /// Start of the measured part.
     pub started: Time,
     /// The same since the start of the run, on the clock of `Telemetry`; `None`: not known.
@@ -157,6 +160,9 @@ pub struct Interval {
     pub failed: u64,
     /// Connections made again.
     pub reconnects: u64,
+    /// Transactions that became due; in a closed loop those begun. `None`: not known.
+    #[serde(default)]
+    pub due: Option<u64>,
     /// Open loop and terminals: due and waiting for a session at its end.
     pub backlog: u64,
     /// The same at most, at any instant in it; `None`: not known.

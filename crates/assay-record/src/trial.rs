@@ -95,6 +95,16 @@ pub struct Manifest {
     pub sessions: Vec<u32>,
     /// When transactions were due.
     pub load: Load,
+    /// How the rate changed during every stage, in straight lines from point to point; empty: it did not. Then the load's own
+    /// is the mean.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profile: Vec<RatePoint>,
+    /// The file whose instants transactions were due at; `None`: they were spaced as the load says. Then its rate is the mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
+    /// What stages were a search for: each was decided by those before. `None`: they were planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
     /// Users who shared the sessions, thinking between their transactions; `None`: each session was a user.
     #[serde(default)]
     pub terminals: Option<Terminals>,
@@ -157,6 +167,40 @@ pub enum Load {
         /// Due transactions that could wait for a session; more were dropped. `None`: no bound.
         #[serde(default)]
         backlog_max: Option<u64>,
+    },
+}
+
+/// A rate at an instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RatePoint {
+    /// Since the start of the measured part.
+    pub at_ns: u64,
+    /// Transactions per second over all sessions. Finite, 0 <= per_s
+    pub per_s: f64,
+}
+
+/// Instants at which transactions were due.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trace {
+    /// Where they were read from.
+    pub file: String,
+    /// How many there are.
+    pub arrivals: u64,
+}
+
+/// What stages were a search for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "kind")]
+pub enum Search {
+    /// The highest rate that keeps these promises, such as `p99 < 10ms`.
+    Rate {
+        /// As they were written.
+        promises: Vec<String>,
+    },
+    /// The number of sessions after which throughput stops growing.
+    Sessions {
+        /// No more were tried.
+        max: u32,
     },
 }
 

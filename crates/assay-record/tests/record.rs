@@ -60,7 +60,14 @@ fn a_written_record_satisfies_the_schema_which_knows_every_field() {
     let mut closed = example();
     closed.manifest.load = Load::Closed;
     closed.manifest.terminals = Some(Terminals { number: 640, think_scale: 0.5 });
-    for record in [json_of(&example()), json_of(&closed), json_of(&example_with_telemetry())] {
+    let mut varied = example();
+    varied.manifest.profile = vec![RatePoint { at_ns: 0, per_s: 100.0 }, RatePoint { at_ns: 60, per_s: 0.0 }];
+    varied.manifest.trace = Some(Trace { file: "arrivals.txt".into(), arrivals: 7 });
+    varied.manifest.search = Some(Search::Rate { promises: vec!["p99 < 10ms".into()] });
+    varied.stages[0].rate_per_s = Some(400.0);
+    let mut sessions = example();
+    sessions.manifest.search = Some(Search::Sessions { max: 64 });
+    for record in [example(), closed, example_with_telemetry(), varied, sessions].map(|record| json_of(&record)) {
         if let Err(error) = strict.validate(&record) {
             panic!("{error} at {}", error.instance_path());
         }
@@ -182,8 +189,8 @@ fn files_that_are_no_records_are_refused_and_say_why() {
     x.json.zst is not a record of format 1: missing field `tool` at line 1 column 13
     x.json.zst is not a record of format 1: key must be a string at line 1 column 62
     x.json.zst is not a record of format 1: expected value at line 1 column 1
-    x.json.zst is not a record of format 1: histogram is damaged: too short at line 1 column 10546
-    x.json.zst is not a record of format 1: "yesterday" is no time such as 2026-03-14T15:09:26.535Z at line 1 column 24766
+    x.json.zst is not a record of format 1: histogram is damaged: too short at line 1 column 10493
+    x.json.zst is not a record of format 1: "yesterday" is no time such as 2026-03-14T15:09:26.535Z at line 1 column 24719
     "#);
     assert!(refusal(&damaged).starts_with("record x.json.zst is damaged"));
 }

@@ -25,6 +25,9 @@ pub use charts::chart::{Axis, Body, Boxed, Chart, Line, Mark, MarkKind, Scale};
 pub use charts::picture::{png, svg};
 pub use charts::{Charts, charts};
 pub use findings::audit::{CounterFindings, RateFindings, RuleFindings, RuleVerdict, Unit};
+pub use findings::capacity::{
+    Capacity, CapacityFindings, LookFindings, SearchState, next_rate, next_sessions, search_so_far,
+};
 pub use findings::comparison::{
     ChangeFindings, Comparison, MetricComparison, Side, SideFindings, StageComparison, Verdict, compare,
 };
@@ -36,6 +39,7 @@ pub use findings::limit::LimitedTrials;
 pub use findings::loaded::{Loaded, loaded};
 pub use findings::metric::{Better, Metric, MetricUnit, TrialsFindings};
 pub use findings::outage::OutageFindings;
+pub use findings::promise::{BadPromise, Promise, PromisedFigure};
 pub use findings::report::{Entry, Report, report};
 pub use findings::run::{Findings, GeneratorHost, ServerFindings, findings};
 pub use findings::setting::{Difference, Group, Mixed, SettingKind, differences, groups};
@@ -52,10 +56,11 @@ pub use output::csv::{comparison_csv, csv, summary_csv};
 pub use output::json::{json, report_json};
 pub use output::markdown::markdown;
 pub use output::page::html;
-pub use output::progress::{interval_header, interval_line};
+pub use output::progress::{LineOf, interval_header, interval_line};
 pub use output::prometheus::{LiveMetrics, prometheus};
 pub use output::series::{MixedSeries, change_points_csv, intervals_csv, telemetry_csv};
 pub use output::text::text;
+pub use words::capacity::{capacity_words, look_line};
 pub use words::run::loaded_text;
 pub use words::summary::summary;
 pub use words::warning::warning_words;

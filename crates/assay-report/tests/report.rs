@@ -775,14 +775,14 @@ fn live_lines_stand_under_their_heads_and_agree_with_the_report() {
     extreme.start_ns = 86_399_000_000_000;
     (extreme.statements.read, extreme.errors, extreme.backlog) = (123_456_789, 98_765_432, u64::MAX);
     extreme.response = spread(5, 4_000_000, 3_600_000_000_000);
-    let mut lines = vec![interval_header(true)];
+    let mut lines = vec![interval_header(LineOf::Open)];
     let quick = Interval { response: spread(1000, 1_700, 9_900), ..Interval::default() };
     let [first, last] = [&record.stages[0].intervals[0], &record.stages[1].intervals[1]];
     for interval in [first, last, &extreme, &quick, &Interval::default()] {
-        lines.push(interval_line(&interval_findings(interval), true));
+        lines.push(interval_line(&interval_findings(interval), LineOf::Open));
     }
-    lines.push(interval_header(false));
-    lines.push(interval_line(&interval_findings(&record.stages[0].intervals[0]), false));
+    lines.push(interval_header(LineOf::Closed));
+    lines.push(interval_line(&interval_findings(&record.stages[0].intervals[0]), LineOf::Closed));
     narrow_and_plain(&lines.join("\n"));
     insta::assert_snapshot!(lines.join("\n"), @r#"
     time s sessions    tx/s  stmt/s  read/s write/s other/s p50 ms p95 ms p99 ms errors retries backlog
@@ -1016,4 +1016,59 @@ fn readings_are_rows_of_time_scope_metric_and_value() {
     let metrics = prometheus(&report);
     assert!(metrics.contains("assay_server_log_bytes_per_transaction{"), "{metrics}");
     assert!(metrics.contains("tag_disk=\"nvme\""), "{metrics}");
+}
+
+/// A search with these looks: rates, and how many were due and not begun.
+fn searched(looks: &[(f64, u64)]) -> Record {
+    let mut record = plain();
+    record.manifest.load = Load::Open { rate_per_s: 100.0, arrival: Arrival::Constant, backlog_max: None };
+    record.manifest.search = Some(Search::Rate { promises: vec!["p99 < 10ms".into(), "errors < 1%".into()] });
+    let stage = record.stages[0].clone();
+    record.stages = looks
+        .iter()
+        .map(|(rate, unstarted)| {
+            let mut stage = Stage { rate_per_s: Some(*rate), ..stage.clone() };
+            (stage.total.due, stage.total.unstarted) = (2000 + unstarted, *unstarted);
+            stage
+        })
+        .collect();
+    record.manifest.sessions = record.stages.iter().map(|stage| stage.sessions).collect();
+    record
+}
+
+#[test]
+fn a_search_is_concluded_from_the_stages_of_its_record() {
+    let looks = [(100.0, 0), (400.0, 0), (1600.0, 900), (400.0, 0), (420.0, 500), (420.0, 500), (400.0, 0)];
+    let found = findings(&searched(&looks));
+    let capacity = found.capacity.as_ref().unwrap();
+    assert_eq!((capacity.state, capacity.low, capacity.high), (SearchState::Found, Some(400.0), Some(420.0)));
+    let said = text(&found);
+    narrow_and_plain(&said);
+    assert!(said.contains("capacity 400 tx/s: p99 < 10ms and errors < 1% holds there, and not at 420 tx/s"), "{said}");
+    assert!(said.contains("50.0  fell short"), "{said}");
+    // What was beyond capacity by design is no reason to doubt anything.
+    assert!(!said.contains("did not keep up"), "{said}");
+    let unfinished = findings(&searched(&looks[..3])).capacity.unwrap();
+    assert_eq!((unfinished.state, unfinished.low), (SearchState::Unfinished, Some(400.0)));
+}
+
+#[test]
+fn a_rate_that_the_generator_could_not_make_is_no_limit_of_the_server() {
+    let mut record = searched(&[(100.0, 0), (400.0, 0), (420.0, 500), (420.0, 500), (400.0, 0)]);
+    record.stages[2..4].iter_mut().for_each(|stage| stage.generator.busiest_worker_ppm = 990_000);
+    let capacity = findings(&record).capacity.unwrap();
+    assert_eq!((capacity.state, capacity.low), (SearchState::GeneratorLimit, Some(400.0)));
+}
+
+#[test]
+fn searches_are_compared_by_what_they_found() {
+    let trial = |low: f64| findings(&searched(&[(100.0, 0), (low, 0), (low * 1.04, 500), (low * 1.04, 500), (low, 0)]));
+    let (before, after) = ([400.0, 410.0, 405.0, 395.0].map(trial), [800.0, 810.0, 805.0, 795.0].map(trial));
+    let names: Vec<String> = (1..=4).map(|n| format!("{n}.json.zst")).collect();
+    let side = |name, trials| Side { name, records: &names, trials };
+    let compared = compare(side("A", &before[..]), side("B", &after[..]), 0.03);
+    let change = compared.stages[0].metric("capacity").unwrap().change.unwrap();
+    assert_eq!((compared.headline.as_str(), change.verdict), ("capacity", Verdict::Better));
+    assert!((change.ratio - 2.0).abs() < 0.05, "{}", change.ratio);
+    assert!(!compared.differences.iter().any(|one| ["sessions", "load"].contains(&one.what.as_str())));
 }

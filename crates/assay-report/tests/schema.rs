@@ -25,6 +25,16 @@ fn trial(thousandths: u64) -> Findings {
     findings(&record)
 }
 
+/// A search, whose rate changed in every stage and came from a file: more than any run does.
+fn searched(search: Search) -> Findings {
+    let mut record = example();
+    record.manifest.profile = vec![RatePoint { at_ns: 0, per_s: 100.0 }];
+    record.manifest.trace = Some(Trace { file: "arrivals.txt".into(), arrivals: 7 });
+    record.manifest.search = Some(search);
+    record.stages[0].rate_per_s = Some(100.0);
+    findings(&record)
+}
+
 /// Minutes at one transaction per millisecond: steady, or with what `rate` makes of it.
 fn minutes(rate: impl Fn(u64) -> u64) -> Findings {
     let mut record = example();
@@ -94,6 +104,8 @@ fn all_that_is_written_as_json_satisfies_the_schema_which_knows_every_field() {
         ("findings", json(&trial(1000))),
         ("findings", json(&killed)),
         ("findings", json(&watched())),
+        ("findings", json(&searched(Search::Rate { promises: vec!["p99 < 3ms".into(), "nonsense".into()] }))),
+        ("findings", json(&searched(Search::Sessions { max: 64 }))),
         ("findings", json(&minutes(|_| 1000))),
         ("findings", json(&minutes(waves))),
         ("findings", json(&minutes(|second| 500 + 10 * second))),

@@ -226,6 +226,7 @@ unsafe fn make_exact(main: *mut lua_State, thread: *mut lua_State, index: c_int,
 ///
 /// # Safety
 /// As for `text_at`; the lifetime is chosen by the caller, who must not use the value longer than that.
+#[inline]
 unsafe fn parameter(thread: *mut lua_State, index: c_int, kind: u8) -> Option<Value<'static>> {
     // From here on Lua writes numbers with an exponent, and not all their digits.
     const LONG: f64 = 1e14;
@@ -233,7 +234,7 @@ unsafe fn parameter(thread: *mut lua_State, index: c_int, kind: u8) -> Option<Va
     unsafe {
         Some(match (lua::lua_type(thread, index), kind) {
             (lua::LUA_TNUMBER, b'i') => Value::Int(exact_integer(lua::lua_tonumber(thread, index))?),
-            (lua::LUA_TNUMBER, b'w') => Value::Int(exact_integer(lua::lua_tonumber(thread, index).trunc())?),
+            (lua::LUA_TNUMBER, b'w') => Value::Int(whole_part(lua::lua_tonumber(thread, index))?),
             (lua::LUA_TNUMBER, b'a') => {
                 let number = lua::lua_tonumber(thread, index);
                 exact_integer(number).map_or(Value::Double(number), Value::Int)
@@ -258,6 +259,12 @@ unsafe fn parameter(thread: *mut lua_State, index: c_int, kind: u8) -> Option<Va
             _ => return None,
         })
     }
+}
+
+/// What stands before a number's point, as an integer of 64 bits. A conversion cuts off the rest; `trunc` would be a call.
+fn whole_part(number: f64) -> Option<i64> {
+    const END: f64 = 9_223_372_036_854_775_808.0;
+    (-END..END).contains(&number).then_some(number as i64)
 }
 
 /// The integer of 64 bits that a number is.

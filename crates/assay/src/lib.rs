@@ -14,6 +14,7 @@ pub mod journal;
 pub mod lab;
 pub mod library;
 pub mod live;
+pub mod load_model;
 pub mod metrics;
 pub mod plan;
 pub mod record_of;

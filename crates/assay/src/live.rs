@@ -6,10 +6,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use assay_engine::{End, Interval, Outcome, Plan, RunError};
+use assay_engine::{End, Interval, Outcome, Plan, RunError, Stage};
 use assay_io::Clock;
-use assay_record::{DEFAULT_FOLDER, Load, Place, Record, Status, WriteError};
-use assay_report::LiveMetrics;
+use assay_record::{DEFAULT_FOLDER, Load, Place, Record, Search, Status, WriteError};
+use assay_report::{LineOf, LiveMetrics, Promise};
 use assay_seam::Nanos;
 
 use crate::command_line::{OutputOptions, TelemetryChoice};
@@ -95,15 +95,25 @@ impl Live {
         if self.samplers.is_some() { telemetry::AHEAD } else { Nanos::ZERO }
     }
 
-    /// A stage begins: on a ladder, or with a warm-up, that is worth a line.
-    pub fn stage_begins(&mut self, stage: usize, sessions: u32, warmup: Nanos, measured_from: Nanos) {
+    /// A stage begins: on a ladder, in a search, or with a warm-up, that is worth a line.
+    pub fn stage_begins(
+        &mut self,
+        stage: usize,
+        (sessions, rate): (u32, Option<f64>),
+        warmup: Nanos,
+        measured_from: Nanos,
+    ) {
         if let Some(samplers) = &self.samplers {
             samplers.stage_begins(measured_from);
         }
-        let stages = self.record.manifest.sessions.len();
+        let manifest = &self.record.manifest;
+        let stages = manifest.sessions.len();
         let Some(lines) = &mut self.lines else { return };
         *lines = 0;
-        if stages > 1 {
+        if manifest.search.is_some() {
+            let what = rate.map_or(format!("{sessions} sessions"), |rate| format!("{rate} tx/s"));
+            terminal::say(&format!("stage {} of the search: {what}\n", stage + 1));
+        } else if stages > 1 {
             terminal::say(&format!("stage {} of {stages}: {sessions} sessions\n", stage + 1));
         }
         if warmup > Nanos::ZERO {
@@ -127,9 +137,14 @@ impl Live {
         if let Some(lines) = self.lines.as_mut().filter(|_| !sliver) {
             let manifest = &self.record.manifest;
             let open = matches!(manifest.load, Load::Open { .. }) || manifest.terminals.is_some();
-            let head = lines.is_multiple_of(LINES_PER_HEAD).then(|| assay_report::interval_header(open) + "\n");
+            let of = match open {
+                _ if !manifest.profile.is_empty() || manifest.trace.is_some() => LineOf::Varying,
+                true => LineOf::Open,
+                false => LineOf::Closed,
+            };
+            let head = lines.is_multiple_of(LINES_PER_HEAD).then(|| assay_report::interval_header(of) + "\n");
             let findings = assay_report::interval_findings(&record_of::interval(interval));
-            let line = assay_report::interval_line(&findings, open);
+            let line = assay_report::interval_line(&findings, of);
             terminal::say(&format!("{}{line}\n", head.unwrap_or_default()));
             *lines += 1;
         }
@@ -138,12 +153,34 @@ impl Live {
         }
     }
 
-    /// A stage is over: worth keeping at once.
+    /// A stage is over: worth keeping at once; in a search it has said something.
     pub fn stage_ends(&mut self, so_far: &Outcome) {
         if let Some(samplers) = &self.samplers {
             samplers.stage_ends();
         }
         self.write_partial(so_far);
+        if self.record.manifest.search.is_some() {
+            record_of::fill(&mut self.record, so_far, (Status::Running, None));
+            let line = assay_report::search_so_far(&self.record).and_then(|found| assay_report::look_line(&found));
+            if let Some(line) = line.filter(|_| self.lines.is_some()) {
+                terminal::say(&format!("{line}\n"));
+            }
+        }
+    }
+
+    /// The next stage of a search; `None` when there is none, or the search is over.
+    pub fn next_stage(&mut self, so_far: &Outcome) -> Option<Stage> {
+        let search = self.record.manifest.search.clone()?;
+        record_of::fill(&mut self.record, so_far, (Status::Running, None));
+        let stages = &self.record.stages;
+        match search {
+            Search::Sessions { max } => assay_report::next_sessions(stages, max).map(Stage::of),
+            Search::Rate { promises } => {
+                let promises: Vec<Promise> = promises.iter().filter_map(|text| text.parse().ok()).collect();
+                let sessions = stages.last()?.sessions;
+                assay_report::next_rate(stages, &promises).map(|rate| Stage { sessions, rate: Some(rate) })
+            }
+        }
     }
 
     /// The run is over: the final record and its file, the end of the journal.

@@ -10,19 +10,21 @@ use std::sync::Arc;
 use clap::ValueEnum;
 
 use assay_engine::{
-    Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target, sessions_per_state,
+    Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Rate, Stage, Target,
+    sessions_per_state,
 };
 use assay_io::process::{self, FilesLimit};
 use assay_io::{Address, Backend, ConnectError, Tls};
 use assay_options::OptionValue;
+use assay_report::{PromisedFigure, next_rate, next_sessions};
 use assay_script::{Distribution, DistributionKind, Entry, Setup};
 use assay_seam::{ConnectOptions, Nanos, TlsMode};
 
 use crate::command_line::{
-    self, CommonCommandOptions, GeneratorOptions, IoChoice, RunOptions, TargetOptions, Workload,
+    self, CommonCommandOptions, GeneratorOptions, IoChoice, LoadOptions, RunOptions, TargetOptions, Workload,
 };
 use crate::diagnostics::{Exit, Trouble};
-use crate::{registry, signals, terminal};
+use crate::{load_model, registry, signals, terminal};
 
 /// Measured time when neither a time nor a number of transactions is given.
 const TIME_DEFAULT: Nanos = Nanos::from_secs(10);
@@ -51,16 +53,18 @@ pub fn of_run(workload: &Workload, options: &RunOptions, urls: &[String], words:
         .hint(format!("its commands are: {}", workload.commands().join(", "))));
     }
     let (load, errors) = (&options.load, &options.errors);
+    let trace = load.rate_file.as_deref().map(load_model::trace).transpose()?;
     let time = load.time.filter(|time| *time > Nanos::ZERO);
+    let unlimited = load.time.is_none() && load.transactions.is_none();
     let limit = Limit {
-        time: if load.time.is_none() && load.transactions.is_none() { Some(TIME_DEFAULT) } else { time },
+        time: if unlimited { Some(length_of(load.rate.as_ref(), trace.as_deref())) } else { time },
         transactions: load.transactions,
     };
     let terminals = load.terminals.as_ref().map(|terminals| number_of_terminals(terminals, workload)).transpose()?;
     let ladder = match terminals {
         // A connection that no terminal would wait for is one too many.
         Some(terminals) => vec![load.connections.min(terminals)],
-        None => load.sessions.clone(),
+        None => load.steps(),
     };
     let sessions = ladder.iter().copied().max().unwrap_or(1);
     let task = Task {
@@ -71,7 +75,7 @@ pub fn of_run(workload: &Workload, options: &RunOptions, urls: &[String], words:
         threads: sessions,
         terminals: terminals.unwrap_or(0),
         limit,
-        rate: load.rate,
+        rate: load.rate.as_ref().map(|rate| rate.points()[0].per_s),
         quiet: options.output.quiet,
     };
     let mut plan = task.plan(&options.target, &options.generator, urls, words)?;
@@ -82,16 +86,26 @@ pub fn of_run(workload: &Workload, options: &RunOptions, urls: &[String], words:
     if options.output.journal.is_some() {
         plan.setup.options.push(("journal".to_owned(), OptionValue::Bool(true)));
     }
-    plan.stages = ladder.into_iter().map(|sessions| Stage { sessions }).collect();
+    plan.stages = ladder.iter().map(|sessions| Stage::of(*sessions)).collect();
     plan.warmup = load.warmup;
     plan.interval = options.output.interval;
     (plan.grace, plan.grace_interrupted) = (load.grace, load.grace);
-    if let Some(rate) = load.rate {
-        let arrival = match load.arrival {
-            command_line::Arrival::Constant => Arrival::Constant,
-            command_line::Arrival::Poisson => Arrival::Poisson,
-        };
+    let arrival = match load.arrival {
+        command_line::Arrival::Constant => Arrival::Constant,
+        command_line::Arrival::Poisson => Arrival::Poisson,
+    };
+    if let Some(rate) = load.rate.clone() {
         plan.load = Load::Open { rate, arrival, backlog_max: load.backlog_max };
+    }
+    if let Some(arrivals) = trace {
+        plan.load = Load::Trace { arrivals, backlog_max: load.backlog_max };
+    }
+    if let Some(rate) = Some(&load.find_rate).filter(|all| !all.is_empty()).and_then(|all| next_rate(&[], all)) {
+        plan.load = Load::Open { rate: rate.into(), arrival, backlog_max: load.backlog_max };
+        plan.stages = vec![Stage { sessions, rate: Some(rate) }];
+    }
+    if load.searches_sessions() {
+        plan.stages = next_sessions(&[], sessions).into_iter().map(Stage::of).collect();
     }
     if let Some(terminals) = terminals {
         plan.setup.options.extend([
@@ -107,6 +121,8 @@ pub fn of_run(workload: &Workload, options: &RunOptions, urls: &[String], words:
         },
         retries: u32::try_from(errors.retries).unwrap_or(u32::MAX),
         on_error: match errors.on_error {
+            // Errors are what is looked for.
+            _ if load.find_rate.iter().any(|one| one.figure == PromisedFigure::Errors) => OnError::Continue,
             command_line::OnError::Stop => OnError::Stop,
             command_line::OnError::Continue => OnError::Continue,
         },
@@ -114,6 +130,33 @@ pub fn of_run(workload: &Workload, options: &RunOptions, urls: &[String], words:
         ..plan.policy
     };
     Ok(plan)
+}
+
+/// The measured time of a stage that nobody has limited: as long as its load has something to say. What is due last needs
+/// time to begin.
+fn length_of(rate: Option<&Rate>, trace: Option<&[Nanos]>) -> Nanos {
+    let last_point = rate.and_then(|rate| rate.points().last()).map_or(Nanos::ZERO, |point| point.at);
+    let last = trace.and_then(|trace| trace.last().copied()).map_or(last_point, |last| last + Nanos::from_secs(1));
+    if last > Nanos::ZERO { last } else { TIME_DEFAULT }
+}
+
+/// Refuses a search that cannot be: it compares stages of one length.
+pub fn search_is_possible(load: &LoadOptions) -> Result<(), Trouble> {
+    if !load.searches() {
+        return Ok(());
+    }
+    let name = if load.find_rate.is_empty() { "--sessions auto" } else { "--find-rate" };
+    if load.searches_sessions() && !load.is_closed() {
+        return Err(Trouble::usage("--sessions auto searches in a closed loop")
+            .hint("to find the rate that a number of sessions can take: `--find-rate 'p99 < 10ms' --sessions 64`"));
+    }
+    if load.steps().len() > 1 {
+        return Err(Trouble::usage(format!("{name} needs one number of sessions")));
+    }
+    if load.time == Some(Nanos::ZERO) || load.transactions.is_some() || load.kill_check.is_some() {
+        return Err(Trouble::usage(format!("{name} needs stages of a certain length: `--time`")));
+    }
+    Ok(())
 }
 
 /// A crash in the middle needs a middle, and what is looked for afterwards one place.
@@ -257,7 +300,7 @@ impl Task<'_> {
             program: Arc::clone(&self.workload.program),
             setup,
             targets,
-            stages: vec![Stage { sessions: self.sessions }],
+            stages: vec![Stage::of(self.sessions)],
             load: Load::Closed,
             limit: self.limit,
             warmup: Nanos::ZERO,

@@ -33,12 +33,27 @@ pub fn begun(plan: &Plan, workload: &Workload, options: &RunOptions, words: &[St
             seed: setup.seed,
             distribution: Some(setup.distribution.kind.name().to_owned()),
             sessions: plan.stages.iter().map(|stage| stage.sessions).collect(),
-            load: load(&plan.load),
+            load: load(&plan.load, plan.limit.time),
+            profile: match &plan.load {
+                Load::Open { rate, .. } if rate.points().len() > 1 => rate
+                    .points()
+                    .iter()
+                    .map(|point| record::RatePoint { at_ns: point.at.0, per_s: point.per_s })
+                    .collect(),
+                _ => Vec::new(),
+            },
+            trace: match (&plan.load, &options.load.rate_file) {
+                (Load::Trace { arrivals, .. }, Some(path)) => {
+                    Some(record::Trace { file: path.display().to_string(), arrivals: arrivals.len() as u64 })
+                }
+                _ => None,
+            },
+            search: search(options),
             terminals: match plan.load {
                 Load::Terminals { terminals, think_scale } => {
                     Some(record::Terminals { number: terminals, think_scale })
                 }
-                Load::Closed | Load::Open { .. } => None,
+                Load::Closed | Load::Open { .. } | Load::Trace { .. } => None,
             },
             limit: record::Limit { time_ns: plan.limit.time.map(|time| time.0), transactions: plan.limit.transactions },
             warmup_ns: plan.warmup.0,
@@ -89,6 +104,9 @@ pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>
         let ServerFacts { product, version, tls } = facts.clone();
         (server.product, server.version, server.tls) = (product, version, tls);
     }
+    if record.manifest.search.is_some() {
+        record.manifest.sessions = outcome.stages.iter().map(|stage| stage.sessions).collect();
+    }
     for (i, stage) in outcome.stages.iter().enumerate() {
         let mut intervals =
             record.stages.get_mut(i).map_or_else(Vec::new, |known| std::mem::take(&mut known.intervals));
@@ -121,6 +139,7 @@ pub fn interval(interval: &assay_engine::Interval) -> record::Interval {
         retries: interval.retries,
         failed: interval.failed,
         reconnects: interval.reconnects,
+        due: Some(interval.due),
         backlog: interval.backlog,
         backlog_max: Some(interval.backlog_max),
         first_done_ns: interval.first_done.map(|at| at.0),
@@ -140,12 +159,31 @@ fn after(start: Time, later: Nanos) -> Time {
     Time::from_unix_ms(start.unix_ms() + later.0 / 1_000_000)
 }
 
-fn load(load: &Load) -> record::Load {
+fn search(options: &RunOptions) -> Option<record::Search> {
+    let load = &options.load;
+    if load.searches_sessions() {
+        return load.steps().first().map(|max| record::Search::Sessions { max: *max });
+    }
+    let promises: Vec<String> = load.find_rate.iter().map(|promise| promise.text.clone()).collect();
+    (!promises.is_empty()).then_some(record::Search::Rate { promises })
+}
+
+/// `time`: how long a stage is, for the mean of a rate that changes.
+fn load(load: &Load, time: Option<Nanos>) -> record::Load {
     match load {
         // Terminals are a closed loop with times to think, and have a place of their own.
         Load::Closed | Load::Terminals { .. } => record::Load::Closed,
+        Load::Trace { arrivals, backlog_max } => {
+            let length = time.or(arrivals.last().copied()).unwrap_or(Nanos::ZERO).as_secs_f64();
+            let due = arrivals.iter().filter(|at| time.is_none_or(|time| **at < time)).count();
+            record::Load::Open {
+                rate_per_s: (due.max(1) as f64 / length.max(1e-3)).min(assay_engine::RATE_MAX),
+                arrival: record::Arrival::Constant,
+                backlog_max: *backlog_max,
+            }
+        }
         Load::Open { rate, arrival, backlog_max } => record::Load::Open {
-            rate_per_s: *rate,
+            rate_per_s: rate.mean(time),
             arrival: match arrival {
                 Arrival::Constant => record::Arrival::Constant,
                 Arrival::Poisson => record::Arrival::Poisson,
@@ -207,6 +245,7 @@ fn stage_of(stage: &StageOutcome, names: &Outcome, start: Time, intervals: Vec<r
     let generator = &stage.generator;
     record::Stage {
         sessions: stage.sessions,
+        rate_per_s: stage.rate,
         started: after(start, stage.started),
         start_ns: Some(stage.started.0),
         measured_ns: stage.measured.0,

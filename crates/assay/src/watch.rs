@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use assay_engine::{Notice, Observer, Plan, Warning};
+use assay_engine::{Notice, Observer, Outcome, Plan, Stage, Warning};
 use assay_seam::Nanos;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -140,6 +140,10 @@ impl Observer for Watch<'_> {
         self.live.as_ref().map_or(Nanos::ZERO, Live::ahead)
     }
 
+    fn next_stage(&mut self, so_far: &Outcome) -> Option<Stage> {
+        self.live.as_mut()?.next_stage(so_far)
+    }
+
     fn notice(&mut self, notice: Notice<'_>) {
         match notice {
             Notice::Connecting { ready, wanted } => self.connecting(ready, wanted),
@@ -158,10 +162,10 @@ impl Observer for Watch<'_> {
                 }
             }
             Notice::Warning(warning) => self.warning(&warning),
-            Notice::StageBegins { stage, sessions, warmup, measured_from } => {
+            Notice::StageBegins { stage, sessions, rate, warmup, measured_from } => {
                 self.clear();
                 if let Some(live) = &mut self.live {
-                    live.stage_begins(stage, sessions, warmup, measured_from);
+                    live.stage_begins(stage, (sessions, rate), warmup, measured_from);
                 }
             }
             Notice::Interval { stage, interval, so_far } => {

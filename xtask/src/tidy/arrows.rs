@@ -24,7 +24,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 21] = [
     (
         "assay-engine",
         &["assay-io", "assay-random", "assay-script", "assay-seam"],
-        &["assay-options", "assay-sqlite", "testkit"],
+        &["assay-options", "assay-sqlite", "assay-stats", "testkit"],
     ),
     ("assay-telemetry", &["assay-seam"], &[]),
     ("assay-machine", &["assay-random"], &[]),

@@ -157,6 +157,7 @@ impl Link {
 
     /// What was in flight is answered. Gives the reply back for the session that waits for it; one that went on finds it
     /// here when it asks.
+    #[inline]
     pub(super) fn answered(&mut self, reply: Reply) -> Option<Reply> {
         match std::mem::take(&mut self.batch) {
             Batch::Unanswered => {

@@ -27,7 +27,8 @@ use assay_seam::Nanos;
 use crate::arrivals::Arrivals;
 use crate::messages::{Command, Message, Part, StageSummary};
 use crate::outcome::{Outside, RunError};
-use crate::plan::{Load, Plan};
+use crate::plan::{self, Load, Plan};
+use crate::rate::Rate;
 use crate::schedule::{Schedule, Share};
 use crate::shared::Shared;
 use session::Doing;
@@ -43,6 +44,8 @@ pub(crate) struct Worker<I: Io> {
     sessions: Sessions<I>,
     phase: Phase,
     stage: Stage,
+    /// The stage's own, instead of the plan's.
+    rate: Option<f64>,
     /// How long what has begun may take to end.
     grace: Nanos,
     /// Nothing is waited for any longer: the grace period of an interrupt is over. `MAX` without an interrupt.
@@ -85,6 +88,7 @@ impl<I: Io> Worker<I> {
             outbox,
             phase: Phase::Waiting,
             stage: Stage::new(0, share, plan.load == Load::Closed),
+            rate: None,
             grace: plan.grace,
             leave_by: Nanos::MAX,
             ready_told: 0,
@@ -163,7 +167,7 @@ impl<I: Io> Worker<I> {
     fn obey(&mut self) {
         loop {
             match self.inbox.try_recv() {
-                Ok(Command::Stage(stage)) => self.prepare_stage(stage),
+                Ok(Command::Stage { index, stage }) => self.prepare_stage(index, stage),
                 Ok(Command::Begin(at)) => self.begin_stage(at),
                 Ok(Command::End) => self.end_stage(self.now()),
                 Ok(Command::Hurry) => self.hurry(self.now()),
@@ -181,13 +185,11 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn prepare_stage(&mut self, index: usize) {
-        let share = Share {
-            worker: self.number as u32,
-            workers: self.plan.workers as u32,
-            sessions: self.plan.stages[index].sessions,
-        };
+    fn prepare_stage(&mut self, index: usize, stage: plan::Stage) {
+        let (worker, workers) = (self.number as u32, self.plan.workers as u32);
+        let share = Share { worker, workers, sessions: stage.sessions };
         self.stage = Stage::new(index, share, self.plan.load == Load::Closed);
+        self.rate = stage.rate;
         self.sessions.under_way = false;
         self.sessions.recorder.prepare_stage(index, self.stage.own_sessions());
         self.ready_told = 0;
@@ -216,13 +218,22 @@ impl<I: Io> Worker<I> {
         stage.begin = at;
         stage.end = self.plan.limit.time.map_or(Nanos::MAX, |time| measured_from + time);
         stage.next_cut = measured_from + self.plan.interval;
-        if let Load::Open { rate, arrival, backlog_max } = self.plan.load {
-            let seed = self.plan.setup.seed.wrapping_add(stage.index as u64);
-            let schedule = Schedule::new(at, rate, arrival, share, seed);
-            // The bound is the whole run's.
-            let max = backlog_max.map(|max| share.part_of(max));
-            stage.expect(schedule.map(|schedule| Arrivals::new(schedule, measured_from, stage.end, max)));
-        }
+        let seed = self.plan.setup.seed.wrapping_add(stage.index as u64);
+        // The bound is the whole run's.
+        let arrivals = |schedule: Schedule, max: Option<u64>| {
+            Arrivals::new(schedule, measured_from, stage.end, max.map(|max| share.part_of(max)))
+        };
+        let arrivals = match &self.plan.load {
+            Load::Open { rate, arrival, backlog_max } => {
+                let rate = self.rate.map_or_else(|| rate.after(self.plan.warmup), Rate::from);
+                Schedule::new(at, rate, *arrival, share, seed).map(|schedule| arrivals(schedule, *backlog_max))
+            }
+            Load::Trace { arrivals: all, backlog_max } => {
+                Schedule::of_trace(measured_from, all.clone(), share).map(|schedule| arrivals(schedule, *backlog_max))
+            }
+            Load::Closed | Load::Terminals { .. } => None,
+        };
+        stage.expect(arrivals);
         if let Load::Terminals { terminals, .. } = self.plan.load {
             for terminal in (0..terminals).filter(|terminal| share.owns(terminal % share.sessions)) {
                 self.think(terminal, at);

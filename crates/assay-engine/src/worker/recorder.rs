@@ -137,8 +137,8 @@ impl Recorder {
     pub(super) fn new(plan: &Plan, shared: Arc<Shared>) -> Recorder {
         Recorder {
             shared,
-            membership: match (plan.load, plan.limit.transactions) {
-                (Load::Open { .. } | Load::Terminals { .. }, _) => Membership::Due,
+            membership: match (&plan.load, plan.limit.transactions) {
+                (Load::Open { .. } | Load::Trace { .. } | Load::Terminals { .. }, _) => Membership::Due,
                 (Load::Closed, Some(_)) => Membership::Sent,
                 (Load::Closed, None) => Membership::Done,
             },
@@ -264,6 +264,7 @@ impl Recorder {
     }
 
     /// Whether what happens to the transaction at `at` counts.
+    #[inline]
     fn counts(&self, transaction: &Transaction, at: Nanos) -> bool {
         let instant = match self.membership {
             Membership::Due => transaction.due,
@@ -280,6 +281,7 @@ impl Recorder {
     }
 
     /// `count` statements of a class (read, write, other), sent together at `sent`, were answered at `at`.
+    #[inline]
     pub(super) fn statements(
         &mut self,
         transaction: Option<&Transaction>,

@@ -246,7 +246,7 @@ impl<I: Io> Sessions<I> {
         // Whichever session serves a terminal finds what the script keeps for it.
         let per_state = match self.plan.load {
             Load::Terminals { .. } => usize::MAX,
-            Load::Closed | Load::Open { .. } => self.plan.sessions_per_state,
+            Load::Closed | Load::Open { .. } | Load::Trace { .. } => self.plan.sessions_per_state,
         };
         if self.states.last().is_none_or(|entry| entry.sessions >= per_state) {
             let mut state = State::new(&self.plan.program, &self.plan.setup)?;

@@ -13,7 +13,7 @@ fn failed(tally: &Tally) -> u64 {
 }
 
 fn open(rate: f64, backlog_max: Option<u64>) -> Load {
-    Load::Open { rate, arrival: Arrival::Constant, backlog_max }
+    Load::Open { rate: rate.into(), arrival: Arrival::Constant, backlog_max }
 }
 
 /// The most that waited at once.
@@ -27,7 +27,7 @@ fn transactions_lost_with_their_connections_count_as_failed() {
         for ignore in [Ignore::Codes(Vec::new()), Ignore::All] {
             for login_refused in [false, true] {
                 let mut world = World::new(POINT).sessions(&[16]);
-                world.plan.load = load;
+                world.plan.load = load.clone();
                 world.plan.policy.ignore = ignore.clone();
                 world.plan.policy.reconnect = ms(500);
                 world.plan.limit.time = Some(ms(6000));
@@ -66,7 +66,7 @@ fn a_transaction_whose_script_or_statement_fails_for_good_counts_as_failed() {
 fn a_transaction_that_its_script_stops_at_is_counted_as_stopped_and_nothing_else() {
     for load in [Load::Closed, open(1000.0, None)] {
         let mut world = World::new("function event() n = (n or 0) + 1 assay.sleep(0.001) return n == 5 end");
-        world.plan.load = load;
+        world.plan.load = load.clone();
         let outcome = world.run();
         let total = &outcome.stages[0].total;
         assert_eq!((count(total), failed(total), total.stopped), (4, 0, 1));
@@ -78,7 +78,7 @@ fn a_limit_of_transactions_is_one_of_those_that_become_due() {
     for arrival in [Arrival::Constant, Arrival::Poisson] {
         for (warmup, stall) in [(Nanos::ZERO, None), (ms(50), None), (ms(50), Some((ms(200), ms(700))))] {
             let mut world = World::new(POINT).sessions(&[8]);
-            world.plan.load = Load::Open { rate: 1000.0, arrival, backlog_max: None };
+            world.plan.load = Load::Open { rate: 1000.0.into(), arrival, backlog_max: None };
             world.plan.limit = Limit { time: None, transactions: Some(800) };
             world.plan.warmup = warmup;
             world.server.borrow_mut().service = ms(1);
@@ -129,7 +129,7 @@ fn the_largest_backlog_is_the_same_however_long_intervals_are() {
 fn what_is_due_in_the_warm_up_is_not_measured_though_it_ends_later() {
     for load in [open(100.0, None), Load::Terminals { terminals: 10, think_scale: 1.0 }] {
         let mut world = World::new(POINT).sessions(&[2]);
-        world.plan.load = load;
+        world.plan.load = load.clone();
         world.plan.warmup = ms(1000);
         world.server.borrow_mut().service = ms(10);
         world.server.borrow_mut().stall = Some((ms(500), ms(1000)));
@@ -150,7 +150,7 @@ fn a_run_interrupted_in_its_warm_up_measures_nothing() {
         );
         world = world.sessions(&[3]);
         world.stop_on_log = true;
-        world.plan.load = load;
+        world.plan.load = load.clone();
         world.plan.warmup = ms(1000);
         world.server.borrow_mut().service = ms(5);
         let outcome = world.run();
@@ -208,7 +208,7 @@ fn retries_after_a_lost_answer_to_a_commit_count_apart() {
 fn an_error_that_is_passed_over_leaves_nothing_uncounted() {
     for load in [Load::Closed, open(200.0, None), Load::Terminals { terminals: 5, think_scale: 1.0 }] {
         let mut world = World::new(POINT).sessions(&[3]);
-        world.plan.load = load;
+        world.plan.load = load.clone();
         world.plan.policy.on_error = OnError::Continue;
         world.plan.policy.retries = 1;
         world.plan.warmup = ms(20);

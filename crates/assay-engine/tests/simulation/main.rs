@@ -1,5 +1,6 @@
 //! The engine in a virtual world: what it measures is known to the nanosecond, and everything repeats.
 
+mod capacity;
 mod counting;
 mod terminals;
 mod world;
@@ -42,7 +43,7 @@ fn a_closed_loop_measures_the_round_trip_and_nothing_else() {
 #[test]
 fn a_stalled_server_shows_in_every_transaction_that_was_due_in_the_stall() {
     let mut world = World::new(POINT).sessions(&[10]);
-    world.plan.load = Load::Open { rate: 1000.0, arrival: Arrival::Constant, backlog_max: None };
+    world.plan.load = Load::Open { rate: 1000.0.into(), arrival: Arrival::Constant, backlog_max: None };
     world.plan.limit.time = Some(ms(5000));
     world.server.borrow_mut().service = ms(1);
     world.server.borrow_mut().stall = Some((ms(2000), ms(1000)));
@@ -78,7 +79,7 @@ fn a_stalled_server_shows_in_every_transaction_that_was_due_in_the_stall() {
 #[test]
 fn poisson_arrivals_reach_the_server_at_the_rate_and_in_exponential_gaps() {
     let mut world = World::new(POINT).sessions(&[1000]);
-    world.plan.load = Load::Open { rate: 5000.0, arrival: Arrival::Poisson, backlog_max: None };
+    world.plan.load = Load::Open { rate: 5000.0.into(), arrival: Arrival::Poisson, backlog_max: None };
     world.plan.limit.time = Some(ms(10_000));
     world.server.borrow_mut().service = ms(5);
     let outcome = world.run();
@@ -102,7 +103,7 @@ fn poisson_arrivals_reach_the_server_at_the_rate_and_in_exponential_gaps() {
 #[test]
 fn an_open_loop_keeps_its_rate_and_reports_what_it_did_not_begin() {
     let mut world = World::new(POINT).sessions(&[1]);
-    world.plan.load = Load::Open { rate: 1000.0, arrival: Arrival::Poisson, backlog_max: None };
+    world.plan.load = Load::Open { rate: 1000.0.into(), arrival: Arrival::Poisson, backlog_max: None };
     world.server.borrow_mut().service = ms(10);
     let outcome = world.run();
     assert_complete(&outcome);
@@ -116,7 +117,7 @@ fn an_open_loop_keeps_its_rate_and_reports_what_it_did_not_begin() {
 #[test]
 fn a_bounded_backlog_drops_what_does_not_fit_and_counts_it() {
     let mut world = World::new(POINT).sessions(&[1]);
-    world.plan.load = Load::Open { rate: 1000.0, arrival: Arrival::Constant, backlog_max: Some(5) };
+    world.plan.load = Load::Open { rate: 1000.0.into(), arrival: Arrival::Constant, backlog_max: Some(5) };
     world.server.borrow_mut().service = ms(10);
     let outcome = world.run();
     assert_complete(&outcome);
@@ -141,7 +142,7 @@ fn the_same_seed_gives_the_same_outcome_to_the_last_digit() {
             function event() con:query("SELECT " .. sysbench.rand.uniform(1, 1000)) con:query("UPDATE") end"#;
         let mut world = World::with(text, settings).sessions(&[3, 7]);
         world.plan.setup.seed = seed;
-        world.plan.load = Load::Open { rate: 2000.0, arrival: Arrival::Poisson, backlog_max: None };
+        world.plan.load = Load::Open { rate: 2000.0.into(), arrival: Arrival::Poisson, backlog_max: None };
         let outcome = world.run();
         assert_complete(&outcome);
         (format!("{outcome:?}"), world.server.take().statements)
@@ -189,10 +190,10 @@ fn a_server_that_stays_away_ends_the_run() {
 #[test]
 fn a_host_that_vanishes_is_noticed_when_it_has_been_silent_for_too_long() {
     // In the middle of statements, and between transactions.
-    let idle = Load::Open { rate: 0.1, arrival: Arrival::Constant, backlog_max: None };
+    let idle = Load::Open { rate: 0.1.into(), arrival: Arrival::Constant, backlog_max: None };
     for load in [Load::Closed, idle] {
         let mut world = World::new(POINT).sessions(&[3]);
-        world.plan.load = load;
+        world.plan.load = load.clone();
         world.plan.connects.silence_max = Some(ms(2000));
         world.plan.connects.timeout = ms(500);
         world.plan.policy.reconnect = ms(1000);
@@ -219,7 +220,7 @@ fn an_interrupt_ends_within_the_grace_period_when_nothing_answers() {
     );
     // Two transactions are under way at the interrupt; the third session has nothing to do until it leaves.
     world = world.sessions(&[3]);
-    world.plan.load = Load::Open { rate: 1.0, arrival: Arrival::Constant, backlog_max: None };
+    world.plan.load = Load::Open { rate: 1.0.into(), arrival: Arrival::Constant, backlog_max: None };
     world.plan.limit.time = Some(ms(60_000));
     world.plan.grace = ms(500);
     world.stop_after_intervals = Some(2);
@@ -257,7 +258,7 @@ fn a_limit_on_transactions_is_exact() {
 #[test]
 fn transactions_due_in_the_warm_up_take_nothing_of_the_limit_though_they_begin_after_it() {
     let mut world = World::new(POINT).sessions(&[7]);
-    world.plan.load = Load::Open { rate: 20_000.0, arrival: Arrival::Constant, backlog_max: None };
+    world.plan.load = Load::Open { rate: 20_000.0.into(), arrival: Arrival::Constant, backlog_max: None };
     world.plan.limit = Limit { time: None, transactions: Some(1000) };
     world.plan.warmup = ms(50);
     world.server.borrow_mut().service = ms(1);

@@ -4,15 +4,17 @@
 //! reply (`rows`, `ok AFFECTED`, `error ERRNO SQLSTATE`).
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use assay_engine::{
     Connects, Control, Deal, EventLoop, Ignore, Interval, Limit, Line, Load, Notice, Observer, OnError, Outcome, Plan,
-    Policy, Stage, Target, TransactionTally, Warning, run_inline,
+    Policy, Stage, StageOutcome, Target, TransactionTally, Warning, run_inline,
 };
 use assay_io::sim::{Network, NetworkSettings, PeerId, Server, ServerOut};
 use assay_io::{Address, Backend};
+use assay_random::Random;
 use assay_script::{Distribution, Entry, Library, Program, Setup, TopLevel};
 use assay_seam::{
     Class, Code, Connection, Database, Dialect, Endpoint, Exchange, Nanos, Operation, Origin, Progress, Reply, Retry,
@@ -45,6 +47,50 @@ pub(crate) struct Script {
     /// Logins are refused from this instant on.
     pub(crate) closed_from: Option<Nanos>,
     pub(crate) statements: Vec<(Nanos, String)>,
+    /// Statements are served one after the other by this, instead of side by side.
+    pub(crate) queue: Option<Queue>,
+}
+
+/// One server that serves statements in the order in which they arrive.
+pub(crate) struct Queue {
+    /// Time each takes, or on average.
+    pub(crate) service: Nanos,
+    /// Exponentially distributed, drawn from these.
+    pub(crate) random: Option<Random>,
+    /// From so many in the queue on each takes this long.
+    pub(crate) slow_from: Option<(usize, Nanos)>,
+    /// At the first statement after this instant it does nothing for that long.
+    pub(crate) stall: Option<(Nanos, Nanos)>,
+    /// When each of those in it will be done.
+    pub(crate) done: VecDeque<Nanos>,
+}
+
+impl Queue {
+    pub(crate) fn constant(service: Nanos) -> Queue {
+        Queue { service, random: None, slow_from: None, stall: None, done: VecDeque::new() }
+    }
+
+    pub(crate) fn exponential(mean: Nanos, seed: u64) -> Queue {
+        Queue { random: Some(Random::of_stream(seed, 1)), ..Queue::constant(mean) }
+    }
+
+    /// How long the one that arrives now is in the system.
+    fn enter(&mut self, now: Nanos) -> Nanos {
+        while self.done.front().is_some_and(|done| *done <= now) {
+            self.done.pop_front();
+        }
+        let mean = self.slow_from.filter(|(from, _)| self.done.len() >= *from).map_or(self.service, |(_, slow)| slow);
+        let service = match &mut self.random {
+            None => mean,
+            Some(random) => Nanos((-random.unit().ln() * mean.0 as f64) as u64),
+        };
+        let mut begin = self.done.back().copied().unwrap_or(now).max(now);
+        if let Some((_, time)) = self.stall.take_if(|(at, _)| now >= *at) {
+            begin += time;
+        }
+        self.done.push_back(begin + service);
+        begin + service - now
+    }
 }
 
 struct LineServer(Rc<RefCell<Script>>);
@@ -77,7 +123,11 @@ impl Server for LineServer {
             if script.hang_after.is_some_and(|most| script.statements.len() > most) {
                 continue;
             }
-            out.after(script.service).reply(format!("{answer}\n").as_bytes());
+            let service = match &mut script.queue {
+                Some(queue) => queue.enter(now),
+                None => script.service,
+            };
+            out.after(service).reply(format!("{answer}\n").as_bytes());
         }
     }
 }
@@ -203,7 +253,11 @@ pub(crate) struct World {
     pub(crate) stop_after_intervals: Option<usize>,
     /// Interrupts the run when the script says something.
     pub(crate) stop_on_log: bool,
+    /// Decides about further stages.
+    pub(crate) next_stage: Option<NextStage>,
 }
+
+type NextStage = Box<dyn FnMut(&[StageOutcome]) -> Option<Stage>>;
 
 struct Watcher<'a> {
     warnings: &'a mut Vec<Warning>,
@@ -211,9 +265,14 @@ struct Watcher<'a> {
     control: &'a Control,
     stop_after_intervals: Option<usize>,
     stop_on_log: bool,
+    next_stage: Option<NextStage>,
 }
 
 impl Observer for Watcher<'_> {
+    fn next_stage(&mut self, so_far: &Outcome) -> Option<Stage> {
+        self.next_stage.as_mut()?(&so_far.stages)
+    }
+
     fn notice(&mut self, notice: Notice<'_>) {
         match notice {
             Notice::Warning(warning) => self.warnings.push(warning),
@@ -261,7 +320,7 @@ impl World {
                 front: None,
             },
             targets: vec![target],
-            stages: vec![Stage { sessions: 1 }],
+            stages: vec![Stage::of(1)],
             load: Load::Closed,
             limit: Limit { time: Some(ms(1000)), transactions: None },
             warmup: Nanos::ZERO,
@@ -301,11 +360,12 @@ impl World {
             journal: Default::default(),
             stop_after_intervals: None,
             stop_on_log: false,
+            next_stage: None,
         }
     }
 
     pub(crate) fn sessions(mut self, ladder: &[u32]) -> World {
-        self.plan.stages = ladder.iter().map(|sessions| Stage { sessions: *sessions }).collect();
+        self.plan.stages = ladder.iter().map(|sessions| Stage::of(*sessions)).collect();
         self.plan.setup.sessions = *ladder.iter().max().unwrap();
         self
     }
@@ -320,6 +380,7 @@ impl World {
             control: &control,
             stop_after_intervals: self.stop_after_intervals,
             stop_on_log: self.stop_on_log,
+            next_stage: self.next_stage.take(),
         };
         let outcome = run_inline(self.plan.clone(), network, &control, &mut watcher);
         assert_nothing_is_lost(&outcome);

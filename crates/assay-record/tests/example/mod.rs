@@ -117,6 +117,9 @@ fn manifest() -> Manifest {
         distribution: Some("uniform".into()),
         sessions: vec![16, 64],
         load: Load::Open { rate_per_s: 2000.0, arrival: Arrival::Poisson, backlog_max: Some(1000) },
+        profile: Vec::new(),
+        trace: None,
+        search: None,
         terminals: None,
         limit: Limit { time_ns: Some(2_000_000_000), transactions: None },
         warmup_ns: 100_000_000,
@@ -198,6 +201,7 @@ fn stage(sessions: u32, started_ms: u64, factor: u64) -> Stage {
     let target = tally(factor);
     Stage {
         sessions,
+        rate_per_s: None,
         started: Time::from_unix_ms(started_ms),
         start_ns: None,
         measured_ns: 2_000_000_000,
@@ -232,6 +236,7 @@ fn interval(number: u64, sessions: u32, factor: u64) -> Interval {
         retries: 2 * factor,
         failed: factor,
         reconnects: 0,
+        due: Some(1300 * factor),
         backlog: number,
         backlog_max: Some(number),
         first_done_ns: Some(number * 1_000_000_000 + 1_000_000),

@@ -10,7 +10,12 @@ use crate::plain::clean;
 
 /// Throughput and latency by the number of sessions, of records that have several.
 pub(crate) fn ladders(entries: &[Entry]) -> Vec<Chart> {
-    let ladders: Vec<&Entry> = entries.iter().filter(|entry| entry.findings.stages.len() > 1).collect();
+    // The stages of a search for a rate all have the same sessions.
+    let rises = |entry: &&Entry| {
+        let stages = &entry.findings.stages;
+        stages.iter().any(|stage| stage.sessions != stages[0].sessions)
+    };
+    let ladders: Vec<&Entry> = entries.iter().filter(rises).collect();
     if ladders.is_empty() {
         return Vec::new();
     }

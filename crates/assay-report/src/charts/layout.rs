@@ -95,6 +95,7 @@ fn across(axis: &Axis, lines: &[Line]) -> Range {
                 None => range,
             }
         }
+        Scale::Log => Range::new((low, high), true, 1.15, ACROSS),
         _ => Range::new((0.0, high), false, 1.0, ACROSS),
     }
 }

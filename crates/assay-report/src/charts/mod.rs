@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::charts::chart::Chart;
 use crate::findings::report::{Entry, Report};
 
+mod capacity;
 pub(crate) mod chart;
 mod ladder;
 pub(crate) mod layout;
@@ -49,6 +50,7 @@ fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
 
 fn of_all(entries: &[Entry]) -> Vec<Chart> {
     let mut charts = ladder::ladders(entries);
+    charts.extend(capacity::capacities(entries));
     charts.extend(spread::boxes(entries));
     charts.extend(spread::percentiles(entries));
     if entries.len() > 1 {

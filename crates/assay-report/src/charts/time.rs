@@ -3,7 +3,8 @@
 use crate::charts::chart::{
     Axis, Body, Chart, LINES_MAX, Line, Mark, MarkKind, NAME_WIDTH, STAGES_MAX, Scale, axis, rounded,
 };
-use crate::digits::count;
+use crate::digits::{count, figure};
+use crate::findings::capacity::{Capacity, CapacityFindings};
 use crate::findings::interval::{IntervalFindings, bucket_bounds_ns};
 use crate::findings::latency::LatencyFindings;
 use crate::findings::report::Entry;
@@ -24,6 +25,11 @@ pub(crate) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
     let time = TimeLine::new(&entry.findings);
     let id = |name: &str| format!("{name}-{}", number + 1);
     let rate = |name: &str, of: fn(&IntervalFindings) -> u64| time.line(name, |part| Some(part.per_second(of)));
+    let mut throughput = vec![rate("transactions/s", |interval| interval.transactions)];
+    if entry.findings.stages.iter().any(|stage| stage.open.is_some()) {
+        throughput.push(time.line("due/s", |part| part.most(|interval| interval.due_per_s)));
+        throughput.retain(|line| line.y.iter().any(Option::is_some));
+    }
     let mut charts = vec![
         Chart {
             id: id("throughput"),
@@ -34,7 +40,7 @@ pub(crate) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
             x: seconds_axis(),
             y: axis("transactions per second", Scale::Linear),
             marks: time.marks(),
-            body: Body::Lines { lines: vec![rate("transactions/s", |interval| interval.transactions)] },
+            body: Body::Lines { lines: throughput },
         },
         Chart {
             id: id("latency"),
@@ -137,6 +143,8 @@ pub(super) struct TimeLine<'a> {
     merged: usize,
     /// Where each stage lies, and its sessions.
     pub(super) stages: Vec<(f64, f64, &'a StageFindings)>,
+    /// Stages are told apart by their rates.
+    by_rate: bool,
 }
 
 /// One or more intervals of a stage, in a row.
@@ -151,7 +159,8 @@ impl<'a> TimeLine<'a> {
     pub(super) fn new(findings: &'a Findings) -> TimeLine<'a> {
         let all: usize = findings.stages.iter().map(|stage| stage.intervals.len()).sum();
         let merged = all.div_ceil(POINTS_MAX).max(1);
-        let mut line = TimeLine { parts: Vec::new(), merged, stages: Vec::new() };
+        let by_rate = matches!(&findings.capacity, Some(CapacityFindings { of: Capacity::Rate { .. }, .. }));
+        let mut line = TimeLine { parts: Vec::new(), merged, stages: Vec::new(), by_rate };
         let start = findings.stages.first().map_or(0, |stage| stage.started.unix_ms());
         let mut end = 0.0;
         for (number, stage) in findings.stages.iter().enumerate().take(STAGES_MAX) {
@@ -250,7 +259,10 @@ impl<'a> TimeLine<'a> {
                 from: *from,
                 to: *to,
                 kind: MarkKind::Stage,
-                text: sessions(stage.sessions),
+                text: match stage.open.filter(|_| self.by_rate) {
+                    Some(open) => format!("{} tx/s due", figure(open.rate_per_s)),
+                    None => sessions(stage.sessions),
+                },
             }));
         }
         let outages = self.stages.iter().flat_map(|(begin, _, stage)| {

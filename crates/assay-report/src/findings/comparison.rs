@@ -7,6 +7,7 @@ use assay_record::{Load, Status};
 use assay_stats::{Change, Verdict as Found, change};
 use serde::Serialize;
 
+use crate::findings::capacity::{Capacity, CapacityFindings};
 use crate::findings::judgement::ConditionFindings;
 use crate::findings::limit::LimitedTrials;
 use crate::findings::metric::{Better, Metric, TrialsFindings, over_trials, stage_sessions};
@@ -25,7 +26,8 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
     /// The smallest difference that matters, a share.
     pub margin: f64,
-    /// The metric that the verdict in words is about: `tps` in a closed loop; in an open one, whose rate is given, `p99`.
+    /// The metric that the verdict in words is about: `tps` in a closed loop; in an open one, whose rate is given, `p99`; of
+    /// searches for a rate `capacity`.
     pub headline: String,
     /// One per number of sessions that both sides measured; where each measured another one only, that pair.
     pub stages: Vec<StageComparison>,
@@ -148,12 +150,21 @@ pub fn compare(baseline: Side<'_>, candidate: Side<'_>, margin: f64) -> Comparis
         ),
     };
     let open = [baseline, candidate].iter().any(|side| side.trials.iter().any(|one| one.load != Load::Closed));
+    let is_rate = |one: &Findings| matches!(&one.capacity, Some(CapacityFindings { of: Capacity::Rate { .. }, .. }));
+    let searched = [baseline, candidate].iter().any(|side| side.trials.iter().any(is_rate));
     Comparison {
         baseline: side_findings(baseline),
         candidate: side_findings(candidate),
         differences: differences(baseline.trials, candidate.trials),
         margin,
-        headline: if open { "p99" } else { "tps" }.to_owned(),
+        headline: if searched {
+            "capacity"
+        } else if open {
+            "p99"
+        } else {
+            "tps"
+        }
+        .to_owned(),
         stages: pairs.into_iter().map(stage).collect(),
         conditions: Vec::new(),
     }

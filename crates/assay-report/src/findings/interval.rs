@@ -35,6 +35,8 @@ pub struct IntervalFindings {
     pub failed: u64,
     /// Connections made again.
     pub reconnects: u64,
+    /// Transactions that became due per second; in a closed loop those begun. `None`: not known.
+    pub due_per_s: Option<f64>,
     /// Open loop: due and waiting for a session at its end.
     pub backlog: u64,
     /// CPUs we used: CPU time per time.
@@ -77,6 +79,7 @@ pub(crate) fn interval_with_counts(interval: &Interval, bounds: &[u64]) -> (Inte
         retries: interval.retries,
         failed: interval.failed,
         reconnects: interval.reconnects,
+        due_per_s: interval.due.map(rate),
         backlog: interval.backlog,
         cpus_used: rate(interval.cpu_ns) / 1e9,
         buckets: counts.into_iter().enumerate().filter(|(_, count)| *count > 0).collect(),

@@ -3,11 +3,14 @@
 //! The names are those of the JSON without units, and what `--fail-if` takes: `tps`, `p99`, `new_order.p99`, `tpmC`,
 //! `lines_per_transaction`.
 
+use std::collections::BTreeSet;
+
 use assay_record::{Reading, ScopeKind};
 use assay_stats::trials;
 use serde::Serialize;
 
 use crate::findings::arithmetic::ratio;
+use crate::findings::capacity::{Capacity, SearchState};
 use crate::findings::latency::LatencyFindings;
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
@@ -129,20 +132,45 @@ fn metric(name: &str, unit: MetricUnit, better: Better) -> Metric {
 /// The numbers of sessions that any of `all` measured, each once, in the order of the first that did.
 pub(crate) fn stage_sessions<'a>(all: impl IntoIterator<Item = &'a Findings>) -> Vec<u32> {
     let mut sessions = Vec::new();
-    for stage in all.into_iter().flat_map(|findings| &findings.stages) {
-        if !sessions.contains(&stage.sessions) {
-            sessions.push(stage.sessions);
+    for findings in all {
+        match &findings.capacity {
+            Some(_) => sessions.extend(search_sessions(findings)),
+            None => sessions.extend(findings.stages.iter().map(|stage| stage.sessions)),
         }
     }
+    let mut seen = BTreeSet::new();
+    sessions.retain(|number| seen.insert(*number));
     sessions
+}
+
+/// A search is compared as one stage: of these sessions, or the most that it may have tried.
+fn search_sessions(findings: &Findings) -> Option<u32> {
+    match findings.capacity.as_ref()?.of {
+        Capacity::Rate { .. } => findings.stages.first().map(|stage| stage.sessions),
+        Capacity::Sessions { max } => Some(max),
+    }
+}
+
+/// Every metric with so many sessions of one trial.
+fn trial_metrics(findings: &Findings, sessions: u32) -> Vec<(Metric, Option<f64>)> {
+    let Some(found) = &findings.capacity else {
+        let stage = findings.stages.iter().find(|stage| stage.sessions == sessions);
+        return stage.map(metrics).unwrap_or_default();
+    };
+    if search_sessions(findings) != Some(sessions) {
+        return Vec::new();
+    }
+    let capacity = matches!(found.of, Capacity::Rate { .. }).then(|| {
+        let known = found.low.filter(|_| found.state == SearchState::Found);
+        (metric("capacity", MetricUnit::PerSecond, Better::Higher), known)
+    });
+    capacity.into_iter().chain(findings.main_stage().map(metrics).unwrap_or_default()).collect()
 }
 
 /// Every metric with so many sessions over `all` trials, in the order of the first that has it.
 pub(crate) fn over_trials(all: &[Findings], sessions: u32) -> Vec<(Metric, Option<TrialsFindings>)> {
-    let stages: Vec<&StageFindings> =
-        all.iter().filter_map(|one| one.stages.iter().find(|stage| stage.sessions == sessions)).collect();
     let mut found: Vec<(Metric, Vec<f64>)> = Vec::new();
-    for (metric, value) in stages.iter().flat_map(|stage| metrics(stage)) {
+    for (metric, value) in all.iter().flat_map(|one| trial_metrics(one, sessions)) {
         match found.iter_mut().find(|(known, _)| *known == metric) {
             Some((_, values)) => values.extend(value),
             None => found.push((metric, value.into_iter().collect())),

@@ -2,6 +2,7 @@
 
 pub(crate) mod arithmetic;
 pub(crate) mod audit;
+pub(crate) mod capacity;
 pub(crate) mod comparison;
 pub(crate) mod condition;
 pub(crate) mod harmless;
@@ -12,6 +13,7 @@ pub(crate) mod limit;
 pub(crate) mod loaded;
 pub(crate) mod metric;
 pub(crate) mod outage;
+pub(crate) mod promise;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod setting;

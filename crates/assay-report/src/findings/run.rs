@@ -6,9 +6,12 @@
 use std::collections::BTreeMap;
 
 use assay_record as record;
-use assay_record::{EventLoop, Limit, Load, OptionValue, Place, Policy, Record, Status, Terminals, Time};
+use assay_record::{
+    EventLoop, Limit, Load, OptionValue, Place, Policy, RatePoint, Record, Status, Terminals, Time, Trace,
+};
 use serde::Serialize;
 
+use crate::findings::capacity::{Capacity, CapacityFindings, capacity_findings};
 use crate::findings::stage::{StageFindings, stage_findings};
 use crate::findings::tally::{ErrorFindings, errors_by_kind};
 use crate::findings::telemetry::{SamplingFindings, sampling};
@@ -35,6 +38,12 @@ pub struct Findings {
     pub distribution: Option<String>,
     /// When transactions were due.
     pub load: Load,
+    /// How the rate changed during every stage; empty: it did not.
+    pub profile: Vec<RatePoint>,
+    /// The file whose instants transactions were due at.
+    pub trace: Option<Trace>,
+    /// What the search came to that the stages were.
+    pub capacity: Option<CapacityFindings>,
     /// Users who shared the sessions.
     pub terminals: Option<Terminals>,
     /// When a stage was to end.
@@ -110,8 +119,12 @@ pub struct ServerFindings {
 }
 
 impl Findings {
-    /// The stage that a report is about where it can be about one only: the best of several, or the last.
+    /// The stage that a report is about where it can be about one only: of a search the one at the highest value within
+    /// capacity, else the best of several, or the last.
     pub(crate) fn main_stage(&self) -> Option<&StageFindings> {
+        if let Some(stage) = self.capacity.as_ref().and_then(|found| self.stages.get(found.best_look()?)) {
+            return Some(stage);
+        }
         self.stages.iter().find(|stage| stage.best).or(self.stages.last())
     }
 }
@@ -122,20 +135,33 @@ pub fn findings(record: &Record) -> Findings {
         Load::Closed => None,
         Load::Open { rate_per_s, .. } => Some(rate_per_s),
     };
+    let is_search = record.manifest.search.is_some();
     let cpus = record.environment.cpus;
     let mut stages: Vec<_> = record.stages.iter().map(|stage| stage_findings(stage, record, open, cpus)).collect();
     let best = stages.iter().map(|stage| stage.total.tps).fold(0.0, f64::max);
     if let [_, _, ..] = stages[..]
+        && !is_search
         && let Some(stage) = stages.iter_mut().find(|stage| stage.total.tps > 0.0 && stage.total.tps >= best)
     {
         stage.best = true;
     }
-    if let Some(knee) = knee(&stages) {
+    if let Some(knee) = knee(&stages).filter(|_| !is_search) {
         stages[knee].knee = true;
     }
     let targets = targets(record);
     let places: Vec<Place> = targets.iter().map(|target| target.place).collect();
-    let warnings = warnings(&Observed { status: record.status, stages: &stages, places: &places, cpus });
+    let mut warnings = warnings(&Observed { status: record.status, stages: &stages, places: &places, cpus });
+    let of_generator = |stage: usize| warnings.iter().any(|one| one.is_of_generator() && one.stage() == Some(stage));
+    let by_generator: Vec<bool> = (0..stages.len()).map(of_generator).collect();
+    let capacity = capacity_findings(record, &by_generator);
+    if let Some(found) = &capacity {
+        // Beyond capacity servers do not keep up: that is what the search was for.
+        let best = found.best_look();
+        warnings.retain(|warning| warning.stage().is_none() || warning.stage() == best);
+        if let (Capacity::Sessions { .. }, Some(stage)) = (&found.of, best.and_then(|best| stages.get_mut(best))) {
+            stage.knee = true;
+        }
+    }
     Findings {
         tool: format!("{} {}", record.tool.name, record.tool.version),
         status: record.status,
@@ -146,6 +172,9 @@ pub fn findings(record: &Record) -> Findings {
         seed: record.manifest.seed,
         distribution: record.manifest.distribution.clone(),
         load: record.manifest.load,
+        profile: record.manifest.profile.clone(),
+        trace: record.manifest.trace.clone(),
+        capacity,
         terminals: record.manifest.terminals,
         limit: record.manifest.limit,
         warmup_ns: record.manifest.warmup_ns,

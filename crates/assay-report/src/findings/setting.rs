@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use assay_record::{Arrival, Load, OnError, OptionValue};
+use assay_record::{Arrival, Load, OnError, OptionValue, RatePoint};
 use serde::Serialize;
 
+use crate::findings::capacity::Capacity;
 use crate::findings::harmless::{is_harmless_fact, is_harmless_setting};
 use crate::findings::run::Findings;
 use crate::plain::clean;
@@ -62,9 +63,23 @@ pub(crate) fn settings(run: &Findings) -> Settings {
         put(SettingKind::Work, &format!("option {name}"), option_text(value));
     }
     put(SettingKind::Work, "distribution of rows", run.distribution.clone().unwrap_or_else(|| "none".into()));
-    let sessions: Vec<String> = run.stages.iter().map(|stage| stage.sessions.to_string()).collect();
+    let mut sessions: Vec<String> = run.stages.iter().map(|stage| stage.sessions.to_string()).collect();
+    let mut load = load_text(&run.load);
+    match run.capacity.as_ref().map(|found| &found.of) {
+        Some(Capacity::Rate { promises }) => {
+            sessions.truncate(1);
+            load = format!("searched: {}", promises.join(", "));
+        }
+        Some(Capacity::Sessions { max }) => sessions = vec![format!("searched up to {max}")],
+        None => {}
+    }
     put(SettingKind::Work, "sessions", sessions.join(","));
-    put(SettingKind::Work, "load", load_text(&run.load));
+    put(SettingKind::Work, "load", load);
+    let point = |point: &RatePoint| format!("{}:{}", duration(point.at_ns), point.per_s);
+    let profile: Vec<String> = run.profile.iter().map(point).collect();
+    put(SettingKind::Work, "rate over time", if profile.is_empty() { "constant".into() } else { profile.join(",") });
+    let trace = run.trace.as_ref().map(|trace| format!("{} ({} arrivals)", trace.file, trace.arrivals));
+    put(SettingKind::Work, "trace", trace.unwrap_or_else(|| "none".into()));
     let terminals = run.terminals.map(|of| format!("{}, times to think × {}", of.number, of.think_scale));
     put(SettingKind::Work, "terminals", terminals.unwrap_or_else(|| "none".into()));
     put(SettingKind::Work, "time", run.limit.time_ns.map_or("no limit".into(), duration));

@@ -167,7 +167,7 @@ pub(crate) fn stage_findings(stage: &record::Stage, record: &Record, open: Optio
         audit: audit::rules(&record.rules, &stage.total),
         counters: audit::counters(&record.rules, &stage.total, stage.measured_ns),
         open: open.map(|rate_per_s| OpenFindings {
-            rate_per_s,
+            rate_per_s: stage.rate_per_s.unwrap_or(rate_per_s),
             due: stage.total.due,
             due_per_s: per_second(stage.total.due, stage.measured_ns),
             dropped: stage.total.dropped,

@@ -122,6 +122,22 @@ impl Warning {
         matches!(self, Warning::Outage { .. } | Warning::Overload { .. })
     }
 
+    /// The stage that it is about; `None`: the whole run.
+    pub(crate) fn stage(&self) -> Option<usize> {
+        match self {
+            Warning::NoTransactions { stage }
+            | Warning::TooShort { stage, .. }
+            | Warning::Outage { stage, .. }
+            | Warning::LowerBounds { stage, .. }
+            | Warning::Overload { stage, .. }
+            | Warning::GeneratorBusy { stage, .. }
+            | Warning::GeneratorStarved { stage, .. }
+            | Warning::GeneratorLate { stage, .. }
+            | Warning::OverRange { stage, .. } => Some(*stage),
+            Warning::EndedEarly { .. } | Warning::Failures { .. } | Warning::InDoubt { .. } => None,
+        }
+    }
+
     /// The generator itself may be what was measured.
     pub fn is_of_generator(&self) -> bool {
         use Warning::{GeneratorBusy, GeneratorLate, GeneratorStarved};

@@ -29,9 +29,10 @@ use crate::tables::as_html::{ROWS_MAX, shown, shown_to};
 use crate::tables::comparison::changes;
 use crate::tables::generator::generator;
 use crate::tables::latency::responses;
-use crate::tables::stages::stages;
+use crate::tables::stages::{looks, stages};
 use crate::tables::telemetry::{changes as telemetry_changes, metrics};
 use crate::tables::work;
+use crate::words::capacity::capacity_words;
 use crate::words::comparison::{conclusion, difference_words, differences_by_kind, doubts_of, side_facts};
 use crate::words::facts::{Facts, undone};
 use crate::words::run::{command_line, growth, host, option_value, sessions};
@@ -198,7 +199,11 @@ fn main(report: &Report, charts: &Charts) -> Markup {
 fn tiles(findings: &Findings) -> Markup {
     let Some(stage) = findings.main_stage() else { return Markup::default() };
     let (total, response) = (&stage.total, &stage.total.response);
-    let step = if stage.best { "The fastest step" } else { "The last step" };
+    let step = match &findings.capacity {
+        Some(_) => "At capacity",
+        None if stage.best => "The fastest step",
+        None => "The last step",
+    };
     html! {
         @if findings.stages.len() > 1 {
             p.caption { (step) ", " (sessions(stage.sessions)) ":" }
@@ -291,17 +296,23 @@ fn compared(comparison: &Comparison) -> Markup {
 }
 
 fn ladder(entry: &Entry, several: bool) -> Markup {
+    let heading = |text: &str| {
+        html! { h2 { (text) @if several { ": " (shown_to(80, &entry.name)) } } }
+    };
+    if let Some(found) = &entry.findings.capacity {
+        let answer = capitalised(&capacity_words(found)) + ".";
+        return html! {
+            (heading("Search for capacity"))
+            p { b { (shown(&answer)) } }
+            (looks(found, &entry.findings).html())
+        };
+    }
     let all = &entry.findings.stages;
     let rows = all.iter().map(|stage| (count(stage.sessions.into()), stage));
     let growth = growth(all).map(|words| format!(" {}.", capitalised(words))).unwrap_or_default();
     let table = stages("sessions", rows).with_caption(format!("Bold: most transactions per second.{growth}"));
     html! {
-        h2 {
-            "By number of sessions"
-            @if several {
-                ": " (shown_to(80, &entry.name))
-            }
-        }
+        (heading("By number of sessions"))
         (table.html())
     }
 }

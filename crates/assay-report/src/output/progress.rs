@@ -3,15 +3,27 @@
 use crate::digits::{count, short, short_count, short_ms};
 use crate::findings::interval::IntervalFindings;
 
-/// The heads of `interval_line`'s columns, without a line end; the backlog's only in an open loop.
-pub fn interval_header(open: bool) -> String {
+/// Which columns a line has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineOf {
+    /// Of a closed loop.
+    Closed,
+    /// The backlog too.
+    Open,
+    /// Where the rate changes: what is due per second too, in place of statements that neither read nor write.
+    Varying,
+}
+
+/// The heads of `interval_line`'s columns, without a line end.
+pub fn interval_header(of: LineOf) -> String {
     let latencies = ["p50 ms", "p95 ms", "p99 ms"];
-    line(["time s", "sessions", "tx/s", "stmt/s", "read/s", "write/s", "other/s"], latencies, ["errors", "retries"])
-        + if open { " backlog" } else { "" }
+    let last = if of == LineOf::Varying { "due/s" } else { "other/s" };
+    line(["time s", "sessions", "tx/s", "stmt/s", "read/s", "write/s", last], latencies, ["errors", "retries"])
+        + if of == LineOf::Closed { "" } else { " backlog" }
 }
 
 /// One line for an interval, without a line end.
-pub fn interval_line(interval: &IntervalFindings, open: bool) -> String {
+pub fn interval_line(interval: &IntervalFindings, of: LineOf) -> String {
     let classes = &interval.qps_by_class;
     let figures = [
         format!("{:.1}", interval.end_ns as f64 / 1e9),
@@ -20,13 +32,13 @@ pub fn interval_line(interval: &IntervalFindings, open: bool) -> String {
         short(interval.qps),
         short(classes.read),
         short(classes.write),
-        short(classes.other),
+        short(if of == LineOf::Varying { interval.due_per_s.unwrap_or(0.0) } else { classes.other }),
     ];
     let response = &interval.response;
     let latencies = [response.p50_ns, response.p95_ns, response.p99_ns].map(short_ms);
     let troubles = [short_count(interval.errors), short_count(interval.retries)];
     let line = line(figures.each_ref(), latencies.each_ref(), troubles.each_ref());
-    if open { format!("{line} {:>7}", short_count(interval.backlog)) } else { line }
+    if of == LineOf::Closed { line } else { format!("{line} {:>7}", short_count(interval.backlog)) }
 }
 
 /// Fixed widths, since later lines are not known: 99 columns with the backlog.

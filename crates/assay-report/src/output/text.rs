@@ -5,15 +5,17 @@
 
 use assay_record::{OptionValue, Status};
 
-use crate::digits::{count, seconds};
+use crate::digits::{count, figure, seconds};
+use crate::findings::capacity::CapacityFindings;
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 use crate::plain::{DOT, clean, wrap};
 use crate::tables::latency::responses;
-use crate::tables::stages::stages;
+use crate::tables::stages::{looks, stages};
 use crate::tables::table::{NAME_WIDTH, Table};
 use crate::tables::telemetry::metrics;
 use crate::tables::work;
+use crate::words::capacity::capacity_words;
 use crate::words::facts::{Facts, fallback, generator, undone};
 use crate::words::run::{growth, load, option_value, servers};
 use crate::words::steadiness::{latency_intervals, over_time};
@@ -26,10 +28,13 @@ const FAILURE_LINES_MAX: usize = 40;
 /// The final report.
 pub fn text(findings: &Findings) -> String {
     let mut text = head(findings);
-    if let [_, _, ..] = findings.stages[..] {
-        text += &format!("\n{}", ladder(&findings.stages));
+    match &findings.capacity {
+        Some(found) => text += &format!("\n{}", search(found, findings)),
+        None if findings.stages.len() > 1 => text += &format!("\n{}", ladder(&findings.stages)),
+        None => {}
     }
-    if let Some(stage) = findings.stages.last() {
+    let last = findings.stages.last();
+    if let Some(stage) = if findings.capacity.is_some() { findings.main_stage() } else { last } {
         text += &details(stage, findings);
     }
     text += &below(work::errors(&findings.errors));
@@ -46,7 +51,12 @@ pub fn text(findings: &Findings) -> String {
 }
 
 fn head(findings: &Findings) -> String {
-    let sessions: Vec<String> = findings.stages.iter().map(|stage| count(stage.sessions.into())).collect();
+    let mut sessions: Vec<String> = findings.stages.iter().map(|stage| count(stage.sessions.into())).collect();
+    if findings.capacity.is_some() {
+        // The table has each.
+        sessions.sort_by_key(|number| (number.len(), number.clone()));
+        sessions.dedup();
+    }
     let sessions = match sessions[..] {
         [] => "no sessions".into(),
         [ref one] if one == "1" => "1 session".into(),
@@ -107,10 +117,17 @@ fn ladder(all: &[StageFindings]) -> String {
     stages("sessions", rows).text() + &growth.unwrap_or_default()
 }
 
+fn search(found: &CapacityFindings, findings: &Findings) -> String {
+    looks(found, findings).text() + "\n" + &wrap("", capacity_words(found).split(' '), " ")
+}
+
 fn details(stage: &StageFindings, findings: &Findings) -> String {
     let mut text = String::from("\n");
     if let [.., _, _] = findings.stages[..] {
-        text += &format!("with {} sessions, for {}:\n\n", count(stage.sessions.into()), seconds(stage.measured_ns));
+        let rate = stage.open.filter(|_| findings.capacity.is_some());
+        let rate = rate.map(|open| format!("at {} tx/s due, ", figure(open.rate_per_s))).unwrap_or_default();
+        let sessions = count(stage.sessions.into());
+        text += &format!("{rate}with {sessions} sessions, for {}:\n\n", seconds(stage.measured_ns));
     }
     text += &work::throughput(&stage.total).text();
     let over_time = over_time(stage);

@@ -17,7 +17,7 @@ pub(crate) fn changes(stage: &StageComparison) -> Table {
     let figures = ["baseline", "candidate", "change"].map(Column::figures);
     let columns = [Column::words(with, NAME_WIDTH)].into_iter().chain(figures);
     let mut table = Table::new(columns.chain([Column::words("at 95%", NAME_WIDTH)]));
-    let of_all = ["tps", "p50", "p95", "p99", "cpu_per_transaction"];
+    let of_all = ["capacity", "tps", "p50", "p95", "p99", "cpu_per_transaction"];
     let types: Vec<&MetricComparison> = stage.metrics.iter().filter(|one| one.metric.name.ends_with(".p99")).collect();
     // The only type has the figures of all.
     let types = if types.len() > 1 { types } else { Vec::new() };

@@ -1,14 +1,37 @@
 //! Numbers of sessions, or records, side by side: a row for each stage.
 
+use crate::digits::figure;
+use crate::findings::capacity::{Capacity, CapacityFindings};
+use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 use crate::findings::throughput::SteadyFindings;
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Row, Table};
+use crate::words::capacity::look_words;
 
 /// `head`: what tells the rows apart.
 pub(crate) fn stages<'a>(head: &str, rows: impl IntoIterator<Item = (String, &'a StageFindings)>) -> Table {
-    let rows: Vec<(String, &StageFindings)> = rows.into_iter().collect();
+    let remark = |stage: &StageFindings| {
+        let remarks = [(stage.knee, "knee"), (stage.best, "most tx/s")];
+        remarks.into_iter().filter(|(is, _)| *is).map(|(_, remark)| remark).collect::<Vec<_>>().join(", ")
+    };
+    remarked(head, rows.into_iter().map(|(name, stage)| (name, stage, remark(stage))))
+}
+
+/// The stages of a search, in the order in which it asked for them.
+pub(crate) fn looks(found: &CapacityFindings, findings: &Findings) -> Table {
+    let head = match found.of {
+        Capacity::Rate { .. } => "due/s",
+        Capacity::Sessions { .. } => "sessions",
+    };
+    let rows = findings.stages.iter().zip(&found.looks);
+    remarked(head, rows.map(|(stage, look)| (figure(look.at), stage, look_words(found, look))))
+}
+
+/// A row for each, with something to say of it.
+fn remarked<'a>(head: &str, rows: impl IntoIterator<Item = (String, &'a StageFindings, String)>) -> Table {
+    let rows: Vec<(String, &StageFindings, String)> = rows.into_iter().collect();
     // Short steps have no interval; a column of dashes says nothing.
-    let known = rows.iter().any(|(_, stage)| half_interval(stage).is_some());
+    let known = rows.iter().any(|(_, stage, _)| half_interval(stage).is_some());
     let figures = |head: &str| Column::figures(head);
     let mut columns = vec![Column::words(head, NAME_WIDTH), figures("tx/s")];
     columns.extend(known.then(|| figures("±")));
@@ -18,11 +41,11 @@ pub(crate) fn stages<'a>(head: &str, rows: impl IntoIterator<Item = (String, &'a
     columns.extend(["failed", "CPU µs/tx"].map(figures));
     columns.push(Column::words("", NAME_WIDTH));
     let mut table = Table::new(columns);
-    table.rows = rows.into_iter().map(|(name, stage)| row(&name, stage, known)).collect();
+    table.rows = rows.into_iter().map(|(name, stage, remark)| row(&name, stage, known, remark)).collect();
     table
 }
 
-fn row(name: &str, stage: &StageFindings, known: bool) -> Row {
+fn row(name: &str, stage: &StageFindings, known: bool, remark: String) -> Row {
     let (total, response) = (&stage.total, &stage.total.response);
     let mut cells = vec![Cell::foreign(name), Cell::Number(total.tps)];
     cells.extend(known.then(|| Cell::of(half_interval(stage), Cell::Number)));
@@ -30,9 +53,7 @@ fn row(name: &str, stage: &StageFindings, known: bool) -> Row {
     cells.extend([response.p50_ns, response.p95_ns, response.p99_ns, response.max_ns].map(Cell::ns));
     cells.push(Cell::Count(total.failed));
     cells.push(Cell::of(stage.generator.and_then(|generator| generator.cpu_ns_per_transaction), Cell::Micros));
-    let remarks = [(stage.knee, "knee"), (stage.best, "most tx/s")];
-    let remarks: Vec<&str> = remarks.into_iter().filter(|(is, _)| *is).map(|(_, remark)| remark).collect();
-    cells.push(Cell::words(remarks.join(", ")));
+    cells.push(Cell::words(remark));
     Row { cells, best: stage.best }
 }
 

@@ -115,6 +115,7 @@ pub(crate) fn doubts_of(side: &SideFindings) -> Vec<String> {
 pub(crate) fn metric_name(metric: &Metric) -> String {
     match metric.name.as_str() {
         "tps" => "tx/s".into(),
+        "capacity" => "capacity tx/s".into(),
         "cpu_per_transaction" => "our CPU µs/tx".into(),
         name if metric.unit != MetricUnit::Ns => clean(name, NAME_WIDTH),
         name => match name.rsplit_once('.') {

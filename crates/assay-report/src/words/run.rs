@@ -1,8 +1,9 @@
 //! What ran: servers, sessions, load, options, and the command line.
 
-use assay_record::{Arrival, Load, OptionValue, Terminals};
+use assay_record::{Arrival, Load, OptionValue, RatePoint, Terminals};
 
 use crate::digits::{count, figure, seconds};
+use crate::findings::capacity::{Capacity, CapacityFindings};
 use crate::findings::loaded::Loaded;
 use crate::findings::run::Findings;
 use crate::findings::setting::option_text;
@@ -63,9 +64,32 @@ pub(crate) fn load(findings: &Findings) -> String {
                 Arrival::Constant => "constant",
                 Arrival::Poisson => "poisson",
             };
+            if let Some(CapacityFindings { of: Capacity::Rate { promises }, .. }) = &findings.capacity {
+                return format!("{arrival}, searching for the rate that keeps {}", promised(promises));
+            }
+            if let Some(trace) = &findings.trace {
+                return format!("{} arrivals of {}", count(trace.arrivals), clean(&trace.file, OPTION_WIDTH));
+            }
+            if !findings.profile.is_empty() {
+                return format!("{arrival} {} tx/s", profile(&findings.profile));
+            }
             format!("{arrival} {} tx/s", figure(*rate_per_s))
         }
     }
+}
+
+/// `100 at 0 s, 2,000 at 60 s`: straight lines between them.
+pub(crate) fn profile(points: &[RatePoint]) -> String {
+    const POINTS_MAX: usize = 12;
+    let point = |point: &RatePoint| format!("{} at {}", figure(point.per_s), seconds(point.at_ns));
+    let mut shown: Vec<String> = points.iter().take(POINTS_MAX).map(point).collect();
+    shown.extend((points.len() > POINTS_MAX).then(|| "…".to_owned()));
+    shown.join(", ")
+}
+
+/// `p99 < 10ms and errors < 0.1%`.
+pub(crate) fn promised(promises: &[String]) -> String {
+    promises.iter().map(|text| clean(text, OPTION_WIDTH)).collect::<Vec<_>>().join(" and ")
 }
 
 /// Whether throughput stopped growing on the way up a ladder; nothing where nobody knows.

@@ -10,6 +10,7 @@ use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 use crate::findings::summary::{StageSummary, summarise};
 use crate::plain::clean;
+use crate::words::capacity::capacity_words;
 use crate::words::comparison::conclusion;
 use crate::words::generator::limited;
 use crate::words::run::{error_name, load, number_of, servers, sessions};
@@ -83,6 +84,9 @@ fn what_ran(findings: &Findings) -> String {
     let sessions = match findings.stages.len() {
         0 => "no sessions".into(),
         1 => sessions(findings.stages[0].sessions),
+        _ if findings.stages.iter().all(|stage| stage.sessions == findings.stages[0].sessions) => {
+            format!("{} in {} stages", sessions(findings.stages[0].sessions), count(findings.stages.len() as u64))
+        }
         _ => format!("{} sessions, one after the other", numbers.join(", ")),
     };
     let each = if findings.stages.len() > 1 { " each" } else { "" };
@@ -103,6 +107,9 @@ fn what_ran(findings: &Findings) -> String {
 
 fn outcome(findings: &Findings) -> String {
     let Some(stage) = findings.main_stage() else { return "Nothing was measured.".into() };
+    if let Some(found) = &findings.capacity {
+        return capitalised(&capacity_words(found)) + ".";
+    }
     let rate = figure(stage.total.tps);
     let begin = match stage.best {
         true => format!("It was fastest with {}: {rate} transactions per second", sessions(stage.sessions)),

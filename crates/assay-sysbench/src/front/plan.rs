@@ -40,7 +40,8 @@ impl ScriptPlans<'_> {
         plan.limit = Limit { time: settings.time.map(Nanos::from_secs), transactions: settings.events };
         plan.warmup = Nanos::from_secs(settings.warmup);
         if settings.rate > 0 {
-            plan.load = Load::Open { rate: settings.rate as f64, arrival: Arrival::Poisson, backlog_max: None };
+            plan.load =
+                Load::Open { rate: (settings.rate as f64).into(), arrival: Arrival::Poisson, backlog_max: None };
         }
         if let (Shutdown::After(seconds), Some(_)) = (settings.shutdown, settings.time) {
             plan.grace = Nanos::from_secs(seconds);
@@ -59,7 +60,7 @@ impl ScriptPlans<'_> {
             program: Arc::clone(self.program),
             setup: self.setup(command, entry, sessions),
             targets: targets::targets(*process, options),
-            stages: vec![Stage { sessions }],
+            stages: vec![Stage::of(sessions)],
             load: Load::Closed,
             limit: Limit::default(),
             warmup: Nanos::ZERO,

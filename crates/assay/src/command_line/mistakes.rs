@@ -53,7 +53,7 @@ pub(super) fn explain(error: &clap::Error) -> Result<(), Trouble> {
                 Trouble::usage(format!("{option} and {prior} exclude each other"))
             }
         }
-        ErrorKind::MissingRequiredArgument if option == "--rate" => {
+        ErrorKind::MissingRequiredArgument if text(ContextKind::InvalidArg).contains("--rate") => {
             Trouble::usage("--rate is missing").hint("--arrival and --backlog-max say how a rate is kept")
         }
         ErrorKind::MissingRequiredArgument => Trouble::usage(format!("{} is missing", text(ContextKind::InvalidArg))),

@@ -2,12 +2,13 @@
 //!
 //! One definition feeds help, checks and values.
 
-use assay_engine::RATE_MAX;
+use assay_engine::Rate;
 use assay_seam::Nanos;
 use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, Parser, ValueEnum};
 
-use crate::values;
+use crate::load_model::{Sessions, session_count};
+use crate::{load_model, values};
 
 /// Loads databases with scripted work and measures them honestly.
 #[derive(Parser)]
@@ -430,12 +431,12 @@ pub struct TargetOptions {
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Load")]
 pub struct LoadOptions {
-    /// Concurrent sessions; several numbers are a ladder, one stage after the other
-    #[arg(long, value_name = "N,…", default_value = "1", value_parser = session_count, value_delimiter = ',',
-          allow_negative_numbers = true)]
-    pub sessions: Vec<u32>,
+    /// Concurrent sessions; several numbers are a ladder, one stage after the other; auto[:MAX] searches for the number after
+    /// which throughput stops growing, up to 64 or MAX [default: 1; 64 with --find-rate]
+    #[arg(long, value_name = "N,…|auto", value_parser = load_model::sessions, allow_negative_numbers = true)]
+    pub sessions: Option<Sessions>,
     /// Users at terminals who share connections: N, or N per value of a workload option, such as 10/warehouse
-    #[arg(long, value_name = "N[/OPTION]", value_parser = terminals, conflicts_with_all = ["sessions", "rate"])]
+    #[arg(long, value_name = "N[/OPTION]", value_parser = terminals, conflicts_with_all = ["sessions", "open_loop"])]
     pub terminals: Option<Terminals>,
     /// Connections that the terminals share
     #[arg(long, value_name = "N", default_value = "64", value_parser = session_count, requires = "terminals")]
@@ -453,9 +454,18 @@ pub struct LoadOptions {
     /// Run this long before measuring, in every stage
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = values::duration)]
     pub warmup: Nanos,
-    /// Transactions due per second, whatever the server does [default: the next when the one before is done]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = rate)]
-    pub rate: Option<f64>,
+    /// Transactions due per second, whatever the server does: a number, or points in time with straight lines between them,
+    /// such as 0:100,60s:2000,120s:500 [default: the next when the one before is done]
+    #[arg(long, value_name = "N|TIME:N,…", allow_negative_numbers = true, value_parser = load_model::rate, group = "open_loop")]
+    pub rate: Option<Rate>,
+    /// Transactions due at the instants of this file: seconds since the start, one per line, ascending
+    #[arg(long, value_name = "FILE", group = "open_loop", conflicts_with_all = ["arrival", "warmup"])]
+    pub rate_file: Option<std::path::PathBuf>,
+    /// Search for the highest rate that keeps a promise, such as 'p99 < 10ms', 'errors < 0.1%' or 'new_order.p95 < 50ms'; each
+    /// stage of the search lasts --time; may be repeated
+    #[arg(long, value_name = "PROMISE", group = "open_loop", value_parser = promise,
+          conflicts_with_all = ["transactions", "kill_check"])]
+    pub find_rate: Vec<assay_report::Promise>,
     /// How due times are spaced
     #[arg(
         long,
@@ -463,11 +473,11 @@ pub struct LoadOptions {
         hide_possible_values = true,
         value_enum,
         default_value = "constant",
-        requires = "rate"
+        requires = "open_loop"
     )]
     pub arrival: Arrival,
     /// Drop due transactions when this many wait; drops are counted [default: no bound]
-    #[arg(long, value_name = "N", value_parser = at_least_one, requires = "rate")]
+    #[arg(long, value_name = "N", value_parser = at_least_one, requires = "open_loop")]
     pub backlog_max: Option<u64>,
     /// How long transactions in flight may take to finish at the end of a stage
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::duration)]
@@ -486,6 +496,35 @@ pub struct LoadOptions {
     #[arg(long, value_name = "CMD", requires = "db")]
     pub kill_check: Option<String>,
 }
+
+impl LoadOptions {
+    /// The sessions of every stage, or the most that a search tries.
+    pub fn steps(&self) -> Vec<u32> {
+        match &self.sessions {
+            Some(sessions) => sessions.steps.clone(),
+            None if self.find_rate.is_empty() => vec![1],
+            None => vec![SESSIONS_OF_SEARCH],
+        }
+    }
+
+    /// Whether the number of sessions is searched for.
+    pub fn searches_sessions(&self) -> bool {
+        self.sessions.as_ref().is_some_and(|sessions| sessions.auto)
+    }
+
+    /// Whether stages are decided by those before them.
+    pub fn searches(&self) -> bool {
+        self.searches_sessions() || !self.find_rate.is_empty()
+    }
+
+    /// Whether the next transaction of a session is due when the one before is done.
+    pub fn is_closed(&self) -> bool {
+        self.rate.is_none() && self.rate_file.is_none() && self.find_rate.is_empty() && self.terminals.is_none()
+    }
+}
+
+/// Enough to keep a server busy, and few enough for any to accept.
+const SESSIONS_OF_SEARCH: u32 = 64;
 
 /// How many users there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -635,10 +674,6 @@ pub enum OnError {
     Continue,
 }
 
-fn session_count(text: &str) -> Result<u32, String> {
-    u32::try_from(values::count(text, 1)?).map_err(|_| "must be below 2^32".to_owned())
-}
-
 fn terminals(text: &str) -> Result<Terminals, String> {
     let (number, per) = text.split_once('/').map_or((text, None), |(number, per)| (number, Some(per.to_owned())));
     Ok(Terminals { number: session_count(number)?, per })
@@ -661,9 +696,8 @@ fn positive(text: &str) -> Result<f64, String> {
     values::number(text).and_then(|value| if value > 0.0 { Ok(value) } else { Err("must be above 0".to_owned()) })
 }
 
-fn rate(text: &str) -> Result<f64, String> {
-    let rate = positive(text)?;
-    if rate <= RATE_MAX { Ok(rate) } else { Err(format!("must be at most {RATE_MAX}")) }
+fn promise(text: &str) -> Result<assay_report::Promise, String> {
+    text.parse().map_err(|error: assay_report::BadPromise| error.to_string())
 }
 
 /// The kernel counts in seconds, and to 32,767.

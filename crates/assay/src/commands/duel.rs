@@ -150,6 +150,9 @@ fn folder(options: &DuelOptions) -> Result<PathBuf, Trouble> {
 }
 
 fn throughput(found: &Findings) -> String {
+    if let Some(found) = &found.capacity {
+        return assay_report::capacity_words(found);
+    }
     let rates: Vec<String> = found.stages.iter().map(|stage| format!("{:.1}", stage.total.tps)).collect();
     format!("{} tx/s", rates.join(", "))
 }

@@ -26,8 +26,8 @@ pub(crate) fn command(options: &RunOptions, workload: &Workload, words: &[String
 /// Steps of a ladder that begins where this run was; `None` where that would not be possible or tell little.
 fn further_steps(options: &RunOptions, workload: &Workload) -> Option<String> {
     let load = &options.load;
-    let &[sessions] = load.sessions.as_slice() else { return None };
-    let closed = load.rate.is_none() && load.terminals.is_none();
+    let [sessions] = load.steps()[..] else { return None };
+    let closed = load.is_closed() && !load.searches();
     // The first step has to end, and to leave the server as it was.
     let ends = load.time != Some(Nanos::ZERO) && load.kill_check.is_none();
     // A prepare that runs once may have made tables for these sessions only.
@@ -61,7 +61,7 @@ fn again(words: &[String], without: &[&str]) -> Vec<String> {
 /// How many sessions the tables are for, where that is not a matter of speed: a script whose `prepare` runs once may
 /// make something for each session of the run.
 pub(crate) fn sessions_to_prepare(options: &RunOptions, workload: &Workload) -> Option<u32> {
-    let most = options.load.sessions.iter().copied().max();
+    let most = options.load.steps().into_iter().max();
     most.filter(|sessions| *sessions > 1 && !plan::is_parallel(workload, "prepare"))
 }
 
@@ -122,6 +122,8 @@ mod tests {
             "--sessions 64",
             "--sessions 1,2",
             "--rate 100",
+            "--find-rate 'p99 < 1s'",
+            "--sessions auto",
             "--terminals 10",
             "--terminals 10 --connections 4",
             "--time 0",

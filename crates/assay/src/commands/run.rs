@@ -19,6 +19,7 @@ use crate::{failure, plan, record_of, render, signals, terminal, url_text};
 
 /// Runs the workload. Without `--db`: on an embedded database in a temporary folder, prepared first.
 pub fn run(options: &RunOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
+    plan::search_is_possible(&options.load)?;
     let run = Run { urls: &options.target.db, options, workload, words };
     if let Some(description) = options.server.description()? {
         return run.on_started(description);

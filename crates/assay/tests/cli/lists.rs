@@ -114,8 +114,10 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
           --front-set <NAME=VALUE>    Setting of the last --front, in its own words; may be repeated
 
     Load:
-          --sessions <N,…>              Concurrent sessions; several numbers are a ladder, one stage
-                                        after the other [default: 1]
+          --sessions <N,…|auto>         Concurrent sessions; several numbers are a ladder, one stage
+                                        after the other; auto[:MAX] searches for the number after which
+                                        throughput stops growing, up to 64 or MAX [default: 1; 64 with
+                                        --find-rate]
           --terminals <N[/OPTION]>      Users at terminals who share connections: N, or N per value of a
                                         workload option, such as 10/warehouse
           --connections <N>             Connections that the terminals share [default: 64]
@@ -125,8 +127,15 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
                                         no limit [default: 10s, no limit with --transactions]
           --transactions <N>            End a stage after this many transactions
           --warmup <DURATION>           Run this long before measuring, in every stage [default: 0s]
-          --rate <N>                    Transactions due per second, whatever the server does [default:
-                                        the next when the one before is done]
+          --rate <N|TIME:N,…>           Transactions due per second, whatever the server does: a number,
+                                        or points in time with straight lines between them, such as
+                                        0:100,60s:2000,120s:500 [default: the next when the one before
+                                        is done]
+          --rate-file <FILE>            Transactions due at the instants of this file: seconds since the
+                                        start, one per line, ascending
+          --find-rate <PROMISE>         Search for the highest rate that keeps a promise, such as 'p99 <
+                                        10ms', 'errors < 0.1%' or 'new_order.p95 < 50ms'; each stage of
+                                        the search lasts --time; may be repeated
           --arrival <constant|poisson>  How due times are spaced [default: constant]
           --backlog-max <N>             Drop due transactions when this many wait; drops are counted
                                         [default: no bound]

@@ -166,7 +166,7 @@ fn bad_durations_and_counts_are_refused_with_an_example() {
     assert_snapshot!(told("run oltp_read_write --sessions 1,two"), @r"
     exit 2
     --- stderr
-    error: --sessions two: expected a whole number, such as 250, 10k or 1M
+    error: --sessions 1,two: expected a whole number, such as 250, 10k or 1M
     ");
     assert_snapshot!(told("run oltp_read_write --sessions 0"), @r"
     exit 2
@@ -205,6 +205,23 @@ fn options_that_exclude_or_need_each_other_say_so() {
     error: --rate is missing
 
     hint: --arrival and --backlog-max say how a rate is kept
+    ");
+    assert_snapshot!(told("run oltp_read_write --sessions auto --rate 5"), @r"
+    exit 2
+    --- stderr
+    error: --sessions auto searches in a closed loop
+
+    hint: to find the rate that a number of sessions can take: `--find-rate 'p99 < 10ms' --sessions 64`
+    ");
+    assert_snapshot!(told("run oltp_read_write --find-rate 'p99 < 10ms' --sessions 1,2"), @r"
+    exit 2
+    --- stderr
+    error: --find-rate needs one number of sessions
+    ");
+    assert_snapshot!(told("run oltp_read_write --find-rate 'p99 < 10'"), @r"
+    exit 2
+    --- stderr
+    error: --find-rate p99 < 10: expected 'p99 < 10ms', 'max < 1s', 'errors < 0.1%', or the same of a transaction type: 'new_order.p95 < 50ms'
     ");
 }
 

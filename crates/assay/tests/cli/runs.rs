@@ -247,3 +247,67 @@ fn a_run_says_when_its_tables_are_of_another_size_than_asked_for() {
     assert_eq!(said("oltp_delete --tables 2 --table-size 1000"), "");
     assert_eq!(said("oltp_insert --tables 2 --table-size 1000"), "");
 }
+
+/// Two sessions, each of which needs 20 ms for a transaction: 100 per second are possible, and no machine makes that more.
+const TWENTY_MS: &str = r#"
+ffi.cdef("int usleep(unsigned int)")
+function event() ffi.C.usleep(20000) end
+"#;
+
+#[test]
+fn a_search_finds_the_highest_rate_that_keeps_a_promise_and_its_record_says_it_again() {
+    let folder = Folder::new();
+    folder.write("sleep.lua", TWENTY_MS);
+    let line =
+        "run ./sleep.lua --sessions 2 --find-rate 'max < 10s' --find-rate 'errors < 1%' --time 250ms --workers 1";
+    let ran = folder.expect(&format!("{line} --seed 1 --record a.json"), 0);
+    assert!(ran.stdout.contains("\ncapacity "), "{}", ran.stdout);
+    assert!(ran.stderr.contains("stage 1 of the search: 100 tx/s\n"), "{}", ran.stderr);
+    assert_eq!(folder.expect("show a.json", 0).stdout, ran.stdout);
+    let json: serde_json::Value = serde_json::from_str(&folder.expect("show a.json --format json", 0).stdout).unwrap();
+    let capacity = &json["capacity"];
+    assert_eq!(capacity["looks"].as_array().unwrap().len(), json["stages"].as_array().unwrap().len());
+    assert_eq!(capacity["of"]["promises"], serde_json::json!(["max < 10s", "errors < 1%"]));
+    // 25 can end in time, and two more are under way: more than 30 due are not all begun.
+    let low = capacity["low"].as_f64();
+    assert!(low.is_none_or(|low| low < 125.0), "{low:?}");
+    assert!(capacity["high"].as_f64().is_some());
+    folder.expect("report a.json --html a.html", 0);
+    let page = std::fs::read_to_string(folder.path().join("a.html")).unwrap();
+    assert!(page.contains("Search for capacity") && page.contains("data-chart=\"capacity-2\""));
+}
+
+#[test]
+fn the_number_of_sessions_after_which_throughput_stops_growing_is_found() {
+    let folder = Folder::new();
+    folder.write("sleep.lua", TWENTY_MS);
+    // Sleeping sessions do not disturb each other: there is no knee.
+    let ran = folder.expect("run ./sleep.lua --sessions auto:4 --time 300ms --workers 1 --record a.json", 0);
+    assert!(ran.stdout.contains("knee"), "{}", ran.stdout);
+    assert_eq!(folder.expect("show a.json", 0).stdout, ran.stdout);
+    let record = assay_record::Record::read(&folder.path().join("a.json")).unwrap();
+    let sessions: Vec<u32> = record.stages.iter().map(|stage| stage.sessions).collect();
+    assert_eq!((&sessions[..3], &record.manifest.sessions), (&[1, 2, 4][..], &sessions));
+}
+
+#[test]
+fn a_rate_that_changes_and_arrivals_of_a_file_are_what_is_due() {
+    let folder = Folder::new();
+    folder.write("sleep.lua", "function event() end");
+    folder.write("arrivals.csv", "seconds\n0\n0.05\n0.05\n0.3\n0.7\n");
+    let due = |options: &str| {
+        let ran = folder.expect(&format!("run ./sleep.lua {options} --workers 1 --format json --no-record"), 0);
+        assert!(ran.stderr.contains(" due/s"), "{}", ran.stderr);
+        let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        (json["stages"][0]["open"]["due"].as_u64(), json["stages"][0]["measured_ns"].as_u64())
+    };
+    // From 0 to 200 per second in one second, and on for half a second at 20: the last point ends the run.
+    assert_eq!(
+        due("--sessions 4 --rate 0:0,1s:200,1s:20,1500ms:20 --interval 500ms"),
+        (Some(110), Some(1_500_000_000))
+    );
+    assert_eq!(due("--sessions 4 --rate-file arrivals.csv --interval 500ms"), (Some(5), Some(1_700_000_000)));
+    assert_eq!(due("--sessions 4 --rate-file arrivals.csv --time 200ms --interval 100ms").0, Some(3));
+    let said = folder.expect("run ./sleep.lua --rate-file arrivals.csv --workers 1 --time 800ms --no-record", 0).stdout;
+    assert!(said.contains("5 arrivals of arrivals.csv · 0.8 s"), "{said}");
+}

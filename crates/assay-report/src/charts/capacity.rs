@@ -1,0 +1,72 @@
+//! A search for a rate: what each promise is about by the rate that was offered, with the promise as a line.
+
+use crate::charts::chart::{Body, Chart, LINES_MAX, Line, NAME_WIDTH, Scale, axis, rounded};
+use crate::findings::capacity::{Capacity, CapacityFindings};
+use crate::findings::promise::{Promise, PromisedFigure};
+use crate::findings::report::Entry;
+use crate::plain::clean;
+
+/// One chart for each promise that any record searched with.
+pub(crate) fn capacities(entries: &[Entry]) -> Vec<Chart> {
+    let searches: Vec<(&Entry, &CapacityFindings, &[String])> = entries
+        .iter()
+        .filter_map(|entry| match entry.findings.capacity.as_ref() {
+            Some(found) => match &found.of {
+                Capacity::Rate { promises } => Some((entry, found, promises.as_slice())),
+                Capacity::Sessions { .. } => None,
+            },
+            None => None,
+        })
+        .take(LINES_MAX - 1)
+        .collect();
+    let mut texts: Vec<&String> = searches.iter().flat_map(|(_, _, promises)| *promises).collect();
+    texts.sort();
+    texts.dedup();
+    texts.iter().take(CHARTS_MAX).enumerate().filter_map(|(number, text)| chart(number, text, &searches)).collect()
+}
+
+const CHARTS_MAX: usize = 8;
+
+fn chart(number: usize, text: &str, searches: &[(&Entry, &CapacityFindings, &[String])]) -> Option<Chart> {
+    let promise: Promise = text.parse().ok()?;
+    let (scale, unit, label) = match promise.figure {
+        PromisedFigure::Errors => (Scale::Linear, 1e2, "errors, %"),
+        PromisedFigure::Percentile(_) | PromisedFigure::Max => (Scale::Log, 1e-6, "response time, ms"),
+    };
+    let several = searches.len() > 1;
+    let name = clean(text.split('<').next().unwrap_or_default().trim(), NAME_WIDTH);
+    let mut lines: Vec<Line> = Vec::new();
+    for (entry, found, promises) in searches {
+        let Some(at) = promises.iter().position(|own| own == text) else { continue };
+        let mut points: Vec<(f64, Option<f64>)> =
+            found.looks.iter().map(|look| (look.at, look.values.get(at).copied().flatten())).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.partial_cmp(&a.1).unwrap_or(std::cmp::Ordering::Equal)));
+        // Of several looks at one rate, the worst.
+        points.dedup_by_key(|point| point.0);
+        lines.push(Line {
+            name: if several { clean(&format!("{name}, {}", entry.name), NAME_WIDTH) } else { name.clone() },
+            group: entry.setting,
+            x: points.iter().map(|(rate, _)| *rate).collect(),
+            y: points.iter().map(|(_, value)| value.filter(|v| *v > 0.0).map(|v| rounded(v * unit))).collect(),
+        });
+    }
+    let all = || lines.iter().flat_map(|line| &line.x).copied();
+    let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
+    if !low.is_finite() {
+        return None;
+    }
+    let group = lines.iter().map(|line| line.group).max().unwrap_or(0) + 1;
+    let limit = Some(rounded(promise.limit * unit));
+    lines.push(Line { name: clean(text, NAME_WIDTH), group, x: vec![low, high], y: vec![limit, limit] });
+    Some(Chart {
+        id: format!("capacity-{}", number + 1),
+        title: format!("Capacity: {} by offered rate", name),
+        caption: "Each point is a stage of the search; the level line is the promise. Where transactions never ended there is no \
+                  point."
+            .into(),
+        x: axis("offered transactions per second", if high >= 8.0 * low { Scale::Log } else { Scale::Linear }),
+        y: axis(label, scale),
+        marks: Vec::new(),
+        body: Body::Lines { lines },
+    })
+}

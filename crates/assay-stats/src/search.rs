@@ -1,0 +1,282 @@
+//! The search for the highest value that keeps a promise: a rate of transactions, a number of sessions.
+//!
+//! A machine without a clock: it is told what each look found and says where to look next. Looks are uncertain (a stall
+//! breaks a promise that the rate would keep), so the two ends of the bracket are looked at again in the end, and where looks at
+//! one value disagree, most of them decide. The same looks always lead to the same next step, so that whoever has the looks can
+//! repeat the conclusion.
+
+/// What to search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Search {
+    /// The first value looked at. min <= start <= max
+    pub start: f64,
+    /// No smaller value is looked at. 0 < min
+    pub min: f64,
+    /// No larger one.
+    pub max: f64,
+    /// Factor from a value that kept the promise to the next, while none has broken it. 1 < growth
+    pub growth: f64,
+    /// How far the ends of the bracket may be from each other: a share of the lower. 0 < precision
+    pub precision: f64,
+    /// Only whole numbers.
+    pub whole: bool,
+    /// No more looks than these.
+    pub looks_max: usize,
+}
+
+/// What was found at a value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Look {
+    /// The value, as the search asked for it.
+    pub at: f64,
+    /// The promise was kept.
+    pub kept: bool,
+    /// Where the value could not be reached, what was: a hint where the end is.
+    pub reached: Option<f64>,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// Look at this value.
+    Look(f64),
+    /// The search is over.
+    Done(Bracket),
+}
+
+/// Between which values the promise breaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bracket {
+    /// The highest value known to keep the promise below all that break it; `None`: none does.
+    pub low: Option<f64>,
+    /// The lowest value known to break it; `None`: none does. low < high
+    pub high: Option<f64>,
+    /// The search came to its end: each end was looked at twice, and they are as close as was asked for.
+    pub complete: bool,
+}
+
+/// Looks at one value.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    at: f64,
+    kept: usize,
+    broken: usize,
+    reached: Option<f64>,
+}
+
+impl Point {
+    fn looks(&self) -> usize {
+        self.kept + self.broken
+    }
+
+    fn is_kept(&self) -> bool {
+        self.kept > self.broken
+    }
+
+    fn is_broken(&self) -> bool {
+        self.broken > self.kept
+    }
+}
+
+/// A value at least this share of the bracket's lower end away from both ends is worth a look for the hint's sake.
+const HINT_MARGIN: f64 = 0.1;
+/// Just below what was reached: at the end itself, everything waits.
+const HINT_SHARE: f64 = 0.9;
+
+impl Search {
+    /// What to do after these looks, in their order.
+    pub fn next(&self, looks: &[Look]) -> Step {
+        let points = points(looks);
+        let bracket = bracket(&points);
+        if looks.len() >= self.looks_max {
+            return Step::Done(bracket);
+        }
+        if let Some(tied) = points.iter().find(|point| point.kept == point.broken) {
+            return Step::Look(tied.at);
+        }
+        let at = |value: Option<f64>| points.iter().find(|point| Some(point.at) == value);
+        let (low, high) = (at(bracket.low), at(bracket.high));
+        // Something above was kept: one look at the lowest that broke does not stand against it.
+        let is_doubtful =
+            |high: &&Point| high.looks() < 2 && points.iter().any(|one| one.is_kept() && one.at > high.at);
+        if let Some(doubtful) = high.filter(is_doubtful) {
+            return Step::Look(doubtful.at);
+        }
+        let again = [high, low].into_iter().flatten().find(|end| end.looks() < 2);
+        let finish = || again.map_or(Step::Done(Bracket { complete: true, ..bracket }), |end| Step::Look(end.at));
+        match (low, high) {
+            (None, None) => Step::Look(self.shown(self.start)),
+            (Some(low), None) if low.at >= self.max => finish(),
+            (Some(low), None) => Step::Look(self.above(low.at, (low.at * self.growth).min(self.max))),
+            (None, Some(high)) if high.at <= self.min => finish(),
+            (None, Some(high)) => {
+                let hinted = high.reached.map(|reached| reached * HINT_SHARE).filter(|hint| *hint < high.at * 0.9);
+                Step::Look(self.below(high.at, hinted.unwrap_or(high.at / self.growth).max(self.min)))
+            }
+            (Some(low), Some(high)) => match self.between(low, high) {
+                Some(value) => Step::Look(value),
+                None => finish(),
+            },
+        }
+    }
+
+    /// Where to look inside the bracket; `None`: its ends are close enough.
+    fn between(&self, low: &Point, high: &Point) -> Option<f64> {
+        if high.at <= low.at * (1.0 + self.precision) || self.whole && high.at - low.at <= 1.0 {
+            return None;
+        }
+        let margin = low.at * HINT_MARGIN;
+        let is_inside = |hint: &f64| *hint > low.at + margin && *hint < high.at - margin;
+        let hinted = high.reached.map(|reached| reached * HINT_SHARE).filter(is_inside);
+        let value = self.shown(hinted.unwrap_or((low.at * high.at).sqrt()));
+        // Rounding must not lead out of it.
+        (value > low.at && value < high.at).then_some(value)
+    }
+
+    fn above(&self, than: f64, value: f64) -> f64 {
+        let shown = self.shown(value).min(self.max);
+        if shown > than { shown } else { value }
+    }
+
+    fn below(&self, than: f64, value: f64) -> f64 {
+        let shown = self.shown(value).max(self.min);
+        if shown < than { shown } else { value }
+    }
+
+    /// A value as people write it: a whole number, or three digits.
+    fn shown(&self, value: f64) -> f64 {
+        if self.whole {
+            return value.round().max(1.0);
+        }
+        let scale = 10f64.powf(2.0 - value.log10().floor());
+        // Dividing by a power of ten gives the nearest number of that text; multiplying by its inverse may not.
+        if scale >= 1.0 { (value * scale).round() / scale } else { (value * scale).round() * scale.recip().round() }
+    }
+}
+
+/// The bracket that looks leave, in any state of the search.
+pub fn bracket_of(looks: &[Look]) -> Bracket {
+    bracket(&points(looks))
+}
+
+fn points(looks: &[Look]) -> Vec<Point> {
+    let mut points: Vec<Point> = Vec::new();
+    for look in looks {
+        let at = points.iter().position(|point| point.at == look.at).unwrap_or_else(|| {
+            points.push(Point { at: look.at, kept: 0, broken: 0, reached: None });
+            points.len() - 1
+        });
+        let point = &mut points[at];
+        *(if look.kept { &mut point.kept } else { &mut point.broken }) += 1;
+        point.reached = look.reached.or(point.reached);
+    }
+    points.sort_by(|a, b| a.at.total_cmp(&b.at));
+    points
+}
+
+fn bracket(points: &[Point]) -> Bracket {
+    let high = points.iter().find(|point| point.is_broken()).map(|point| point.at);
+    let below = |point: &&Point| point.is_kept() && high.is_none_or(|high| point.at < high);
+    Bracket { low: points.iter().rfind(below).map(|point| point.at), high, complete: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_random::Random;
+
+    const RATES: Search =
+        Search { start: 100.0, min: 1.0, max: 1e7, growth: 4.0, precision: 0.05, whole: false, looks_max: 60 };
+
+    /// Looks until the search is over; `look` says whether a value keeps the promise, and what was reached.
+    fn run(search: &Search, mut look: impl FnMut(f64) -> (bool, Option<f64>)) -> (Bracket, Vec<Look>) {
+        let mut looks = Vec::new();
+        loop {
+            match search.next(&looks) {
+                Step::Done(bracket) => return (bracket, looks),
+                Step::Look(at) => {
+                    let (kept, reached) = look(at);
+                    looks.push(Look { at, kept, reached });
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_sharp_end_is_bracketed_and_both_ends_are_looked_at_twice() {
+        for end in [1.7, 12.0, 99.9, 100.0, 101.0, 455.0, 1000.0, 31_415.9, 876_543.2, 9e6] {
+            for hints in [false, true] {
+                let (bracket, looks) = run(&RATES, |at| (at <= end, (hints && at > end).then_some(end)));
+                let (low, high) = (bracket.low.unwrap(), bracket.high.unwrap());
+                assert!(bracket.complete && low <= end && end < high && high <= low * 1.06, "{end}: {bracket:?}");
+                assert!(looks.len() <= 20, "{end}: {} looks", looks.len());
+                for at in [low, high] {
+                    assert_eq!(looks.iter().filter(|look| look.at == at).count(), 2, "{end}");
+                }
+                assert_eq!(bracket_of(&looks), Bracket { complete: false, ..bracket });
+            }
+        }
+    }
+
+    #[test]
+    fn a_promise_that_is_never_broken_or_never_kept_is_reported_as_that() {
+        let (bracket, looks) = run(&RATES, |_| (true, None));
+        assert_eq!(bracket, Bracket { low: Some(1e7), high: None, complete: true });
+        assert!(looks.len() < 14);
+        let (bracket, _) = run(&RATES, |_| (false, None));
+        assert_eq!(bracket, Bracket { low: None, high: Some(1.0), complete: true });
+    }
+
+    #[test]
+    fn one_look_that_a_stall_spoiled_does_not_decide() {
+        for spoiled in 0..12 {
+            let mut number = 0;
+            let (bracket, _) = run(&RATES, |at| {
+                number += 1;
+                (at <= 5000.0 && number != spoiled + 1, None)
+            });
+            let (low, high) = (bracket.low.unwrap(), bracket.high.unwrap());
+            assert!(bracket.complete && low <= 5000.0 && 5000.0 < high && high < low * 1.06, "{spoiled}: {bracket:?}");
+        }
+    }
+
+    #[test]
+    fn where_looks_are_uncertain_the_bracket_is_near_the_end() {
+        let mut near = 0;
+        for seed in 0..500 {
+            let mut random = Random::of_stream(seed, 1);
+            // Kept or broken by chance within some 3 % of the end.
+            let (bracket, looks) = run(&RATES, |at| {
+                let chance = 1.0 / (1.0 + ((at / 2000.0 - 1.0) / 0.01).exp());
+                (random.unit() < chance, None)
+            });
+            assert!(looks.len() < 60, "seed {seed} did not come to an end");
+            let (low, high) = (bracket.low.unwrap(), bracket.high.unwrap());
+            near += u32::from(low > 2000.0 * 0.92 && high < 2000.0 * 1.08);
+        }
+        assert!(near >= 490, "{near} of 500");
+    }
+
+    #[test]
+    fn whole_numbers_end_beside_each_other() {
+        let sessions =
+            Search { start: 1.0, min: 1.0, max: 64.0, growth: 2.0, precision: 0.1, whole: true, looks_max: 40 };
+        for end in 1..64 {
+            let (bracket, looks) = run(&sessions, |at| (at <= f64::from(end), None));
+            let (low, high) = (bracket.low.unwrap(), bracket.high.unwrap());
+            assert!(low <= f64::from(end) && high > f64::from(end), "{end}: {bracket:?}");
+            assert!(high - low <= 1.0 || high <= low * 1.1, "{end}: {bracket:?}");
+            assert!(looks.iter().all(|look| look.at.fract() == 0.0));
+        }
+        let (bracket, _) = run(&sessions, |_| (true, None));
+        assert_eq!((bracket.low, bracket.high), (Some(64.0), None));
+    }
+
+    #[test]
+    fn a_search_without_end_is_given_up() {
+        let search = Search { looks_max: 5, ..RATES };
+        let (bracket, looks) = run(&search, |at| (at <= 1234.0, None));
+        assert_eq!(looks.len(), 5);
+        assert!(!bracket.complete && bracket.low.unwrap() <= 1234.0 && bracket.high.unwrap() > 1234.0);
+    }
+}
