@@ -80,12 +80,7 @@ impl Server {
 }
 
 /// The question, prepared where that is possible; why not, when the server refuses it.
-fn choose(
-    client: &mut Client,
-    question: &Question,
-    number: usize,
-    readings: &mut Readings,
-) -> Result<Chosen, String> {
+fn choose(client: &mut Client, question: &Question, number: usize, readings: &mut Readings) -> Result<Chosen, String> {
     readings.statements += 2;
     let rows = client.ask(&question.sql, PATIENCE)?;
     client.reuse(rows);

@@ -171,7 +171,7 @@ pub(super) fn of_clients(
     let mut plan = of_session(arguments, program, desk, target, Entry::Thread, options, seed);
     let clients = arguments.clients;
     plan.setup.sessions = clients;
-    plan.stages = vec![Stage { sessions: clients }];
+    plan.stages = vec![Stage::of(clients)];
     plan.workers = workers(clients);
     plan.event_loop = EventLoop::of(Backend::best(clients as usize, plan.workers).0);
     plan.sessions_per_state = sessions_per_state(clients as usize, plan.workers);
@@ -186,7 +186,7 @@ pub(super) fn of_clients(
     };
     plan.interval = Nanos::from_secs(u64::from(arguments.progress.unwrap_or(1)));
     if let Some(rate) = arguments.rate {
-        plan.load = Load::Open { rate, arrival: Arrival::Poisson, backlog_max: None };
+        plan.load = Load::Open { rate: rate.into(), arrival: Arrival::Poisson, backlog_max: None };
     }
     if arguments.exit_on_abort {
         desk.exit_on_abort();
@@ -226,7 +226,7 @@ pub(super) fn of_session(
             front: Some(desk.clone()),
         },
         targets: vec![target],
-        stages: vec![Stage { sessions: 1 }],
+        stages: vec![Stage::of(1)],
         load: Load::Closed,
         limit: Limit::default(),
         warmup: Nanos::ZERO,
