@@ -19,6 +19,7 @@ mod script;
 pub mod setup;
 mod stack;
 pub mod state;
+mod terminals;
 mod version;
 
 pub use failure::ScriptError;

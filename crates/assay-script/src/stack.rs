@@ -1,7 +1,7 @@
 //! What lies on Lua's stack between a session and us: answers, options and texts on the way in, parameters and failures
 //! on the way out.
 //!
-//! Each function says what it expects to be there; nothing here runs a script, except `core.exact` in sql.lua for a
+//! Each function says what it expects to be there; nothing here runs a script, except `core.exact` in statement.lua for a
 //! parameter that cannot be passed on as it is.
 
 use std::ffi::c_int;
@@ -194,7 +194,7 @@ pub(crate) unsafe fn read_parameters(
     Ok(())
 }
 
-/// Has `core.exact` in sql.lua put a value of the same meaning in the place of one that cannot be passed on as it is.
+/// Has `core.exact` in statement.lua put a value of the same meaning in the place of one that cannot be passed on as it is.
 ///
 /// # Safety
 /// As for `read_parameters`.
@@ -248,7 +248,7 @@ unsafe fn parameter(thread: *mut lua_State, index: c_int, kind: u8) -> Option<Va
                 // Lua makes a text of it in its place on the stack.
                 Value::Text(text_at(thread, index))
             }
-            // 64-bit integers travel as digits: see `core.exact` and `integer` in sql.lua.
+            // 64-bit integers travel as digits: see `core.exact` and `integer` in statement.lua.
             (lua::LUA_TSTRING, b'i' | b'w') => std::str::from_utf8(text_at(thread, index))
                 .ok()
                 .and_then(|digits| digits.parse::<i64>().ok())

@@ -19,7 +19,7 @@ use crate::declared::{Declared, declaration, read_declared};
 use crate::failure::ScriptError;
 use crate::front::Front;
 use crate::guard::{Guard, Watch};
-use crate::native::{FUNCTIONS, Key, Marks, Native, Shared, Terminal, serve};
+use crate::native::{FUNCTIONS, Key, Marks, Native, Shared};
 use crate::random::Distribution;
 use crate::request::{Answer, ConnectionNumber, Failure, Request, Slot};
 use crate::script::Script;
@@ -28,25 +28,25 @@ use assay_options::OptionValue;
 
 /// One `lua_State` with its sessions. Not `Send`: made and used in one thread.
 pub struct State {
-    lua: *mut lua_State,
+    pub(crate) lua: *mut lua_State,
     /// From `Box::into_raw`; Lua holds its address too. Freed after the state is closed.
-    shared: *mut Shared,
+    pub(crate) shared: *mut Shared,
     watch: Arc<Watch>,
-    sessions: Vec<Option<Coroutine>>,
+    pub(crate) sessions: Vec<Option<Coroutine>>,
     /// Parameters of the `Execute` handed out last. The lifetime is erased: see `State::operation`.
     parameters: Vec<Value<'static>>,
     generation: u64,
-    seed: u64,
+    pub(crate) seed: u64,
     /// Of the program.
     pub(crate) declared: Arc<OnceLock<Declared>>,
 }
 
 /// A session, seen from outside.
-struct Coroutine {
+pub(crate) struct Coroutine {
     /// Anchored in the prelude's `sessions`.
     thread: *mut lua_State,
     /// From `Box::into_raw`: while the session runs, native functions reach it through `Shared`.
-    native: *mut Native,
+    pub(crate) native: *mut Native,
     /// The connection of the operation whose reply is awaited.
     asked: u32,
     ended: bool,
@@ -63,10 +63,11 @@ impl Drop for Coroutine {
 const CORE: (&CStr, &str) = (c"=assay/core", include_str!("lua/core.lua"));
 
 /// The other parts, in the order they run.
-const PRELUDE: [(&CStr, &str); 7] = [
+const PRELUDE: [(&CStr, &str); 8] = [
     (c"=assay/foreign", include_str!("lua/foreign.lua")),
     (c"=assay/rand", include_str!("lua/rand.lua")),
     (c"=assay/sql", include_str!("lua/sql.lua")),
+    (c"=assay/statement", include_str!("lua/statement.lua")),
     (c"=assay/load", include_str!("lua/load.lua")),
     (c"=assay/legacy", include_str!("lua/legacy.lua")),
     (c"=assay/report", include_str!("lua/report.lua")),
@@ -471,58 +472,6 @@ impl State {
     pub fn has_marks(&self) -> bool {
         // SAFETY: as above.
         unsafe { (*self.shared).marked }
-    }
-
-    /// Before the first session: those of the run serve `terminals` users in turn. User `n` is made ready by session
-    /// `n` modulo the sessions of the run, and served by sessions of that state.
-    pub fn serve_terminals(&mut self, terminals: u32) {
-        // SAFETY: `core` lies at the bottom of the main stack; `shared` lives as long as `self`, and no Lua code runs
-        // while `self` is borrowed.
-        unsafe {
-            (*self.shared).terminals = (0..terminals).map(|number| Terminal::new(self.seed, number)).collect();
-            lua::lua_pushnumber(self.lua, f64::from(terminals));
-            lua::lua_setfield(self.lua, 1, c"terminals".as_ptr());
-        }
-    }
-
-    /// The session runs a transaction of this terminal next: its random numbers, and what scripts see of it.
-    pub fn enter_terminal(&mut self, slot: Slot, terminal: u32) {
-        self.turn(slot, Some(terminal));
-    }
-
-    /// The session's transaction is over; whose it was.
-    pub fn leave_terminal(&mut self, slot: Slot) -> Option<u32> {
-        self.turn(slot, None)
-    }
-
-    fn turn(&mut self, slot: Slot, terminal: Option<u32>) -> Option<u32> {
-        let session = self.sessions[slot.0 as usize].as_ref().expect("the slot came from add_session");
-        // SAFETY: both live as long as the session and the state, and no Lua code runs while `self` is borrowed.
-        unsafe {
-            let before = (*session.native).terminal;
-            serve(&mut *self.shared, &mut *session.native, terminal);
-            before
-        }
-    }
-
-    /// The session's transaction is run again: if it says again how long its user will think, that is not to be added.
-    pub fn run_again(&mut self, slot: Slot) {
-        let session = self.sessions[slot.0 as usize].as_ref().expect("the slot came from add_session");
-        // SAFETY: as for `turn`.
-        let (terminal, terminals) = unsafe { ((*session.native).terminal, &mut (*self.shared).terminals) };
-        if let Some(terminal) = terminal.and_then(|number| terminals.get_mut(number as usize)) {
-            terminal.again = true;
-        }
-    }
-
-    /// How long a terminal wanted to think since this was asked last (`assay.think`).
-    pub fn take_think(&mut self, terminal: u32) -> Nanos {
-        // SAFETY: `shared` lives as long as `self`, and no Lua code runs while `self` is borrowed.
-        let terminals = unsafe { &mut (*self.shared).terminals };
-        terminals.get_mut(terminal as usize).map_or(Nanos::ZERO, |terminal| {
-            terminal.again = false;
-            Nanos::from_secs_f64(std::mem::take(&mut terminal.think))
-        })
     }
 
     /// What was acknowledged since this was asked last (`assay.acknowledge`).

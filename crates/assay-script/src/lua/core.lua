@@ -65,7 +65,7 @@ end
 --- `place()`: of the script; `place_of_call(name)`: of a call of the C function of this name. Scripts: `compiled(display,
 --- text)`: a built-in one was; `loaded[module](value)`: a built-in module was; `module_found(name, file)`: `require` found one
 --- of ours, or in its place a file; `failed(name, failure)`: a function of the script did, or with nil the script itself.
---- The others are named where they are asked: sql.lua, legacy.lua, report.lua, session.lua.
+--- The others are named where they are asked: sql.lua, statement.lua, legacy.lua, report.lua, session.lua.
 local front = {}
 core.front = front
 

@@ -90,7 +90,7 @@ fn a_parallel_command_that_fails_does_not_exit_with_zero() {
         "it.lua",
         "ffi.cdef('int usleep(unsigned int);')
          sysbench.cmdline.commands = { go = { function()
-           if sysbench.tid == 1 then error('no', 0) end ffi.C.usleep(300000) print('done')
+           if sysbench.tid == 1 then error('no', 0) end ffi.C.usleep(300000) io.write('done\\n')
          end, sysbench.cmdline.PARALLEL_COMMAND } }",
     )]);
     let (oracle, ours) = (bench.oracle("it.lua go --threads=3"), bench.ours("it.lua go --threads=3"));
@@ -217,7 +217,7 @@ fn every_session_tells_why_it_is_not_ready() {
         (
             "one.lua",
             "ffi.cdef('int usleep(unsigned int);')
-             function thread_init(id) if id == 1 then error('no') end ffi.C.usleep(300000) print('ready') end
+             function thread_init(id) if id == 1 then error('no') end ffi.C.usleep(300000) io.write('ready\\n') end
              function event() end function thread_done() print('never') end",
         ),
     ]);

@@ -1,0 +1,374 @@
+--- Prepared statements and their parameters: `con:prepare(…)`.
+--
+-- A statement is executed with the parameters bound to it, or with values where it was prepared with their kinds. Where
+-- nothing is to be prepared, the values are put into its text.
+local core = ...
+local ffi = require("ffi")
+local new_table = require("table.new")
+local ask, raise, front, connections = core.ask, core.raise, core.front, core.connections
+local yield = coroutine.yield
+local QUERY, PREPARE, EXECUTE, CLOSE, DEFER = ask.QUERY, ask.PREPARE, ask.EXECUTE, ask.CLOSE, ask.DEFER
+local Connection, NUMBER, BUSY, PREPARED = connections.class, connections.NUMBER, connections.BUSY, connections.PREPARED
+local ROWS, LENGTH, WIDTH = connections.ROWS, connections.LENGTH, connections.WIDTH
+local finish, finish_unread, statement_failed = connections.finish, connections.finish_unread, connections.failed
+local closed, text_of, value_at = connections.closed, connections.text_of, connections.value_at
+local make_ready, settle, flush = connections.make_ready, connections.settle, connections.flush
+
+-- A statement of a session is its connection, at 0, and its parameters, from 1. What it has in common with those of other
+-- sessions is its class: the number it was prepared under, its text, the kinds of its parameters, and its methods.
+local Statement = {}
+local ValueStatement = {} -- executed with values
+local Substituted = {} -- sent as text, with the values in it: nothing is to be prepared
+local ClosedStatement = {}
+
+local statement_classes = setmetatable({}, { __mode = "v" })
+
+local function classify(statement, name, methods, id, text, wanted, kinds)
+  local key = table.concat({ name, id, kinds, text }, "\0")
+  local class = statement_classes[key]
+  if not class then
+    class = {
+      __tostring = function() return "<sql_statement>" end,
+      name = name, methods = methods, id = id, text = text, wanted = wanted, kinds = kinds,
+    }
+    for method, body in next, Statement do class[method] = body end
+    for method, body in next, methods do class[method] = body end
+    class.__index = function(self, field)
+      if field == "connection" then return self[0] end
+      return class[field]
+    end
+    statement_classes[key] = class
+  end
+  return setmetatable(statement, class)
+end
+
+local counted = {} -- text → number of placeholders
+
+local function placeholders(text)
+  local count = counted[text]
+  if not count then
+    local bare = text:gsub("'[^']*'", ""):gsub('"[^"]*"', ""):gsub("`[^`]*`", "")
+    count = select(2, bare:gsub("%?", ""))
+    counted[text] = count
+  end
+  return count
+end
+
+--- Prepares a statement. With `kinds`, a letter per placeholder (`i` integer, `d` double, `t` text, `a` what the value is),
+--- it is executed with values; without, with the parameters bound to it.
+function Connection:prepare(text, kinds)
+  if self[BUSY] then make_ready(self) end
+  if self.deferring then flush(self) end
+  text = text_of(text, "statement to prepare")
+  local wanted = placeholders(text)
+  if kinds ~= nil then
+    if type(kinds) ~= "string" or kinds:find("[^idta]") then raise("the kinds of parameters are letters: i, d, t or a") end
+    if #kinds ~= wanted then
+      raise(("the statement has %d placeholders, but %d kinds are given"):format(wanted, #kinds))
+    end
+  end
+  local id = self[PREPARED]
+  local statement = new_table(math.max(wanted, 1), 0)
+  statement[0] = self
+  if core.options and core.options.db_ps_mode == "disable" then
+    return classify(statement, "text", Substituted, id, text, wanted, kinds or "")
+  end
+  self[PREPARED] = id + 1
+  local answer, errno, state, message, ignorable, position, hint = yield(PREPARE, self[NUMBER], id, text)
+  if answer == nil or answer == ROWS then
+    if kinds then return classify(statement, "values", ValueStatement, id, text, wanted, kinds) end
+    return classify(statement, "parameters", Statement, id, text, wanted, "")
+  end
+  if front.refuse_prepare then front.refuse_prepare(self, text, errno, state, message, position, hint) end
+  return statement_failed(self, text, errno, state, message, ignorable)
+end
+
+-- Values that are not a number or text already.
+
+-- All digits of a number, and none too many.
+local function digits_of(number)
+  if number % 1 == 0 and math.abs(number) < 2 ^ 63 then return ("%.0f"):format(number) end
+  local short = ("%.15g"):format(number)
+  return tonumber(short) == number and short or ("%.17g"):format(number)
+end
+
+--- A number or text of the same value as one that a parameter of this kind does not take as it is; nil and a reason where
+--- there is none.
+function core.exact(kind, value)
+  if ffi.istype("int64_t", value) or ffi.istype("uint64_t", value) then
+    local digits = tostring(value):gsub("U?LL$", "")
+    if kind ~= "d" then return digits end
+    local number = tonumber(value)
+    if ("%.0f"):format(number) == digits then return number end
+    return nil, "no double is equal to " .. digits
+  end
+  local number = type(value) == "cdata" and tonumber(value) or value
+  if type(number) ~= "number" then return nil, "a " .. type(value) .. " is not a value of a statement" end
+  if kind == "d" then return number end
+  if kind == "t" then return digits_of(number) end
+  if kind == "w" then number = number < 0 and math.ceil(number) or math.floor(number) end
+  if number % 1 ~= 0 then return nil, tostring(number) .. " is not a whole number" end -- nor is what is not a number at all
+  if number < -2 ^ 63 or number >= 2 ^ 63 then return nil, tostring(number) .. " does not fit into 64 bits" end
+  return number
+end
+
+local function passed_on(kind, value)
+  local exact, reason = core.exact(kind, value)
+  if exact == nil then raise(reason) end
+  return exact
+end
+
+-- Parameters: there are as many as there are placeholders in all statements of all sessions, so a parameter holds its
+-- value only. What parameters of one type and length have in common is their metatable.
+
+local function integer(value)
+  local kind = type(value)
+  if kind == "number" or kind == "nil" then return value end
+  if kind == "boolean" then return value and 1 or 0 end
+  if kind == "cdata" then return passed_on("w", value) end
+  return tonumber(value) or raise("'" .. tostring(value) .. "' is not a number")
+end
+
+local function double(value)
+  if type(value) == "number" or value == nil then return value end
+  if type(value) == "cdata" then return passed_on("d", value) end
+  return tonumber(value) or raise("'" .. tostring(value) .. "' is not a number")
+end
+
+-- How a parameter travels: a letter, read in `src/state.rs`, and what makes a value of it. Fractions of a number are cut
+-- off, as by sysbench.
+local TRAVEL = {
+  [1] = { "w", integer }, [2] = { "w", integer }, [3] = { "w", integer }, [4] = { "w", integer },
+  [5] = { "d", double }, [6] = { "d", double }, [11] = { "t" }, [12] = { "t" },
+}
+
+local parameter_classes = {}
+
+local function parameter_class(kind, max_len)
+  local travel = TRAVEL[kind]
+  if not travel and front.not_a_type then front.not_a_type(kind) end
+  if not travel then raise("Unsupported argument type: " .. tostring(kind)) end
+  if travel[1] == "t" and type(max_len) ~= "number" then
+    if front.not_a_length then front.not_a_length(max_len) end
+    if not tonumber(max_len) then raise("a CHAR or VARCHAR parameter needs its greatest length") end
+  end
+  local key = kind .. ":" .. (max_len or "")
+  local class = parameter_classes[key]
+  if class then return class end
+  local convert = travel[2] or function(value)
+    if value == nil then return nil end
+    if type(value) == "cdata" then value = passed_on("t", value) end
+    if type(value) ~= "string" then value = tostring(value) end
+    return #value > max_len and value:sub(1, max_len) or value
+  end
+  class = {
+    letter = travel[1], type = kind, max_len = max_len,
+    __tostring = function() return "<sql_param>" end,
+    --- Sets the value of the next executions; nil is NULL.
+    set = function(self, value) self[1] = convert(value) end,
+    --- Sets a random string made as by `sysbench.rand.string`.
+    set_rand_str = function(self, format) self[1] = convert(core.rand.string(format)) end,
+  }
+  class.__index = class
+  parameter_classes[key] = class
+  return class
+end
+
+function Statement:bind_create(kind, max_len)
+  return setmetatable({ nil }, parameter_class(kind, max_len)) -- its value, in an array of one
+end
+
+--- Binds parameters, one per placeholder, in order. 0 when that worked.
+function Statement:bind_param(...)
+  local count = select("#", ...)
+  if count == 0 then return nil end
+  if count ~= self.wanted then
+    if front.refuse_parameters then
+      front.refuse_parameters(self[0])
+    else
+      core.log(("ALERT: wrong number of parameters to a prepared statement: %d bound, %d expected"):format(
+        count, self.wanted))
+    end
+    return 1
+  end
+  local letters = {}
+  for i = 1, count do
+    local parameter = select(i, ...)
+    if front.not_a_parameter then front.not_a_parameter(parameter) end
+    letters[i] = type(parameter) == "table" and parameter.letter
+      or raise("argument " .. i .. " of bind_param is not a parameter")
+    self[i] = parameter
+  end
+  classify(self, self.name, self.methods, self.id, self.text, self.wanted, table.concat(letters))
+  return 0
+end
+
+local scratch = {}
+
+--- `how`: EXECUTE or DEFER.
+local function execute(self, how)
+  local connection, class = self[0][NUMBER], getmetatable(self)
+  local id, kinds = class.id, class.kinds
+  local count = #kinds
+  if count == 1 then
+    return yield(how, connection, id, kinds, self[1][1])
+  elseif count == 2 then
+    return yield(how, connection, id, kinds, self[1][1], self[2][1])
+  elseif count == 0 then
+    return yield(how, connection, id, kinds)
+  elseif count == 4 then
+    return yield(how, connection, id, kinds, self[1][1], self[2][1], self[3][1], self[4][1])
+  end
+  for i = 1, count do scratch[i] = self[i][1] end
+  return yield(how, connection, id, kinds, unpack(scratch, 1, count))
+end
+
+--- The connection of a statement that is about to be executed.
+local function usable(statement)
+  local connection = statement[0]
+  if connection[BUSY] then make_ready(connection) end
+  return connection
+end
+
+--- Runs the statement. A result object when it returned rows, else nil.
+function Statement:execute()
+  local connection = usable(self)
+  return finish(connection, self, execute(self, EXECUTE))
+end
+
+--- The engine's answer to DEFER is true, or that to a statement run at once.
+local function deferred(connection, statement, answer, ...)
+  if answer == true then
+    connection.deferring = true
+    return true
+  end
+  finish(connection, statement, answer, ...)
+  return false
+end
+
+--- Runs the statement together with the next one of the connection, which then raises its error. True when it waits for that
+--- one, false when it was run at once.
+function Statement:defer()
+  local connection = usable(self)
+  return deferred(connection, self, execute(self, DEFER))
+end
+
+--- Runs the statement and returns nothing: what it returns stays unread, and takes no result object.
+function Statement:perform()
+  local connection = usable(self)
+  return finish_unread(connection, self, execute(self, EXECUTE))
+end
+
+--- A value as it stands in the text of a statement.
+local function literal(driver, kind, value, i)
+  if value == nil then return "NULL" end
+  if type(value) == "boolean" then return value and "1" or "0" end
+  if type(value) ~= "string" then
+    local exact, reason = core.exact(kind, value)
+    if exact == nil then raise("parameter " .. i .. ": " .. reason) end
+    value = type(exact) == "number" and digits_of(exact) or exact
+  end
+  if kind ~= "t" and tonumber(value) then return value end
+  value = value:gsub("'", "''")
+  if driver.backslash_escapes then value = value:gsub("\\", "\\\\") end
+  return "'" .. value .. "'"
+end
+
+--- The text with the values in the place of the placeholders: those given, or those of the parameters.
+local function substituted(statement, ...)
+  local values = { ... }
+  if select("#", ...) == 0 then
+    for i = 1, #statement.kinds do values[i] = statement[i][1] end
+  end
+  if #statement.kinds == 0 then return statement.text end
+  local parts, start, i, quote = {}, 1, 0, nil
+  for position, mark in statement.text:gmatch("()(['\"`?])") do
+    if mark ~= "?" then
+      if not quote then quote = mark elseif quote == mark then quote = nil end
+    elseif not quote and i < #statement.kinds then
+      i = i + 1
+      parts[#parts + 1] = statement.text:sub(start, position - 1)
+        .. literal(statement[0].driver, statement.kinds:sub(i, i), values[i], i)
+      start = position + 1
+    end
+  end
+  return table.concat(parts) .. statement.text:sub(start)
+end
+
+function Substituted:execute(...)
+  local connection = usable(self)
+  if connection.deferring then flush(connection) end
+  local text = substituted(self, ...)
+  return finish(connection, text, yield(QUERY, connection[NUMBER], text))
+end
+
+function Substituted:defer(...)
+  self:execute(...)
+  return false
+end
+
+function Substituted:perform(...) self:execute(...) end
+
+function Substituted:close()
+  classify(self, "closed", ClosedStatement, self.id, self.text, self.wanted, self.kinds)
+  return 0
+end
+
+function ClosedStatement:execute()
+  if self[0].closed then closed() end
+  raise("attempt to use an already closed statement")
+end
+
+ClosedStatement.perform, ClosedStatement.defer = ClosedStatement.execute, ClosedStatement.execute
+
+function ClosedStatement.close() return 0 end
+
+--- The same for a statement that is given so many values.
+local function usable_with(statement, count)
+  local connection, wanted = usable(statement), #statement.kinds
+  if count ~= wanted then raise(("the statement takes %d values, but %d are given"):format(wanted, count)) end
+  return connection
+end
+
+function ValueStatement:execute(...)
+  local connection = usable_with(self, select("#", ...))
+  return finish(connection, self, yield(EXECUTE, connection[NUMBER], self.id, self.kinds, ...))
+end
+
+function ValueStatement:defer(...)
+  local connection = usable_with(self, select("#", ...))
+  return deferred(connection, self, yield(DEFER, connection[NUMBER], self.id, self.kinds, ...))
+end
+
+function ValueStatement:perform(...)
+  local connection = usable_with(self, select("#", ...))
+  return finish_unread(connection, self, yield(EXECUTE, connection[NUMBER], self.id, self.kinds, ...))
+end
+
+function ValueStatement:bind_param()
+  raise("this statement was prepared to be executed with values, not parameters")
+end
+
+--- The same for a statement of one row: its columns as several values; nothing when there is no row.
+function Statement:row(...)
+  local result = self:execute(...)
+  if result == nil or result[LENGTH] == 0 then return end
+  local columns = result[WIDTH]
+  if columns == 1 then return value_at(result, 0, 0) end
+  if columns == 2 then return value_at(result, 0, 0), value_at(result, 0, 1) end
+  if columns == 3 then return value_at(result, 0, 0), value_at(result, 0, 1), value_at(result, 0, 2) end
+  return unpack(result:fetch_row(), 1, columns)
+end
+
+function Statement:next_result() return self[0]:next_result() end
+
+function Statement:close()
+  local connection = self[0]
+  classify(self, "closed", ClosedStatement, self.id, self.text, self.wanted, self.kinds)
+  if not connection.closed then
+    if connection.loading then settle(connection) end
+    if connection.deferring then flush(connection) end
+    yield(CLOSE, connection[NUMBER], self.id)
+  end
+  return 0
+end
