@@ -4,41 +4,10 @@
 //! A file of its own, since the counting allocator serves the whole test program. Lua's memory is Lua's own matter, and
 //! what sockets take is counted beside them, in assay-io.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use allocation_counter::measure;
 use assay_engine::{Control, End, Notice, Observer, run_inline};
 
 mod null;
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: passes everything on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 struct Nobody;
 
@@ -50,11 +19,13 @@ impl Observer for Nobody {
 fn allocations(server: Box<dyn null::Server>, words: &[&str], transactions: u64) -> (u64, u64) {
     let transactions = transactions.to_string();
     let plan = null::plan_of(&[words, &["--sessions=20", "--workers=1", "--transactions", &transactions]].concat());
-    let before = ALLOCATIONS.get();
-    let outcome = run_inline(plan, null::Null::new(server), &Control::default(), &mut Nobody);
-    assert!(matches!(outcome.end, End::Complete), "{:?}", outcome.end);
-    let statements = outcome.stages[0].total.statements.iter().map(|class| class.count).sum();
-    (ALLOCATIONS.get() - before, statements)
+    let mut statements = 0;
+    let counted = measure(|| {
+        let outcome = run_inline(plan, null::Null::new(server), &Control::default(), &mut Nobody);
+        assert!(matches!(outcome.end, End::Complete), "{:?}", outcome.end);
+        statements = outcome.stages[0].total.statements.iter().map(|class| class.count).sum();
+    });
+    (counted.count_total, statements)
 }
 
 /// A longer run allocates as often as a shorter one: what comes on top is a buffer that grew late, not one per

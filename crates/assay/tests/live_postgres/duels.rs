@@ -1,7 +1,7 @@
 //! Two settings of one server in turns.
 
 use crate::common::Folder;
-use crate::on_every_version;
+use crate::{on_every_version, versions};
 
 #[test]
 fn a_duel_of_two_session_settings_compares_their_throughput() {
@@ -32,4 +32,33 @@ fn a_duel_of_two_session_settings_compares_their_throughput() {
             assert!(values.len() == 2 && values.iter().all(|value| value.as_f64() > Some(0.0)), "{found}");
         }
     });
+}
+
+/// Each of two sessions needs so many seconds for a transaction, whatever the machine: twice as many in a second are possible.
+const NAP: &str = r#"
+sysbench.cmdline.options = { nap = {"Seconds that the server sleeps", 0.02} }
+function thread_init() con = sysbench.sql.driver():connect() end
+function event() con:query("SELECT pg_sleep(" .. sysbench.opt.nap .. ")") end
+"#;
+
+#[test]
+fn a_duel_of_two_searches_compares_what_a_server_can_take() {
+    let Some(kind) = versions().next() else { return };
+    let server = kind.shared();
+    let (folder, url) = (Folder::new(), server.url(&server.fresh_database().unwrap()));
+    folder.write("nap.lua", NAP);
+    let common = format!("./nap.lua --db {url} --sessions 2 --find-rate \"max < 1m\" --time 200ms");
+    let line =
+        format!("duel --common '{common}' '--nap 0.02' '--nap 0.04' --trials 1 --records r --format json --quiet");
+    let found = folder.expect(&line, 0).findings();
+    assert_eq!(found["headline"], "capacity");
+    let differences: Vec<_> = found["differences"].as_array().unwrap().iter().map(|one| &one["what"]).collect();
+    assert_eq!(differences, ["option nap"]);
+    // In 200 ms two sessions end 20 or 10, and have two more under way: what is due beyond that is not begun.
+    for (side, most) in [("a", 125.0), ("b", 65.0)] {
+        let shown = folder.expect(&format!("show r/{side}-1.json.zst --format json"), 0).findings();
+        let low = shown["capacity"]["low"].as_f64();
+        assert!(low.is_none_or(|low| low < most), "{side}: {}", shown["capacity"]);
+        assert!(shown["capacity"]["high"].as_f64().is_some(), "{side}: {}", shown["capacity"]);
+    }
 }
