@@ -105,7 +105,8 @@ fn with_negative_values(words: Vec<String>) -> Vec<String> {
     let mut joined: Vec<String> = Vec::new();
     for word in words {
         let is_negative = word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-        match joined.last_mut().filter(|before| is_negative && before.starts_with("--") && !before.contains(['=', ' '])) {
+        match joined.last_mut().filter(|before| is_negative && before.starts_with("--") && !before.contains(['=', ' ']))
+        {
             Some(before) => before.push_str(&format!("={word}")),
             None => joined.push(word),
         }
