@@ -114,7 +114,15 @@ function prepare_delete_inserts()
   end
 end
 
+--- Without a table, or a row, there is nothing to do: an option that says so is a slip.
+function oltp.check_sizes()
+  for _, name in ipairs { "tables", "table_size" } do
+    if (tonumber(opt(name)) or 1) < 1 then error(("--%s %d: must be at least 1"):format(name:gsub("_", "-"), opt(name)), 0) end
+  end
+end
+
 function thread_init()
+  oltp.check_sizes()
   drv = sysbench.sql.driver()
   con = drv:connect()
   if sysbench.tid == 0 then compare_tables(con) end

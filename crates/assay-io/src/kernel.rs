@@ -18,13 +18,13 @@ pub enum Backend {
 }
 
 /// Fewer sessions than this per worker are better off with epoll: docs/performance.md has the measurements.
-const FEW_SESSIONS: usize = 8;
+pub const SESSIONS_FOR_URING: usize = 8;
 
 impl Backend {
     /// io_uring where it pays and can be had, else epoll; why, when it would pay and cannot be had. It pays from some sessions
     /// per worker on: what it saves is system calls that many statements can share.
     pub fn best(sessions: usize, workers: usize) -> (Backend, Option<String>) {
-        if sessions < FEW_SESSIONS.saturating_mul(workers) {
+        if sessions < SESSIONS_FOR_URING.saturating_mul(workers) {
             return (Backend::Epoll, None);
         }
         match Uring::new(Clock::start(), 1) {

@@ -25,7 +25,7 @@ pub mod waker;
 
 pub use address::{Address, ConnectError};
 pub use clock::Clock;
-pub use kernel::{Backend, Kernel};
+pub use kernel::{Backend, Kernel, SESSIONS_FOR_URING};
 pub use readiness::Readiness;
 pub use tls::Tls;
 pub use uring::Uring;

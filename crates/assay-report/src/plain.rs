@@ -1,7 +1,27 @@
 //! Text from elsewhere, made harmless, and lines of bounded length.
 
-/// Lines are not longer than this.
-pub(crate) const WIDTH: usize = 100;
+/// How a report is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct View {
+    /// Lines are not longer than this, as far as their words allow. `View::WIDTHS`
+    pub width: usize,
+    /// With colours.
+    pub colour: bool,
+    /// With everything there is: all options, figures that are zero, what the generator did.
+    pub verbose: bool,
+}
+
+impl View {
+    /// Narrower lines hold no table, longer ones cannot be read.
+    pub const WIDTHS: std::ops::RangeInclusive<usize> = 60..=120;
+}
+
+impl Default for View {
+    /// As a pipe gets it.
+    fn default() -> View {
+        View { width: 80, colour: false, verbose: false }
+    }
+}
 
 /// Text that came from a server, a script or a file, made harmless for a terminal and at most `width` characters
 /// long: nothing in it can move the cursor, change colours, reorder the line or begin a new one.
@@ -33,13 +53,8 @@ fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{61c}')
 }
 
-/// `pieces` joined by `separator`, in lines of at most `WIDTH` characters as far as the pieces allow. The first line
+/// `pieces` joined by `separator`, in lines of at most `width` characters as far as the pieces allow. The first line
 /// begins with `label`, the others with as many blanks.
-pub(crate) fn wrap<S: AsRef<str>>(label: &str, pieces: impl IntoIterator<Item = S>, separator: &str) -> String {
-    wrap_to(WIDTH, label, pieces, separator)
-}
-
-/// The same in lines of at most `width` characters.
 pub(crate) fn wrap_to<S: AsRef<str>>(
     width: usize,
     label: &str,

@@ -89,6 +89,9 @@ fn a_faster_candidate_is_found_with_its_interval_and_what_differs_stands_first()
         record.environment.servers[0].settings.insert("synchronous_commit".into(), "off".into());
     });
     insta::assert_snapshot!(text, @r"
+    candidate is faster than baseline: tx/s 1,000 → 1,250, +25.0% [+23.4, +26.6] at
+    95%, in 25 of 25 pairs of trials
+
     baseline   baseline · shop.lua · 5 trials · PostgreSQL 15.14
                a-1.json.zst … a-5.json.zst
     candidate  candidate · shop.lua · 5 trials · PostgreSQL 15.14
@@ -105,9 +108,6 @@ fn a_faster_candidate_is_found_with_its_interval_and_what_differs_stands_first()
     p99 ms          9.91 ±0.99   7.93 ±0.99  −20.0% [−30.0, −11.1]  faster
     our CPU µs/tx  50.00 ±0.48  40.00 ±0.31  −20.0% [−21.0, −19.0]  less
     spm            60,000 ±582  75,000 ±582  +25.0% [+23.4, +26.6]  faster
-
-    candidate is faster than baseline: tx/s +25.0% [+23.4, +26.6] at 95%, in 25 of
-    25 pairs of trials
     ");
 }
 
@@ -130,6 +130,9 @@ fn a_change_that_is_not_that_of_the_medians_is_explained() {
 #[test]
 fn one_trial_per_side_cannot_tell() {
     insta::assert_snapshot!(shown([&[1000], &[1250]], |_| ()), @r"
+    no verdict on candidate against baseline: tx/s 1,000 → 1,250, +25.0% (no
+    interval); a confidence interval needs at least 4 trials per side (there are 1)
+
     baseline   baseline · shop.lua · 1 trial · PostgreSQL 15.14 · a-1.json.zst
     candidate  candidate · shop.lua · 1 trial · PostgreSQL 15.14 · b-1.json.zst
 
@@ -140,15 +143,16 @@ fn one_trial_per_side_cannot_tell() {
     p99 ms             9.91       7.93  −20.0% (no interval)  cannot tell
     our CPU µs/tx      50.0       40.0  −20.0% (no interval)  cannot tell
     spm              60,000     75,000  +25.0% (no interval)  cannot tell
-
-    cannot tell whether candidate is faster or slower than baseline: more trials are
-    needed, 3 per side (4 in all); with 1 any difference may be chance
     ");
 }
 
 #[test]
 fn noisy_trials_cannot_tell_and_say_how_many_could() {
     insta::assert_snapshot!(shown([&[1000, 1100, 900, 1050, 950], &[1020, 1120, 900, 1060, 950]], |_| ()), @r"
+    cannot tell whether candidate is faster or slower than baseline: tx/s 1,000 →
+    1,020, +1.0% [−13.6, +17.8] at 95%; 127 more trials per side (132 in all) would
+    find a difference of 3.0%
+
     baseline   baseline · shop.lua · 5 trials · PostgreSQL 15.14
                a-1.json.zst … a-5.json.zst
     candidate  candidate · shop.lua · 5 trials · PostgreSQL 15.14
@@ -163,10 +167,6 @@ fn noisy_trials_cannot_tell_and_say_how_many_could() {
     spm            60,000 ±5,815  61,200 ±7,175  +1.0% [−13.6, +17.8]  cannot tell
     a change is the median of the ratios of all pairs of trials, not of the medians;
     ±0 where the two have opposite signs
-
-    cannot tell whether candidate is faster or slower than baseline: more trials are
-    needed, 127 per side (132 in all); a difference of 3.0% would be lost between
-    the trials
     ");
 }
 
@@ -185,27 +185,27 @@ fn other_work_other_hosts_and_broken_trials_are_told_before_any_number() {
         record.environment.host = "load\u{1b}[2J2".into();
         record.stages[0].total.transactions[0].failed = 3;
     });
-    insta::assert_snapshot!(text, @r"
+    insta::assert_snapshot!(text, @r#"
+    no verdict on candidate against baseline: tx/s 1,000 → 1,255, +25.5% (no
+    interval); a confidence interval needs at least 4 trials per side (there are 2)
+
+    ! trial 1 of candidate was interrupted; what it measured until then is included
+
+    ! trial 2 of candidate was interrupted; what it measured until then is included
+
+    ! 6 transactions of candidate failed; no figure includes them
+
     baseline   baseline · shop.lua · 2 trials · PostgreSQL 15.14 · a-1.json.zst
                a-2.json.zst
     candidate  candidate · other.lua · 2 trials · PostgreSQL 15.14 · b-1.json.zst
                b-2.json.zst
 
-    warning: the sides did different work; no difference below is the server's
-    alone:
+    ! the sides did different work, so the server alone does not explain a change:
       option items: 100000 → 5
       workload: shop.lua → other.lua
 
-    warning: the load came from different places; a difference below may be theirs:
-      host: load1 → load\u{1b}[2j2
-
-    warning: trial 1 of candidate was interrupted; what it measured until then is
-             counted
-
-    warning: trial 2 of candidate was interrupted; what it measured until then is
-             counted
-
-    warning: 6 transactions of candidate failed; they are in no figure
+    ! the load came from different machines, which may explain a change:
+      host: load1 → load\u{1b}[2J2
 
     16 sessions    baseline  candidate                change
     tx/s              1,000      1,255  +25.5% (no interval)  cannot tell
@@ -214,10 +214,7 @@ fn other_work_other_hosts_and_broken_trials_are_told_before_any_number() {
     p99 ms             9.91       7.44  −25.0% (no interval)  cannot tell
     our CPU µs/tx      50.0       39.8  −20.3% (no interval)  cannot tell
     spm              60,000     75,300  +25.5% (no interval)  cannot tell
-
-    cannot tell whether candidate is faster or slower than baseline: more trials are
-    needed, 2 per side (4 in all); with 2 any difference may be chance
-    ");
+    "#);
 }
 
 #[test]
@@ -225,7 +222,7 @@ fn trials_of_different_settings_on_one_side_are_told() {
     let mut other = trial(2, 10, |_| 1000);
     other.manifest.options.insert("items".into(), OptionValue::Int(5));
     let text = comparison_text(&compared(&[plain(1000, 10), findings(&other)], &[plain(1000, 10)]));
-    let wanted = "warning: the trials of baseline are not of one setting: option items is 100000\n         or 5\n";
+    let wanted = "! the trials of baseline differ in their settings: option items is 100000 or 5\n";
     assert!(text.contains(wanted), "{text}");
 }
 
@@ -302,8 +299,8 @@ fn a_grid_has_a_row_per_setting_and_ratios_to_the_first() {
     cache=3G  1,004  1.001*    5.00  1.000*    8.92  1.000*
     cache=4G  1,500  1.496?    3.50  0.667?    5.95  0.632?
 
-    * the interval of the ratio at 95% holds 1: the difference may be chance
-    ? too few trials for an interval: four of each setting are needed
+    * the 95% confidence interval of the ratio includes 1: this may be chance
+    ? too few trials: a confidence interval needs at least 4 per setting
     ");
 }
 
@@ -378,37 +375,41 @@ fn a_run_of_two_minutes_has_an_interval_and_its_waves_and_stalls_are_told() {
     // Decimals of a quadratic sequence have no pattern that matters.
     let noise = |t: u64| ((t * t) as f64 * 0.618_034).fract();
     insta::assert_snapshot!(text(&|t| 1000 + (40.0 * noise(t)) as u64), @r"
-    steady     yes, from the start · 1,020 tx/s [1,018, 1,022] at 95%
-    variation  coefficient of variation 1.2% · lowest 1% of seconds 1,001 tx/s · no outages
-    at 95%     p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
+    steady      yes, from the start · 1,020 tx/s [1,018, 1,022] at 95%
+    variation   coefficient of variation 1.2% · lowest 1% of seconds 1,001 tx/s
+                no outages
+    at 95%      p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
     ");
     insta::assert_snapshot!(text(&|t| if t < 20 { 400 + 30 * t } else { 1000 + (40.0 * noise(t)) as u64 }), @r"
-    steady     yes, from 0:20 on · 1,021 tx/s [1,018, 1,023] at 95%
-    variation  coefficient of variation 15% · lowest 1% of seconds 415 tx/s · no outages
-    at 95%     p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
+    steady      yes, from 0:20 on · 1,021 tx/s [1,018, 1,023] at 95%
+    variation   coefficient of variation 15% · lowest 1% of seconds 415 tx/s
+                no outages
+    at 95%      p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
     ");
     insta::assert_snapshot!(text(&|t| if t % 20 < 3 { 50 } else { 1000 + (40.0 * noise(t)) as u64 }), @r"
-    steady     no: throughput dropped to 50.0 tx/s at 0:00
-    variation  coefficient of variation 40% · lowest 1% of seconds 50.0 tx/s · no outages
-               waves of 20 s (99% of the variance)
-    at 95%     p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
+    steady      no: throughput dropped to 50.0 tx/s at 0:00
+    variation   coefficient of variation 40% · lowest 1% of seconds 50.0 tx/s
+                no outages · waves of 20 s (99% of the variance)
+    at 95%      p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
     ");
     insta::assert_snapshot!(text(&|t| 1000 - 3 * t + (40.0 * noise(t)) as u64), @r"
-    steady     no: throughput falls by 42% of its mean from start to end
-    variation  coefficient of variation 12% · lowest 1% of seconds 661 tx/s · no outages
-    at 95%     p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
+    steady      no: throughput falls by 42% of its mean from start to end
+    variation   coefficient of variation 12% · lowest 1% of seconds 661 tx/s
+                no outages
+    at 95%      p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
     ");
     insta::assert_snapshot!(text(&|t| 1000 + (200.0 * (t as f64 / 5.0).sin() + 40.0 * noise(t)) as u64), @r"
-    steady     unknown: 4 waves are too few to average over
-    variation  coefficient of variation 8.0% · lowest 1% of seconds 1,000 tx/s · no outages
-               waves of 31.5 s (98% of the variance)
-    at 95%     p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
+    steady      unknown: 4 waves are too few to average over
+    variation   coefficient of variation 8.0% · lowest 1% of seconds 1,000 tx/s
+                no outages · waves of 31.5 s (98% of the variance)
+    at 95%      p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
     ");
     insta::assert_snapshot!(text(&|t| if t < 80 { 500 } else { 1000 } + (40.0 * noise(t)) as u64), @r"
-    steady     no: throughput changed at 1:20
-    shifts     519 → 1,022 tx/s (+97.1%) at 1:20
-    variation  coefficient of variation 35% · lowest 1% of seconds 501 tx/s · no outages
-    at 95%     p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
+    steady      no: throughput changed at 1:20
+    shifts      519 → 1,022 tx/s (+97.1%) at 1:20
+    variation   coefficient of variation 35% · lowest 1% of seconds 501 tx/s
+                no outages
+    at 95%      p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
     ");
 }
 
@@ -451,4 +452,27 @@ fn the_knee_is_the_step_after_which_throughput_stops_growing() {
     assert_eq!(knee(&[100, 200, 190, 400, 405]), Some(3));
     assert_eq!(knee(&[400, 300, 200]), Some(0));
     assert_eq!((knee(&[100]), knee(&[0, 0])), (None, None));
+}
+
+#[test]
+fn sides_that_differ_in_sessions_are_steps_of_a_ladder_and_no_question() {
+    let side = |sessions: u32, rate: u64| {
+        let mut record = trial(4, 10, |_| rate);
+        record.stages[0].sessions = sessions;
+        vec![findings(&record)]
+    };
+    let text = comparison_text(&compared(&side(1, 100), &side(64, 7100)));
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("ran with 64 sessions instead of 1: tx/s 100 → 7,100, +7000%"), "{text}");
+    assert!(words.contains("two steps of a ladder") && !words.contains("cannot tell whether"), "{text}");
+}
+
+#[test]
+fn throughput_that_falls_from_trial_to_trial_is_pointed_out() {
+    let side = |rates: [u64; 5]| rates.map(|rate| plain(rate, 10_000 / rate)).to_vec();
+    let text = comparison_text(&compared(&side([1000, 980, 960, 940, 920]), &side([1000, 1010, 990, 1005, 995])));
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("! throughput drifts over the trials of"), "{text}");
+    assert!(words.contains("−8.3% from the first to the last"), "{text}");
+    assert_eq!(words.matches("drifts").count(), 1, "{text}");
 }

@@ -29,7 +29,7 @@ pub use quantile::{Second, quantile_interval};
 pub use search::{Bracket, Look, Search, Step, bracket_of};
 pub use spread::Missing;
 pub use steady::{Course, STEADY_LENGTH_MIN, Steady, Unsteady, course};
-pub use trials::{Trials, trials};
+pub use trials::{Trials, drift, trials};
 pub use variability::{Variability, variability};
 pub use waves::{Waves, waves};
 

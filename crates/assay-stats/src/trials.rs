@@ -56,6 +56,29 @@ pub fn trials(values: &[f64]) -> Option<Trials> {
     Some(Trials { values: values.to_vec(), median: middle, interval, spread })
 }
 
+/// The change from the first of `values` to the last as a share of their median, where they rise or fall together more than
+/// chance makes one of twenty series do, and by 2 % or more; `None` otherwise, and for fewer than five.
+///
+/// Sources: Mann 1945 and Kendall 1975 (the test, with the normal approximation); Theil 1950 and Sen 1968 (the slope).
+pub fn drift(values: &[f64]) -> Option<f64> {
+    /// Smaller changes are not worth a word.
+    const CHANGE_MIN: f64 = 0.02;
+    /// Of the normal distribution, two-sided.
+    const BEYOND: f64 = 1.96;
+    let n = values.len();
+    let middle = median(values);
+    if n < TRIALS_FOR_INTERVAL || middle <= 0.0 {
+        return None;
+    }
+    let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
+    let slopes: Vec<f64> = pairs.map(|(i, j)| (values[j] - values[i]) / (j - i) as f64).collect();
+    let score: f64 = slopes.iter().map(|slope| if *slope == 0.0 { 0.0 } else { slope.signum() }).sum();
+    let variance = (n * (n - 1) * (2 * n + 5)) as f64 / 18.0;
+    let is_sure = (score.abs() - 1.0) / variance.sqrt() > BEYOND;
+    let change = median(&slopes) * (n - 1) as f64 / middle;
+    (is_sure && change.abs() >= CHANGE_MIN).then_some(change)
+}
+
 /// Width of the normal kernel that smooths the resamples, from the smaller of two measures of spread, so that an
 /// outlier does not widen it. Source: Silverman 1986, 3.4.2, with the median deviation for the quartiles.
 fn width(values: &[f64]) -> f64 {
@@ -70,6 +93,15 @@ fn width(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_that_fall_together_drift_and_others_do_not() {
+        let found = drift(&[1000.0, 980.0, 960.0, 940.0, 920.0]).unwrap();
+        assert!((found + 80.0 / 960.0).abs() < 1e-9, "{found}");
+        assert_eq!(drift(&[1000.0, 980.0, 990.0, 940.0, 960.0]), None);
+        assert_eq!(drift(&[1000.0, 1001.0, 1002.0, 1003.0, 1004.0]), None);
+        assert_eq!((drift(&[4.0, 3.0, 2.0, 1.0]), drift(&[])), (None, None));
+    }
 
     #[test]
     fn the_interval_of_five_trials_is_about_their_range_and_always_the_same() {

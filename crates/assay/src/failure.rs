@@ -58,10 +58,10 @@ fn connect(target: usize, connected: u32, wanted: u32, error: &StatementError, p
         (_, Class::Missing) => "name a database that exists in `--db`, or create it on the server".to_owned(),
         // It hangs, or hangs up.
         (Origin::Network, _) if connected > 0 => format!(
-            "the server serves {connected} sessions and may have something used up for more, which its log tells: open files \
-             (LimitNOFILE=, `ulimit -n`; open_files_limit), threads (thread_pool_max_threads, `ulimit -u`), its patience with \
-             logins (connect_timeout), or its queue of connects (back_log, net.core.somaxconn), which `--connect-pending` \
-             (now {}) and `--connect-rate` spare",
+            "the server has {connected} connections and may have run out of something (see its log): open files \
+             (LimitNOFILE=, `ulimit -n`; open_files_limit), threads (thread_pool_max_threads, `ulimit -u`), time for logins \
+             (connect_timeout), or room in its connection queue (back_log, net.core.somaxconn; lower `--connect-pending`, \
+             now {}, or set `--connect-rate`)",
             plan.connects.pending_max
         ),
         (Origin::Network, Class::Timeout) => {
@@ -88,7 +88,8 @@ fn statement_hints(trouble: Trouble, error: &StatementError, plan: &Plan, prepar
     match error.class {
         _ if command || code == "no code" => trouble,
         Class::Deadlock | Class::Serialization => trouble.hint("lower `--sessions`, or raise `--retries`"),
-        _ => trouble.hint(format!("to count such errors and go on: `--ignore-errors {code}` or `--on-error continue`")),
+        _ => trouble
+            .hint(format!("to count such errors and continue: `--ignore-errors {code}` or `--on-error continue`")),
     }
 }
 

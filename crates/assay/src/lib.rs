@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bar;
 pub mod client;
 pub mod command_line;
 pub mod commands;

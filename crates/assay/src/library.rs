@@ -73,6 +73,12 @@ fn not_found(error: ScriptError) -> Trouble {
 
 /// A script's error: `file:line: message`, then the script's own frames.
 pub fn script_trouble(cause: String, error: &ScriptError) -> Trouble {
+    // A script that refuses an option says so by its name, and it is the user's slip: Lua's places would not help.
+    if let Some(option) =
+        error.message.strip_prefix("--").filter(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()))
+    {
+        return Trouble::usage(format!("--{}", option.lines().next().unwrap_or_default()));
+    }
     let place = match (&error.file, error.line) {
         (Some(file), Some(line)) => format!("{file}:{line}: "),
         (Some(file), None) => format!("{file}: "),

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use assay_engine::{End, Interval, Outcome, Plan, RunError, Stage};
 use assay_io::Clock;
 use assay_record::{DEFAULT_FOLDER, Load, Place, Record, Search, Status, WriteError};
-use assay_report::{LineOf, LiveMetrics, Promise};
+use assay_report::{LineOf, LiveMetrics, Progress, Promise};
 use assay_seam::Nanos;
 
+use crate::bar::Bar;
 use crate::command_line::{OutputOptions, TelemetryChoice};
 use crate::diagnostics::Trouble;
 use crate::journal::Journal;
@@ -26,6 +27,9 @@ pub struct Live {
     written: Instant,
     pause: Duration,
     lines: Option<usize>,
+    bar: Option<Bar>,
+    /// What the trials before this one took.
+    elapsed_trials: u64,
     metrics: Option<(Metrics, LiveMetrics)>,
     journal: Option<Journal>,
     telemetry: TelemetryChoice,
@@ -70,10 +74,19 @@ impl Live {
             }
             None => Some(record.write_new(Path::new(DEFAULT_FOLDER)).map_err(unwritable)?),
         };
-        let lines = (!output.quiet).then_some(0);
-        let telemetry = output.telemetry;
-        let written = Instant::now();
-        Ok(Live { record, path, written, pause: PAUSE_MIN, lines, metrics, journal, telemetry, samplers: None })
+        // A search does not know how many stages it will take.
+        let is_quiet = output.quiet || record.manifest.search.is_some();
+        let bar = if is_quiet { None } else { Bar::begin(course(&record, output.trial)) };
+        let lines = (!output.quiet && bar.is_none()).then_some(0);
+        let elapsed_trials = bar.as_ref().map_or(0, Bar::elapsed_ns);
+        let (written, pause, telemetry) = (Instant::now(), PAUSE_MIN, output.telemetry);
+        let samplers = None;
+        Ok(Live { record, path, written, pause, lines, bar, elapsed_trials, metrics, journal, telemetry, samplers })
+    }
+
+    /// The line on a terminal, where there is one.
+    pub fn bar(&self) -> Option<&Bar> {
+        self.bar.as_ref()
     }
 
     /// The journal, where one is wanted.
@@ -108,6 +121,13 @@ impl Live {
         }
         let manifest = &self.record.manifest;
         let stages = manifest.sessions.len();
+        if let Some(bar) = &self.bar {
+            let before = elapsed_before(&self.record, stage);
+            bar.set_elapsed(self.elapsed_trials.saturating_add(before));
+            if stages > 1 {
+                bar.change(|progress| progress.label = format!("step {} of {stages}: {sessions} sessions", stage + 1));
+            }
+        }
         let Some(lines) = &mut self.lines else { return };
         *lines = 0;
         if manifest.search.is_some() {
@@ -147,6 +167,14 @@ impl Live {
             let line = assay_report::interval_line(&findings, of);
             terminal::say(&format!("{}{line}\n", head.unwrap_or_default()));
             *lines += 1;
+        }
+        if let Some(bar) = self.bar.as_ref().filter(|_| !sliver) {
+            let findings = assay_report::interval_findings(&record_of::interval(interval));
+            bar.change(|progress| {
+                progress.tps.push(findings.tps);
+                progress.p99_ns = findings.response.p99_ns.or(findings.response.max_ns);
+                progress.errors = progress.errors.saturating_add(findings.errors);
+            });
         }
         if self.written.elapsed() >= self.pause {
             self.write_partial(so_far);
@@ -225,6 +253,26 @@ impl Live {
         self.written = Instant::now();
         self.pause = PAUSE_MIN.max(begun.elapsed() * PAUSE_PER_WRITE);
     }
+}
+
+/// What the bar of a run begins with. `trial`: which, and of how many.
+fn course(record: &Record, trial: Option<(u64, u64)>) -> Progress {
+    let (number, trials) = trial.unwrap_or((1, 1));
+    let manifest = &record.manifest;
+    let whole = manifest.limit.time_ns.map(|_| elapsed_before(record, manifest.sessions.len()));
+    Progress {
+        label: if trials > 1 { format!("trial {number} of {trials}") } else { String::new() },
+        elapsed_ns: whole.unwrap_or(0).saturating_mul(number - 1),
+        total_ns: whole.map(|whole| whole.saturating_mul(trials)),
+        ..Progress::default()
+    }
+}
+
+/// How long the stages before this one are to take.
+fn elapsed_before(record: &Record, stage: usize) -> u64 {
+    let manifest = &record.manifest;
+    let each = manifest.warmup_ns.saturating_add(manifest.limit.time_ns.unwrap_or(0));
+    each.saturating_mul(stage as u64)
 }
 
 /// Whether the server has just been waited for in vain: it would not answer this either, and somebody wants the run to end.

@@ -140,6 +140,15 @@ fn length_of(rate: Option<&Rate>, trace: Option<&[Nanos]>) -> Nanos {
     if last > Nanos::ZERO { last } else { TIME_DEFAULT }
 }
 
+/// How long a stage is measured, as far as the command line says; `None`: until something else ends it.
+pub fn time_of(load: &LoadOptions) -> Option<Nanos> {
+    match load.time {
+        None if load.transactions.is_some() || load.rate_file.is_some() || load.searches() => None,
+        None => Some(length_of(load.rate.as_ref(), None)),
+        time => time.filter(|time| *time > Nanos::ZERO),
+    }
+}
+
 /// Refuses a search that cannot be: it compares stages of one length.
 pub fn search_is_possible(load: &LoadOptions) -> Result<(), Trouble> {
     if !load.searches() {

@@ -1,14 +1,15 @@
 //! The result in the form asked for. Numbers and words come from assay-report.
 
 use assay_record::Record;
+use assay_report::View;
 
 use crate::command_line::Format;
 
 /// What `record` says.
-pub fn result(record: &Record, format: Format) -> String {
+pub fn result(record: &Record, format: Format, view: View) -> String {
     let findings = assay_report::findings(record);
     match format {
-        Format::Text => assay_report::text(&findings),
+        Format::Text => assay_report::text_in(&findings, view),
         Format::Json => assay_report::json(&findings),
         Format::Csv => assay_report::csv(&findings),
     }

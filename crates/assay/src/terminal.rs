@@ -5,6 +5,8 @@
 
 use std::io::{Error, ErrorKind, IsTerminal, Write};
 
+use assay_report::View;
+
 /// Bold red, for errors.
 pub const RED: &str = "1;31";
 /// Bold yellow, for warnings.
@@ -19,9 +21,32 @@ pub fn paint(text: &str, colour: &str, wanted: bool) -> String {
 
 /// Whether stderr is a terminal that is to be coloured.
 pub fn stderr_colour() -> bool {
+    stderr_is_terminal() && colour_is_welcome()
+}
+
+fn colour_is_welcome() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-    stderr_is_terminal() && !refused && !dumb
+    !refused && !dumb
+}
+
+/// How a result is looked at: as wide as the terminal, and coloured where it is one; through a pipe always the same.
+pub fn view(verbose: bool) -> View {
+    if !std::io::stdout().is_terminal() {
+        return View { verbose, ..View::default() };
+    }
+    View { width: width(terminal_size::terminal_size_of(std::io::stdout())), colour: colour_is_welcome(), verbose }
+}
+
+/// The same of stderr.
+pub fn stderr_view() -> View {
+    let width = width(terminal_size::terminal_size_of(std::io::stderr()));
+    View { width, colour: stderr_colour(), ..View::default() }
+}
+
+fn width(size: Option<(terminal_size::Width, terminal_size::Height)>) -> usize {
+    let width = size.map_or(View::default().width, |(width, _)| usize::from(width.0));
+    width.clamp(*View::WIDTHS.start(), *View::WIDTHS.end())
 }
 
 /// Whether somebody looks at stderr.

@@ -55,6 +55,9 @@ pub fn size(text: &str) -> Result<u64, String> {
 /// A length of time: `500ms`, `10s`, `1.5m`, `1h30m`, `250us`; a bare number is seconds.
 pub fn duration(text: &str) -> Result<Nanos, String> {
     const EXPECTED: &str = "expected a duration, such as 500ms, 30s, 10m or 1h30m";
+    if text.starts_with('-') {
+        return Err("must not be negative".to_owned());
+    }
     if text.parse::<f64>().is_ok() {
         return duration(&format!("{text}s"));
     }

@@ -43,9 +43,11 @@ impl<'a> Watch<'a> {
     }
 
     fn line(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| terminal::say(&format!("{text}\n"))),
-            None => terminal::say(&format!("{text}\n")),
+        let say = || terminal::say(&format!("{text}\n"));
+        match (&self.bar, self.live.as_ref().and_then(Live::bar)) {
+            (Some(bar), _) => bar.suspend(say),
+            (None, Some(bar)) => bar.above(say),
+            (None, None) => say(),
         }
     }
 
@@ -99,13 +101,13 @@ impl<'a> Watch<'a> {
             Warning::Held { place, held } => {
                 let place = place.as_deref().unwrap_or("a place Lua cannot tell");
                 format!(
-                    "the script has held a worker for {:.1} s at {place}: its other sessions wait, and results are wrong\n  \
-                     let long work yield: call the database in between, or sleep with the functions assay knows",
+                    "the script has blocked a worker for {:.1} s at {place}: the worker's other sessions wait, and results are \
+                     wrong\n  let long work yield: call the database in between, or sleep with the functions assay knows",
                     held.as_secs_f64()
                 )
             }
             Warning::SlowConnects { target, took } => format!(
-                "a connect to {} took {:.1} s: its queue of connects overflows, or packets are lost\n  \
+                "connecting to {} took {:.1} s: its connection queue overflows, or packets are lost\n  \
                  raise its listen backlog (back_log; listen_backlog of PgBouncer) and net.core.somaxconn on its machine, \
                  or connect more slowly: `--connect-pending` (now {}), `--connect-rate`",
                 url(*target),

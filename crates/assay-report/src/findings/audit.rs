@@ -71,6 +71,8 @@ pub struct RateFindings {
     pub nominal: Option<f64>,
     /// `rate` as a share of that.
     pub efficiency: Option<f64>,
+    /// Transactions of its type that were rolled back by design and are not in it.
+    pub rolled_back: u64,
 }
 
 /// What a workload counted itself, in one stage, in transactions that finished well.
@@ -169,8 +171,9 @@ pub(crate) fn ended(one: &record::TransactionTally) -> u64 {
 pub(crate) fn rates(record: &Record, tally: &record::Tally, measured_ns: u64) -> Vec<RateFindings> {
     let is_scaled = record.manifest.terminals.is_some_and(|terminals| terminals.think_scale != 1.0);
     let rate = |rate: &Rate| {
-        let counted = tally.transactions.iter().filter(|one| rate.of.as_ref().is_none_or(|of| *of == one.name));
-        let count = sum(counted.map(|one| if rate.rolled_back { ended(one) } else { one.count }));
+        let counted = || tally.transactions.iter().filter(|one| rate.of.as_ref().is_none_or(|of| *of == one.name));
+        let count = sum(counted().map(|one| if rate.rolled_back { ended(one) } else { one.count }));
+        let rolled_back = if rate.rolled_back { 0 } else { sum(counted().map(|one| one.rolled_back)) };
         let value = per_second(count, measured_ns) * rate.per_ns as f64 / 1e9;
         let nominal = rate.nominal.filter(|nominal| !is_scaled && *nominal > 0.0);
         RateFindings {
@@ -179,6 +182,7 @@ pub(crate) fn rates(record: &Record, tally: &record::Tally, measured_ns: u64) ->
             rate: value,
             nominal,
             efficiency: nominal.map(|nominal| value / nominal),
+            rolled_back,
         }
     };
     record.rates.iter().map(rate).collect()

@@ -12,7 +12,7 @@ use crate::findings::judgement::ConditionFindings;
 use crate::findings::limit::LimitedTrials;
 use crate::findings::metric::{Better, Metric, TrialsFindings, over_trials, stage_sessions};
 use crate::findings::run::Findings;
-use crate::findings::setting::{Difference, Mixed, differences, mixed};
+use crate::findings::setting::{Difference, Mixed, SettingKind, differences, mixed};
 use crate::findings::warning::Warning;
 
 /// Two sides.
@@ -56,6 +56,8 @@ pub struct SideFindings {
     pub generator: LimitedTrials,
     /// Transactions given up, over all trials.
     pub failed: u64,
+    /// How throughput changed from the first trial to the last, as a share of its median, where that is no chance.
+    pub drift: Option<f64>,
 }
 
 /// One number of sessions, or one of each side where the sides measured one each.
@@ -170,6 +172,14 @@ pub fn compare(baseline: Side<'_>, candidate: Side<'_>, margin: f64) -> Comparis
     }
 }
 
+impl Comparison {
+    /// Whether the sides differ in how much was asked of the server, so that a change is that of the load.
+    pub(crate) fn has_other_load(&self, stage: &StageComparison) -> bool {
+        let is_load = |one: &Difference| one.kind == SettingKind::Work && ["load", "terminals"].contains(&&*one.what);
+        stage.sessions != stage.candidate_sessions || self.differences.iter().any(is_load)
+    }
+}
+
 impl StageComparison {
     /// The metric of this name.
     pub fn metric(&self, name: &str) -> Option<&MetricComparison> {
@@ -202,7 +212,19 @@ pub(crate) fn side_findings(side: Side<'_>) -> SideFindings {
         limited_by_generator: side.trials.iter().filter(limits).count(),
         generator: LimitedTrials::of(side.trials),
         failed: failed.fold(0, u64::saturating_add),
+        drift: drift(side.trials),
     }
+}
+
+/// Of the number of sessions that all trials share and that has the most throughput.
+fn drift(trials: &[Findings]) -> Option<f64> {
+    let of = |sessions: u32| -> Option<Vec<f64>> {
+        let of_trial =
+            |one: &Findings| one.stages.iter().find(|stage| stage.sessions == sessions).map(|it| it.total.tps);
+        trials.iter().map(of_trial).collect()
+    };
+    let values = stage_sessions(trials).into_iter().filter_map(of);
+    assay_stats::drift(&values.max_by(|a, b| a[0].total_cmp(&b[0]))?)
 }
 
 /// A metric, and what the trials of a side have of it.

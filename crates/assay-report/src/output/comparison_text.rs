@@ -1,6 +1,6 @@
 //! Comparisons, grids and summaries of trials, for people: at most 80 columns, readable without colour.
 //!
-//! What makes a comparison doubtful stands before its numbers. No difference is shown without its interval, or without
+//! The verdict first, then what makes it doubtful, then the numbers. No difference is shown without its interval, or without
 //! saying that there is none. Puts together what `words` and `tables` made, and computes nothing.
 
 use crate::findings::comparison::{Comparison, MetricComparison, SideFindings, StageComparison};
@@ -20,15 +20,17 @@ const VALUE_WIDTH: usize = 60;
 
 /// A comparison of two sides.
 pub fn comparison_text(found: &Comparison) -> String {
-    let mut text = side_text("baseline ", &found.baseline) + &side_text("candidate", &found.candidate);
-    text += &differences_text(&found.differences);
+    let conclusions = found.stages.iter().filter_map(|stage| conclusion(found, stage));
+    let mut text: String = conclusions.map(|words| wrap_to(WIDTH, "", words.split(' '), " ")).collect();
+    if found.stages.is_empty() {
+        text += "nothing to compare: the two sides have no number of sessions in common\n";
+    }
     text += &doubts(&found.baseline);
     text += &doubts(&found.candidate);
+    text += &format!("\n{}{}", side_text("baseline ", &found.baseline), side_text("candidate", &found.candidate));
+    text += &differences_text(&found.differences);
     for stage in &found.stages {
-        text += &format!("\n{}", stage_text(found, stage));
-    }
-    if found.stages.is_empty() {
-        text += "\nthe two sides have no number of sessions in common: nothing can be compared\n";
+        text += &format!("\n{}", stage_text(stage));
     }
     if !found.conditions.is_empty() {
         text.push('\n');
@@ -50,18 +52,19 @@ pub fn grid_text(comparisons: &[Comparison]) -> String {
     }
     let disturbing = |one: &Difference| matches!(one.kind, SettingKind::Work | SettingKind::Generator);
     if comparisons.iter().flat_map(|one| &one.differences).any(disturbing) {
-        let words = "not all did the same work from the same place: no ratio below is the server's alone";
-        text += &format!("\n{}", wrap_to(WIDTH, "warning: ", words.split(' '), " "));
+        let words =
+            "not all settings did the same work from the same machine, so the server alone does not explain a ratio";
+        text += &format!("\n{}", wrap_to(WIDTH, "! ", words.split(' '), " "));
     }
     text += &doubts(&first.baseline);
     text += &comparisons.iter().map(|one| doubts(&one.candidate)).collect::<String>();
     for stage in &first.stages {
         let same = comparisons.iter().flat_map(|one| &one.stages).all(|one| one.sessions == one.candidate_sessions);
         let with = if same { sessions(stage.sessions) } else { "the sessions of each".to_owned() };
-        text += &format!("\nwith {with}\n\n{}", grid(comparisons, stage).text());
+        text += &format!("\nwith {with}\n\n{}", grid(comparisons, stage).text(WIDTH));
     }
-    text += "\n* the interval of the ratio at 95% holds 1: the difference may be chance\n";
-    text += "? too few trials for an interval: four of each setting are needed\n";
+    text += "\n* the 95% confidence interval of the ratio includes 1: this may be chance\n";
+    text += "? too few trials: a confidence interval needs at least 4 per setting\n";
     text
 }
 
@@ -74,7 +77,7 @@ pub fn summary_text(found: &Summary) -> String {
             text.push('\n');
         }
         let many = if number == 1 { "trial" } else { "trials" };
-        text += &format!("{number} {many} with {}:\n\n{}", sessions(stage.sessions), trials(stage).text());
+        text += &format!("{number} {many} with {}:\n\n{}", sessions(stage.sessions), trials(stage).text(WIDTH));
         if number < 5 {
             text += "a confidence interval needs at least 5 trials\n";
         }
@@ -89,7 +92,7 @@ fn side_text(label: &str, side: &SideFindings) -> String {
 fn differences_text(differences: &[Difference]) -> String {
     let mut text = String::new();
     for group in differences_by_kind(differences) {
-        let head = if group.is_warning { format!("warning: {}", group.words) } else { group.words.to_owned() };
+        let head = if group.is_warning { format!("! {}", group.words) } else { group.words.to_owned() };
         text += &format!("\n{}", wrap_to(WIDTH, "", head.split(' '), " "));
         text += &group.differences.into_iter().map(|one| difference_text("  ", one)).collect::<String>();
     }
@@ -102,21 +105,19 @@ fn difference_text(indent: &str, one: &Difference) -> String {
 }
 
 fn doubts(side: &SideFindings) -> String {
-    let told = |words: String| format!("\n{}", wrap_to(WIDTH, "warning: ", words.split(' '), " "));
+    let told = |words: String| format!("\n{}", wrap_to(WIDTH, "! ", words.split(' '), " "));
     doubts_of(side).into_iter().map(told).collect()
 }
 
-fn stage_text(found: &Comparison, stage: &StageComparison) -> String {
+fn stage_text(stage: &StageComparison) -> String {
     let note = if stage.metrics.iter().any(MetricComparison::is_not_of_medians) {
         "a change is the median of the ratios of all pairs of trials, not of the medians;\n\
          ±0 where the two have opposite signs\n"
     } else {
         ""
     };
-    let conclusion = conclusion(found, stage).map(|words| wrap_to(WIDTH, "", words.split(' '), " "));
-    let with_it = telemetry_changes(stage).map(|table| format!("\n{}", table.text()));
-    let (conclusion, with_it) = (conclusion.unwrap_or_default(), with_it.unwrap_or_default());
-    format!("{}{note}\n{conclusion}{with_it}", changes(stage).text())
+    let with_it = telemetry_changes(stage).map(|table| format!("\n{}", table.text(WIDTH)));
+    changes(stage).text(WIDTH) + note + &with_it.unwrap_or_default()
 }
 
 fn condition_text(found: &ConditionFindings) -> String {

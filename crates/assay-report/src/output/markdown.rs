@@ -25,7 +25,7 @@ pub fn markdown(report: &Report) -> String {
     for sentence in summary(report) {
         text += &format!("\n{}\n", escaped(&sentence, 1000));
     }
-    for (causes, hint) in warnings_by_hint(report.runs()).into_iter().take(ENTRIES_MAX) {
+    for (causes, hint) in warnings_by_hint(report.runs(), |_| true).into_iter().take(ENTRIES_MAX) {
         let hint = if hint.is_empty() { hint } else { format!(" What to do: {hint}.") };
         text += &format!("\n> **Warning:** {}\n", escaped(&format!("{}.{hint}", causes.join("; ")), 1000));
     }

@@ -32,6 +32,7 @@ use crate::tables::latency::responses;
 use crate::tables::stages::{looks, stages};
 use crate::tables::telemetry::{changes as telemetry_changes, metrics};
 use crate::tables::work;
+use crate::words::audit::audit_words;
 use crate::words::capacity::capacity_words;
 use crate::words::comparison::{conclusion, difference_words, differences_by_kind, doubts_of, side_facts};
 use crate::words::facts::{Facts, undone};
@@ -226,7 +227,7 @@ fn tiles(findings: &Findings) -> Markup {
 fn warnings(report: &Report) -> Markup {
     let failures = report.entries.iter().filter_map(|entry| entry.findings.failure.as_ref());
     html! {
-        @for (causes, hint) in warnings_by_hint(report.runs()).into_iter().take(ROWS_MAX) {
+        @for (causes, hint) in warnings_by_hint(report.runs(), |_| true).into_iter().take(ROWS_MAX) {
             div.warning {
                 b { "Warning:" } " "
                 @for cause in causes {
@@ -368,8 +369,10 @@ fn stage_in_full(stage: &StageFindings, findings: &Findings) -> Markup {
         work::types(&stage.total).map(|table| table.with_caption("How transactions ended")),
         work::rates(&stage.rates).map(|table| table.with_caption("Throughput as the workload counts it")),
         work::counters(&stage.counters).map(|table| table.with_caption("What the workload counted")),
-        work::audit(&stage.audit).map(|table| table.with_caption("Audit: the workload's own rules")),
-        Some(work::throughput(&stage.total).with_caption("Throughput")),
+        work::audit(&stage.audit)
+            .map(|table| table.with_caption(format!("Audit: {}", audit_words(&stage.audit).unwrap_or_default()))),
+        Some(work::throughput(&stage.total, true).with_caption("Throughput")),
+        work::outages(&stage.throughput.outages).map(|table| table.with_caption("Outages")),
         work::targets(&findings.targets, &stage.targets).map(|table| table.with_caption("By server")),
     ];
     html! {

@@ -1,7 +1,70 @@
-//! The line that a running trial shows for every interval.
+//! What is shown while a trial runs: a line for every interval, or on a terminal one line that is drawn again and again.
 
-use crate::digits::{count, short, short_count, short_ms};
+use crate::digits::{clock, count, short, short_count, short_ms};
 use crate::findings::interval::IntervalFindings;
+use crate::plain::View;
+
+/// How far a run is, and how it goes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Which part of the run is on: `trial 2 of 5`; may be empty.
+    pub label: String,
+    /// Since the start of all of it.
+    pub elapsed_ns: u64,
+    /// How long all of it is to take; `None`: nobody knows.
+    pub total_ns: Option<u64>,
+    /// Throughput so far, one value per interval or trial.
+    pub tps: Vec<f64>,
+    /// Response time of the last interval.
+    pub p99_ns: Option<u64>,
+    /// So far.
+    pub errors: u64,
+}
+
+/// A bar with the time gone and left, the throughput of now and of before; as much of it as fits into the view.
+pub fn progress_line(progress: &Progress, view: View) -> String {
+    /// Wider ones say no more.
+    const HISTORY_MAX: usize = 30;
+    const HISTORY_MIN: usize = 8;
+    let elapsed = progress.total_ns.map_or(progress.elapsed_ns, |total| progress.elapsed_ns.min(total));
+    let bar_width = view.width / 6;
+    let bar = progress.total_ns.filter(|total| *total > 0).map(|total| {
+        let done = (elapsed as f64 / total as f64 * bar_width as f64) as usize;
+        format!("[{}{}] ", "#".repeat(done), "-".repeat(bar_width - done.min(bar_width)))
+    });
+    let total = progress.total_ns.map(|total| format!(" / {}", clock(total))).unwrap_or_default();
+    let left = progress.total_ns.map(|total| format!("{} left", clock(total - elapsed)));
+    let of_interval = |text: String| (!progress.tps.is_empty()).then_some(text);
+    let errors =
+        if progress.errors == 1 { "1 error".into() } else { format!("{} errors", short_count(progress.errors)) };
+    // What is left out first when it does not fit has the highest number.
+    let parts = [
+        (0, Some(format!("{}{}{total}", bar.unwrap_or_default(), clock(elapsed)))),
+        (4, left),
+        (0, progress.tps.last().map(|tps| format!("{} tx/s", short(*tps)))),
+        (1, progress.p99_ns.map(|p99| format!("p99 {} ms", short_ms(Some(p99))))),
+        (2, of_interval(errors)),
+        (3, Some(progress.label.clone()).filter(|label| !label.is_empty())),
+    ];
+    let line = |most: u8| {
+        let shown = parts.iter().filter(|(rank, _)| *rank <= most).filter_map(|(_, part)| part.as_deref());
+        shown.collect::<Vec<_>>().join("  ")
+    };
+    let fits = |line: &String| line.chars().count() < view.width;
+    let line = (0..=4).rev().map(line).find(fits).unwrap_or_else(|| line(0));
+    let room = view.width.saturating_sub(line.chars().count() + 3).min(HISTORY_MAX);
+    if room < HISTORY_MIN || progress.tps.len() < 2 {
+        return line;
+    }
+    format!("{line}  {}", sparkline(&progress.tps[progress.tps.len().saturating_sub(room)..]))
+}
+
+/// A block for each value, as high as it is of the largest.
+fn sparkline(values: &[f64]) -> String {
+    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    values.iter().map(|value| BLOCKS[((value / most * 7.0).round() as usize).min(7)]).collect()
+}
 
 /// Which columns a line has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,76 +1,91 @@
-//! The final report, for people: readable without colour, at most 100 columns, units in the heads.
+//! The final report, for people: the result first, then what puts it in doubt, then tables. Units stand in the heads.
 //!
 //! Puts together what `words` and `tables` made, and computes nothing. A run of several stages is a table of them, then the
-//! details of the last one; every stage's details are in the JSON.
+//! details of the best one; every stage's details are in the JSON.
 
 use assay_record::{OptionValue, Status};
 
-use crate::digits::{count, figure, seconds};
+use crate::digits::{count, figure, ms, seconds};
 use crate::findings::capacity::CapacityFindings;
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
-use crate::plain::{DOT, clean, wrap};
+use crate::findings::warning::{Warning, has_lower_bounds};
+use crate::plain::{DOT, View, clean, wrap_to};
 use crate::tables::latency::responses;
 use crate::tables::stages::{looks, stages};
-use crate::tables::table::{NAME_WIDTH, Table};
+use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
 use crate::tables::telemetry::metrics;
 use crate::tables::work;
+use crate::words::audit::audit_words;
 use crate::words::capacity::capacity_words;
 use crate::words::facts::{Facts, fallback, generator, undone};
-use crate::words::run::{growth, load, option_value, servers};
+use crate::words::run::{growth, is_given, load, option_value, servers, sessions};
 use crate::words::steadiness::{latency_intervals, over_time};
 use crate::words::telemetry::telemetry;
-use crate::words::warning::{warning_words, warnings_by_hint};
+use crate::words::warning::warnings_by_hint;
 
 const FACT_WIDTH: usize = 80;
 const FAILURE_LINES_MAX: usize = 40;
+/// Of the names before facts.
+const LABEL_WIDTH: usize = 12;
+/// Of a bar in the table of a ladder.
+const BAR_WIDTH: usize = 12;
 
-/// The final report.
+/// The final report as a pipe gets it.
 pub fn text(findings: &Findings) -> String {
-    let mut text = head(findings);
-    match &findings.capacity {
-        Some(found) => text += &format!("\n{}", search(found, findings)),
-        None if findings.stages.len() > 1 => text += &format!("\n{}", ladder(&findings.stages)),
-        None => {}
-    }
-    let last = findings.stages.last();
-    if let Some(stage) = if findings.capacity.is_some() { findings.main_stage() } else { last } {
-        text += &details(stage, findings);
-    }
-    text += &below(work::errors(&findings.errors));
-    for (causes, hint) in warnings_by_hint([("", findings)]) {
-        text.push('\n');
-        for cause in causes {
-            text += &wrap("warning: ", cause.split(' '), " ");
-        }
-        if !hint.is_empty() {
-            text += &wrap("  hint: ", hint.split(' '), " ");
-        }
-    }
-    text
+    text_in(findings, View::default())
 }
 
-fn head(findings: &Findings) -> String {
-    let mut sessions: Vec<String> = findings.stages.iter().map(|stage| count(stage.sessions.into())).collect();
+/// The final report, as it is looked at.
+pub fn text_in(findings: &Findings, view: View) -> String {
+    let mut text = head(findings, view);
+    if let Some(failure) = &findings.failure {
+        text.push('\n');
+        for (number, line) in failure.lines().take(FAILURE_LINES_MAX).enumerate() {
+            let label = if number == 0 { "error: " } else { "  " };
+            text += &wrap_to(view.width, label, clean(line, 2000).split(' '), " ");
+        }
+    }
+    let stage = findings.main_stage();
+    if let Some(stage) = stage.filter(|stage| stage.measured_ns > 0) {
+        text += &warnings(findings, Warning::is_headline, view);
+        text += &format!("\n{}", result(stage, findings, view));
+        text += &warnings(findings, |warning| !warning.is_headline(), view);
+    } else {
+        text += &warnings(findings, |_| true, view);
+    }
+    match &findings.capacity {
+        Some(found) => text += &format!("\n{}", search(found, findings, view)),
+        None if findings.stages.len() > 1 => text += &format!("\n{}", ladder(&findings.stages, view)),
+        None => {}
+    }
+    if let Some(stage) = stage {
+        text += &details(stage, findings, view);
+    }
+    text += &below(work::errors(&findings.errors), view);
+    if view.colour { coloured(&text) } else { text }
+}
+
+fn head(findings: &Findings, view: View) -> String {
+    let mut numbers: Vec<String> = findings.stages.iter().map(|stage| count(stage.sessions.into())).collect();
     if findings.capacity.is_some() {
         // The table has each.
-        sessions.sort_by_key(|number| (number.len(), number.clone()));
-        sessions.dedup();
+        numbers.sort_by_key(|number| (number.len(), number.clone()));
+        numbers.dedup();
     }
-    let sessions = match sessions[..] {
+    let sessions = match &findings.stages[..] {
         [] => "no sessions".into(),
-        [ref one] if one == "1" => "1 session".into(),
-        _ => format!("{} sessions", sessions.join(", ")),
+        [one] => sessions(one.sessions),
+        _ => format!("{} sessions", numbers.join(", ")),
     };
     let mut facts = vec![clean(&findings.workload, FACT_WIDTH), encrypted_servers(findings), sessions, load(findings)];
     facts.extend(findings.limit.time_ns.map(seconds));
     facts.extend(findings.limit.transactions.map(|most| format!("{} transactions", count(most))));
     if findings.warmup_ns > 0 {
-        facts.push(format!("after {} of warm-up", seconds(findings.warmup_ns)));
+        facts.push(format!("warm-up {}", seconds(findings.warmup_ns)));
     }
-    facts.push(format!("seed {}", findings.seed));
-    facts.extend(findings.distribution.as_ref().map(|name| format!("{} rows", clean(name, NAME_WIDTH))));
-    let mut text = wrap("", facts, DOT);
+    facts.extend(rows(findings, view));
+    let mut text = wrap_to(view.width, "", facts, DOT);
     let took = seconds(findings.elapsed_ns);
     let ended = match findings.status {
         Status::Running => format!("not finished, {took} recorded"),
@@ -78,29 +93,24 @@ fn head(findings: &Findings) -> String {
         Status::Interrupted => format!("interrupted after {took}"),
         Status::Failed => format!("failed after {took}"),
     };
-    text += &wrap("", [ended, format!("started {}", findings.started), clean(&findings.tool, NAME_WIDTH)], DOT);
-    for warning in findings.warnings.iter().filter(|warning| warning.is_headline()) {
-        let (cause, hint) = warning_words(warning, findings);
-        text += &wrap("! ", cause.split(' '), " ");
-        text += &wrap("  hint: ", hint.split(' '), " ");
-    }
-    if !findings.options.is_empty() {
-        let option =
-            |(name, value): (&String, &OptionValue)| format!("{}={}", clean(name, NAME_WIDTH), option_value(value));
-        text += &wrap("options: ", findings.options.iter().map(option), ", ");
-    }
+    let facts = [ended, format!("started {}", findings.started), clean(&findings.tool, NAME_WIDTH)];
+    text += &wrap_to(view.width, "", facts, DOT);
+    let option =
+        |(name, value): (&String, &OptionValue)| format!("{}={}", clean(name, NAME_WIDTH), option_value(value));
+    let options = findings.options.iter().filter(|(name, _)| view.verbose || is_given(findings, name));
+    text += &wrap_to(view.width, "", [format!("seed {}", findings.seed)].into_iter().chain(options.map(option)), DOT);
     if !findings.tags.is_empty() {
         let tag =
             |(name, value): (&String, &String)| format!("{}={}", clean(name, NAME_WIDTH), clean(value, FACT_WIDTH));
-        text += &wrap("tags: ", findings.tags.iter().map(tag), ", ");
-    }
-    if let Some(failure) = &findings.failure {
-        text.push('\n');
-        for (number, line) in failure.lines().take(FAILURE_LINES_MAX).enumerate() {
-            text += &wrap(if number == 0 { "error: " } else { "  " }, clean(line, 2000).split(' '), " ");
-        }
+        text += &wrap_to(view.width, "tags: ", findings.tags.iter().map(tag), ", ");
     }
     text
+}
+
+/// The distribution of rows, where it is not the usual one.
+fn rows(findings: &Findings, view: View) -> Option<String> {
+    let name = findings.distribution.as_ref().filter(|name| view.verbose || *name != "uniform")?;
+    Some(format!("{} rows", clean(name, NAME_WIDTH)))
 }
 
 fn encrypted_servers(findings: &Findings) -> String {
@@ -111,58 +121,130 @@ fn encrypted_servers(findings: &Findings) -> String {
     servers(findings) + &tls.map(|tls| format!(" ({})", clean(tls, 40))).unwrap_or_default()
 }
 
-fn ladder(all: &[StageFindings]) -> String {
+/// Throughput and latencies, then how well they are known and what went wrong.
+fn result(stage: &StageFindings, findings: &Findings, view: View) -> String {
+    let response = &stage.total.response;
+    let bound = if has_lower_bounds(stage) { "≥" } else { "" };
+    let latencies =
+        [("p50", response.p50_ns), ("p95", response.p95_ns), ("p99", response.p99_ns), ("max", response.max_ns)];
+    let latencies = latencies.into_iter().filter(|(_, ns)| ns.is_some());
+    let mut facts: Vec<String> = latencies.map(|(name, ns)| format!("{name} {bound}{}", ms(ns))).collect();
+    if let Some(last) = facts.last_mut() {
+        last.push_str(" ms");
+    }
+    if findings.stages.len() > 1 {
+        facts.insert(0, format!("with {}", sessions(stage.sessions)));
+    }
+    let label = format!("{:width$}", format!("{} tx/s ", figure(stage.total.tps)), width = LABEL_WIDTH);
+    let audit = audit_words(&stage.audit).map(|words| ("audit", vec![words]));
+    let told = over_time(stage).into_iter().chain(undone(stage)).chain(audit);
+    wrap_to(view.width, &label, facts, DOT) + &listed(told, view)
+}
+
+fn warnings(findings: &Findings, which: fn(&Warning) -> bool, view: View) -> String {
+    let mut text = String::new();
+    for (causes, hint) in warnings_by_hint([("", findings)], which) {
+        text.push('\n');
+        for cause in causes {
+            text += &wrap_to(view.width, "! ", cause.split(' '), " ");
+        }
+        if !hint.is_empty() {
+            text += &wrap_to(view.width, "  hint: ", hint.split(' '), " ");
+        }
+    }
+    text
+}
+
+/// A row per step, with a bar as long as its throughput is high.
+fn ladder(all: &[StageFindings], view: View) -> String {
     let rows = all.iter().map(|stage| (count(stage.sessions.into()), stage));
+    let mut table = stages("sessions", rows);
+    let most = all.iter().map(|stage| stage.total.tps).fold(f64::MIN_POSITIVE, f64::max);
+    table.columns.insert(1, Column::figures("").from(80));
+    for (row, stage) in table.rows.iter_mut().zip(all) {
+        let bar = "█".repeat((stage.total.tps / most * BAR_WIDTH as f64).round() as usize);
+        row.cells.insert(1, Cell::Words(format!("{bar:BAR_WIDTH$}")));
+    }
     let growth = growth(all).map(|words| format!("{words}\n"));
-    stages("sessions", rows).text() + &growth.unwrap_or_default()
+    table.text(view.width) + &growth.unwrap_or_default()
 }
 
-fn search(found: &CapacityFindings, findings: &Findings) -> String {
-    looks(found, findings).text() + "\n" + &wrap("", capacity_words(found).split(' '), " ")
+fn search(found: &CapacityFindings, findings: &Findings, view: View) -> String {
+    looks(found, findings).text(view.width) + "\n" + &wrap_to(view.width, "", capacity_words(found).split(' '), " ")
 }
 
-fn details(stage: &StageFindings, findings: &Findings) -> String {
+fn details(stage: &StageFindings, findings: &Findings, view: View) -> String {
     let mut text = String::from("\n");
-    if let [.., _, _] = findings.stages[..] {
+    if findings.stages.len() > 1 {
         let rate = stage.open.filter(|_| findings.capacity.is_some());
         let rate = rate.map(|open| format!("at {} tx/s due, ", figure(open.rate_per_s))).unwrap_or_default();
         let sessions = count(stage.sessions.into());
         text += &format!("{rate}with {sessions} sessions, for {}:\n\n", seconds(stage.measured_ns));
     }
-    text += &work::throughput(&stage.total).text();
-    let over_time = over_time(stage);
-    if !over_time.is_empty() {
-        text += &format!("\n{}", listed(over_time));
-    }
-    text += &below(work::rates(&stage.rates));
-    text += &below(work::counters(&stage.counters));
-    text += &below(work::types(&stage.total));
-    text += &below(work::targets(&findings.targets, &stage.targets));
-    text += &below(Some(responses(stage)));
+    text += &work::throughput(&stage.total, view.verbose).text(view.width);
+    text += &below(work::outages(&stage.throughput.outages), view);
+    text += &below(work::rates(&stage.rates), view);
+    text += &below(work::counters(&stage.counters), view);
+    text += &below(work::types(&stage.total), view);
+    text += &below(work::targets(&findings.targets, &stage.targets), view);
+    text += &below(Some(responses(stage)), view);
     let known = latency_intervals(stage);
-    text += &if known.is_empty() { "\n".into() } else { listed([("at 95%", known)]) + "\n" };
-    text += &listed(undone(stage));
-    let generator = generator(stage, findings);
-    let known = !generator.is_empty();
-    text += &listed(generator);
-    if let Some(why) = fallback(findings).filter(|_| known) {
-        text += &wrap("io_uring   ", why.split(' '), " ");
+    if !known.is_empty() {
+        text += &listed([("at 95%", known)], view);
     }
     let read = telemetry(stage, findings);
     if !read.is_empty() {
-        text += &format!("\n{}", listed(read));
+        text += &format!("\n{}", listed(read, view));
     }
     if findings.sampling.as_ref().is_some_and(|sampling| sampling.full) {
-        text += &stage.telemetry.iter().map(|scope| below(Some(metrics(scope)))).collect::<String>();
+        text += &stage.telemetry.iter().map(|scope| below(Some(metrics(scope)), view)).collect::<String>();
     }
-    text + &below(work::audit(&stage.audit))
+    let generator = generator(stage, findings);
+    if !generator.is_empty() && (view.verbose || findings.warnings.iter().any(Warning::is_of_generator)) {
+        text += &format!("\n{}", listed(generator, view));
+        if let Some(why) = fallback(findings) {
+            text += &listed([("io_uring", vec![why])], view);
+        }
+    }
+    text + &below(work::audit(&stage.audit), view)
 }
 
-fn listed(facts: impl IntoIterator<Item = Facts>) -> String {
-    facts.into_iter().map(|(name, facts)| wrap(&format!("{name:11}"), facts, DOT)).collect()
+fn listed(facts: impl IntoIterator<Item = Facts>, view: View) -> String {
+    let line = |(name, facts): Facts| {
+        // A long fact is broken between its words; a line holds whole facts where it can.
+        let words = facts.iter().any(|fact| fact.chars().count() + LABEL_WIDTH > view.width);
+        let label = format!("{name:LABEL_WIDTH$}");
+        if words {
+            wrap_to(view.width, &label, facts.join(DOT).split(' '), " ")
+        } else {
+            wrap_to(view.width, &label, facts, DOT)
+        }
+    };
+    facts.into_iter().map(line).collect()
 }
 
 /// A table after an empty line.
-fn below(table: Option<Table>) -> String {
-    table.map(|table| format!("\n{}", table.text())).unwrap_or_default()
+fn below(table: Option<Table>, view: View) -> String {
+    table.map(|table| format!("\n{}", table.text(view.width))).unwrap_or_default()
+}
+
+/// The rate in bold; warnings, hints, errors and verdicts in the colours that they have on stderr.
+fn coloured(text: &str) -> String {
+    let paint = |colour: &str, text: &str| format!("\u{1b}[{colour}m{text}\u{1b}[0m");
+    let line = |line: &str| match line {
+        line if line.starts_with("! ") => paint("1;33", "!") + &line[1..],
+        line if line.starts_with("  hint:") => paint("36", "  hint:") + &line["  hint:".len()..],
+        line if line.starts_with("error:") => paint("1;31", "error:") + &line["error:".len()..],
+        line if line.contains(" tx/s ") && line.contains(" ms") && !line.starts_with(' ') => {
+            let end = line.find(" tx/s ").map_or(0, |at| at + " tx/s".len());
+            if line[..end].contains(|c: char| c.is_ascii_alphabetic() && c != 't' && c != 'x' && c != 's') {
+                line.to_owned()
+            } else {
+                paint("1", &line[..end]) + &line[end..]
+            }
+        }
+        line if line.ends_with("FAILED") => line[..line.len() - "FAILED".len()].to_owned() + &paint("1;31", "FAILED"),
+        line => line.replace("most tx/s", &paint("1;32", "most tx/s")),
+    };
+    text.lines().map(|one| line(one) + "\n").collect()
 }

@@ -1,20 +1,33 @@
 //! A table for terminals: columns as wide as their widest cell, no lines, no colours.
 
 use crate::plain::cut;
-use crate::tables::table::{Cell, Column, Content, Table};
+use crate::tables::table::{Cell, Column, Content, NAME_WIDTH, Table};
 
 /// Between columns.
 const GAP: &str = "  ";
+/// Below this width names are cut.
+const NARROW: usize = 80;
+/// From this width on nothing is cut that need not be.
+const ROOMY: usize = 100;
 
 impl Table {
-    /// The first column and words flush left, figures flush right. No blanks at line ends.
-    pub(crate) fn text(&self) -> String {
-        let shown = |column: &Column, cell: &Cell| match column.content {
+    /// The first column and words flush left, figures flush right. No blanks at line ends. A narrow terminal gets fewer columns, and
+    /// less of long words.
+    pub(crate) fn text(&self, width: usize) -> String {
+        let last = self.columns.len().saturating_sub(1);
+        let words_max = |number: usize, words: usize| match (number, words) {
+            (0, words) if width < NARROW => words.min(NAME_WIDTH),
+            (number, words) if number == last && words > NAME_WIDTH * 2 => {
+                words.saturating_sub(ROOMY.saturating_sub(width))
+            }
+            _ => words,
+        };
+        let shown = |number: usize, column: &Column, cell: &Cell| match column.content {
             Content::Figures => cell.shown(),
-            Content::Words(width) => cut(cell.shown(), width),
+            Content::Words(words) => cut(cell.shown(), words_max(number, words)),
         };
         let columns: Vec<(usize, &Column)> =
-            self.columns.iter().enumerate().filter(|(_, column)| !column.roomy).collect();
+            self.columns.iter().enumerate().filter(|(_, column)| !column.roomy && column.from <= width).collect();
         let head = |(number, column): &(usize, &Column)| match column.content {
             Content::Words(_) if *number > 0 => String::new(),
             _ => column.head.clone(),
@@ -24,7 +37,7 @@ impl Table {
         lines.extend(self.rows.iter().map(|row| {
             columns
                 .iter()
-                .map(|(number, column)| row.cells.get(*number).map_or(String::new(), |it| shown(column, it)))
+                .map(|(number, column)| row.cells.get(*number).map_or(String::new(), |it| shown(*number, column, it)))
                 .collect()
         }));
         let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);

@@ -19,8 +19,11 @@ pub(crate) fn latency_cells(of: &LatencyFindings) -> [Cell; 8] {
 /// Response times by type, then what they are made of. Those that are too low say so.
 pub(crate) fn responses(stage: &StageFindings) -> Table {
     let (total, is_bound) = (&stage.total, has_lower_bounds(stage));
-    let heads = ["count"].into_iter().chain(LATENCY_HEADS).map(Column::figures);
-    let mut table = Table::new([Column::words("response ms", NAME_WIDTH)].into_iter().chain(heads));
+    /// Under `LATENCY_HEADS`: the width of terminals that show them.
+    const FROM: [usize; 8] = [100, 100, 0, 80, 0, 0, 80, 0];
+    let heads = LATENCY_HEADS.into_iter().zip(FROM).map(|(head, from)| Column::figures(head).from(from));
+    let first = [Column::words("response ms", NAME_WIDTH), Column::figures("count")];
+    let mut table = Table::new(first.into_iter().chain(heads));
     let mut row = |name: &str, of: &LatencyFindings, is_bound: bool| {
         let [min, above @ ..] = latency_cells(of);
         let above = above.map(|cell| if is_bound { at_least(cell) } else { cell });

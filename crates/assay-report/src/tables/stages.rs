@@ -36,9 +36,10 @@ fn remarked<'a>(head: &str, rows: impl IntoIterator<Item = (String, &'a StageFin
     let mut columns = vec![Column::words(head, NAME_WIDTH), figures("tx/s")];
     columns.extend(known.then(|| figures("±")));
     columns.push(figures("stmt/s").roomy());
-    columns.extend(["p50 ms", "p95 ms", "p99 ms"].map(figures));
+    columns.extend([figures("p50 ms"), figures("p95 ms").from(100), figures("p99 ms")]);
     columns.push(figures("max ms").roomy());
-    columns.extend(["failed", "CPU µs/tx"].map(figures));
+    columns.push(figures("failed").from(100));
+    columns.push(figures("CPU µs/tx").from(100));
     columns.push(Column::words("", NAME_WIDTH));
     let mut table = Table::new(columns);
     table.rows = rows.into_iter().map(|(name, stage, remark)| row(&name, stage, known, remark)).collect();

@@ -26,6 +26,9 @@ pub(crate) struct Column {
     pub(crate) content: Content,
     /// Left out in a terminal, whose lines are short.
     pub(crate) roomy: bool,
+    /// Left out in a terminal with fewer columns than this. What is shown depends on no figure, so that two reports have the same
+    /// columns.
+    pub(crate) from: usize,
 }
 
 /// What a column holds.
@@ -90,15 +93,19 @@ impl Table {
 
 impl Column {
     pub(crate) fn figures(head: impl Into<String>) -> Column {
-        Column { head: head.into(), content: Content::Figures, roomy: false }
+        Column { head: head.into(), content: Content::Figures, roomy: false, from: 0 }
     }
 
     pub(crate) fn words(head: impl Into<String>, width: usize) -> Column {
-        Column { head: head.into(), content: Content::Words(width), roomy: false }
+        Column { head: head.into(), content: Content::Words(width), roomy: false, from: 0 }
     }
 
     pub(crate) fn roomy(self) -> Column {
         Column { roomy: true, ..self }
+    }
+
+    pub(crate) fn from(self, from: usize) -> Column {
+        Column { from, ..self }
     }
 }
 

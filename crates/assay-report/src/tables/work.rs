@@ -1,8 +1,9 @@
 //! What was done in a stage: counts, types, servers, errors, the workload's own throughputs, counters and audit.
 
-use crate::digits::{figure, percent};
+use crate::digits::{clock, count, figure, percent};
 use crate::findings::audit::{CounterFindings, RateFindings, RuleFindings, RuleVerdict, Unit};
 use crate::findings::latency::LatencyFindings;
+use crate::findings::outage::OutageFindings;
 use crate::findings::run::ServerFindings;
 use crate::findings::tally::{ErrorFindings, TallyFindings};
 use crate::plain::clean;
@@ -13,8 +14,19 @@ const RULE_WIDTH: usize = 36;
 const URL_WIDTH: usize = 44;
 const MESSAGE_WIDTH: usize = 52;
 
-/// Transactions and statements, and how long they took.
-pub(crate) fn throughput(total: &TallyFindings) -> Table {
+/// When nothing finished; `None` when that never was.
+pub(crate) fn outages(outages: &[OutageFindings]) -> Option<Table> {
+    let figures = ["length s", "errors", "throughput back after s"].map(Column::figures);
+    let row = |one: &OutageFindings| {
+        let back = Cell::of(one.recovery_ns, |ns| Cell::Number(ns as f64 / 1e9));
+        [Cell::Words(clock(one.start_ns)), Cell::Number(one.length_ns as f64 / 1e9), Cell::Count(one.errors), back]
+    };
+    let columns = [Column::words("outage at", NAME_WIDTH)].into_iter().chain(figures);
+    (!outages.is_empty()).then(|| Table::new(columns).with_rows(outages.iter().map(row)))
+}
+
+/// Transactions and statements, and how long they took. `all`: also classes that had none.
+pub(crate) fn throughput(total: &TallyFindings, all: bool) -> Table {
     let figures = ["total", "per s"].map(Column::figures);
     let latencies = ["p50 ms", "p99 ms", "max ms"].map(|head| Column::figures(head).roomy());
     let (number, rate, service) = (&total.statements_by_class, &total.qps_by_class, &total.statement_service);
@@ -24,13 +36,15 @@ pub(crate) fn throughput(total: &TallyFindings) -> Table {
         let head = [Cell::words(name), Cell::Count(number), Cell::Number(rate)];
         head.into_iter().chain(of).collect::<Vec<_>>()
     };
-    Table::new([Column::words("throughput", NAME_WIDTH)].into_iter().chain(figures).chain(latencies)).with_rows([
-        row("transactions", total.transactions, total.tps, Some(&total.response)),
-        row("statements", total.statements, total.qps, None),
-        row("  read", number.read, rate.read, Some(&service.read)),
-        row("  write", number.write, rate.write, Some(&service.write)),
-        row("  other", number.other, rate.other, Some(&service.other)),
-    ])
+    let rows = [
+        (true, row("transactions", total.transactions, total.tps, Some(&total.response))),
+        (total.statements > 0, row("statements", total.statements, total.qps, None)),
+        (number.read > 0, row("  read", number.read, rate.read, Some(&service.read))),
+        (number.write > 0, row("  write", number.write, rate.write, Some(&service.write))),
+        (number.other > 0, row("  other", number.other, rate.other, Some(&service.other))),
+    ];
+    let columns = [Column::words("throughput", NAME_WIDTH)].into_iter().chain(figures).chain(latencies);
+    Table::new(columns).with_rows(rows.into_iter().filter(|(is, _)| all || *is).map(|(_, row)| row))
 }
 
 /// How each type of transaction ended; `None` when there is only one, and none was rolled back by design.
@@ -47,7 +61,7 @@ pub(crate) fn types(total: &TallyFindings) -> Option<Table> {
         figures("share"),
         figures("rolled back"),
         figures("failed"),
-        figures("retries"),
+        figures("retries").from(80),
     ]);
     Some(table.with_rows(ended.into_iter().map(|one| {
         [
@@ -67,8 +81,9 @@ pub(crate) fn targets(servers: &[ServerFindings], tallies: &[TallyFindings]) -> 
     if tallies.is_empty() {
         return None;
     }
-    let figures = ["tx/s", "stmt/s", "p50 ms", "p99 ms", "failed", "errors"].map(Column::figures);
-    let [first, last] = [Column::words("server", URL_WIDTH), Column::words("version", NAME_WIDTH)];
+    let figures = [("tx/s", 0), ("stmt/s", 100), ("p50 ms", 80), ("p99 ms", 0), ("failed", 100), ("errors", 80)];
+    let figures = figures.map(|(head, from)| Column::figures(head).from(from));
+    let [first, last] = [Column::words("server", URL_WIDTH), Column::words("version", NAME_WIDTH).from(120)];
     let table = Table::new([first].into_iter().chain(figures).chain([last]));
     Some(table.with_rows(servers.iter().zip(tallies).map(|(server, tally)| {
         [
@@ -104,8 +119,12 @@ pub(crate) fn rates(rates: &[RateFindings]) -> Option<Table> {
         [Column::words("", NAME_WIDTH), Column::figures(""), Column::figures(""), Column::words("", NAME_WIDTH * 2)];
     let possible = |(share, nominal)| format!("{} of the {} possible", percent(share), figure(nominal));
     let row = |one: &RateFindings| {
-        let possible = one.efficiency.zip(one.nominal).map(possible).unwrap_or_default();
-        [Cell::foreign(&one.name), Cell::Number(one.rate), Cell::Words(per(one.per_ns)), Cell::Words(possible)]
+        let remark = match (one.efficiency.zip(one.nominal), one.rolled_back) {
+            (Some(of), _) => possible(of),
+            (None, 0) => String::new(),
+            (None, rolled_back) => format!("without {} rolled back by design", count(rolled_back)),
+        };
+        [Cell::foreign(&one.name), Cell::Number(one.rate), Cell::Words(per(one.per_ns)), Cell::Words(remark)]
     };
     (!rates.is_empty()).then(|| Table::new(columns).with_rows(rates.iter().map(row)))
 }
@@ -151,7 +170,7 @@ fn audited(rule: &RuleFindings) -> [Cell; 4] {
     let verdict = match rule.verdict {
         RuleVerdict::Passed => "passed",
         RuleVerdict::Failed => "FAILED",
-        RuleVerdict::TooShort => "run too short to tell",
+        RuleVerdict::TooShort => "too short",
     };
     let observed = Cell::of(rule.observed, |observed| Cell::Words(value(observed)));
     [Cell::Words(name), observed, Cell::Words(allowed), Cell::words(verdict)]

@@ -54,8 +54,12 @@ pub(crate) struct DifferenceGroup<'a> {
 /// What the sides do not share, the most disturbing first.
 pub(crate) fn differences_by_kind(differences: &[Difference]) -> Vec<DifferenceGroup<'_>> {
     let kinds = [
-        (&[SettingKind::Work][..], true, "the sides did different work; no difference below is the server's alone:"),
-        (&[SettingKind::Generator], true, "the load came from different places; a difference below may be theirs:"),
+        (
+            &[SettingKind::Work][..],
+            true,
+            "the sides did different work, so the server alone does not explain a change:",
+        ),
+        (&[SettingKind::Generator], true, "the load came from different machines, which may explain a change:"),
         (&[SettingKind::Server, SettingKind::Session, SettingKind::Tag], false, "the sides differ in:"),
     ];
     let groups = kinds.into_iter().map(|(kinds, is_warning, words)| {
@@ -86,7 +90,7 @@ pub(crate) fn doubts_of(side: &SideFindings) -> Vec<String> {
     for mixed in &side.mixed {
         let values: Vec<String> = mixed.values.iter().map(|value| clean(named(value), NAME_WIDTH)).collect();
         warn(format!(
-            "the trials of {name} are not of one setting: {} is {}",
+            "the trials of {name} differ in their settings: {} is {}",
             clean(&mixed.what, VALUE_WIDTH),
             values.join(" or ")
         ));
@@ -98,7 +102,7 @@ pub(crate) fn doubts_of(side: &SideFindings) -> Vec<String> {
             Status::Failed => "failed",
             Status::Complete => continue,
         };
-        warn(format!("trial {trial} of {name} {ended}; what it measured until then is counted"));
+        warn(format!("trial {trial} of {name} {ended}; what it measured until then is included"));
     }
     for limit in Limit::ALL {
         let (number, all) = (side.generator.by(limit), side.records.len());
@@ -107,7 +111,13 @@ pub(crate) fn doubts_of(side: &SideFindings) -> Vec<String> {
         }
     }
     if side.failed > 0 {
-        warn(format!("{} transactions of {name} failed; they are in no figure", count(side.failed)));
+        warn(format!("{} transactions of {name} failed; no figure includes them", count(side.failed)));
+    }
+    if let Some(drift) = side.drift {
+        warn(format!(
+            "throughput drifts over the trials of {name}: {} from the first to the last (Mann-Kendall, 95%)",
+            change(drift)
+        ));
     }
     doubts
 }
@@ -136,6 +146,11 @@ pub(crate) fn middle(trials: &TrialsFindings, metric: Option<&MetricComparison>)
         Some((low, high)) => with_interval(trials.median / scale, low / scale, high / scale),
         None => figure(trials.median / scale),
     }
+}
+
+/// The median without its interval.
+fn middle_alone(trials: &TrialsFindings, metric: &MetricComparison) -> String {
+    middle(&TrialsFindings { low: None, high: None, values: Vec::new(), ..*trials }, Some(metric))
 }
 
 /// `+15.6% [+14.1, +17.0]`.
@@ -184,33 +199,50 @@ pub(crate) fn conclusion(found: &Comparison, stage: &StageComparison) -> Option<
         // They differ where they are cut.
         (baseline, candidate) = ("the baseline".into(), "the candidate".into());
     }
+    let median = |side: &Option<TrialsFindings>| side.as_ref().map(|side| middle_alone(side, metric));
+    let medians = match (median(&metric.baseline), median(&metric.candidate)) {
+        (Some(before), Some(after)) => format!("{before} → {after}, "),
+        _ => String::new(),
+    };
     let name = metric_name(&metric.metric);
+    let figures = format!("{name} {medians}{}", change_text(&change));
+    if found.has_other_load(stage) {
+        let load = match (stage.sessions, stage.candidate_sessions) {
+            (one, other) if one == other => "another load".to_owned(),
+            (one, other) => format!("{} instead of {one}", sessions(other)),
+        };
+        return Some(format!(
+            "{candidate} ran with {load}: {figures}; this compares two steps of a ladder, not two settings of a server"
+        ));
+    }
     Some(match change.verdict {
         Verdict::Better | Verdict::Worse | Verdict::More | Verdict::Less => {
             let word = verdict(&metric.metric.name, change.verdict);
             let larger = (change.superiority * change.pairs as f64).round();
             let pairs = if change.ratio > 1.0 { larger } else { change.pairs as f64 - larger };
             format!(
-                "{candidate} is {word} than {baseline}: {name} {} at 95%, in {pairs} of {} pairs of trials",
-                change_text(&change),
+                "{candidate} is {word} than {baseline}: {figures} at 95%, in {pairs} of {} pairs of trials",
                 change.pairs
             )
         }
         Verdict::NoDifference => {
-            format!("no difference found: {name} {} at 95% is within ±{}", change_text(&change), percent(found.margin))
+            format!("no difference found: {figures} at 95% is within ±{}", percent(found.margin))
         }
         Verdict::CannotTell { trials_needed } => {
             let trials = |side: &Option<TrialsFindings>| side.as_ref().map_or(0, |side| side.values.len());
             let there = trials(&metric.baseline).min(trials(&metric.candidate));
-            let why = match change.low {
-                None => format!("with {there} any difference may be chance"),
-                Some(_) => format!("a difference of {} would be lost between the trials", percent(found.margin)),
-            };
-            let most = trials_needed.saturating_sub(there);
-            format!(
-                "cannot tell whether {candidate} is faster or slower than {baseline}: more trials are needed, {most} per \
-                 side ({trials_needed} in all); {why}"
-            )
+            let more = trials_needed.saturating_sub(there);
+            match change.low {
+                None => format!(
+                    "no verdict on {candidate} against {baseline}: {figures}; a confidence interval needs at least 4 trials \
+                     per side (there are {there})"
+                ),
+                Some(_) => format!(
+                    "cannot tell whether {candidate} is faster or slower than {baseline}: {figures} at 95%; {more} more trials \
+                     per side ({trials_needed} in all) would find a difference of {}",
+                    percent(found.margin)
+                ),
+            }
         }
     })
 }

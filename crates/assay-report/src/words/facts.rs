@@ -7,6 +7,7 @@ use crate::findings::run::Findings;
 use crate::findings::stage::{GeneratorFindings, OpenFindings, QueueFindings, StageFindings};
 use crate::findings::tally::TallyFindings;
 use crate::plain::clean;
+use crate::words::run::number_of;
 
 /// A name, and what is to be said under it.
 pub(crate) type Facts = (&'static str, Vec<String>);
@@ -15,37 +16,41 @@ pub(crate) type Facts = (&'static str, Vec<String>);
 pub(crate) fn undone(stage: &StageFindings) -> Vec<Facts> {
     let (open, queue) = (stage.open.as_ref().map(open), stage.queue.as_ref().map(queue));
     let (open, queue) = (open.map(|facts| ("open loop", facts)), queue.map(|facts| ("terminals", facts)));
-    open.into_iter().chain(queue).chain([("trouble", trouble(&stage.total))]).collect()
+    open.into_iter().chain(queue).chain([("errors", trouble(&stage.total))]).collect()
 }
 
 fn open(open: &OpenFindings) -> Vec<String> {
     vec![
-        format!("{} due ({} per s)", count(open.due), figure(open.due_per_s)),
+        format!("{} due ({}/s)", count(open.due), figure(open.due_per_s)),
         format!("{} dropped", count(open.dropped)),
-        format!("{} not begun at the end", count(open.unstarted)),
-        format!("backlog at most {}", count(open.backlog_max)),
+        format!("{} not started", count(open.unstarted)),
+        format!("backlog max {}", count(open.backlog_max)),
     ]
 }
 
 fn queue(queue: &QueueFindings) -> Vec<String> {
     vec![
         format!("{} due", count(queue.due)),
-        format!("{} not begun at the end", count(queue.unstarted)),
-        format!("at most {} waiting for a connection", count(queue.waiting_max)),
+        format!("{} not started", count(queue.unstarted)),
+        format!("max {} waiting for a connection", count(queue.waiting_max)),
     ]
 }
 
 fn trouble(total: &TallyFindings) -> Vec<String> {
-    vec![
-        format!("{} failed", count(total.failed)),
-        format!("{} errors", count(total.errors)),
-        match total.retries_in_doubt {
-            0 => format!("{} retries", count(total.retries)),
-            in_doubt => format!("{} retries ({} in doubt)", count(total.retries), count(in_doubt)),
-        },
-        format!("{} reconnects", count(total.reconnects)),
-        format!("{} unfinished", count(total.unfinished)),
-    ]
+    let retries = match (total.retries, total.retries_in_doubt) {
+        (1, 0) => "1 retry".to_owned(),
+        (retries, 0) => format!("{} retries", count(retries)),
+        (retries, in_doubt) => format!("{} retries ({} in doubt)", count(retries), count(in_doubt)),
+    };
+    let facts = [
+        (total.failed, number_of(total.failed, "failed transaction")),
+        (total.errors, number_of(total.errors, "error")),
+        (total.retries, retries),
+        (total.reconnects, number_of(total.reconnects, "reconnect")),
+        (total.unfinished, format!("{} unfinished", count(total.unfinished))),
+    ];
+    let facts: Vec<String> = facts.into_iter().filter(|(number, _)| *number > 0).map(|(_, words)| words).collect();
+    if facts.is_empty() { vec!["none".into()] } else { facts }
 }
 
 /// How evenly sessions were served, and what the generator took; nothing in a partial record.

@@ -1,5 +1,6 @@
 //! Findings in sentences, which every output shares: a thing is called the same wherever it is said.
 
+pub(crate) mod audit;
 pub(crate) mod capacity;
 pub(crate) mod comparison;
 pub(crate) mod facts;

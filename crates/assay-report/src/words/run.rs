@@ -62,7 +62,7 @@ pub(crate) fn load(findings: &Findings) -> String {
         Load::Open { rate_per_s, arrival, .. } => {
             let arrival = match arrival {
                 Arrival::Constant => "constant",
-                Arrival::Poisson => "poisson",
+                Arrival::Poisson => "Poisson",
             };
             if let Some(CapacityFindings { of: Capacity::Rate { promises }, .. }) = &findings.capacity {
                 return format!("{arrival}, searching for the rate that keeps {}", promised(promises));
@@ -118,12 +118,37 @@ pub(crate) fn option_value(value: &OptionValue) -> String {
     clean(&option_text(value), OPTION_WIDTH)
 }
 
-/// The command, to be pasted into a shell.
+/// Whether an option of the workload was given on the command line.
+pub(crate) fn is_given(findings: &Findings, name: &str) -> bool {
+    let is = |word: &String| {
+        let option = word.strip_prefix("--").map(|option| option.split('=').next().unwrap_or(option));
+        option.is_some_and(|option| option.replace('-', "_") == name.replace('-', "_"))
+    };
+    findings.command.iter().any(is)
+}
+
+/// The command that repeats the run, to be pasted into a shell: with its seed, and so that it writes over no record.
 pub(crate) fn command_line(findings: &Findings) -> String {
+    /// Options with a value that belong to this one run.
+    const OWN: [&str; 4] = ["--record", "--journal", "--trials", "--seed"];
+    let is_ours = findings.command.get(1).is_some_and(|word| word == "run");
+    let mut command = Vec::new();
+    let mut words = findings.command.iter();
+    while let Some(word) = words.next() {
+        let name = word.split('=').next().unwrap_or(word);
+        match is_ours && OWN.contains(&name) {
+            false => command.push(word.clone()),
+            true if word.contains('=') => {}
+            true => drop(words.next()),
+        }
+    }
+    if is_ours {
+        command.extend(["--seed".to_owned(), findings.seed.to_string()]);
+    }
     let plain =
         |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_=./:,@%+".contains(c));
     let quoted = |word: &String| if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) };
-    findings.command.iter().map(quoted).collect::<Vec<_>>().join(" ")
+    command.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// One line: `400,000 rows in 2.5 s (160,000 rows/s)`.

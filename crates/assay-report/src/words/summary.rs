@@ -155,9 +155,9 @@ fn troubles(findings: &Findings) -> String {
 
 fn generator(findings: &Findings) -> String {
     let Some(stage) = findings.stages.last() else { return String::new() };
-    let Some(figures) = generator_figures(stage) else { return "What the generator itself took is not known.".into() };
+    let Some(figures) = generator_figures(stage) else { return "The generator's own cost is unknown.".into() };
     if findings.targets.iter().any(|target| target.place == Place::Embedded) {
-        return format!("The database ran inside the generator, so this is what both took: {figures}.");
+        return format!("The database ran inside the generator; the figures include both: {figures}.");
     }
     match &limits(findings)[..] {
         [] => format!("The generator was not the bottleneck: {figures}."),
@@ -216,11 +216,11 @@ fn over_trials(trials: &[&Entry]) -> String {
     let Some((sessions_many, tps)) = best else { return "nothing was measured".into() };
     let known = match (tps.low, tps.high) {
         (Some(low), Some(high)) => format!("[{}, {}] at 95%", figure(low), figure(high)),
-        _ => "too few for an interval".into(),
+        _ => "too few for a confidence interval".into(),
     };
     let with = if summary.stages.len() > 1 { format!(" with {}", sessions(sessions_many)) } else { String::new() };
     format!(
-        "{} transactions per second{with}, the median of {} trials ({known}), which differ by {}",
+        "{} transactions per second{with}, the median of {} trials ({known}; spread {})",
         figure(tps.median),
         tps.values.len(),
         percent(tps.spread)

@@ -17,13 +17,15 @@ const WARNINGS_MAX: usize = 200;
 const CAUSES_MAX: usize = 12;
 
 /// The warnings of all runs (what to call each, which may be nothing, and its findings): what is wrong, and what to do about it, which
-/// may be nothing. The steps of a ladder, and trials, often have the same trouble: what to do is said once.
+/// may be nothing. The steps of a ladder, and trials, often have the same trouble: what to do is said once. `which`: the warnings
+/// that are wanted.
 pub(crate) fn warnings_by_hint<'a>(
     runs: impl IntoIterator<Item = (&'a str, &'a Findings)>,
+    which: fn(&Warning) -> bool,
 ) -> Vec<(Vec<String>, String)> {
     let mut told: Vec<(Vec<String>, String)> = Vec::new();
     for (name, findings) in runs {
-        for warning in findings.warnings.iter().take(WARNINGS_MAX) {
+        for warning in findings.warnings.iter().filter(|one| which(one)).take(WARNINGS_MAX) {
             let (cause, hint) = warning_words(warning, findings);
             let cause = if name.is_empty() { cause } else { format!("{name}: {cause}") };
             match told.iter_mut().find(|(_, known)| *known == hint && !hint.is_empty()) {
@@ -46,13 +48,13 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
     };
     match warning {
         Warning::EndedEarly { status: Status::Failed } => {
-            ("the run failed: the figures cover what was done until then".into(), String::new())
+            ("the run failed: the figures cover the time until then".into(), String::new())
         }
         Warning::EndedEarly { status: Status::Running } => {
-            ("the run was killed: this is the last of its partial records".into(), String::new())
+            ("the run was killed: this is its last partial record".into(), String::new())
         }
         Warning::EndedEarly { .. } => {
-            ("the run was interrupted: the figures cover what was done until then".into(), String::new())
+            ("the run was interrupted: the figures cover the time until then".into(), String::new())
         }
         Warning::NoTransactions { stage: number } => {
             (format!("no transaction finished{}", stage(number)), String::new())
@@ -67,7 +69,7 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
             "run longer (`--time`)".into(),
         ),
         Warning::Failures { failed, share } => (
-            format!("{} transactions failed ({}); they are in no latency above", count(*failed), percent(*share)),
+            format!("{} transactions failed ({}); not included in the latencies", count(*failed), percent(*share)),
             String::new(),
         ),
         Warning::Outage { stage: number, times, longest, length_ns, share } => (
@@ -134,7 +136,7 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
         ),
         Warning::GeneratorStarved { stage: number, waited_for_cpu, advice: what } => (
             format!(
-                "{}{}: a worker waited {} of the time for a CPU, and answers waited with it",
+                "{}{}: a worker waited {} of the time for a CPU, which adds to the latencies",
                 limited(Limit::Starved),
                 stage(number),
                 percent(*waited_for_cpu)
@@ -175,6 +177,6 @@ fn advice(advice: &Advice) -> String {
             "server and generator compete for the same CPUs: run the generator on another machine".into()
         }
         Advice::LargerMachine => "run the generator on a machine with more CPUs".into(),
-        Advice::QuietMachine => "something else held the workers up: look for other load on this machine".into(),
+        Advice::QuietMachine => "something else delayed the workers: look for other load on this machine".into(),
     }
 }

@@ -3,10 +3,10 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::diagnostics::{Exit, Trouble};
-use crate::terminal;
+use crate::{library, registry, terminal};
 
-/// Help and version go to stdout; anything else becomes a trouble in our own form.
-pub(super) fn explain(error: &clap::Error) -> Result<(), Trouble> {
+/// Help and version go to stdout; anything else becomes a trouble in our own form. `workload`: the one that was named, if any.
+pub(super) fn explain(error: &clap::Error, workload: Option<&str>, words: &[String]) -> Result<(), Trouble> {
     let text = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         Some(ContextValue::Strings(texts)) => texts.join(", "),
@@ -26,10 +26,15 @@ pub(super) fn explain(error: &clap::Error) -> Result<(), Trouble> {
         }
         ErrorKind::UnknownArgument if option.starts_with('-') => {
             let trouble = Trouble::usage(format!("there is no option {option}"));
-            match habit(&option) {
-                Some(hint) => return Err(trouble.hint(hint)),
-                None => trouble,
+            if let Some(hint) = habit(&option) {
+                return Err(trouble.hint(hint));
             }
+            if let Some((workload, others)) = workload.and_then(|name| Some((name, having(&option, words)?))) {
+                return Err(Trouble::usage(format!("workload {workload} has no option {option}"))
+                    .detail(format!("it is an option of {others}"))
+                    .hint(format!("`assay run {workload} --help` lists the options of {workload}")));
+            }
+            trouble
         }
         ErrorKind::UnknownArgument => Trouble::usage(format!("what is `{option}` for?"))
             .hint("a workload's name comes first; option values follow their option"),
@@ -56,6 +61,14 @@ pub(super) fn explain(error: &clap::Error) -> Result<(), Trouble> {
         ErrorKind::MissingRequiredArgument if text(ContextKind::InvalidArg).contains("--rate") => {
             Trouble::usage("--rate is missing").hint("--arrival and --backlog-max say how a rate is kept")
         }
+        ErrorKind::MissingRequiredArgument if option == "--terminals" => {
+            Trouble::usage("--connections and --think-scale need --terminals")
+                .hint("terminals share connections; without them, `--sessions N` opens N connections")
+        }
+        ErrorKind::MissingRequiredArgument if option == "<WORKLOAD>" => Trouble::usage("no workload was named")
+            .hint("`assay list` shows the built-in workloads; try `assay run oltp_read_write`"),
+        ErrorKind::MissingRequiredArgument if option.starts_with("<RECORD>") => Trouble::usage("no record was named")
+            .hint("runs leave their records in assay-records/, or where `--record` says"),
         ErrorKind::MissingRequiredArgument => Trouble::usage(format!("{} is missing", text(ContextKind::InvalidArg))),
         _ => Trouble::usage(error.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ")),
     };
@@ -67,6 +80,21 @@ pub(super) fn explain(error: &clap::Error) -> Result<(), Trouble> {
     }
     debug_assert_eq!(trouble.exit, Exit::Usage);
     Err(trouble)
+}
+
+/// The built-in workloads that have this option.
+fn having(option: &str, words: &[String]) -> Option<String> {
+    /// More names say no more.
+    const NAMED_MAX: usize = 3;
+    let name = option.trim_start_matches('-');
+    let has = |of: &&str| {
+        let program = library::load(of, "list", words, registry::EMBEDDED.dialect);
+        program.is_ok_and(|program| program.options().iter().any(|option| option.name.replace('_', "-") == name))
+    };
+    let runnable = assay_workloads::builtin().iter().filter(|builtin| builtin.runnable).map(|builtin| builtin.name);
+    let found: Vec<&str> = runnable.filter(|name| has(&name)).collect();
+    let more = if found.len() > NAMED_MAX { " and others" } else { "" };
+    (!found.is_empty()).then(|| found[..found.len().min(NAMED_MAX)].join(", ") + more)
 }
 
 /// What people know from other tools, and what it is called here; words in place of a name say where it went.
@@ -116,7 +144,7 @@ const HABITS: [(&[&str], &str); 19] = [
     ),
     (&["histogram"], "every record holds its histograms: `assay report RECORD --html FILE` draws them"),
     (&["percentile", "percentiles"], "the report shows p50, p95, p99 and p99.9: there is nothing to choose"),
-    (&["verbosity", "verbose", "debug"], "there is only `--quiet`"),
+    (&["verbosity", "debug"], "--verbose"),
 ];
 
 /// What to say to somebody who is used to another tool.

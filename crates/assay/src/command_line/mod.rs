@@ -56,7 +56,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Invocat
     let words: Result<Vec<String>, OsString> = words.into_iter().map(text).collect();
     let words = words.map_err(|word| Trouble::usage(format!("{} is not UTF-8", word.display())))?;
     let words: Vec<String> = words.iter().map(|word| with_hyphens(word)).collect();
-    let words = asking_for_help(words);
+    let words = with_negative_values(asking_for_help(words));
     let mut command = CommandLine::command();
     let found = find_workload(&command, &words)?;
     let mut declared = Vec::new();
@@ -71,7 +71,10 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Invocat
     }
     let matches = match command.try_get_matches_from_mut(&words_now) {
         Ok(matches) => matches,
-        Err(error) => return explain(&error).map(|()| None),
+        Err(error) => {
+            let of = found.as_ref().map(|(_, workload)| workload.name.as_str());
+            return explain(&error, of, &words).map(|()| None);
+        }
     };
     let parsed = CommandLine::from_arg_matches(&matches).map_err(|error| Trouble::usage(error.to_string()))?;
     let workload = found.map(|(subcommand, workload)| {
@@ -97,6 +100,20 @@ fn with_hyphens(word: &str) -> String {
     if word.starts_with("--") { word[..end].replace('_', "-") + &word[end..] } else { word.to_owned() }
 }
 
+/// `--time -5s` is `--time=-5s`: a value that is refused for what it is, and not an option that nobody knows.
+fn with_negative_values(words: Vec<String>) -> Vec<String> {
+    let mut joined: Vec<String> = Vec::new();
+    for word in words {
+        let is_negative = word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        match joined.last_mut().filter(|before| is_negative && before.starts_with("--") && !before.contains(['=', ' ']))
+        {
+            Some(before) => before.push_str(&format!("={word}")),
+            None => joined.push(word),
+        }
+    }
+    joined
+}
+
 /// The subcommand's name and the workload that `words` name, loaded; `None` when they name none.
 fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<(String, Workload)>, Trouble> {
     let Some(subcommand) = words.get(1).and_then(|name| command.find_subcommand(name)) else { return Ok(None) };
@@ -108,7 +125,8 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<(St
     let mut rest = words[2..].iter();
     while let Some(word) = rest.next() {
         let Some(option) = word.strip_prefix("--") else {
-            names.push(word.as_str());
+            // `-v` and `-h` are no names.
+            names.extend(Some(word.as_str()).filter(|word| !word.starts_with('-')));
             continue;
         };
         let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));

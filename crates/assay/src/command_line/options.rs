@@ -3,6 +3,7 @@
 //! One definition feeds help, checks and values.
 
 use assay_engine::Rate;
+use assay_io::SESSIONS_FOR_URING;
 use assay_seam::Nanos;
 use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, Parser, ValueEnum};
@@ -31,7 +32,7 @@ pub enum Subcommand {
     Check(CommandOptions),
     /// Remove the tables of a workload
     Cleanup(CommandOptions),
-    /// Run another command that a workload declares
+    /// Run another command of a workload
     Exec(ExecOptions),
     /// List the built-in workloads
     List,
@@ -41,13 +42,13 @@ pub enum Subcommand {
     Tag(TagOptions),
     /// Compare the records of two settings, or of several
     Compare(CompareOptions),
-    /// Run two settings in turns, so that drift hits both, and compare them
+    /// Run two settings alternately and compare them
     Duel(DuelOptions),
-    /// Make a page, tables, pictures or series of one or several records
+    /// Write a page, tables, charts or time series from records
     Report(ReportOptions),
     /// Start servers to load, and look after them
     Server(ServerOptions),
-    /// Do what sysbench does: its command line, scripts and reports
+    /// Accept sysbench's command line and scripts, and print its reports
     Sysbench,
     /// Do what pgbench does: its command line, scripts, reports and log files
     Pgbench,
@@ -258,7 +259,7 @@ pub struct ExecOptions {
     /// Built-in workload (see `assay list`) or Lua file
     #[arg(value_name = "WORKLOAD")]
     pub workload: String,
-    /// A command that the workload declares
+    /// Command of the workload
     #[arg(value_name = "COMMAND")]
     pub command: String,
     #[command(flatten)]
@@ -272,13 +273,13 @@ pub struct CommonCommandOptions {
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub target: TargetOptions,
-    /// Sessions working side by side [default: one per CPU]
+    /// Number of concurrent sessions [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = session_count, help_heading = "Load")]
     pub sessions: Option<u32>,
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub generator: GeneratorOptions,
-    /// Say nothing on stderr but errors
+    /// Print only errors on stderr
     #[arg(long, help_heading = "Output")]
     pub quiet: bool,
 }
@@ -286,9 +287,12 @@ pub struct CommonCommandOptions {
 /// Options of `show`.
 #[derive(Args, Clone)]
 pub struct ShowOptions {
-    /// A record that `assay run` wrote
+    /// Record written by `assay run`
     #[arg(value_name = "RECORD")]
     pub record: std::path::PathBuf,
+    /// Show all options in effect, figures that are zero, and what the generator did
+    #[arg(long, short)]
+    pub verbose: bool,
     /// Form of the report
     #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
     pub format: Format,
@@ -305,28 +309,28 @@ pub struct TagOptions {
 /// Options of `report`. A `-` instead of a file is stdout.
 #[derive(Args, Clone)]
 pub struct ReportOptions {
-    /// Records that `assay run` wrote; those of the same settings are told as trials of one
+    /// Records written by `assay run`; records with the same settings are grouped as trials
     #[arg(value_name = "RECORD", required = true)]
     pub records: Vec<std::path::PathBuf>,
-    /// A page with charts in one file that opens offline
+    /// HTML page with charts, in one file that opens offline
     #[arg(long, value_name = "FILE")]
     pub html: Option<std::path::PathBuf>,
-    /// Words and tables as Markdown
+    /// Summary and tables in Markdown
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<std::path::PathBuf>,
-    /// A row per interval
+    /// CSV with one row per interval
     #[arg(long, value_name = "FILE")]
     pub csv: Option<std::path::PathBuf>,
     /// A row per reading of servers and their machine: time, scope, metric, value
     #[arg(long, value_name = "FILE")]
     pub telemetry_csv: Option<std::path::PathBuf>,
-    /// Findings, and the figures of every chart
+    /// JSON with all findings and the data of every chart
     #[arg(long, value_name = "FILE")]
     pub json: Option<std::path::PathBuf>,
-    /// The final state as Prometheus reads it
+    /// Final figures in the text format of Prometheus
     #[arg(long, value_name = "FILE")]
     pub prometheus: Option<std::path::PathBuf>,
-    /// A row per record, the oldest first, for tools that look for change points (Apache Otava's CSV)
+    /// CSV with one row per record, oldest first, for change point detection by Apache Otava
     #[arg(long, value_name = "FILE")]
     pub otava: Option<std::path::PathBuf>,
     /// Every chart as an SVG file in this folder
@@ -340,13 +344,14 @@ pub struct ReportOptions {
 /// Options of `compare`.
 #[derive(Args, Clone)]
 pub struct CompareOptions {
-    /// Records of any settings: those of one setting are put together, and compared with those of the first
+    /// Records to compare; records with the same settings are grouped as trials, and every setting is compared with
+    /// the first
     #[arg(value_name = "RECORD", required_unless_present = "baseline")]
     pub records: Vec<std::path::PathBuf>,
-    /// Records of the trials of one setting, which the other is compared with
+    /// Records of the baseline's trials
     #[arg(long, value_name = "RECORD", num_args = 1.., requires = "candidate", conflicts_with = "records")]
     pub baseline: Vec<std::path::PathBuf>,
-    /// Records of the trials of the other setting
+    /// Records of the candidate's trials
     #[arg(long, value_name = "RECORD", num_args = 1.., requires = "baseline")]
     pub candidate: Vec<std::path::PathBuf>,
     #[command(flatten)]
@@ -360,15 +365,15 @@ pub struct CompareOptions {
 /// What a comparison is to conclude.
 #[derive(Args, Clone)]
 pub struct JudgementOptions {
-    /// The smallest difference that matters: "no difference" means that there is none larger
+    /// Smallest difference that matters; smaller ones count as no difference
     #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = margin)]
     pub margin: f64,
-    /// Exit with 1 if the change is beyond this limit and not by chance, such as 'tps < -3%' or 'new_order.p99 > +10%'; may
-    /// be repeated
+    /// Exit with status 1 if the condition holds and chance is ruled out, such as 'tps < -3%' or 'new_order.p99 > +10%';
+    /// may be repeated
     #[arg(long, value_name = "CONDITION", value_parser = condition)]
     pub fail_if: Vec<assay_report::Condition>,
-    /// Exit with 1 also if the change may be beyond the limit: too few trials for a confidence interval, an interval that
-    /// includes no change, or no figure
+    /// Exit with status 1 also if the condition may hold: too few trials for a confidence interval, an interval that
+    /// includes no change, or a missing figure
     #[arg(long, requires = "fail_if")]
     pub fail_if_unsure: bool,
 }
@@ -376,16 +381,16 @@ pub struct JudgementOptions {
 /// Options of `duel`.
 #[derive(Args, Clone)]
 pub struct DuelOptions {
-    /// What `assay run` takes, in quotes: 'oltp_read_write --db URL --session-sql "SET synchronous_commit=on"'
+    /// Arguments of `assay run` for the first side, in quotes: 'oltp_read_write --db URL --session-sql "SET synchronous_commit=on"'
     #[arg(value_name = "A", allow_hyphen_values = true)]
     pub a: String,
-    /// The same of the other side
+    /// Arguments for the second side
     #[arg(value_name = "B", allow_hyphen_values = true)]
     pub b: String,
-    /// Words put before those of both sides, which then hold what differs alone
+    /// Arguments of both sides, placed before their own
     #[arg(long, value_name = "WORDS", default_value = "")]
     pub common: String,
-    /// Trials of each side
+    /// Number of trials of each side
     #[arg(long, value_name = "N", default_value = "5", value_parser = at_least_one)]
     pub trials: u64,
     /// Folder for the records [default: assay-records/duel-TIME]
@@ -397,7 +402,7 @@ pub struct DuelOptions {
     /// Form of the result
     #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
     pub format: Format,
-    /// Say nothing on stderr but errors and warnings
+    /// Print only errors and warnings on stderr
     #[arg(long)]
     pub quiet: bool,
 }
@@ -409,20 +414,20 @@ pub struct TargetOptions {
     /// Database to load: postgres://…, mysql://…, mariadb://… or sqlite:FILE; several share the sessions evenly
     #[arg(long, value_name = "URL")]
     pub db: Vec<String>,
-    /// Use protocol-level prepared statements; off for pooling proxies that cannot hold them
+    /// Use protocol-level prepared statements; off for connection poolers that do not support them
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = values::switch, action = ArgAction::Set)]
     pub prepared: bool,
     /// Statement to run on every new connection; may be repeated
     #[arg(long, value_name = "SQL")]
     pub session_sql: Vec<String>,
-    /// Connects per second [default: as fast as they go]
+    /// Connections opened per second [default: unlimited]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = positive)]
     pub connect_rate: Option<f64>,
-    /// Connects under way at once
+    /// Connections being opened at the same time, at most
     #[arg(long, value_name = "N", default_value = "64", value_parser = at_least_one)]
     pub connect_pending: u64,
-    /// Treat a connection as lost when the server's host has acknowledged nothing for this long, 2s to 9h; a slow statement
-    /// does not count; 0: no limit
+    /// Treat a connection as lost if the server's host acknowledges nothing for this long (2s to 9h; 0: no limit); slow
+    /// statements do not count
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = network_timeout)]
     pub network_timeout: Nanos,
 }
@@ -431,31 +436,31 @@ pub struct TargetOptions {
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Load")]
 pub struct LoadOptions {
-    /// Concurrent sessions; several numbers are a ladder, one stage after the other; auto[:MAX] searches for the number after
+    /// Number of concurrent sessions; a list such as 1,2,4 runs one step after the other (a ladder); auto[:MAX] searches for the number after
     /// which throughput stops growing, up to 64 or MAX [default: 1; 64 with --find-rate]
     #[arg(long, value_name = "N,…|auto", value_parser = load_model::sessions, allow_negative_numbers = true)]
     pub sessions: Option<Sessions>,
-    /// Users at terminals who share connections: N, or N per value of a workload option, such as 10/warehouse
+    /// Users at terminals that share connections: N, or N per unit of a workload option, such as 10/warehouse
     #[arg(long, value_name = "N[/OPTION]", value_parser = terminals, conflicts_with_all = ["sessions", "open_loop"])]
     pub terminals: Option<Terminals>,
-    /// Connections that the terminals share
+    /// Connections shared by the terminals
     #[arg(long, value_name = "N", default_value = "64", value_parser = session_count, requires = "terminals")]
     pub connections: u32,
-    /// Multiplies the terminals' times to key in and to think
+    /// Multiplier for the terminals' keying and think times
     #[arg(long, value_name = "X", default_value = "1", value_parser = not_negative, requires = "terminals")]
     pub think_scale: f64,
-    /// Length of the measured part of a stage, such as 30s or 10m; 0: no limit [default: 10s, no limit with
+    /// Length of the measured part of each step, such as 30s or 10m; 0: no limit [default: 10s; no limit with
     /// --transactions]
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     pub time: Option<Nanos>,
-    /// End a stage after this many transactions
+    /// End each step after this many transactions
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub transactions: Option<u64>,
-    /// Run this long before measuring, in every stage
+    /// Warm-up before the measured part of each step
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = values::duration)]
     pub warmup: Nanos,
-    /// Transactions due per second, whatever the server does: a number, or points in time with straight lines between them,
-    /// such as 0:100,60s:2000,120s:500 [default: the next when the one before is done]
+    /// Transactions due per second, however slow the server is: a number, or points in time with straight lines between them,
+    /// such as 0:100,60s:2000,120s:500 [default: closed loop]
     #[arg(long, value_name = "N|TIME:N,…", allow_negative_numbers = true, value_parser = load_model::rate, group = "open_loop")]
     pub rate: Option<Rate>,
     /// Transactions due at the instants of this file: seconds since the start, one per line, ascending
@@ -466,7 +471,7 @@ pub struct LoadOptions {
     #[arg(long, value_name = "PROMISE", group = "open_loop", value_parser = promise,
           conflicts_with_all = ["transactions", "kill_check"])]
     pub find_rate: Vec<assay_report::Promise>,
-    /// How due times are spaced
+    /// Spacing of due times
     #[arg(
         long,
         value_name = "constant|poisson",
@@ -476,23 +481,23 @@ pub struct LoadOptions {
         requires = "open_loop"
     )]
     pub arrival: Arrival,
-    /// Drop due transactions when this many wait; drops are counted [default: no bound]
+    /// Drop transactions that become due while this many are waiting; drops are counted [default: no limit]
     #[arg(long, value_name = "N", value_parser = at_least_one, requires = "open_loop")]
     pub backlog_max: Option<u64>,
-    /// How long transactions in flight may take to finish at the end of a stage
+    /// Time for transactions in flight to finish at the end of a step
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::duration)]
     pub grace: Nanos,
-    /// Run all of it so many times, each with a record and a seed of its own, and sum up
+    /// Number of trials, each with its own record and seed
     #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one)]
     pub trials: u64,
     /// Prepare the workload's tables first if they are missing
     #[arg(long)]
     pub prepare: bool,
-    /// Check the workload's tables before the run and after it; exit with 1 when something is wrong, or its audit failed
+    /// Check the workload's tables before and after the run; exit with status 1 if something is wrong or the audit failed
     #[arg(long)]
     pub check: bool,
-    /// Run this shell command, which crashes the server and starts it again, in the middle of the run; look afterwards for
-    /// all that was acknowledged, and exit with 1 when some is lost
+    /// Shell command that crashes and restarts the server, executed in the middle of the run; afterwards everything that was
+    /// acknowledged is looked for, and the exit status is 1 if anything is lost
     #[arg(long, value_name = "CMD", requires = "db")]
     pub kill_check: Option<String>,
 }
@@ -539,16 +544,16 @@ pub struct Terminals {
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Errors")]
 pub struct ErrorOptions {
-    /// Run a transaction again up to N times after a deadlock, serialization failure or lost connection
+    /// Number of retries of a transaction after a deadlock, serialization failure or lost connection
     #[arg(long, value_name = "N", default_value = "10", value_parser = any_count)]
     pub retries: u64,
-    /// Errors that fail a transaction but not the run, such as 1213 or 40001, or all; what can be retried is retried first
-    #[arg(long, value_name = "CODE,…|all", value_delimiter = ',')]
+    /// Error codes that fail the transaction but not the run, such as 1213 or 40001, or all; retries come first
+    #[arg(long, value_name = "CODE,…|all", value_delimiter = ',', value_parser = error_code)]
     pub ignore_errors: Vec<String>,
-    /// What any other error does
+    /// What to do on any other error
     #[arg(long, value_name = "stop|continue", hide_possible_values = true, value_enum, default_value = "stop")]
     pub on_error: OnError,
-    /// How long to keep trying to reconnect when a connection is lost
+    /// How long to try to reconnect after a connection is lost
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
     pub reconnect_time: Nanos,
 }
@@ -568,34 +573,34 @@ pub enum IoChoice {
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Generator")]
 pub struct GeneratorOptions {
-    /// The same seed gives every session the same statements [default: random, always shown]
+    /// Seed of the random numbers; the same seed gives every session the same statements [default: random, shown in the
+    /// report]
     #[arg(long, value_name = "N", value_parser = any_count)]
     pub seed: Option<u64>,
-    /// Threads driving the sessions [default: one per CPU]
+    /// Threads that drive the sessions [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub workers: Option<u64>,
     /// CPUs of the load generator: 0-3,8 or socket:0 or core:0-3, each also with ,no-smt [default: all]
     #[arg(long, value_name = "CPUS")]
     pub cpus: Option<String>,
-    /// How sockets are served: `auto` is io_uring where the kernel allows it and each worker has 16
-    /// sessions or more [default: auto, or ASSAY_IO]
-    #[arg(long, value_name = "auto|epoll|uring", hide_possible_values = true, value_enum)]
+    #[arg(long, value_name = "auto|epoll|uring", hide_possible_values = true, value_enum, help = io_help())]
+    #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub io: Option<IoChoice>,
-    /// Replies handled between two calls of the kernel: more cost less CPU and more median latency
+    /// Replies handled between two system calls: more save CPU, but raise the median latency
     /// [default: 32 with io_uring, 64 with epoll]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub batch: Option<u64>,
-    /// Distribution of the rows that statements touch
+    /// Distribution of the rows that statements access
     #[arg(long, value_name = "NAME", default_value = "uniform",
           value_parser = PossibleValuesParser::new(["uniform", "gaussian", "special", "pareto", "zipfian"]))]
     pub rand_type: String,
-    /// gaussian, special: uniform numbers averaged
+    /// gaussian, special: number of uniform values averaged
     #[arg(long, value_name = "N", default_value = "12", value_parser = at_least_one)]
     pub rand_spec_iter: u64,
     /// special: size of the hot centre in percent of the rows
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::number)]
     pub rand_spec_pct: f64,
-    /// special: how many of 100 accesses go to the hot centre
+    /// special: percentage of accesses that go to the hot centre
     #[arg(long, value_name = "N", default_value = "75", value_parser = values::number)]
     pub rand_spec_res: f64,
     /// pareto: share that gets the rest of the accesses, 0 … 1
@@ -616,7 +621,7 @@ pub struct OutputOptions {
     /// Length of a reporting interval, at least 100ms
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = interval)]
     pub interval: Nanos,
-    /// Write the record here [default: assay-records/WORKLOAD-TIME.json.zst]
+    /// Path of the record [default: assay-records/WORKLOAD-TIME.json.zst]
     #[arg(long, value_name = "PATH", conflicts_with = "no_record")]
     pub record: Option<std::path::PathBuf>,
     /// Write no record
@@ -628,16 +633,21 @@ pub struct OutputOptions {
     /// Something to know this run by, such as disk=nvme: shown, grouped by, and kept in the record; may be repeated
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
     pub tags: Vec<(String, String)>,
-    /// Write a line about each transaction that the workload has something to say of into this file, as CSV (tpcc: the
-    /// deliveries that were queued)
+    /// CSV file with a line for each transaction that the workload reports (tpcc: queued deliveries)
     #[arg(long, value_name = "FILE")]
     pub journal: Option<std::path::PathBuf>,
-    /// Serve live metrics to Prometheus at http://ADDRESS/metrics while the run goes on
+    /// Serve live metrics for Prometheus at http://ADDRESS/metrics during the run
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub metrics_listen: Option<std::net::SocketAddr>,
-    /// Say nothing on stderr but errors and warnings
+    /// Show all options in effect, figures that are zero, and what the generator did
+    #[arg(long, short)]
+    pub verbose: bool,
+    /// Print only errors and warnings on stderr
     #[arg(long)]
     pub quiet: bool,
+    /// Which trial this is, and of how many.
+    #[arg(skip)]
+    pub trial: Option<(u64, u64)>,
 }
 
 /// What is read beside the load.
@@ -672,6 +682,25 @@ pub enum Arrival {
 pub enum OnError {
     Stop,
     Continue,
+}
+
+/// The number of sessions is that of the code.
+fn io_help() -> String {
+    format!(
+        "Event loop; auto: io_uring if the kernel allows it and each worker has at least {SESSIONS_FOR_URING} sessions, else \
+         epoll [default: auto, or ASSAY_IO]"
+    )
+}
+
+fn error_code(text: &str) -> Result<String, String> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_state = text.len() == 5
+        && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+        && text.bytes().any(|byte| byte.is_ascii_digit());
+    if is_number || is_state || text == "all" {
+        return Ok(text.to_owned());
+    }
+    Err("expected an error number such as 1213, an SQLSTATE such as 40001, or all".to_owned())
 }
 
 fn terminals(text: &str) -> Result<Terminals, String> {

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use assay_record::{DEFAULT_FOLDER, Record, Time};
-use assay_report::Findings;
+use assay_report::{Findings, Progress};
 
+use crate::bar::Bar;
 use crate::command_line::{self, DuelOptions, Format, RunOptions, Subcommand};
 use crate::commands::compare;
 use crate::diagnostics::{Exit, Trouble};
@@ -22,16 +23,29 @@ pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
     let mut trials = [Vec::new(), Vec::new()];
     let mut ended = Ok(Exit::Success);
     let seed = plan::random_seed();
+    let bar = if options.quiet { None } else { Bar::begin(course(&sides, options.trials)) };
     'turns: for turn in 0..options.trials {
         let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
         for side in order {
             let number = turn + 1;
+            if let Some(bar) = &bar {
+                let label = format!("trial {number} of {}, {}", options.trials, sides[side].name);
+                bar.change(|progress| progress.label = label);
+            }
             let path = folder.join(format!("{}-{number}.json.zst", sides[side].name.to_lowercase()));
             let status = sides[side].trial(&path, seed.wrapping_add(turn))?;
             let found = Record::read(&path).ok().map(|record| assay_report::findings(&record));
             if !options.quiet {
                 let tps = found.as_ref().map_or("nothing measured".into(), throughput);
-                terminal::say(&format!("trial {number} of {}, {}: {tps}\n", options.trials, sides[side].name));
+                let say = || {
+                    terminal::say(&format!("trial {number} of {}, {}: {tps}\n", options.trials, sides[side].name));
+                };
+                bar.as_ref().map_or_else(say, |bar| bar.above(say));
+            }
+            if let (Some(bar), Some(found)) = (&bar, &found) {
+                bar.change(|progress| {
+                    progress.tps.extend(found.stages.iter().map(|stage| stage.total.tps).reduce(f64::max))
+                });
             }
             trials[side].extend(found.map(|found| (path.display().to_string(), found)));
             ended = sides[side].ended(status, number);
@@ -43,6 +57,7 @@ pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
             }
         }
     }
+    drop(bar);
     let [a, b] = trials;
     if a.is_empty() || b.is_empty() {
         return ended.and_then(|exit| Err(Trouble::new(exit, "ended before both sides had a trial")));
@@ -60,6 +75,17 @@ pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
         Ok(Exit::Success) => concluded,
         early => early,
     }
+}
+
+/// What the bar of a duel begins with.
+fn course(sides: &[Side; 2], trials: u64) -> Progress {
+    let length = |side: &Side| {
+        let load = &side.options.load;
+        let time = plan::time_of(load).filter(|_| load.transactions.is_none())?;
+        Some(load.warmup.0.saturating_add(time.0).saturating_mul(load.steps().len() as u64))
+    };
+    let both = length(&sides[0]).zip(length(&sides[1])).map(|(a, b)| a.saturating_add(b));
+    Progress { total_ns: both.map(|both| both.saturating_mul(trials)), ..Progress::default() }
 }
 
 /// One side: a command line of `assay run` that was understood.

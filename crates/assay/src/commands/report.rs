@@ -74,7 +74,7 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
     }
     if !asked {
         for entry in &report.entries {
-            terminal::result(&format!("{}\n", assay_report::text(&entry.findings)))?;
+            terminal::result(&format!("{}\n", assay_report::text_in(&entry.findings, terminal::view(false))))?;
         }
     }
     Ok(Exit::Success)

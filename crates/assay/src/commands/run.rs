@@ -166,7 +166,8 @@ impl Run<'_> {
     /// One trial: its report to stdout, the place of its record to stderr.
     fn conclude(&self, finished: Finished) -> Result<Exit, Trouble> {
         let Run { urls, options, workload, words } = *self;
-        terminal::result(&render::result(&finished.record, options.output.format))?;
+        let view = terminal::view(options.output.verbose);
+        terminal::result(&render::result(&finished.record, options.output.format, view))?;
         if let (Some(path), false) = (finished.path?, options.output.quiet) {
             let next = next::command(options, workload, words, &path);
             terminal::say(&format!("record: {}\nnext:   {next}\n", path.display()));
@@ -190,7 +191,8 @@ impl Run<'_> {
             of_trial.generator.seed = Some(first_seed.wrapping_add(number - 1));
             of_trial.output.record = options.output.record.as_ref().map(|path| numbered(path, number));
             of_trial.output.journal = options.output.journal.as_ref().map(|path| numbered(path, number));
-            if !options.output.quiet {
+            of_trial.output.trial = Some((number, options.load.trials));
+            if !options.output.quiet && !terminal::stderr_is_terminal() {
                 terminal::say(&format!("trial {number} of {}\n", options.load.trials));
             }
             let finished = match (Run { options: &of_trial, ..*self }).once() {

@@ -11,7 +11,7 @@ use crate::{render, terminal};
 /// Prints the report.
 pub fn run(options: &ShowOptions) -> Result<Exit, Trouble> {
     let record = read(&options.record)?;
-    terminal::result(&render::result(&record, options.format))?;
+    terminal::result(&render::result(&record, options.format, terminal::view(options.verbose)))?;
     Ok(Exit::Success)
 }
 

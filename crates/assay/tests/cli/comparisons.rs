@@ -39,6 +39,13 @@ fn two_sides_are_compared_with_their_interval_and_what_differs() {
     assert_snapshot!(slower().run(SIDES).shown(), @r"
     exit 0
     --- stdout
+    no difference found: p99 ms 8.52 → 8.52, ±0.0% [±0.0, ±0.0] at 95% is within
+    ±3.0%
+
+    ! 20 transactions of baseline failed; no figure includes them
+
+    ! 20 transactions of candidate failed; no figure includes them
+
     baseline   baseline · shop.lua · 5 trials · PostgreSQL 15.14
                a-1.json.zst … a-5.json.zst
     candidate  candidate · shop.lua · 5 trials · PostgreSQL 15.14
@@ -46,10 +53,6 @@ fn two_sides_are_compared_with_their_interval_and_what_differs() {
 
     the sides differ in:
       session SQL: SET application_name = 'shop' → SET fsync = on
-
-    warning: 20 transactions of baseline failed; they are in no figure
-
-    warning: 20 transactions of candidate failed; they are in no figure
 
     16 sessions       baseline    candidate                change
     tx/s             1,200 ±12    1,080 ±12  −10.0% [−11.4, −8.6]  slower
@@ -59,8 +62,6 @@ fn two_sides_are_compared_with_their_interval_and_what_differs() {
     our CPU µs/tx  41.67 ±0.40  46.30 ±0.50  +11.1% [+9.4, +12.8]  more
     shop p99 ms        4.96 ±0      4.96 ±0    ±0.0% [±0.0, ±0.0]  the same
     refund p99 ms      8.92 ±0      8.92 ±0    ±0.0% [±0.0, ±0.0]  the same
-
-    no difference found: p99 ms ±0.0% [±0.0, ±0.0] at 95% is within ±3.0%
     ");
 }
 
@@ -152,14 +153,14 @@ fn records_of_several_settings_are_a_grid() {
                c-1.json.zst … c-4.json.zst
                  option items: 100000 → 5
 
-    warning: not all did the same work from the same place: no ratio below is the
-             server's alone
+    ! not all settings did the same work from the same machine, so the server alone
+      does not explain a ratio
 
-    warning: 16 transactions of setting 1 failed; they are in no figure
+    ! 16 transactions of setting 1 failed; no figure includes them
 
-    warning: 16 transactions of setting 2 failed; they are in no figure
+    ! 16 transactions of setting 2 failed; no figure includes them
 
-    warning: 16 transactions of setting 3 failed; they are in no figure
+    ! 16 transactions of setting 3 failed; no figure includes them
 
     with 16 sessions
 
@@ -168,8 +169,8 @@ fn records_of_several_settings_are_a_grid() {
     setting 2  1,083   0.900    3.18  1.000*    8.52  1.000*
     setting 3  1,203  1.000*    3.18  1.000*    8.52  1.000*
 
-    * the interval of the ratio at 95% holds 1: the difference may be chance
-    ? too few trials for an interval: four of each setting are needed
+    * the 95% confidence interval of the ratio includes 1: this may be chance
+    ? too few trials: a confidence interval needs at least 4 per setting
     ");
     let csv = folder.expect(&format!("{all} --format csv"), 0).stdout;
     let columns: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
@@ -195,7 +196,7 @@ fn records_of_one_setting_are_summed_up() {
       to    1,212    3.18    6.59    8.52       42.1
     spread   2.0%      0%      0%      0%       2.0%
 
-    warning: 20 transactions of shop.lua failed; they are in no figure
+    ! 20 transactions of shop.lua failed; no figure includes them
     ");
     let json = folder.expect("compare a-1.json.zst a-2.json.zst --format json", 0).findings();
     assert_eq!(json["stages"][0]["metrics"][0]["trials"]["values"].as_array().unwrap().len(), 2);
@@ -237,7 +238,7 @@ fn a_duel_takes_turns_and_compares_the_sides() {
     assert_eq!(turns, ["1 of 2, A", "1 of 2, B", "2 of 2, B", "2 of 2, A"], "{}", ran.shown());
     for text in [
         "A  assay run ./one_table.lua --transactions 30 --table-size=10\n",
-        "warning: the sides did different work",
+        "! the sides did different work",
         "  option table_size: 10 → 20\n",
         "2 trials",
         "cannot tell",

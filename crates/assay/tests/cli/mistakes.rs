@@ -337,3 +337,91 @@ fn a_record_that_cannot_be_written_is_found_before_the_run() {
     hint: name a place that can be written with `--record PATH`, or do without: `--no-record`
     ");
 }
+
+#[test]
+fn slips_are_refused_with_their_cause_and_what_to_do() {
+    let cases = [
+        "run tpcc --time -5s",
+        "run oltp_read_write --ignore-errors foo",
+        "run oltp_read_write --connections 5",
+        "run",
+        "compare",
+        "run tpcc --table-size 5",
+        "run oltp_read_write --warehouses=5",
+        "run oltp_read_write --tables 0 --no-record --quiet",
+        "prepare oltp_read_write --table-size -5 --db sqlite:a.db",
+    ];
+    let told: Vec<String> = cases.iter().map(|line| format!("$ assay {line}\n{}\n", told(line))).collect();
+    assert_snapshot!(told.join("\n"), @r"
+    $ assay run tpcc --time -5s
+    exit 2
+    --- stderr
+    error: --time -5s: must not be negative
+
+
+    $ assay run oltp_read_write --ignore-errors foo
+    exit 2
+    --- stderr
+    error: --ignore-errors foo: expected an error number such as 1213, an SQLSTATE such as 40001, or all
+
+
+    $ assay run oltp_read_write --connections 5
+    exit 2
+    --- stderr
+    error: --connections and --think-scale need --terminals
+
+    hint: terminals share connections; without them, `--sessions N` opens N connections
+
+
+    $ assay run
+    exit 2
+    --- stderr
+    error: no workload was named
+
+    hint: `assay list` shows the built-in workloads; try `assay run oltp_read_write`
+
+
+    $ assay compare
+    exit 2
+    --- stderr
+    error: no record was named
+
+    hint: runs leave their records in assay-records/, or where `--record` says
+
+
+    $ assay run tpcc --table-size 5
+    exit 2
+    --- stderr
+    error: workload tpcc has no option --table-size
+      it is an option of oltp_delete, oltp_insert, oltp_point_select and others
+
+    hint: `assay run tpcc --help` lists the options of tpcc
+
+
+    $ assay run oltp_read_write --warehouses=5
+    exit 2
+    --- stderr
+    error: workload oltp_read_write has no option --warehouses
+      it is an option of tpcc
+
+    hint: `assay run oltp_read_write --help` lists the options of oltp_read_write
+
+
+    $ assay run oltp_read_write --tables 0 --no-record --quiet
+    exit 2
+    --- stderr
+    error: --tables 0: must be at least 1
+
+
+    $ assay prepare oltp_read_write --table-size -5 --db sqlite:a.db
+    exit 2
+    --- stderr
+    error: --table-size -5: must be at least 1
+    ");
+}
+
+#[test]
+fn the_help_of_io_names_the_number_of_sessions_that_the_code_knows() {
+    let help = told("run oltp_read_write --help").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains(&format!("at least {} sessions", assay_io::SESSIONS_FOR_URING)), "{help}");
+}

@@ -10,13 +10,13 @@ fn the_default_run_prepares_an_embedded_database_and_reports() {
     assert_snapshot!(ran.redacted(), @r"
     exit 0
     --- stdout
-    oltp_read_write · SQLite # · # session · closed loop · # s · seed # · uniform rows
+    oltp_read_write · SQLite # · # session · closed loop · # s
     complete in # s · started ####-##-##T##:##:##.###Z · assay #
-    options: auto_inc=true, create_secondary=true, create_table_options=, delete_inserts=#
-    distinct_ranges=#, index_updates=#, mysql_storage_engine=innodb, non_index_updates=#
-    order_ranges=#, pgsql_variant=, point_selects=#, range_selects=true, range_size=#
-    reconnect=#, replace=false, secondary=false, simple_ranges=#, skip_trx=false, sum_ranges=#
-    table_size=#, tables=#
+    seed # · table_size=#
+
+    # tx/s …
+    steady unknown: needs at least # s (this run: # s)
+    errors …
 
     throughput total per s
     transactions # #
@@ -25,16 +25,10 @@ fn the_default_run_prepares_an_embedded_database_and_reports() {
     write # #
     other # #
 
-    steady unknown: needs at least # s (this run: # s)
-
-    response ms count min mean p50 p90 p95 p99 p99.9 max
-    oltp_read_write # # # # # # # # #
-    service time # # # # # # # # #
-    our lag # # # # # # # # #
-
-    trouble # failed · # errors · # retries · # reconnects · # unfinished
-    fairness # to # transactions per session, # on average
-    generator # µs CPU per statement, database included · #% of # CPUs · its worker #% busy · waited #% for a CPU · lag p99 # ms · # MiB · # context switches per statement
+    response ms count p50 p90 p95 p99 p99.9 max
+    oltp_read_write # # # # # # #
+    service time # # # # # # #
+    our lag # # # # # # #
     --- stderr
     no --db: an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
     prepared oltp_read_write in # s: # rows, # rows/s
@@ -72,33 +66,28 @@ fn a_ladder_reports_each_stage() {
     assert_snapshot!(ran.redacted().replace(" knee, most tx/s", "").replace(" most tx/s", "").replace(" knee", ""), @r"
     exit 0
     --- stdout
-    one_table · SQLite # · #, # sessions · closed loop · # s · seed # · uniform rows
+    one_table · SQLite # · #, # sessions · closed loop · # s
     complete in # s · started ####-##-##T##:##:##.###Z · assay #
-    options: greeting=hello, loud=false, table_size=#
+    seed #
 
-    sessions tx/s p50 ms p95 ms p99 ms failed CPU µs/tx
-    # # # # # # #
-    # # # # # # #
+    # tx/s …
+    steady unknown: needs at least # s (this run: # s)
+    errors …
+
+    sessions tx/s p50 ms p99 ms
+    # # # #
 
     with # sessions, for # s:
 
     throughput total per s
     transactions # #
     statements # #
-    read # #
     write # #
-    other # #
 
-    steady unknown: needs at least # s (this run: # s)
-
-    response ms count min mean p50 p90 p95 p99 p99.9 max
-    one_table # # # # # # # # #
-    service time # # # # # # # # #
-    our lag # # # # # # # # #
-
-    trouble # failed · # errors · # retries · # reconnects · # unfinished
-    fairness # to # transactions per session, # on average
-    generator # µs CPU per statement, database included · #% of # CPUs · its worker #% busy · waited #% for a CPU · lag p99 # ms · # MiB · # context switches per statement
+    response ms count p50 p90 p95 p99 p99.9 max
+    one_table # # # # # # #
+    service time # # # # # # #
+    our lag # # # # # # #
     --- stderr
     no --db: an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
     prepared ./one_table.lua in # s

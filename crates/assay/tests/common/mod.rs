@@ -184,26 +184,35 @@ impl Ran {
         let shown = testkit::redact::redact(&self.shown());
         let (code, shown) = (self.shown().lines().next().unwrap().to_owned(), shown.lines().skip(1));
         let mut lines = vec![code];
+        let (mut is_dropped, mut is_outages) = (false, false);
         for line in shown {
-            let is_continued = line.starts_with("           ");
-            let mut line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-            // Where its facts are wrapped depends on their digits.
-            if let Some(last) = lines.last_mut().filter(|last| is_continued && last.starts_with("generator ")) {
-                *last += &format!(" · {line}");
+            // Warnings about the measurement, how even the run was, and what the generator took, each with the lines that
+            // continue it.
+            let begins =
+                ["! ", "fairness ", "generator ", "io_uring ", "variation "].iter().any(|head| line.starts_with(head));
+            is_dropped = begins || is_dropped && line.starts_with("  ");
+            // A machine that stood still for a second made an outage.
+            is_outages = line.starts_with("outage at") || is_outages && !line.is_empty();
+            if is_dropped || is_outages {
                 continue;
             }
-            // One CPU or several, and whether there were the thousand values that p99.9 takes, is up to the machine.
-            line = line.replace("# – #", "# # #").replace("of # CPU ·", "of # CPUs ·");
-            if line.starts_with("generator ") && line.ends_with("of # CPU") {
-                line.push('s');
+            let line = line.replace(['≥', '█'], "");
+            let mut line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+            if line.starts_with("errors ") {
+                line = "errors …".to_owned();
             }
+            // How many quantiles there are values for.
+            if line.starts_with("# tx/s ") {
+                line = "# tx/s …".to_owned();
+            }
+            // Whether there were the thousand values that p99.9 takes is up to the machine.
+            line = line.replace("# – #", "# # #");
             if let Some((before, name)) = line.split_once("assay-records/") {
                 let digits = name.replace(|c: char| c.is_ascii_digit(), "#");
                 line = format!("{before}assay-records/{digits}");
             }
-            // How even the run was, and which step of a ladder is marked.
-            let by_chance =
-                ["warning: ", "variation ", "knee: ", "no knee: "].iter().any(|head| line.starts_with(head));
+            // Which step of a ladder is marked.
+            let by_chance = ["warning: ", "knee: ", "no knee: "].iter().any(|head| line.starts_with(head));
             if lines.last() != Some(&line) && !by_chance {
                 lines.push(line);
             }

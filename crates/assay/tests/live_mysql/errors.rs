@@ -138,7 +138,7 @@ fn other_errors_end_the_run_unless_they_are_to_be_ignored() {
               ./it.lua:12: SQL error, errno = 1062, state = '23000': Duplicate entry '1' for key 'PRIMARY'
               ./it.lua:12: in function 'event'
 
-            hint: to count such errors and go on: `--ignore-errors 1062` or `--on-error continue`
+            hint: to count such errors and continue: `--ignore-errors 1062` or `--on-error continue`
             ");
         }
     });
@@ -173,7 +173,7 @@ fn a_server_that_takes_connections_and_serves_them_no_more_is_told_with_its_limi
         let said = ran.shown();
         for part in [
             "of 40 sessions",
-            "may have something used up for more, which its log tells: open files",
+            "may have run out of something (see its log): open files",
             "open_files_limit",
             "`--connect-pending` (now 64)",
         ] {
@@ -218,7 +218,7 @@ fn a_full_table_of_connections_or_statements_is_named_with_what_raises_it() {
           ./it.lua:3: in function 'thread_init'
 
         hint: the server's max_prepared_stmt_count (default 16382) is reached: raise it with `SET GLOBAL max_prepared_stmt_count = N`, lower `--sessions`, or pass `--prepared off`
-        hint: to count such errors and go on: `--ignore-errors 1461` or `--on-error continue`
+        hint: to count such errors and continue: `--ignore-errors 1461` or `--on-error continue`
         ");
     });
 }

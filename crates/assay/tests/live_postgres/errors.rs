@@ -183,7 +183,7 @@ fn a_statement_error_ends_the_run_with_report_record_and_place() {
           ./third.lua:9: SQL error, errno = 0, state = '22012': division by zero
           ./third.lua:9: in function 'event'
 
-        hint: to count such errors and go on: `--ignore-errors 22012` or `--on-error continue`
+        hint: to count such errors and continue: `--ignore-errors 22012` or `--on-error continue`
         ");
         assert!(ran.stdout.contains("failed"), "{}", ran.stdout);
         let findings = folder.expect("show r.json.zst --format json", 0).findings();

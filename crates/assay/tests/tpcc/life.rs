@@ -121,9 +121,9 @@ fn terminals_share_connections_and_keep_their_own_decks() {
         assert!(of("new_order").abs_diff(of("payment")) < 120 && of("delivery") >= 60, "{stage}");
         let executed = stage["audit"].as_array().unwrap().iter().find(|rule| rule["name"] == "p90 of delivery");
         assert_eq!(executed.unwrap()["verdict"], "passed", "{stage}");
-        // Of users who do not think, nothing can be said by the times that users take.
-        let tpmc = &stage["rates"][0];
-        assert_eq!((&tpmc["name"], &tpmc["nominal"], &tpmc["efficiency"]), (&"tpmC".into(), &Null, &Null), "{tpmc}");
+        // Users who do not think have no tpmC.
+        let nopm = &stage["rates"][0];
+        assert_eq!((&nopm["name"], &nopm["nominal"], &nopm["efficiency"]), (&"NOPM".into(), &Null, &Null), "{nopm}");
     }
 }
 
@@ -138,7 +138,7 @@ fn a_run_records_the_size_of_its_tables_and_comparisons_see_it() {
         let found = ["warehouses", "customers", "items"].map(|name| options[name].as_u64());
         assert_eq!(found, [Some(warehouses), Some(60), Some(200)]);
     }
-    let ran = place.folder.expect("show 2.json.zst", 0);
+    let ran = place.folder.expect("show -v 2.json.zst", 0);
     assert!(ran.stdout.contains("warehouses=2") && !ran.stdout.contains("warehouses=0"), "{}", ran.shown());
     let ran = place.folder.expect("compare --baseline 1.json.zst --candidate 2.json.zst", 0);
     assert!(ran.stdout.contains("option warehouses"), "{}", ran.shown());

@@ -1,0 +1,17 @@
+//! What an audit found, in a line.
+
+use crate::digits::count;
+use crate::findings::audit::{RuleFindings, RuleVerdict};
+
+/// `17 passed, 4 need a longer run`; nothing without rules.
+pub(crate) fn audit_words(rules: &[RuleFindings]) -> Option<String> {
+    let number = |verdict: RuleVerdict| rules.iter().filter(|rule| rule.verdict == verdict).count() as u64;
+    let [failed, passed, short] = [RuleVerdict::Failed, RuleVerdict::Passed, RuleVerdict::TooShort].map(number);
+    let parts = [
+        (failed, format!("{} FAILED", count(failed))),
+        (passed, format!("{} passed", count(passed))),
+        (short, format!("{} {} a longer run", count(short), if short == 1 { "needs" } else { "need" })),
+    ];
+    let parts: Vec<String> = parts.into_iter().filter(|(number, _)| *number > 0).map(|(_, words)| words).collect();
+    (!rules.is_empty()).then(|| parts.join(", "))
+}
