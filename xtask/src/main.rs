@@ -11,6 +11,8 @@ use clap::{Parser, Subcommand};
 
 mod bench;
 mod boot;
+mod dist;
+mod front;
 mod fuzz;
 mod install;
 mod instructions;
@@ -33,12 +35,18 @@ enum Task {
     Install,
     /// Check what the compiler does not: module heads, crate dependencies, licences, tests that prove nothing
     Tidy,
+    /// Fill prose and comments anew that are wider than rustfmt's max_width
+    Wrap,
     /// Feed the wire parsers with mutated server messages
     Fuzz(fuzz::Options),
     /// Count the instructions of the measured path per statement, and compare with what is expected
     Instructions(instructions::Options),
     /// Measure assay beside sysbench and pgbench
     Bench(bench::Options),
+    /// Build a release archive with manual pages and completions; static where musl's target is installed
+    Dist,
+    /// Make README.md's terminal screen and chart anew, from a real run
+    Front(front::Options),
 }
 
 fn main() -> ExitCode {
@@ -46,9 +54,12 @@ fn main() -> ExitCode {
         Task::Test(options) => test::run_all(&options),
         Task::Install => install::run_all(),
         Task::Tidy => tidy::run(),
+        Task::Wrap => tidy::width::wrap(),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Instructions(options) => instructions::run(&options),
         Task::Bench(options) => bench::run(&options),
+        Task::Dist => dist::run_all(),
+        Task::Front(options) => front::run_all(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -97,8 +108,9 @@ mod tests {
     #[test]
     fn commands_of_the_documents_are_read() {
         let mut seen = 0;
-        for entry in fs::read_dir(root().join("docs")).unwrap() {
-            let path = format!("docs/{}", entry.unwrap().file_name().to_str().unwrap());
+        let docs = fs::read_dir(root().join("docs")).unwrap();
+        let docs = docs.map(|entry| format!("docs/{}", entry.unwrap().file_name().to_str().unwrap()));
+        for path in docs.chain(["CONTRIBUTING.md".to_owned()]) {
             if !path.ends_with(".md") {
                 continue;
             }

@@ -14,6 +14,7 @@ mod metadata;
 mod places;
 mod refusals;
 mod texts;
+pub(crate) mod width;
 
 /// Runs every check and prints all complaints.
 pub(crate) fn run() -> Result<()> {
@@ -35,6 +36,7 @@ fn complaints() -> Result<Vec<String>> {
     all.extend(licences::complaints(&metadata));
     all.extend(places::complaints(&files));
     all.extend(refusals::complaints(&metadata, &files));
+    all.extend(width::complaints(&files)?);
     Ok(all)
 }
 

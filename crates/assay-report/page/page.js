@@ -6,7 +6,8 @@
   const SVG = "http://www.w3.org/2000/svg";
   const charts = new Map(JSON.parse(document.getElementById("data").textContent).map((chart) => [chart.id, chart]));
   const drawn = new Map();
-  const ROWS_MAX = 10000;
+  // Rows of a table made at once: a table of 36,000 rows stands still for seconds.
+  const ROWS = 500;
 
   // ---- words
 
@@ -42,8 +43,18 @@
     if (value === null || value === undefined) return "";
     if (chart.x.scale === "nines") return percentile(value);
     if (chart.x.label === "sessions") return figure(value) + (value === 1 ? " session" : " sessions");
-    return value.toLocaleString("en-US", { maximumFractionDigits: 1 }) + " s";
+    return clock(value);
   };
+  // 0:05, 1:00, 1:00:00; tenths only where there are some.
+  const clock = (seconds) => {
+    const tenths = Math.round(seconds * 10);
+    const whole = Math.floor(tenths / 10);
+    const [hours, minutes, left] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+    const two = (number) => String(number).padStart(2, "0");
+    const text = hours > 0 ? `${hours}:${two(minutes)}:${two(left)}` : `${minutes}:${two(left)}`;
+    return tenths % 10 ? `${text}.${tenths % 10}` : text;
+  };
+  const TIME_STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 
   // ---- colours
 
@@ -52,15 +63,15 @@
   // ---- axes
 
   // Those of the whole range, where enough of them are seen; else some of our own.
-  const ticksOf = (range, min, max) => {
+  const ticksOf = (range, min, max, time) => {
     const inside = range.ticks.filter((tick) => tick.at >= min && tick.at <= max);
     if (inside.length > 1 || (inside.length === range.ticks.length && inside.length > 0)) return inside;
     if (range.logarithmic) return [min, max].map((at) => ({ at, text: tick(at) }));
     const raw = (max - min) / 6;
     const scale = 10 ** Math.floor(Math.log10(raw));
-    const step = [1, 2, 5, 10].find((step) => step * scale >= raw) * scale;
+    const step = (time && TIME_STEPS.find((step) => step >= raw)) || [1, 2, 5, 10].find((step) => step * scale >= raw) * scale;
     const own = [];
-    for (let at = Math.ceil(min / step) * step; at <= max; at += step) own.push({ at, text: tick(at) });
+    for (let at = Math.ceil(min / step) * step; at <= max; at += step) own.push({ at, text: time ? clock(at) : tick(at) });
     return own;
   };
   // As many as have room for their names side by side.
@@ -86,17 +97,18 @@
     filter: (u, splits) => splits,
     ...values,
   });
-  const Y_WIDTH = 64;
+  const Y_WIDTH = 76;
   const xAxis = (chart) => {
     const range = chart.layout.x;
+    const time = chart.x.scale === "time";
     const along = (value) => (range.logarithmic ? Math.log(value) : value);
     const seen = (u, min, max) => {
       const width = u.width - Y_WIDTH - 20;
-      return sideBySide(ticksOf(range, min, max), (at) => ((along(at) - along(min)) / (along(max) - along(min))) * width);
+      return sideBySide(ticksOf(range, min, max, time), (at) => ((along(at) - along(min)) / (along(max) - along(min))) * width);
     };
     return axis(chart.x, {
       splits: (u, number, min, max) => seen(u, min, max).map((tick) => tick.at),
-      values: (u, splits) => splits.map((at) => range.ticks.find((tick) => tick.at === at)?.text ?? (chart.x.scale === "nines" ? percentile(at) : tick(at))),
+      values: (u, splits) => splits.map((at) => range.ticks.find((tick) => tick.at === at)?.text ?? (chart.x.scale === "nines" ? percentile(at) : time ? clock(at) : tick(at))),
     });
   };
   const yAxis = (chart) => {
@@ -135,7 +147,7 @@
     });
     for (const mark of chart.marks.filter((mark) => mark.kind === "outage")) {
       const left = place(mark.from);
-      ctx.fillStyle = style("--stall");
+      ctx.fillStyle = style("--outage");
       ctx.fillRect(left, bbox.top, Math.max(place(mark.to) - left, 2 * ratio), bbox.height);
       ctx.fillStyle = style("--bad");
       ctx.fillRect(left, bbox.top, Math.max(place(mark.to) - left, 2 * ratio), 3 * ratio);
@@ -181,7 +193,12 @@
 
   // ---- lines and heat, by uPlot
 
-  const joined = (chart) => uPlot.join(chart.lines.map((line) => [line.x, line.y]));
+  // Every line, then the lower and the upper end of every band.
+  const banded = (chart) => chart.lines.filter((line) => line.band.length > 0);
+  const joined = (chart) => uPlot.join([
+    ...chart.lines.map((line) => [line.x, line.y]),
+    ...banded(chart).map((line) => [line.x, line.band.map((ends) => ends && ends[0]), line.band.map((ends) => ends && ends[1])]),
+  ]);
   // Lines of several records seldom share an instant: the nearest point of each is shown.
   const nearest = (values, at) => {
     for (let away = 0; away < 200; away++) {
@@ -203,17 +220,32 @@
 
   const lines = (chart, figureElement, plot, controls) => {
     const data = joined(chart);
-    const dotted = chart.x.scale !== "linear" || chart.x.label === "sessions";
+    const marked = chart.x.scale !== "time";
     const crowded = data[0].length > 1500;
-    const series = chart.lines.map((line, number) => ({
-      label: line.name,
-      stroke: style("--s" + chart.layout.looks[number].colour),
-      width: dotted ? 2 : crowded ? 1 : 1.5,
-      alpha: crowded && chart.lines.length > 1 ? 0.75 : 1,
-      dash: chart.layout.looks[number].dash,
-      points: { show: chart.x.scale !== "nines" && data[0].length < 90, size: 6, fill: style("--s" + chart.layout.looks[number].colour) },
-    }));
-    return uplot(chart, plot, data, series, controls, {});
+    const colour = (number) => style("--s" + chart.layout.looks[number].colour);
+    const withDots = chart.lines.some((line) => line.dots);
+    const series = chart.lines.map((line, number) => line.dots
+      ? { label: line.name, stroke: colour(number), paths: () => null, points: { show: true, size: 5, width: 0, stroke: "transparent", fill: colour(number) + "66" } }
+      : {
+          label: line.name,
+          stroke: colour(number),
+          width: marked || withDots ? 2 : crowded ? 1 : 1.5,
+          alpha: crowded && !withDots && chart.lines.length > 1 ? 0.75 : 1,
+          dash: chart.layout.looks[number].dash,
+          points: { show: chart.x.scale !== "nines" && !withDots && data[0].length < 90, size: 6, fill: colour(number) },
+        });
+    const ends = { label: "", stroke: "transparent", width: 0, points: { show: false } };
+    const bandsOf = banded(chart).map((line) => chart.lines.indexOf(line));
+    const low = (at) => chart.lines.length + 1 + 2 * at;
+    const bands = bandsOf.map((number, at) => ({ series: [low(at) + 1, low(at)], fill: colour(number) + "33" }));
+    series.push(...bandsOf.flatMap(() => [ends, ends]));
+    const made = uplot(chart, plot, data, series, controls, { bands });
+    const toggle = (number, show) => {
+      made.toggle(number, show);
+      const at = bandsOf.indexOf(number);
+      if (at >= 0) [low(at), low(at) + 1].forEach((series) => made.toggle(series - 1, show));
+    };
+    return { ...made, toggle };
   };
 
   const heat = (chart, figureElement, plot, controls) => {
@@ -253,7 +285,8 @@
   };
 
   const uplot = (chart, plot, data, series, controls, special) => {
-    const group = chart.x.label.startsWith("seconds") ? chart.id.replace(/^.*-/, "") : null;
+    // Charts of the same time share a cursor and a zoom.
+    const group = chart.x.scale === "time" ? chart.id.replace(/^.*-/, "") : null;
     const { low, high, logarithmic } = chart.layout.x;
     const whole = [low, high];
     const options = {
@@ -277,6 +310,7 @@
       },
       axes: [xAxis(chart), yAxis(chart)],
       series: [{}, ...series],
+      ...(special.bands ? { bands: special.bands } : {}),
       hooks: {
         drawClear: [drawMarks(chart)],
         draw: [...(special.paint ? [special.paint] : []), drawMarksOnTop(chart)],
@@ -320,30 +354,40 @@
       const left = narrow ? 8 : Math.min(400, 24 + longest * 6.9);
       const row = narrow ? 50 : 36;
       const height = chart.boxes.length * row + 44;
-      const { high, ticks } = chart.layout.y;
-      const place = (value) => left + (value / high) * (width - left - 24);
+      const { low, high, ticks } = chart.layout.y;
+      const place = (value) => left + ((value - low) / (high - low)) * (width - left - 24);
       const svg = node(plot, "svg", { class: "boxplot", width, height, viewBox: `0 0 ${width} ${height}` });
       for (const { at, text } of sideBySide(ticks, place)) {
         node(svg, "line", { class: "gridline", x1: place(at), x2: place(at), y1: 0, y2: height - 40 });
-        node(svg, "text", { class: "tick", x: place(at), y: height - 24, "text-anchor": at === 0 ? "start" : "middle" }, text);
+        node(svg, "text", { class: "tick", x: place(at), y: height - 24, "text-anchor": at === low ? "start" : "middle" }, text);
       }
       node(svg, "text", { class: "tick", x: (left + width) / 2, y: height - 6, "text-anchor": "middle" }, chart.y.label);
       chart.boxes.forEach((box, number) => {
         const middle = number * row + (narrow ? 32 : row / 2);
-        const words = `${box.name}: median ${figure(box.median)}, middle half ${figure(box.lower_quartile)} to ${figure(box.upper_quartile)}, ` +
-          `whiskers ${figure(box.low)} to ${figure(box.high)}, ${box.count} values`;
+        const of = box.quartiles;
+        const words = `${box.name}: median ${figure(box.median)}, ` +
+          (box.interval ? `95% interval ${figure(box.interval[0])} to ${figure(box.interval[1])}, ` : "") +
+          (of ? `middle half ${figure(of.lower)} to ${figure(of.upper)}, whiskers ${figure(of.low)} to ${figure(of.high)}, ` : "") +
+          (of || box.points.length > 20 ? `${box.count} values` : `values ${box.points.map(figure).join(", ")}`);
         const group = node(svg, "g", { tabindex: 0, role: "img", "aria-label": words });
         const say = () => controls.say(words);
         group.addEventListener("focus", say);
         group.addEventListener("mouseenter", say);
         if (narrow) node(group, "text", { x: left, y: middle - 16 }, box.name);
         else node(group, "text", { x: left - 12, y: middle + 4, "text-anchor": "end" }, box.name);
-        node(group, "line", { x1: place(box.low), x2: place(box.high), y1: middle, y2: middle });
-        for (const end of [box.low, box.high]) node(group, "line", { x1: place(end), x2: place(end), y1: middle - 6, y2: middle + 6 });
-        const [from, to] = [place(box.lower_quartile), place(box.upper_quartile)];
-        node(group, "rect", { x: from, width: Math.max(1, to - from), y: middle - 10, height: 20 });
+        const colour = `var(--s${box.group % 8})`;
+        if (of) {
+          node(group, "line", { x1: place(of.low), x2: place(of.high), y1: middle, y2: middle });
+          for (const end of [of.low, of.high]) node(group, "line", { x1: place(end), x2: place(end), y1: middle - 6, y2: middle + 6 });
+          const [from, to] = [place(of.lower), place(of.upper)];
+          node(group, "rect", { x: from, width: Math.max(1, to - from), y: middle - 10, height: 20 }).style.fill = colour;
+        }
+        if (box.interval) node(group, "line", { class: "interval", x1: place(box.interval[0]), x2: place(box.interval[1]), y1: middle, y2: middle });
+        for (const value of box.points) {
+          const dot = node(group, "circle", { class: of ? "" : "value", cx: place(value), cy: middle, r: of ? 2.5 : 4.5 });
+          if (!of) dot.style.fill = colour;
+        }
         node(group, "line", { class: "median", x1: place(box.median), x2: place(box.median), y1: middle - 10, y2: middle + 10 });
-        for (const value of box.outside) node(group, "circle", { cx: place(value), cy: middle, r: 2.5 });
       });
       plot.style.minHeight = "0";
     };
@@ -355,8 +399,9 @@
 
   const table = (chart) => {
     if (chart.kind === "boxes") {
-      const head = ["", "values", "low", "lower quartile", "median", "upper quartile", "high"];
-      return [head, chart.boxes.map((box) => [box.name, box.count, box.low, box.lower_quartile, box.median, box.upper_quartile, box.high])];
+      const head = ["", "values", "median", "interval from", "to", "low", "lower quartile", "upper quartile", "high"];
+      const row = ({ name, count, median, interval, quartiles: of }) => [name, count, median, ...(interval ?? [null, null]), of?.low, of?.lower, of?.upper, of?.high];
+      return [head, chart.boxes.map(row)];
     }
     if (chart.kind === "heat") {
       const rows = [];
@@ -366,7 +411,8 @@
     }
     const data = joined(chart);
     const rows = data[0].map((x, i) => [chart.x.scale === "nines" ? percentile(x) : x, ...data.slice(1).map((values) => values[i] ?? null)]);
-    return [[chart.x.label, ...chart.lines.map((line) => line.name)], rows.filter((row) => row.slice(1).some((value) => value !== null))];
+    const heads = [...chart.lines.map((line) => line.name), ...banded(chart).flatMap((line) => [`${line.name}, lowest`, `${line.name}, highest`])];
+    return [[chart.x.scale === "time" ? "seconds" : chart.x.label, ...heads], rows.filter((row) => row.slice(1).some((value) => value !== null))];
   };
   const showTable = (chart, into) => {
     const [head, rows] = table(chart);
@@ -378,15 +424,32 @@
       headRow.append(cell);
     }
     const body = made.createTBody();
-    for (const row of rows.slice(0, ROWS_MAX)) {
-      const line = body.insertRow();
-      row.forEach((value) => (line.insertCell().textContent = typeof value === "number" ? tick(value) : value ?? "–"));
-    }
     const wide = element("div", "wide");
     wide.tabIndex = 0;
     wide.append(made);
-    into.append(wide);
-    if (rows.length > ROWS_MAX) into.append(element("p", "soft", `The first ${figure(ROWS_MAX)} of ${figure(rows.length)} rows; the CSV has all.`));
+    const note = element("p", "soft");
+    const more = button("", () => add());
+    let shown = 0;
+    const add = () => {
+      const next = rows.slice(shown, shown + ROWS);
+      for (const row of next) {
+        const line = body.insertRow();
+        row.forEach((value) => (line.insertCell().textContent = typeof value === "number" ? tick(value) : value ?? "–"));
+      }
+      shown += next.length;
+      const left = rows.length - shown;
+      note.hidden = rows.length <= ROWS;
+      note.textContent = `${shown.toLocaleString("en-US")} of ${rows.length.toLocaleString("en-US")} rows; the saved figures have all. `;
+      if (left > 0) {
+        more.textContent = `Show ${Math.min(left, ROWS)} more`;
+        note.append(more);
+      }
+    };
+    add();
+    wide.addEventListener("scroll", () => {
+      if (shown < rows.length && wide.scrollTop + wide.clientHeight > wide.scrollHeight - 100) add();
+    });
+    into.append(wide, note);
   };
   const csvCell = (value) => {
     if (typeof value !== "string") return value ?? "";
@@ -398,7 +461,7 @@
     const text = [head, ...rows].map((row) => row.map(csvCell).join(",")).join("\n") + "\n";
     const link = element("a");
     link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-    link.download = chart.id + ".csv";
+    link.download = chart.file + ".csv";
     link.click();
     URL.revokeObjectURL(link.href);
   };
@@ -411,11 +474,19 @@
     if (!chart || plot.clientWidth === 0) return;
     const legend = element("div", "legend");
     const readout = element("p", "readout");
+    // What the cursor meets, in words; said aloud where the cursor moves by keys.
+    const heard = element("p", "heard");
+    heard.setAttribute("aria-live", "polite");
+    let byKey = false;
     const reset = button("Whole range", () => made.reset());
     reset.hidden = true;
     const outputs = [];
     const controls = {
       say: (text) => (readout.textContent = text),
+      hear: (text) => {
+        if (byKey) heard.textContent = text;
+        byKey = false;
+      },
       zoomed: (is) => (reset.hidden = !is),
       show: (u, at) => {
         const x = at === null || at === undefined ? null : u.data[0][at];
@@ -427,6 +498,8 @@
         const marks = chart.marks.filter((mark) => mark.from <= x && x <= mark.to).map((mark) => mark.text);
         const heat = chart.kind === "heat" ? [hottest(chart, x)] : [];
         controls.say([across(chart, x), ...marks, ...heat].join(" · "));
+        const values = (chart.lines ?? []).map((line, number) => `${line.name} ${outputs[number].textContent}`);
+        controls.hear([across(chart, x), ...values.filter((value) => !value.endsWith(" ")), ...marks, ...heat].join(", "));
       },
       keys: (u, xs, whole) => {
         let at = null;
@@ -455,12 +528,13 @@
             default: return;
           }
           event.preventDefault();
+          byKey = true;
           if (at !== null) u.setCursor({ left: u.valToPos(xs[at], "x"), top: u.over.clientHeight / 2 });
         };
       },
     };
     plot.replaceChildren();
-    figureElement.querySelectorAll(".legend, .readout, .tools").forEach((old) => old.remove());
+    figureElement.querySelectorAll(".legend, .readout, .heard, .tools").forEach((old) => old.remove());
     const made = { lines, heat, boxes }[chart.kind](chart, figureElement, plot, controls);
     drawn.set(figureElement, made);
     if (chart.kind === "lines") {
@@ -472,22 +546,28 @@
         });
         entry.setAttribute("aria-pressed", "true");
         const swatch = document.createElementNS(SVG, "svg");
-        const stroke = document.createElementNS(SVG, "line");
-        for (const [key, value] of Object.entries({ x1: 0, x2: "100%", y1: "60%", y2: "60%", "stroke-width": 3, "stroke-dasharray": chart.layout.looks[number].dash.join(" ") })) stroke.setAttribute(key, value);
-        stroke.style.stroke = `var(--s${chart.layout.looks[number].colour})`;
-        swatch.append(stroke);
-        const output = element("output");
+        const { colour, dash } = chart.layout.looks[number];
+        const attributes = line.dots
+          ? { cx: "50%", cy: "60%", r: 3 }
+          : { x1: 0, x2: "100%", y1: "60%", y2: "60%", "stroke-width": 3, "stroke-dasharray": dash.join(" ") };
+        const shape = document.createElementNS(SVG, line.dots ? "circle" : "line");
+        for (const [key, value] of Object.entries(attributes)) shape.setAttribute(key, value);
+        shape.style[line.dots ? "fill" : "stroke"] = `var(--s${colour})`;
+        swatch.append(shape);
+        const output = element("span", "value");
         outputs.push(output);
         entry.append(swatch, line.name, output);
         legend.append(entry);
       });
-      plot.after(legend);
     }
+    for (const [kind, words] of [["outage", "outage"], ["errors", "errors"]]) {
+      if (chart.marks.some((mark) => mark.kind === kind)) legend.append(element("span", `mark ${kind}`, words));
+    }
+    if (legend.children.length > 0) plot.after(legend);
     const tools = element("div", "tools");
     tools.append(reset, button("Save figures (CSV)", () => save(chart)));
-    figureElement.querySelector(".behind").before(readout);
+    figureElement.querySelector(".behind").before(readout, heard);
     figureElement.querySelector(".behind").after(tools);
-    readout.setAttribute("aria-live", "polite");
     figureElement.dataset.drawn = "yes";
   };
   const hottest = (chart, x) => {
@@ -545,7 +625,7 @@
   const paper = (is) => {
     document.documentElement.classList.toggle("light", is);
     if (is) {
-      document.querySelectorAll("section.record > details").forEach((details) => (details.open = true));
+      document.querySelectorAll(".record > details, details.warning").forEach((details) => (details.open = true));
       figures.filter((figureElement) => !drawn.has(figureElement)).forEach(draw);
     }
     redraw();

@@ -21,8 +21,9 @@ mod plain;
 mod tables;
 mod words;
 
-pub use charts::chart::{Axis, Body, Boxed, Chart, Line, Mark, MarkKind, Scale};
-pub use charts::picture::{png, svg};
+pub use charts::chart::{Axis, Body, Boxed, Chart, Line, Mark, MarkKind, Quartiles, Scale};
+pub use charts::palette::Theme;
+pub use charts::picture::{PICTURE_SIZES, PictureOptions, png, svg};
 pub use charts::{Charts, charts};
 pub use findings::audit::{CounterFindings, RateFindings, RuleFindings, RuleVerdict, Unit};
 pub use findings::capacity::{

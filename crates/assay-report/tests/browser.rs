@@ -13,7 +13,7 @@ use hostile::hostile;
 use serde_json::Value;
 use testkit::{Browser, View};
 
-const WIDE: View = View { width: 1280, height: 900, dark: false };
+const WIDE: View = View { width: 1400, height: 900, dark: false };
 const NARROW: View = View { width: 390, height: 800, dark: false };
 
 /// Looks at every chart that can be seen, as a reader would; how many are drawn then.
@@ -68,6 +68,7 @@ fn a_page_can_be_read_zoomed_printed_and_used_by_keyboard() {
     let mut page = Page { browser: Browser::start().unwrap() };
     one_record(&mut page);
     empty_seconds(&mut page);
+    long_tables(&mut page);
     several_records(&mut page);
     hostile_records(&mut page);
 }
@@ -76,7 +77,11 @@ fn one_record(page: &mut Page) {
     page.open(&[example()], WIDE);
     page.check("document.querySelector('h1').textContent", "shop.lua");
     page.check("document.querySelector('.figures dd').textContent", "2,400 tx/s");
-    page.check(DRAWN, 8);
+    page.check(DRAWN, 10);
+    // The result is on the first screen, whatever there is to warn of.
+    page.browser.evaluate("scrollTo(0, 0)").unwrap();
+    page.check("document.querySelector('.figures').getBoundingClientRect().bottom < innerHeight", true);
+    page.check("document.querySelector('details.warning').open", false);
     page.check(
         "[...document.querySelectorAll('.warning')].map((one) => one.textContent.includes('failed')).at(-1)",
         true,
@@ -89,11 +94,14 @@ fn one_record(page: &mut Page) {
     );
     // By keyboard: to the first second, further, closer, and back.
     let readout = "document.querySelector('#chart-throughput-1 .readout').textContent";
-    let output = "document.querySelector('#chart-throughput-1 output').textContent";
+    let output = "document.querySelector('#chart-throughput-1 .value').textContent";
     let whole = "document.querySelector('#chart-throughput-1 .tools button').hidden";
     page.browser.evaluate("document.querySelector('#chart-throughput-1 .plot').focus()").unwrap();
     page.browser.press("ArrowRight").unwrap();
-    page.check(readout, "1 s · 16 sessions · 6 errors");
+    page.check(readout, "0:01 · 16 sessions · 6 errors");
+    // What is heard has the values too.
+    let heard = "document.querySelector('#chart-throughput-1 .heard').textContent";
+    page.check(heard, "0:01, transactions/s 1,200, 16 sessions, 6 errors");
     page.check(output, "1,200");
     page.browser.press("End").unwrap();
     page.check(output, "2,400");
@@ -119,13 +127,22 @@ fn one_record(page: &mut Page) {
     page.is_sound("narrow");
     assert!(page.browser.pdf().unwrap().starts_with(b"%PDF"));
     page.is_sound("after-print");
+    // On paper nothing scrolls, so nothing may be wider.
+    page.browser.print_preview(718).unwrap();
+    page.browser.evaluate("dispatchEvent(new Event('beforeprint'))").unwrap();
+    page.is_sound("paper");
+    page.check(
+        "[...document.querySelectorAll('.wide, canvas')].filter((one) => one.checkVisibility() && \
+            (one.scrollWidth > one.clientWidth + 1 || one.getBoundingClientRect().right > innerWidth + 1)).length",
+        0,
+    );
 }
 
 fn empty_seconds(page: &mut Page) {
     let mut record = example();
     record.stages[0].intervals[1].response = Latencies::default();
     page.open(&[record], WIDE);
-    page.check(DRAWN, 8);
+    page.check(DRAWN, 10);
     page.browser.evaluate("document.querySelector('#chart-heat-1 .plot').focus()").unwrap();
     page.browser.press("ArrowRight").unwrap();
     page.browser.press("ArrowRight").unwrap();
@@ -133,17 +150,37 @@ fn empty_seconds(page: &mut Page) {
     page.check(readout, "no transactions");
 }
 
+/// A table of tens of thousands of rows is made as far as it is read.
+fn long_tables(page: &mut Page) {
+    let mut record = example();
+    record.stages.truncate(1);
+    let stage = &mut record.stages[0];
+    let interval = stage.intervals[0].clone();
+    stage.measured_ns = 3_600_000_000_000;
+    stage.intervals =
+        (0..3600).map(|second| Interval { start_ns: second * 1_000_000_000, ..interval.clone() }).collect();
+    page.open(&[record], WIDE);
+    let heat = "document.querySelector('#chart-heat-1 .behind')";
+    page.browser.evaluate(&format!("{heat}.open = true")).unwrap();
+    let rows = format!("new Promise((done) => setTimeout(() => done({heat}.querySelectorAll('tbody tr').length)))");
+    page.check(&rows, 500);
+    page.browser.evaluate(&format!("{heat}.querySelector('button').click()")).unwrap();
+    page.check(&rows, 1000);
+    page.check(DRAWN, 8);
+    page.check("document.querySelector('#chart-throughput-1 .legend').textContent.includes('median of 91 s')", true);
+}
+
 fn several_records(page: &mut Page) {
     let mut other = example();
     other.manifest.session_sql = vec!["SET synchronous_commit TO off".into()];
     page.open(&[example(), other], WIDE);
-    page.check("document.querySelectorAll('section.record').length", 2);
+    page.check("document.querySelectorAll('div.record').length", 2);
     page.check("document.querySelector('#record-2 summary').textContent", "SET synchronous_commit TO off");
     page.check("document.querySelectorAll('#chart-throughput-all').length", 1);
     // Those of the records are drawn when somebody looks.
-    page.check(DRAWN, 6);
+    page.check(DRAWN, 7);
     page.browser.evaluate("document.querySelector('#record-2 > details').open = true").unwrap();
-    page.check(DRAWN, 10);
+    page.check(DRAWN, 13);
     page.is_sound("several");
 }
 

@@ -78,6 +78,9 @@ fn a_ladder_that_stops_growing_has_its_knee_in_words_table_and_chart() {
         assert!(markup.contains(told), "{told}");
     }
     assert!(markup.contains("Audit: 1 FAILED, 4 passed"), "{markup}");
+    // The order of the page is that of the questions.
+    let at = |heading: &str| markup.find(&format!("<h2>{heading}</h2>")).unwrap();
+    assert!(["Ladder", "Audit", "Over time", "Distribution", "Environment"].map(at).is_sorted(), "{markup}");
 }
 
 #[test]
@@ -309,10 +312,10 @@ fn no_output_passes_on_what_a_hostile_record_wants_to_do() {
     assert!(!text.contains(",=cmd") && !text.contains("\n=cmd"), "{text}");
     // Pictures: XML without elements of theirs.
     for chart in charts(&report).iter() {
-        let text = svg(chart);
+        let text = svg(chart, &PictureOptions::default());
         commands(&text);
         assert!(!text.contains("<script") && !text.contains("<img"), "{text}");
-        assert!(png(chart).starts_with(b"\x89PNG"));
+        assert!(png(chart, &PictureOptions::default()).starts_with(b"\x89PNG"));
     }
 }
 
@@ -320,13 +323,179 @@ fn no_output_passes_on_what_a_hostile_record_wants_to_do() {
 fn every_interval_is_a_row_of_the_csv() {
     let text = intervals_csv(&told(vec![example()]));
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 5);
+    // Two stages of two intervals: all together, two types, three classes.
+    assert_eq!(lines.len(), 1 + 4 * 6);
+    assert!(lines[0].ends_with(",cpus_used,type,class,time,server,load,seed,option_items,option_refund_share,option_regions,option_secondary,option_table"));
+    let settings = "2026-03-14T15:09:26.635Z,2 servers,\"poisson 2,000 tx/s\",18446744073709551615,100000,0.25,\"north,south\",false,orders";
+    let interval = "shop.lua,r0.json.zst,0,shop.lua,0,16,0,1000000000";
     assert_eq!(
         lines[1],
-        "shop.lua,r0.json.zst,0,shop.lua,0,16,0,1000000000,1200,1200,3600,1000000,2999999.5008333335,3000319,4599807,4800511,\
-         4960255,4997119,5000000,3,2,1,0,0,0.05"
+        format!(
+            "{interval},1200,1200,3600,1000000,2999999.5008333335,3000319,4599807,4800511,\
+             4960255,4997119,5000000,3,2,1,0,0,0.05,,,{settings}"
+        )
     );
-    assert!(lines.iter().all(|line| line.matches(',').count() == 24));
+    assert_eq!(lines[2], format!("{interval},1000,1000{}shop,,{settings}", ",".repeat(16)));
+    assert_eq!(lines[3], format!("{interval},200,200{}refund,,{settings}", ",".repeat(16)));
+    assert_eq!(lines[5], format!("{interval},,,1200{}write,{settings}", ",".repeat(16)));
+}
+
+/// One stage of `rates`, a second each.
+fn of_rates(rates: &[u64]) -> Record {
+    let mut record = example();
+    record.manifest.load = Load::Closed;
+    record.stages.truncate(1);
+    let stage = &mut record.stages[0];
+    let interval = stage.intervals[0].clone();
+    stage.measured_ns = rates.len() as u64 * 1_000_000_000;
+    let second = |(number, rate): (usize, &u64)| Interval {
+        start_ns: number as u64 * 1_000_000_000,
+        transactions: vec![*rate, 0],
+        first_done_ns: Some(number as u64 * 1_000_000_000),
+        last_done_ns: Some((number as u64 + 1) * 1_000_000_000),
+        ..interval.clone()
+    };
+    stage.intervals = rates.iter().enumerate().map(second).collect();
+    record
+}
+
+/// With a setting that no other example has.
+fn of_setting(name: &str, record: Record) -> Record {
+    let manifest = Manifest { session_sql: vec![name.into()], ..record.manifest };
+    Record { manifest, ..record }
+}
+
+fn chart_of<'a>(charts: &'a Charts, id: &str) -> &'a Chart {
+    charts.iter().find(|chart| chart.id == id).unwrap_or_else(|| panic!("no chart {id}"))
+}
+
+fn lines_of(chart: &Chart) -> &[Line] {
+    match &chart.body {
+        Body::Lines { lines } => lines,
+        _ => panic!("{} has no lines", chart.id),
+    }
+}
+
+#[test]
+fn seconds_are_dots_under_their_rolling_median() {
+    let mut rates = vec![1000; 60];
+    rates[30] = 5000;
+    let report = told(vec![of_rates(&rates)]);
+    let charts = charts(&report);
+    let [dots, median] = lines_of(chart_of(&charts, "throughput-1")) else { panic!("two lines") };
+    assert_eq!((&*dots.name, dots.dots, dots.y[30]), ("each second", true, Some(5000.0)));
+    assert_eq!((&*median.name, median.dots, median.y[30]), ("median of 5 s", false, Some(1000.0)));
+    assert_eq!(dots.group, median.group);
+    // The same on the page and in pictures.
+    let picture = svg(chart_of(&charts, "throughput-1"), &PictureOptions::default());
+    assert_eq!(picture.matches("fill-opacity=\"0.4\"").count(), 60);
+    assert!(html(&report).contains("\"dots\":true"));
+}
+
+#[test]
+fn types_and_classes_have_their_own_course() {
+    let report = told(vec![example()]);
+    let charts = charts(&report);
+    let names = |id: &str| lines_of(chart_of(&charts, id)).iter().map(|line| line.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names("types-1"), ["shop", "refund"]);
+    assert_eq!(
+        lines_of(chart_of(&charts, "types-1"))[1].y,
+        [200.0, 200.0, f64::NAN, 400.0, 400.0].map(|y| Some(y).filter(|y| y.is_finite()))
+    );
+    assert_eq!(names("statements-1"), ["read", "write", "other"]);
+}
+
+#[test]
+fn trials_of_a_setting_are_drawn_as_one() {
+    let trials = [1000, 1100, 1200, 1300, 1400, 1500].map(|rate| of_setting("a", of_rates(&[rate; 30])));
+    let others = [700, 800].map(|rate| of_setting("b", of_rates(&[rate; 30])));
+    let report = told(trials.into_iter().chain(others).collect());
+    let charts = charts(&report);
+    let [a, b] = lines_of(chart_of(&charts, "throughput-all")) else { panic!("a line for each setting") };
+    assert_eq!((&*a.name, a.y[0], a.band[0]), ("a", Some(1250.0), Some((1000.0, 1500.0))));
+    assert_eq!((&*b.name, b.y[29], b.band[29], b.group), ("b", Some(750.0), Some((700.0, 800.0)), 1));
+    assert_eq!(lines_of(chart_of(&charts, "percentiles")).len(), 2);
+    // All seconds of a setting in one box.
+    let Body::Boxes { boxes } = &chart_of(&charts, "boxes").body else { panic!("boxes") };
+    assert_eq!(boxes.iter().map(|one| (&*one.name, one.count)).collect::<Vec<_>>(), [("a", 180), ("b", 60)]);
+    assert!(boxes[0].quartiles.is_some() && boxes[0].interval.is_none());
+    // The verdict: a point for each trial, and the interval where there are enough.
+    let Body::Boxes { boxes } = &chart_of(&charts, "trials").body else { panic!("boxes") };
+    assert_eq!((boxes[0].points.len(), boxes[0].quartiles), (6, None));
+    assert!(boxes[0].interval.is_some_and(|(low, high)| low <= boxes[0].median && boxes[0].median <= high));
+    assert_eq!((boxes[1].quartiles, boxes[1].interval, boxes[1].points.len()), (None, None, 2));
+}
+
+#[test]
+fn few_values_are_points_and_no_box() {
+    let report = told(vec![of_rates(&[5, 1, 4, 2, 3, 9, 8, 7, 6])]);
+    let charts = charts(&report);
+    let Body::Boxes { boxes } = &chart_of(&charts, "boxes").body else { panic!("boxes") };
+    assert_eq!((boxes[0].quartiles, boxes[0].median), (None, 5.0));
+    assert_eq!(boxes[0].points, [5.0, 1.0, 4.0, 2.0, 3.0, 9.0, 8.0, 7.0, 6.0]);
+}
+
+#[test]
+fn a_picture_says_what_it_is_of_and_looks_as_asked() {
+    let report = told(vec![of_setting("a", example()), of_setting("b", example()), of_setting("b", example())]);
+    let charts = charts(&report);
+    let mut files: Vec<&str> = charts.iter().map(|chart| chart.file.as_str()).collect();
+    assert!(files.contains(&"shop-ladder-throughput") && files.contains(&"shop-b-trial-2-heat"), "{files:?}");
+    files.sort_unstable();
+    files.dedup();
+    assert_eq!(files.len(), charts.iter().count());
+    for chart in charts.iter() {
+        assert!(chart.caption.chars().count() < chart.title.chars().count(), "{}: {}", chart.title, chart.caption);
+    }
+    let chart = chart_of(&charts, "throughput-1");
+    let plain = svg(chart, &PictureOptions::default());
+    assert!(plain.contains(">Throughput over time</text>"), "{plain}");
+    assert!(
+        plain.contains(">shop.lua · 2 servers · 16, 64 sessions · poisson 2,000 tx/s · 2026-03-14</text>"),
+        "{plain}"
+    );
+    assert!(plain.contains("width=\"960\" height=\"460\"") && plain.contains("fill=\"#ffffff\""), "{plain}");
+    let own = PictureOptions { title: Some("Our shop".into()), width: 500, height: 700, theme: Theme::Dark };
+    let picture = svg(chart, &own);
+    assert!(
+        picture.contains(">Our shop</text>") && picture.contains(">Throughput over time · shop.lua · "),
+        "{picture}"
+    );
+    assert!(picture.contains("width=\"500\" height=\"700\"") && picture.contains("fill=\"#14161a\""), "{picture}");
+    for chart in charts.iter() {
+        // Nothing is drawn beside the paper.
+        let picture = svg(chart, &PictureOptions { width: 320, ..PictureOptions::default() });
+        let beside = |text: &str| text.parse::<f32>().is_ok_and(|x| !(0.0..=321.0).contains(&x));
+        let places = picture.split(" x=\"").chain(picture.split(" cx=\"")).filter_map(|rest| rest.split('"').next());
+        assert_eq!(places.filter(|x| beside(x)).count(), 0, "{picture}");
+    }
+    assert!(html(&Report { title: Some("Our shop".into()), ..report }).contains("<h1>Our shop</h1>"));
+}
+
+#[test]
+fn a_file_for_prometheus_is_open_metrics() {
+    let text = prometheus(&told(vec![example(), of_rates(&[1000; 3])]));
+    assert!(text.ends_with("\n# EOF\n") && text.matches("# EOF").count() == 1);
+    let mut families: Vec<(String, String)> = Vec::new();
+    let mut samples = std::collections::HashSet::new();
+    for line in text.lines().filter(|line| *line != "# EOF") {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        match words[..] {
+            ["#", "HELP", name, _] => assert!(families.iter().all(|(known, _)| known != name), "{name} twice"),
+            ["#", "TYPE", name, kind] => families.push((name.into(), kind.into())),
+            _ => {
+                // Samples stand below the head of their family, under its name, each once.
+                let (name, kind) = families.last().unwrap();
+                let (series, value) = line.rsplit_once(' ').unwrap();
+                let suffix = series.split('{').next().unwrap().strip_prefix(name.as_str()).unwrap();
+                assert_eq!(suffix, if kind == "counter" { "_total" } else { "" }, "{line}");
+                assert!(value.parse::<f64>().unwrap() >= 0.0 && samples.insert(series.to_owned()), "{line}");
+            }
+        }
+    }
+    let of_record = |name: &str| text.lines().filter(|line| line.starts_with(name)).collect::<Vec<_>>();
+    assert_eq!(of_record("assay_errors_of_stage_total").len(), 3);
+    assert!(of_record("assay_errors_total")[0].contains("class=\"deadlock\",code=\"40P01\"} "), "{text}");
 }
 
 #[test]

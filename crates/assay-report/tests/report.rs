@@ -1028,7 +1028,7 @@ fn readings_are_rows_of_time_scope_metric_and_value() {
     shop.lua,a.json.zst,0,0,16,2000500000,server,0,checkpoint_age_bytes,bytes,2
     ");
     let tagged = intervals_csv(&report);
-    assert!(tagged.lines().next().unwrap().ends_with(",cpus_used,tag_disk,tag_ticket"), "{tagged}");
+    assert!(tagged.lines().next().unwrap().ends_with(",option_table,tag_disk,tag_ticket"), "{tagged}");
     assert!(tagged.lines().nth(1).unwrap().ends_with(",nvme,PERF-7"), "{tagged}");
     let metrics = prometheus(&report);
     assert!(metrics.contains("assay_server_log_bytes_per_transaction{"), "{metrics}");

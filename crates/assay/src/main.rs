@@ -8,7 +8,8 @@ use std::process::ExitCode;
 
 use assay::command_line::{self, Subcommand};
 use assay::commands::{
-    check, cleanup, compare, duel, exec, list, pgbench, prepare, report, run, server, show, sysbench, tag,
+    check, cleanup, compare, completions, duel, exec, list, manual, pgbench, prepare, report, run, server, show,
+    sysbench, tag,
 };
 use assay::diagnostics::{self, Trouble};
 use assay::signals;
@@ -41,6 +42,8 @@ fn work() -> Result<ExitCode, Trouble> {
         Subcommand::Compare(options) => compare::run(options),
         Subcommand::Duel(options) => duel::run(options),
         Subcommand::Report(options) => report::run(options),
+        Subcommand::Completions(options) => completions::run(options),
+        Subcommand::Manual(options) => manual::run(options),
         Subcommand::Server(options) => server::run(options),
         Subcommand::Sysbench | Subcommand::Pgbench => unreachable!("its words are its own: see above"),
     }?;

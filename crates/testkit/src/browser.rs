@@ -96,7 +96,14 @@ impl Browser {
         self.call("Emulation.setDeviceMetricsOverride", metrics)?;
         let scheme = if view.dark { "dark" } else { "light" };
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
-        self.call("Emulation.setEmulatedMedia", json!({ "features": features }))?;
+        self.call("Emulation.setEmulatedMedia", json!({ "media": "", "features": features }))?;
+        Ok(())
+    }
+
+    /// Shows the page as on paper of this width, in pixels.
+    pub fn print_preview(&mut self, width: u32) -> Result<()> {
+        self.resize(View { width, height: 1000, dark: false })?;
+        self.call("Emulation.setEmulatedMedia", json!({ "media": "print" }))?;
         Ok(())
     }
 

@@ -46,6 +46,8 @@ fn chart(number: usize, text: &str, searches: &[(&Entry, &CapacityFindings, &[St
         lines.push(Line {
             name: if several { clean(&format!("{name}, {}", entry.name), NAME_WIDTH) } else { name.clone() },
             group: entry.setting,
+            dots: false,
+            band: Vec::new(),
             x: points.iter().map(|(rate, _)| *rate).collect(),
             y: points.iter().map(|(_, value)| value.filter(|v| *v > 0.0).map(|v| rounded(v * unit))).collect(),
         });
@@ -57,16 +59,14 @@ fn chart(number: usize, text: &str, searches: &[(&Entry, &CapacityFindings, &[St
     }
     let group = lines.iter().map(|line| line.group).max().unwrap_or(0) + 1;
     let limit = Some(rounded(promise.limit * unit));
-    lines.push(Line { name: clean(text, NAME_WIDTH), group, x: vec![low, high], y: vec![limit, limit] });
-    Some(Chart {
-        id: format!("capacity-{}", number + 1),
-        title: format!("Capacity: {} by offered rate", name),
-        caption: "Each point is a stage of the search; the level line is the promise. Where transactions never ended there is no \
-                  point."
-            .into(),
-        x: axis("offered transactions per second", if high >= 8.0 * low { Scale::Log } else { Scale::Linear }),
-        y: axis(label, scale),
-        marks: Vec::new(),
-        body: Body::Lines { lines },
-    })
+    lines.push(Line { x: vec![low, high], y: vec![limit, limit], ..Line::new(&clean(text, NAME_WIDTH), group) });
+    let x = axis("offered transactions per second", if high >= 8.0 * low { Scale::Log } else { Scale::Linear });
+    let title = format!("Capacity: {name} by offered rate");
+    Some(Chart::new(
+        format!("capacity-{}", number + 1),
+        &title,
+        "level line: promise",
+        [x, axis(label, scale)],
+        Body::Lines { lines },
+    ))
 }

@@ -6,6 +6,8 @@
 
 use serde::Serialize;
 
+use crate::findings::arithmetic::median;
+
 /// One chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Chart {
@@ -13,8 +15,12 @@ pub struct Chart {
     pub id: String,
     /// What it shows.
     pub title: String,
-    /// How to read it.
+    /// A few words on how to read it, shorter than the title; may be empty.
     pub caption: String,
+    /// What was measured: workload, server, sessions, load and date, for pictures that stand alone.
+    pub subject: String,
+    /// Name of its picture's file, without the ending; unique in a report.
+    pub file: String,
     /// Across.
     pub x: Axis,
     /// Upwards.
@@ -41,6 +47,10 @@ pub struct Axis {
 pub enum Scale {
     /// Evenly, from zero.
     Linear,
+    /// Evenly, in seconds from zero, shown as 1:00 and 1:00:00.
+    Time,
+    /// Evenly, from below the smallest value.
+    Around,
     /// By their logarithm; all are above zero.
     Log,
     /// The values are nines: 0 is the smallest value, 1 is 90 %, 2 is 99 %.
@@ -101,38 +111,53 @@ pub enum Body {
     },
 }
 
-/// A line: `x` ascends, and both lists are as long; `None` is a gap.
+/// A line: `x` ascends, and all lists are as long; `None` is a gap.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
     /// For the legend.
     pub name: String,
-    /// Lines of the same number belong together: trials of one setting.
+    /// Its colour's number: that of its setting, or its own.
     pub group: usize,
+    /// Separate points instead of a line through them.
+    pub dots: bool,
     /// Across.
     pub x: Vec<f64>,
     /// Upwards.
     pub y: Vec<Option<f64>>,
+    /// Lowest and highest value of the trials whose median `y` is; empty for a single trial.
+    pub band: Vec<Option<(f64, f64)>>,
 }
 
-/// A box of a box plot: `BoxFigures` with a name.
+/// A row of values: a box, or points where they are fewer than ten.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Boxed {
     /// What its values are of.
     pub name: String,
+    /// Its colour's number: that of its setting.
+    pub group: usize,
     /// Number of values.
     pub count: usize,
-    /// Lower whisker.
+    /// Of all values.
+    pub median: f64,
+    /// The box and its whiskers; none of fewer than ten values.
+    pub quartiles: Option<Quartiles>,
+    /// Confidence interval of the median at 95 %, where one is drawn and known.
+    pub interval: Option<(f64, f64)>,
+    /// All of few values; of many those outside the whiskers, evenly chosen when these are many too.
+    pub points: Vec<f64>,
+}
+
+/// A box and its whiskers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Quartiles {
+    /// Lower whisker: the lowest value within 1.5 times the height of the box.
     pub low: f64,
     /// Lower edge.
-    pub lower_quartile: f64,
-    /// Line inside.
-    pub median: f64,
+    pub lower: f64,
     /// Upper edge.
-    pub upper_quartile: f64,
+    pub upper: f64,
     /// Upper whisker.
     pub high: f64,
-    /// Points outside the whiskers: some of them, evenly chosen when they are many.
-    pub outside: Vec<f64>,
 }
 
 pub(crate) const LINES_MAX: usize = 16;
@@ -142,10 +167,37 @@ pub(crate) const STAGES_MAX: usize = 200;
 pub(crate) const NAME_WIDTH: usize = 76;
 
 impl Chart {
+    /// Without marks; `named` says later what it is of.
+    pub(crate) fn new(
+        id: impl Into<String>,
+        title: &str,
+        caption: impl Into<String>,
+        axes: [Axis; 2],
+        body: Body,
+    ) -> Chart {
+        let [x, y] = axes;
+        Chart {
+            id: id.into(),
+            title: title.to_owned(),
+            caption: caption.into(),
+            subject: String::new(),
+            file: String::new(),
+            x,
+            y,
+            marks: Vec::new(),
+            body,
+        }
+    }
+
+    pub(crate) fn with_marks(self, marks: Vec<Mark>) -> Chart {
+        Chart { marks, ..self }
+    }
+
     /// Lines that all belong together are told apart instead.
     pub(crate) fn with_groups(mut self) -> Chart {
         if let Body::Lines { lines } = &mut self.body
             && lines.windows(2).all(|two| two[0].group == two[1].group)
+            && !lines.iter().any(|line| line.dots)
         {
             lines.iter_mut().enumerate().for_each(|(number, line)| line.group = number);
         }
@@ -158,6 +210,21 @@ impl Chart {
             Body::Heat { columns, .. } => columns.is_empty(),
             Body::Boxes { boxes } => boxes.is_empty(),
         }
+    }
+}
+
+impl Line {
+    /// Without points.
+    pub(crate) fn new(name: &str, group: usize) -> Line {
+        Line { name: name.to_owned(), group, dots: false, x: Vec::new(), y: Vec::new(), band: Vec::new() }
+    }
+
+    /// One more point: the median of `values`, with a band when they are several.
+    pub(crate) fn push(&mut self, x: f64, values: &[f64]) {
+        self.x.push(x);
+        self.y.push(median(values.iter().copied()).map(rounded));
+        let ends = values.iter().copied().reduce(f64::min).zip(values.iter().copied().reduce(f64::max));
+        self.band.push(ends.map(|(low, high)| (rounded(low), rounded(high))));
     }
 }
 

@@ -4,85 +4,87 @@ use crate::charts::chart::{
     Axis, Body, Chart, LINES_MAX, Line, Mark, MarkKind, NAME_WIDTH, STAGES_MAX, Scale, axis, rounded,
 };
 use crate::findings::latency::LatencyFindings;
-use crate::findings::report::Entry;
+use crate::findings::report::{Entry, Setting};
 use crate::findings::stage::StageFindings;
 use crate::plain::clean;
 
-/// Throughput and latency by the number of sessions, of records that have several.
-pub(crate) fn ladders(entries: &[Entry]) -> Vec<Chart> {
+/// Throughput and latency by the number of sessions, of settings that have several: medians of their trials.
+pub(crate) fn ladders(settings: &[Setting]) -> Vec<Chart> {
     // The stages of a search for a rate all have the same sessions.
-    let rises = |entry: &&Entry| {
-        let stages = &entry.findings.stages;
+    let rises = |trial: &Entry| {
+        let stages = &trial.findings.stages;
         stages.iter().any(|stage| stage.sessions != stages[0].sessions)
     };
-    let ladders: Vec<&Entry> = entries.iter().filter(rises).collect();
+    let is_ladder = |setting: &&Setting| setting.trials.iter().any(|trial| rises(trial));
+    let ladders: Vec<&Setting> = settings.iter().filter(is_ladder).take(LINES_MAX).collect();
     if ladders.is_empty() {
         return Vec::new();
     }
-    let line = |name: &str, entry: &Entry, of: &dyn Fn(&StageFindings) -> Option<f64>| {
-        let mut stages: Vec<&StageFindings> =
-            entry.findings.stages.iter().take(STAGES_MAX).filter(|stage| stage.sessions > 0).collect();
-        stages.sort_by_key(|stage| stage.sessions);
-        stages.dedup_by_key(|stage| stage.sessions);
-        Line {
-            name: clean(name, NAME_WIDTH),
-            group: entry.setting,
-            x: stages.iter().map(|stage| f64::from(stage.sessions)).collect(),
-            y: stages.iter().map(|stage| of(stage).map(rounded)).collect(),
-        }
-    };
+    let several = ladders.len() > 1;
     let latency = |of: fn(&LatencyFindings) -> Option<u64>| {
         move |stage: &StageFindings| of(&stage.total.response).filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e6)
     };
     let latencies = match ladders[..] {
-        [entry] => vec![
-            line("p50", entry, &latency(|response| response.p50_ns)),
-            line("p95", entry, &latency(|response| response.p95_ns)),
-            line("p99", entry, &latency(|response| response.p99_ns)),
+        [setting] => vec![
+            line("p50", setting, &latency(|response| response.p50_ns)),
+            line("p95", setting, &latency(|response| response.p95_ns)),
+            line("p99", setting, &latency(|response| response.p99_ns)),
         ],
         _ => ladders
             .iter()
-            .take(LINES_MAX)
-            .map(|entry| line(&format!("p99, {}", entry.name), entry, &latency(|response| response.p99_ns)))
+            .map(|setting| line(&format!("p99, {}", setting.name), setting, &latency(|response| response.p99_ns)))
             .collect(),
     };
     let throughput =
-        ladders.iter().take(LINES_MAX).map(|entry| line(&entry.name, entry, &|stage| Some(stage.total.tps))).collect();
-    let knee = |entry: &&Entry| {
-        let sessions = f64::from(entry.findings.stages.iter().find(|stage| stage.knee)?.sessions);
-        let text = if ladders.len() > 1 { format!("knee, {}", entry.name) } else { "knee".into() };
-        Some(Mark { from: sessions, to: sessions, kind: MarkKind::Knee, text: clean(&text, NAME_WIDTH) })
-    };
-    let mut knees: Vec<Mark> = ladders.iter().take(LINES_MAX).filter_map(knee).collect();
+        ladders.iter().map(|setting| line(setting.name, setting, &|stage| Some(stage.total.tps))).collect();
+    let mut knees: Vec<Mark> = ladders.iter().filter_map(|setting| knee(setting, several)).collect();
     knees.sort_by(|a, b| a.from.total_cmp(&b.from));
-    let chart = |id: &str, title: &str, caption: &str, y: Axis, lines: Vec<Line>| {
+    let caption = if ladders.iter().any(|setting| setting.trials.len() > 1) { "band: min to max" } else { "" };
+    let chart = |id: &str, title: &str, y: Axis, lines: Vec<Line>| {
         let all = lines.iter().flat_map(|line| &line.x);
         let wide = all.clone().fold(0.0, |a: f64, b| a.max(*b)) >= 8.0 * all.fold(f64::INFINITY, |a, b| a.min(*b));
         let x = axis("sessions", if wide { Scale::Log } else { Scale::Linear });
-        Chart {
-            id: id.into(),
-            title: title.into(),
-            caption: caption.into(),
-            x,
-            y,
-            marks: knees.clone(),
-            body: Body::Lines { lines },
-        }
+        Chart::new(id, title, caption, [x, y], Body::Lines { lines }).with_marks(knees.clone())
     };
     vec![
         chart(
             "ladder-throughput",
             "Throughput by sessions",
-            "Where it flattens, more sessions only wait longer: after the knee no step has 5% more.",
             axis("transactions per second", Scale::Linear),
             throughput,
         ),
-        chart(
-            "ladder-latency",
-            "Response time by sessions",
-            "What each step costs those who wait. Logarithmic.",
-            axis("response time, ms", Scale::Log),
-            latencies,
-        ),
+        chart("ladder-latency", "Response time by sessions", axis("response time, ms", Scale::Log), latencies),
     ]
+}
+
+/// A point for every number of sessions that a trial has: the median over the trials.
+fn line(name: &str, setting: &Setting, of: &dyn Fn(&StageFindings) -> Option<f64>) -> Line {
+    let stages = |trial: &Entry| -> Vec<(u32, Option<f64>)> {
+        let all = trial.findings.stages.iter().take(STAGES_MAX).filter(|stage| stage.sessions > 0);
+        let mut all: Vec<_> = all.map(|stage| (stage.sessions, of(stage))).collect();
+        all.sort_by_key(|(sessions, _)| *sessions);
+        all.dedup_by_key(|(sessions, _)| *sessions);
+        all
+    };
+    let mut all: Vec<(u32, Option<f64>)> = setting.trials.iter().flat_map(|trial| stages(trial)).collect();
+    all.sort_by_key(|(sessions, _)| *sessions);
+    let mut line = Line::new(&clean(name, NAME_WIDTH), setting.number);
+    for same in all.chunk_by(|one, other| one.0 == other.0) {
+        let values: Vec<f64> = same.iter().filter_map(|(_, value)| *value).map(rounded).collect();
+        line.push(f64::from(same[0].0), &values);
+    }
+    if setting.trials.len() == 1 {
+        line.band.clear();
+    }
+    line
+}
+
+/// Where all trials of a setting have theirs.
+fn knee(setting: &Setting, several: bool) -> Option<Mark> {
+    let of = |trial: &&Entry| trial.findings.stages.iter().find(|stage| stage.knee).map(|stage| stage.sessions);
+    let sessions = of(setting.trials.first()?)?;
+    let agreed = setting.trials.iter().all(|trial| of(trial) == Some(sessions));
+    let text = if several { format!("knee, {}", setting.name) } else { "knee".into() };
+    let at = f64::from(sessions);
+    agreed.then(|| Mark { from: at, to: at, kind: MarkKind::Knee, text: clean(&text, NAME_WIDTH) })
 }

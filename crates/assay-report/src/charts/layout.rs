@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::charts::chart::{Axis, Body, Chart, Line, Scale};
-use crate::charts::palette::SERIES;
+use crate::charts::chart::{Axis, Body, Boxed, Chart, Line, Scale};
+use crate::charts::palette::SERIES_MANY;
 use crate::digits::figure;
 
 /// For the page and for pictures. A page that shows a part of a chart finds ticks of its own where too few of these are left.
@@ -38,7 +38,7 @@ pub(crate) struct Tick {
 /// How a line looks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Look {
-    /// In `SERIES`.
+    /// In `Palette::series`.
     pub(crate) colour: usize,
     /// Lengths of strokes and gaps; empty for a whole line.
     pub(crate) dash: &'static [f32],
@@ -62,21 +62,29 @@ impl Layout {
             Body::Heat { columns, edges, .. } => {
                 let ends = columns.first().zip(columns.last()).map_or((0.0, 1.0), |(first, last)| (first.0, last.1));
                 let rows = edges.first().zip(edges.last()).map_or((1.0, 10.0), |(low, high)| (*low, *high));
-                let [x, y] = [Range::new(ends, false, 1.0, ACROSS), Range::new(rows, true, 1.0, UPWARDS)];
-                Layout { x, y, looks: Vec::new() }
+                Layout { x: time_range(ends), y: Range::new(rows, true, 1.0, UPWARDS), looks: Vec::new() }
             }
             Body::Boxes { boxes } => {
-                let most =
-                    boxes.iter().map(|one| one.outside.iter().copied().fold(one.high, f64::max)).fold(0.0, f64::max);
-                let [x, y] = [(0.0, 1.0), (0.0, most)].map(|ends| Range::new(ends, false, 1.0, UPWARDS));
-                Layout { x: Range { ticks: Vec::new(), ..x }, y, looks: Vec::new() }
+                let x = Range { ticks: Vec::new(), ..Range::new((0.0, 1.0), false, 1.0, UPWARDS) };
+                let most = boxes.iter().flat_map(values).fold(0.0, f64::max);
+                let least = boxes.iter().flat_map(values).fold(most, f64::min);
+                let around = chart.y.scale == Scale::Around && most > least;
+                let low = if around { (least - 0.25 * (most - least)).max(0.0) } else { 0.0 };
+                Layout { x, y: Range::new((low, most + 0.02 * (most - low)), false, 1.0, UPWARDS), looks: Vec::new() }
             }
         }
     }
 }
 
+/// Everything that is drawn of a box.
+fn values(one: &Boxed) -> impl Iterator<Item = f64> {
+    let quartiles = one.quartiles.iter().flat_map(|of| [of.low, of.high]);
+    let ends = one.interval.iter().flat_map(|(low, high)| [*low, *high]);
+    quartiles.chain(ends).chain(one.points.iter().copied()).chain([one.median])
+}
+
 fn look(line: &Line) -> Look {
-    Look { colour: line.group % SERIES.len(), dash: DASHES[line.group / SERIES.len() % DASHES.len()] }
+    Look { colour: line.group % SERIES_MANY, dash: DASHES[line.group / SERIES_MANY % DASHES.len()] }
 }
 
 fn across(axis: &Axis, lines: &[Line]) -> Range {
@@ -95,13 +103,21 @@ fn across(axis: &Axis, lines: &[Line]) -> Range {
                 None => range,
             }
         }
+        Scale::Time => time_range((0.0, high)),
         Scale::Log => Range::new((low, high), true, 1.15, ACROSS),
         _ => Range::new((0.0, high), false, 1.0, ACROSS),
     }
 }
 
+fn time_range(ends: (f64, f64)) -> Range {
+    let range = Range::new(ends, false, 1.0, ACROSS);
+    let ticks = time_ticks(range.low, range.high).into_iter().map(|at| Tick { at, text: clock(at) }).collect();
+    Range { ticks, ..range }
+}
+
 fn upwards(axis: &Axis, lines: &[Line]) -> Range {
-    let all = || lines.iter().flat_map(|line| &line.y).flatten().copied();
+    let bands = || lines.iter().flat_map(|line| &line.band).flatten().flat_map(|(low, high)| [*low, *high]);
+    let all = || lines.iter().flat_map(|line| &line.y).flatten().copied().chain(bands());
     let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
     match axis.scale {
         Scale::Log => Range::new((low, high), true, 1.2, UPWARDS),
@@ -152,6 +168,31 @@ fn even_ticks(low: f64, high: f64, wanted: f64) -> Vec<f64> {
         .collect()
 }
 
+/// Seconds that people count by: about `ACROSS` multiples of one of these.
+fn time_ticks(low: f64, high: f64) -> Vec<f64> {
+    const STEPS: [f64; 20] = [
+        0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,
+        14_400.0, 21_600.0, 43_200.0,
+    ];
+    let raw = (high - low) / ACROSS;
+    match STEPS.into_iter().find(|step| *step >= raw) {
+        Some(step) => {
+            let first = (low / step).ceil();
+            (0..=20).map(|number| (first + f64::from(number)) * step).take_while(|value| *value <= high).collect()
+        }
+        None => even_ticks(low / 86_400.0, high / 86_400.0, ACROSS).into_iter().map(|days| days * 86_400.0).collect(),
+    }
+}
+
+/// Seconds as `0:05`, `1:00`, `1:00:00`; tenths only where there are some.
+pub(crate) fn clock(seconds: f64) -> String {
+    let tenths = (seconds * 10.0).round() as u64;
+    let (whole, rest) = (tenths / 10, tenths % 10);
+    let (hours, minutes, left) = (whole / 3600, whole / 60 % 60, whole % 60);
+    let rest = if rest == 0 { String::new() } else { format!(".{rest}") };
+    if hours > 0 { format!("{hours}:{minutes:02}:{left:02}{rest}") } else { format!("{minutes}:{left:02}{rest}") }
+}
+
 /// 1, 2 and 5 of every decade; of wide ranges only the decades.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     if !(low > 0.0 && high > low && high.is_finite()) {
@@ -166,4 +207,42 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
 fn tick(value: f64) -> String {
     let text = figure(value);
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(high: f64, expected: &[&str]) {
+        let texts: Vec<String> = time_range((0.0, high)).ticks.into_iter().map(|tick| tick.text).collect();
+        assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn time_is_counted_in_minutes_and_hours() {
+        check(
+            1.0,
+            &["0:00", "0:00.1", "0:00.2", "0:00.3", "0:00.4", "0:00.5", "0:00.6", "0:00.7", "0:00.8", "0:00.9", "0:01"],
+        );
+        check(60.0, &["0:00", "0:10", "0:20", "0:30", "0:40", "0:50", "1:00"]);
+        check(600.0, &["0:00", "1:00", "2:00", "3:00", "4:00", "5:00", "6:00", "7:00", "8:00", "9:00", "10:00"]);
+        check(10_000.0, &["0:00", "30:00", "1:00:00", "1:30:00", "2:00:00", "2:30:00"]);
+        check(
+            20.0 * 86_400.0,
+            &[
+                "0:00",
+                "48:00:00",
+                "96:00:00",
+                "144:00:00",
+                "192:00:00",
+                "240:00:00",
+                "288:00:00",
+                "336:00:00",
+                "384:00:00",
+                "432:00:00",
+                "480:00:00",
+            ],
+        );
+    }
 }

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::charts::chart::Chart;
-use crate::findings::report::{Entry, Report};
+use crate::findings::report::Report;
+use crate::words::subject::{slug, subject};
 
 mod capacity;
 pub(crate) mod chart;
@@ -27,11 +28,21 @@ pub struct Charts {
 
 /// Every chart that `report` has figures for.
 pub fn charts(report: &Report) -> Charts {
-    let entries = report.entries.iter().enumerate();
-    Charts {
-        of_entries: entries.map(|(number, entry)| of_entry(entry, number)).collect(),
-        of_all: of_all(&report.entries),
-    }
+    let several = report.entries.len() > 1;
+    let of_entry = |(number, entry)| {
+        let (subject, name) = (subject([entry]), slug(entry, several));
+        let named = |chart: Chart| {
+            let what = chart.id.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('-');
+            Chart { subject: subject.clone(), file: format!("{name}-{what}"), ..chart }
+        };
+        // What a run did, and below it what servers and their machine did at the same time.
+        let all = time::of_entry(entry, number).into_iter().chain(telemetry::of_entry(entry, number));
+        all.map(named).collect()
+    };
+    let mut charts =
+        Charts { of_entries: report.entries.iter().enumerate().map(of_entry).collect(), of_all: of_all(report) };
+    charts.name_files_apart();
+    charts
 }
 
 impl Charts {
@@ -39,23 +50,39 @@ impl Charts {
     pub fn iter(&self) -> impl Iterator<Item = &Chart> {
         self.of_entries.iter().flatten().chain(&self.of_all)
     }
-}
 
-/// What a run did, and below it what servers and their machine did at the same time.
-fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
-    let mut charts = time::of_entry(entry, number);
-    charts.extend(telemetry::of_entry(entry, number));
-    charts
-}
-
-fn of_all(entries: &[Entry]) -> Vec<Chart> {
-    let mut charts = ladder::ladders(entries);
-    charts.extend(capacity::capacities(entries));
-    charts.extend(spread::boxes(entries));
-    charts.extend(spread::percentiles(entries));
-    if entries.len() > 1 {
-        charts.extend(time::over_time(entries));
+    /// The chart of this name.
+    pub(crate) fn get(&self, id: &str) -> Option<&Chart> {
+        self.iter().find(|chart| chart.id == id)
     }
+
+    fn name_files_apart(&mut self) {
+        let mut known = std::collections::HashSet::new();
+        for chart in self.of_entries.iter_mut().flatten().chain(&mut self.of_all) {
+            let own = std::mem::take(&mut chart.file);
+            let numbered = (2..).map(|number| format!("{own}-{number}"));
+            let free = [own.clone()].into_iter().chain(numbered).find(|name| known.insert(name.clone()));
+            chart.file = free.expect("numbers do not end");
+        }
+    }
+}
+
+fn of_all(report: &Report) -> Vec<Chart> {
+    let Some(first) = report.entries.first() else { return Vec::new() };
+    let settings = report.by_setting();
+    let mut charts: Vec<Chart> = spread::trials(report, &settings).into_iter().collect();
+    charts.extend(ladder::ladders(&settings));
+    charts.extend(capacity::capacities(&report.entries));
+    if report.entries.len() > 1 {
+        charts.extend(time::over_time(&settings));
+    }
+    charts.extend(spread::percentiles(&settings));
+    charts.extend(spread::boxes(&settings));
     charts.retain(|chart| !chart.is_empty());
-    charts.into_iter().map(Chart::with_groups).collect()
+    let (subject, name) = (subject(&report.entries), slug(first, false));
+    let named = |chart: Chart| {
+        let what = chart.id.trim_end_matches("-all");
+        Chart { subject: subject.clone(), file: format!("{name}-{what}"), ..chart }
+    };
+    charts.into_iter().map(Chart::with_groups).map(named).collect()
 }

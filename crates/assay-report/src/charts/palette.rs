@@ -1,4 +1,4 @@
-//! Colours of charts: on light ground everywhere, on dark ground on the page.
+//! Colours of charts, on light and on dark ground.
 //!
 //! Series are Okabe and Ito's (2008), darkened or lightened for their ground; heat runs along viridis, from few to many.
 
@@ -7,24 +7,71 @@ use std::fmt::Write as _;
 /// Red, green, blue.
 pub(crate) type Colour = [u8; 3];
 
+/// The ground of a picture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Theme {
+    /// White, for print.
+    #[default]
+    Light,
+    /// Nearly black, for screens.
+    Dark,
+}
+
 /// The colours of one ground.
-struct Palette {
-    ink: Colour,
-    soft: Colour,
-    grid: Colour,
-    warn: Colour,
-    bad: Colour,
-    series: [Colour; 8],
+pub(crate) struct Palette {
+    pub(crate) paper: Colour,
+    pub(crate) ink: Colour,
+    pub(crate) soft: Colour,
+    pub(crate) grid: Colour,
+    pub(crate) warn: Colour,
+    pub(crate) bad: Colour,
+    /// Behind every second stage.
+    pub(crate) shade: Colour,
+    pub(crate) outage: Colour,
+    pub(crate) series: [Colour; SERIES_MANY],
     heat: [Colour; 6],
 }
 
-const LIGHT: Palette = Palette { ink: INK, soft: SOFT, grid: GRID, warn: WARN, bad: BAD, series: SERIES, heat: HEAT };
+/// Series told apart by colour.
+pub(crate) const SERIES_MANY: usize = 8;
+
+const LIGHT: Palette = Palette {
+    paper: [0xff, 0xff, 0xff],
+    ink: [0x1a, 0x1c, 0x20],
+    soft: [0x58, 0x5f, 0x6b],
+    grid: [0xe4, 0xe7, 0xec],
+    warn: [0x8a, 0x4b, 0x00],
+    bad: [0xb3, 0x26, 0x1e],
+    shade: [0xf6, 0xf6, 0xf7],
+    outage: [0xf3, 0xdd, 0xdc],
+    series: [
+        [0x00, 0x72, 0xb2],
+        [0xd5, 0x5e, 0x00],
+        [0x00, 0x9e, 0x73],
+        [0xb5, 0x57, 0x8f],
+        [0xb0, 0x78, 0x00],
+        [0x2f, 0x9f, 0xe0],
+        [0x1a, 0x1c, 0x20],
+        [0x7a, 0x6a, 0x00],
+    ],
+    heat: [
+        [0xee, 0xf3, 0xe2],
+        [0xa8, 0xdb, 0x8f],
+        [0x35, 0xb7, 0x79],
+        [0x26, 0x82, 0x8e],
+        [0x3e, 0x49, 0x89],
+        [0x44, 0x01, 0x54],
+    ],
+};
 const DARK: Palette = Palette {
+    paper: [0x14, 0x16, 0x1a],
     ink: [0xe8, 0xea, 0xee],
     soft: [0xa2, 0xa9, 0xb5],
     grid: [0x2a, 0x2e, 0x36],
     warn: [0xff, 0xc4, 0x6b],
     bad: [0xff, 0x8a, 0x80],
+    shade: [0x1c, 0x1f, 0x24],
+    outage: [0x4a, 0x2c, 0x2e],
     series: [
         [0x56, 0xb4, 0xe9],
         [0xff, 0x9a, 0x4d],
@@ -45,39 +92,21 @@ const DARK: Palette = Palette {
     ],
 };
 
-pub(crate) const INK: Colour = [0x1a, 0x1c, 0x20];
-pub(crate) const SOFT: Colour = [0x58, 0x5f, 0x6b];
-pub(crate) const GRID: Colour = [0xe4, 0xe7, 0xec];
-pub(crate) const WARN: Colour = [0x8a, 0x4b, 0x00];
-pub(crate) const BAD: Colour = [0xb3, 0x26, 0x1e];
-/// Behind every second stage.
-pub(crate) const SHADE: Colour = [0xf6, 0xf6, 0xf7];
-pub(crate) const STALL: Colour = [0xf3, 0xdd, 0xdc];
-pub(crate) const BOX: Colour = [0xa6, 0xcc, 0xe2];
-pub(crate) const SERIES: [Colour; 8] = [
-    [0x00, 0x72, 0xb2],
-    [0xd5, 0x5e, 0x00],
-    [0x00, 0x9e, 0x73],
-    [0xb5, 0x57, 0x8f],
-    [0xb0, 0x78, 0x00],
-    [0x2f, 0x9f, 0xe0],
-    [0x1a, 0x1c, 0x20],
-    [0x7a, 0x6a, 0x00],
-];
-const HEAT: [Colour; 6] = [
-    [0xee, 0xf3, 0xe2],
-    [0xa8, 0xdb, 0x8f],
-    [0x35, 0xb7, 0x79],
-    [0x26, 0x82, 0x8e],
-    [0x3e, 0x49, 0x89],
-    [0x44, 0x01, 0x54],
-];
+impl Palette {
+    pub(crate) fn of(theme: Theme) -> &'static Palette {
+        match theme {
+            Theme::Light => &LIGHT,
+            Theme::Dark => &DARK,
+        }
+    }
 
-/// A colour of the heat map; `share`: 0 (few) … 1 (many).
-pub(crate) fn heat(share: f64) -> Colour {
-    let at = share.clamp(0.0, 1.0) * (HEAT.len() - 1) as f64;
-    let (one, other) = (HEAT[at.floor() as usize], HEAT[at.ceil() as usize]);
-    std::array::from_fn(|i| (f64::from(one[i]) + (f64::from(other[i]) - f64::from(one[i])) * at.fract()).round() as u8)
+    /// A colour of the heat map; `share`: 0 (few) … 1 (many).
+    pub(crate) fn heat(&self, share: f64) -> Colour {
+        let at = share.clamp(0.0, 1.0) * (self.heat.len() - 1) as f64;
+        let (one, other) = (self.heat[at.floor() as usize], self.heat[at.ceil() as usize]);
+        let mixed = |i: usize| f64::from(one[i]) + (f64::from(other[i]) - f64::from(one[i])) * at.fract();
+        std::array::from_fn(|i| mixed(i).round() as u8)
+    }
 }
 
 /// `#0072b2`.

@@ -1,28 +1,57 @@
-//! Charts as pictures, without a browser: SVG, and PNG from the same shapes. Light ground and colours for print.
+//! Charts as pictures, without a browser: SVG, and PNG from the same shapes. A picture stands alone: below its title is what
+//! it is of.
 
 use tiny_skia::Pixmap;
 
 use crate::charts::chart::{Body, Boxed, Chart, Line, MarkKind, Scale};
-use crate::charts::layout::{Layout, Look, Range};
-use crate::charts::palette::{BAD, BOX, Colour, GRID, INK, SERIES, SHADE, SOFT, STALL, WARN, heat};
+use crate::charts::layout::{Layout, Look, Range, Tick};
+use crate::charts::palette::{Colour, Palette, Theme, hex};
 use crate::charts::shape::{Anchor, DENSITY, Shape, width_of};
-use crate::plain::clean;
+use crate::plain::{DOT, clean};
 
-const WIDTH: f32 = 960.0;
-/// Of what lies between the axes.
-const HEIGHT: f32 = 300.0;
+/// How pictures are to look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PictureOptions {
+    /// Stands in the place of a chart's title, which then begins the line below.
+    pub title: Option<String>,
+    /// In pixels of an SVG; a PNG has twice as many. `PICTURE_SIZES`
+    pub width: u32,
+    /// The same upwards; a picture of many rows takes what they need.
+    pub height: u32,
+    /// Its ground.
+    pub theme: Theme,
+}
+
+/// Smallest and largest width and height: room for a title and an axis, and for a PNG that fits into memory.
+pub const PICTURE_SIZES: std::ops::RangeInclusive<u32> = 320..=8000;
+
+impl Default for PictureOptions {
+    fn default() -> PictureOptions {
+        PictureOptions { title: None, width: 960, height: 460, theme: Theme::Light }
+    }
+}
+
 const LEFT: f32 = 76.0;
-const RIGHT: f32 = 20.0;
-const TOP: f32 = 64.0;
+const RIGHT: f32 = 30.0;
 const BOX_ROW: f32 = 34.0;
+/// From the axis to the foot, without the legend.
+const BELOW_AXIS: f32 = 50.0;
+const LEGEND_ROW: f32 = 20.0;
+const FOOT: f32 = 8.0;
+/// Least height between the axes.
+const PLOT_MIN: f32 = 100.0;
+const DOT_OPACITY: f32 = 0.4;
+const BAND_OPACITY: f32 = 0.2;
 
 /// The chart as an SVG document.
-pub fn svg(chart: &Chart) -> String {
-    let drawing = Drawing::of(chart);
+pub fn svg(chart: &Chart, options: &PictureOptions) -> String {
+    let drawing = Drawing::of(chart, options);
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" \
-         font-family=\"Roboto, system-ui, sans-serif\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-        WIDTH, drawing.height
+         font-family=\"Roboto, system-ui, sans-serif\">\n<rect width=\"100%\" height=\"100%\" fill=\"{2}\"/>\n",
+        drawing.width,
+        drawing.height,
+        hex(drawing.palette.paper)
     );
     for shape in &drawing.shapes {
         text += &shape.svg();
@@ -31,11 +60,12 @@ pub fn svg(chart: &Chart) -> String {
 }
 
 /// The chart as a PNG image.
-pub fn png(chart: &Chart) -> Vec<u8> {
-    let drawing = Drawing::of(chart);
+pub fn png(chart: &Chart, options: &PictureOptions) -> Vec<u8> {
+    let drawing = Drawing::of(chart, options);
     let size = |length: f32| (length * DENSITY).ceil() as u32;
-    let mut image = Pixmap::new(size(WIDTH), size(drawing.height)).expect("drawings are small and not empty");
-    image.fill(tiny_skia::Color::WHITE);
+    let mut image = Pixmap::new(size(drawing.width), size(drawing.height)).expect("drawings are small and not empty");
+    let [red, green, blue] = drawing.palette.paper;
+    image.fill(tiny_skia::Color::from_rgba8(red, green, blue, 255));
     for shape in &drawing.shapes {
         shape.paint(&mut image);
     }
@@ -44,7 +74,12 @@ pub fn png(chart: &Chart) -> Vec<u8> {
 
 struct Drawing {
     shapes: Vec<Shape>,
+    palette: &'static Palette,
+    width: f32,
     height: f32,
+    /// Upper and lower end of what lies between the axes.
+    top: f32,
+    bottom: f32,
 }
 
 /// An axis between two places.
@@ -63,41 +98,52 @@ impl Place<'_> {
     }
 }
 
+/// What stands before a text of the legend.
+enum Swatch {
+    Line(Colour, &'static [f32]),
+    Dot(Colour),
+    Square(Colour),
+    Nothing,
+}
+
 impl Drawing {
-    fn of(chart: &Chart) -> Drawing {
-        let mut drawing = Drawing { shapes: Vec::new(), height: 0.0 };
-        drawing.text((LEFT, 24.0), &chart.title, 17.0, INK, Anchor::Start);
-        drawing.caption(&chart.caption);
+    fn of(chart: &Chart, options: &PictureOptions) -> Drawing {
+        let palette = Palette::of(options.theme);
+        let size = |length: u32| length.clamp(*PICTURE_SIZES.start(), *PICTURE_SIZES.end()) as f32;
+        let (width, height) = (size(options.width), size(options.height));
+        let mut drawing = Drawing { shapes: Vec::new(), palette, width, height, top: 0.0, bottom: 0.0 };
+        drawing.head(chart, options.title.as_deref());
         let layout = Layout::of(chart);
-        let x = Place { from: LEFT, to: WIDTH - RIGHT, range: &layout.x };
-        let y = Place { from: TOP + HEIGHT, to: TOP, range: &layout.y };
+        let legend = drawing.legend_rows(chart, &layout.looks);
         if let Body::Boxes { boxes } = &chart.body {
             drawing.boxes(&chart.y.label, boxes, &layout.y);
-            return drawing;
-        }
-        drawing.outages_and_stages(chart, &x);
-        match &chart.body {
-            Body::Boxes { .. } => (),
-            Body::Lines { lines } => {
-                drawing.axes(chart, &x, &y);
-                drawing.lines(chart, lines, &layout.looks, (&x, &y));
+        } else {
+            let below = BELOW_AXIS + LEGEND_ROW * legend.len() as f32 + FOOT;
+            drawing.bottom = (height - below).max(drawing.top + PLOT_MIN);
+            let x = Place { from: LEFT, to: width - RIGHT, range: &layout.x };
+            let y = Place { from: drawing.bottom, to: drawing.top, range: &layout.y };
+            drawing.outages_and_stages(chart, &x);
+            match &chart.body {
+                Body::Boxes { .. } => (),
+                Body::Lines { lines } => {
+                    drawing.axes(chart, &x, &y);
+                    drawing.bands(lines, &layout.looks, (&x, &y));
+                    drawing.lines(chart, lines, &layout.looks, (&x, &y));
+                }
+                // Its ground is full: the axes' lines would be under it.
+                Body::Heat { columns, edges, cells } => {
+                    drawing.heat(columns, edges, cells, (&x, &y));
+                    drawing.axes(chart, &x, &y);
+                }
             }
-            // Its ground is full: the axes' lines would be under it.
-            Body::Heat { columns, edges, cells } => {
-                drawing.heat(columns, edges, cells, (&x, &y));
-                drawing.axes(chart, &x, &y);
-            }
+            drawing.marks_on_top(chart, &x);
         }
-        drawing.marks_on_top(chart, &x);
-        drawing.height = TOP + HEIGHT + 52.0;
-        if let Body::Lines { lines } = &chart.body {
-            drawing.legend(lines, &layout.looks);
-        }
+        drawing.legend(legend);
         drawing
     }
 
     fn text(&mut self, at: (f32, f32), text: &str, size: f32, colour: Colour, anchor: Anchor) {
-        self.shapes.push(Shape::Text { at, text: clean(text, 200), size, colour, anchor, upwards: false });
+        self.shapes.push(Shape::Text { at, text: clean(text, 400), size, colour, anchor, upwards: false });
     }
 
     fn line(&mut self, points: Vec<(f32, f32)>, colour: Colour, width: f32) {
@@ -108,34 +154,62 @@ impl Drawing {
         self.shapes.push(Shape::Rect { at, size, fill });
     }
 
-    /// At most two lines.
-    fn caption(&mut self, caption: &str) {
-        let (mut lines, mut line) = (Vec::new(), String::new());
-        for word in caption.split_whitespace() {
-            let longer = format!("{line} {word}");
-            if width_of(&longer, 12.0) > WIDTH - LEFT - RIGHT && lines.is_empty() {
-                lines.push(std::mem::replace(&mut line, word.to_owned()));
-            } else {
-                line = longer.trim_start().to_owned();
-            }
+    /// The title, and what the picture is of: as many lines as they need.
+    fn head(&mut self, chart: &Chart, title: Option<&str>) {
+        let subject = match title {
+            Some(_) => [&*chart.title, &*chart.subject].join(DOT).trim_end_matches(DOT).to_owned(),
+            None => chart.subject.clone(),
+        };
+        let (palette, room) = (self.palette, self.width - LEFT - RIGHT);
+        let mut top = 8.0;
+        for line in wrapped(&clean(title.unwrap_or(&chart.title), 200), 17.0, room, " ") {
+            top += 20.0;
+            self.text((LEFT, top), &line, 17.0, palette.ink, Anchor::Start);
         }
-        lines.push(line);
-        for (number, line) in lines.iter().enumerate() {
-            self.text((LEFT, 41.0 + 15.0 * number as f32), line, 12.0, SOFT, Anchor::Start);
+        for line in wrapped(&clean(&subject, 400), 12.0, room, DOT) {
+            top += 17.0;
+            self.text((LEFT, top), &line, 12.0, palette.soft, Anchor::Start);
+        }
+        self.top = top + 24.0;
+    }
+
+    /// From the lowest to the highest of several trials.
+    fn bands(&mut self, lines: &[Line], looks: &[Look], (x, y): (&Place, &Place)) {
+        for (line, look) in lines.iter().zip(looks) {
+            let all: Vec<_> = line.x.iter().zip(&line.band).collect();
+            for run in all.split(|(_, ends)| ends.is_none()).filter(|run| run.len() > 1) {
+                let at =
+                    |of: fn((f64, f64)) -> f64| run.iter().filter_map(move |(at, ends)| Some((**at, of((**ends)?))));
+                let low = at(|ends| ends.0).map(|(at, value)| (x.of(at), y.of(value)));
+                let high = at(|ends| ends.1).map(|(at, value)| (x.of(at), y.of(value)));
+                let points = low.chain(high.collect::<Vec<_>>().into_iter().rev()).collect();
+                self.shapes.push(Shape::Area {
+                    points,
+                    colour: self.palette.series[look.colour],
+                    opacity: BAND_OPACITY,
+                });
+            }
         }
     }
 
     fn lines(&mut self, chart: &Chart, lines: &[Line], looks: &[Look], (x, y): (&Place, &Place)) {
         let few = lines.iter().map(|line| line.x.len()).max().unwrap_or(0) < 90 && chart.x.scale != Scale::Nines;
         for (line, look) in lines.iter().zip(looks) {
-            let (colour, dash) = (SERIES[look.colour], look.dash);
+            let (colour, dash) = (self.palette.series[look.colour], look.dash);
             let all = || line.x.iter().zip(&line.y).map(|(at, value)| Some((x.of(*at), y.of((*value)?))));
+            if line.dots {
+                let dot = |at| Shape::Circle { at, radius: 2.0, colour, opacity: DOT_OPACITY };
+                self.shapes.extend(all().flatten().map(dot));
+                continue;
+            }
             for points in all().collect::<Vec<_>>().split(Option::is_none) {
                 let points = points.iter().copied().flatten().collect();
-                self.shapes.push(Shape::Lines { points, colour, width: 1.5, dash });
+                let width = if lines.iter().any(|line| line.dots) { 2.0 } else { 1.5 };
+                self.shapes.push(Shape::Lines { points, colour, width, dash });
             }
-            if few {
-                self.shapes.extend(all().flatten().map(|at| Shape::Circle { at, radius: 2.5, colour }));
+            if few && !lines.iter().any(|line| line.dots) {
+                let point = |at| Shape::Circle { at, radius: 2.5, colour, opacity: 1.0 };
+                self.shapes.extend(all().flatten().map(point));
             }
         }
     }
@@ -147,52 +221,76 @@ impl Drawing {
                 let share = (value / most * 1e3).ln_1p() / 1e3f64.ln_1p();
                 let (left, right, top, bottom) =
                     (x.of(column.0), x.of(column.1), y.of(edges[row + 1]), y.of(edges[row]));
-                self.rect((left, top), ((right - left).max(0.5) + 0.3, bottom - top + 0.3), heat(share));
+                self.rect((left, top), ((right - left).max(0.5) + 0.3, bottom - top + 0.3), self.palette.heat(share));
             }
         }
     }
 
     fn boxes(&mut self, label: &str, boxes: &[Boxed], range: &Range) {
+        let palette = self.palette;
         let longest = boxes.iter().map(|one| width_of(&one.name, 12.0)).fold(0.0, f32::max);
-        let left = (longest + 24.0).clamp(LEFT, 360.0);
-        let x = Place { from: left, to: WIDTH - RIGHT, range };
-        let bottom = TOP + BOX_ROW * boxes.len() as f32 + 8.0;
-        for tick in &range.ticks {
-            self.line(vec![(x.of(tick.at), TOP), (x.of(tick.at), bottom)], GRID, 1.0);
-            self.text((x.of(tick.at), bottom + 16.0), &tick.text, 12.0, SOFT, Anchor::Middle);
+        let left = (longest + 24.0).clamp(LEFT, (self.width * 0.4).max(LEFT));
+        let right = self.width - RIGHT;
+        let x = Place { from: left, to: right, range };
+        let top = self.top - 12.0;
+        let bottom = top + BOX_ROW * boxes.len() as f32 + 8.0;
+        for tick in side_by_side(&range.ticks, |at| x.of(at)) {
+            self.line(vec![(x.of(tick.at), top), (x.of(tick.at), bottom)], palette.grid, 1.0);
+            self.text((x.of(tick.at), bottom + 16.0), &tick.text, 12.0, palette.soft, Anchor::Middle);
         }
-        self.text((f32::midpoint(left, WIDTH - RIGHT), bottom + 36.0), label, 12.0, SOFT, Anchor::Middle);
+        self.text((f32::midpoint(left, right), bottom + 36.0), label, 12.0, palette.soft, Anchor::Middle);
         for (number, one) in boxes.iter().enumerate() {
-            let middle = TOP + BOX_ROW * (number as f32 + 0.5);
-            self.text((left - 12.0, middle + 4.0), &one.name, 12.0, INK, Anchor::End);
-            let (low, from, to, high) =
-                (x.of(one.low), x.of(one.lower_quartile), x.of(one.upper_quartile), x.of(one.high));
-            self.line(vec![(low, middle), (high, middle)], INK, 1.0);
-            self.line(vec![(low, middle - 6.0), (low, middle + 6.0)], INK, 1.0);
-            self.line(vec![(high, middle - 6.0), (high, middle + 6.0)], INK, 1.0);
-            self.rect((from, middle - 10.0), ((to - from).max(1.0), 20.0), BOX);
-            self.line(vec![(x.of(one.median), middle - 10.0), (x.of(one.median), middle + 10.0)], SERIES[1], 3.0);
-            let outside =
-                one.outside.iter().map(|value| Shape::Circle { at: (x.of(*value), middle), radius: 2.0, colour: INK });
-            self.shapes.extend(outside);
+            let middle = top + BOX_ROW * (number as f32 + 0.5);
+            let name = fitting(&one.name, 12.0, left - 20.0);
+            self.text((left - 12.0, middle + 4.0), &name, 12.0, palette.ink, Anchor::End);
+            self.one_box(one, &x, middle);
         }
-        self.height = bottom + 48.0;
+        self.bottom = bottom;
+    }
+
+    fn one_box(&mut self, one: &Boxed, x: &Place, middle: f32) {
+        let palette = self.palette;
+        let colour = palette.series[one.group % palette.series.len()];
+        if let Some(of) = one.quartiles {
+            let [low, from, to, high] = [of.low, of.lower, of.upper, of.high].map(|value| x.of(value));
+            self.line(vec![(low, middle), (high, middle)], palette.ink, 1.0);
+            self.line(vec![(low, middle - 6.0), (low, middle + 6.0)], palette.ink, 1.0);
+            self.line(vec![(high, middle - 6.0), (high, middle + 6.0)], palette.ink, 1.0);
+            let to = to.max(from + 1.0);
+            let (above, below) = (middle - 10.0, middle + 10.0);
+            self.rect((from, above), (to - from, 20.0), palette.paper);
+            let points = vec![(from, above), (to, above), (to, below), (from, below)];
+            self.shapes.push(Shape::Area { points, colour, opacity: 0.35 });
+        }
+        if let Some((low, high)) = one.interval {
+            let [low, high] = [low, high].map(|value| x.of(value));
+            self.line(vec![(low, middle), (high, middle)], palette.soft, 3.0);
+        }
+        let (radius, opacity) = if one.quartiles.is_some() { (2.0, 1.0) } else { (4.0, 0.6) };
+        for value in &one.points {
+            let fill = if one.quartiles.is_some() { palette.soft } else { colour };
+            self.shapes.push(Shape::Circle { at: (x.of(*value), middle), radius, colour: fill, opacity });
+        }
+        let median = x.of(one.median);
+        self.line(vec![(median, middle - 10.0), (median, middle + 10.0)], palette.ink, 2.5);
     }
 
     fn outages_and_stages(&mut self, chart: &Chart, x: &Place) {
+        let (top, height) = (self.top, self.bottom - self.top);
         let span = |from: f64, to: f64| (x.of(from), (x.of(to) - x.of(from)).max(1.0));
         for mark in chart.marks.iter().filter(|mark| mark.kind == MarkKind::Stage).step_by(2) {
             let (left, width) = span(mark.from, mark.to);
-            self.rect((left, TOP), (width, HEIGHT), SHADE);
+            self.rect((left, top), (width, height), self.palette.shade);
         }
         for mark in chart.marks.iter().filter(|mark| mark.kind == MarkKind::Outage) {
             let (left, width) = span(mark.from, mark.to);
-            self.rect((left, TOP), (width, HEIGHT), STALL);
-            self.rect((left, TOP), (width, 3.0), BAD);
+            self.rect((left, top), (width, height), self.palette.outage);
+            self.rect((left, top), (width, 3.0), self.palette.bad);
         }
     }
 
     fn marks_on_top(&mut self, chart: &Chart, x: &Place) {
+        let (top, bottom, palette) = (self.top, self.bottom, self.palette);
         let mut free = 0.0;
         for mark in chart.marks.iter().filter(|mark| mark.kind == MarkKind::Stage) {
             let left = x.of(mark.from) + 4.0;
@@ -200,64 +298,160 @@ impl Drawing {
             let short = mark.text.split(' ').next().unwrap_or_default();
             let fitting = [mark.text.as_str(), short].into_iter().find(|text| width_of(text, 11.0) < room);
             if let Some(text) = fitting.filter(|_| left >= free) {
-                self.text((left, TOP - 4.0), text, 11.0, SOFT, Anchor::Start);
+                self.text((left, top - 4.0), text, 11.0, palette.soft, Anchor::Start);
                 free = left + width_of(text, 11.0) + 6.0;
             }
         }
         for mark in chart.marks.iter().filter(|mark| mark.kind == MarkKind::Knee) {
             let at = x.of(mark.from);
-            self.line(vec![(at, TOP), (at, TOP + HEIGHT)], SOFT, 1.0);
-            if at >= free {
-                self.text((at, TOP - 4.0), &mark.text, 11.0, SOFT, Anchor::Middle);
-                free = at + width_of(&mark.text, 11.0) + 6.0;
+            self.line(vec![(at, top), (at, bottom)], palette.soft, 1.0);
+            let half = width_of(&mark.text, 11.0) / 2.0;
+            let middle = at.clamp(half, (self.width - half).max(half));
+            if middle - half >= free {
+                self.text((middle, top - 4.0), &mark.text, 11.0, palette.soft, Anchor::Middle);
+                free = middle + half + 6.0;
             }
         }
         for mark in chart.marks.iter().filter(|mark| mark.kind == MarkKind::Errors) {
             let left = x.of(mark.from);
-            self.rect((left, TOP + HEIGHT - 6.0), ((x.of(mark.to) - left).max(1.5), 6.0), WARN);
+            self.rect((left, bottom - 6.0), ((x.of(mark.to) - left).max(1.5), 6.0), palette.warn);
         }
     }
 
     fn axes(&mut self, chart: &Chart, x: &Place, y: &Place) {
-        let (bottom, right) = (TOP + HEIGHT, WIDTH - RIGHT);
+        let (bottom, right, palette) = (self.bottom, self.width - RIGHT, self.palette);
         for tick in &y.range.ticks {
-            self.line(vec![(LEFT, y.of(tick.at)), (right, y.of(tick.at))], GRID, 1.0);
-            self.text((LEFT - 8.0, y.of(tick.at) + 4.0), &tick.text, 12.0, SOFT, Anchor::End);
+            self.line(vec![(LEFT, y.of(tick.at)), (right, y.of(tick.at))], palette.grid, 1.0);
+            self.text((LEFT - 8.0, y.of(tick.at) + 4.0), &tick.text, 12.0, palette.soft, Anchor::End);
         }
-        for tick in &x.range.ticks {
-            self.line(vec![(x.of(tick.at), bottom), (x.of(tick.at), bottom + 5.0)], SOFT, 1.0);
-            self.text((x.of(tick.at), bottom + 18.0), &tick.text, 12.0, SOFT, Anchor::Middle);
+        for tick in side_by_side(&x.range.ticks, |at| x.of(at)) {
+            self.line(vec![(x.of(tick.at), bottom), (x.of(tick.at), bottom + 5.0)], palette.soft, 1.0);
+            self.text((x.of(tick.at), bottom + 18.0), &tick.text, 12.0, palette.soft, Anchor::Middle);
         }
-        self.text((f32::midpoint(LEFT, right), bottom + 38.0), &chart.x.label, 12.0, SOFT, Anchor::Middle);
-        let label = clean(&chart.y.label, 80);
-        let at = (16.0, TOP + HEIGHT / 2.0);
+        self.text((f32::midpoint(LEFT, right), bottom + 38.0), &chart.x.label, 12.0, palette.soft, Anchor::Middle);
         self.shapes.push(Shape::Text {
-            at,
-            text: label,
+            at: (16.0, f32::midpoint(self.top, bottom)),
+            text: clean(&chart.y.label, 80),
             size: 12.0,
-            colour: SOFT,
+            colour: palette.soft,
             anchor: Anchor::Middle,
             upwards: true,
         });
     }
 
-    fn legend(&mut self, lines: &[Line], looks: &[Look]) {
-        let (mut left, mut top) = (LEFT, TOP + HEIGHT + 62.0);
-        for (line, look) in lines.iter().zip(looks) {
-            let width = 30.0 + width_of(&line.name, 12.0);
-            if left + width > WIDTH - RIGHT && left > LEFT {
-                (left, top) = (LEFT, top + 20.0);
+    /// What the legend says, in as many rows as it needs, each entry with its place from the left.
+    fn legend_rows(&self, chart: &Chart, looks: &[Look]) -> Vec<Vec<(f32, Swatch, String)>> {
+        let mut entries: Vec<(Swatch, String)> = Vec::new();
+        if let Body::Lines { lines } = &chart.body {
+            for (line, look) in lines.iter().zip(looks) {
+                let colour = self.palette.series[look.colour];
+                let swatch = if line.dots { Swatch::Dot(colour) } else { Swatch::Line(colour, look.dash) };
+                entries.push((swatch, fitting(&line.name, 12.0, self.width - LEFT - RIGHT - 30.0)));
             }
-            let (colour, dash) = (SERIES[look.colour], look.dash);
-            self.shapes.push(Shape::Lines {
-                points: vec![(left, top - 4.0), (left + 22.0, top - 4.0)],
-                colour,
-                width: 3.0,
-                dash,
-            });
-            self.text((left + 28.0, top), &line.name, 12.0, INK, Anchor::Start);
+        }
+        let kinds = [(MarkKind::Outage, self.palette.bad, "outage"), (MarkKind::Errors, self.palette.warn, "errors")];
+        for (kind, colour, words) in kinds {
+            if chart.marks.iter().any(|mark| mark.kind == kind) {
+                entries.push((Swatch::Square(colour), words.to_owned()));
+            }
+        }
+        if !chart.caption.is_empty() {
+            let caption = format!("({})", clean(&chart.caption, 200));
+            entries.push((Swatch::Nothing, fitting(&caption, 12.0, self.width - LEFT - RIGHT)));
+        }
+        let mut rows: Vec<Vec<_>> = Vec::new();
+        let mut left = f32::INFINITY;
+        for (swatch, text) in entries {
+            let before = swatch.width();
+            let width = before + width_of(&text, 12.0);
+            if left + width > self.width - RIGHT {
+                left = LEFT;
+                rows.push(Vec::new());
+            }
+            rows.last_mut().expect("the first entry begins a row").push((left, swatch, text));
             left += width + 20.0;
         }
-        self.height = top + 16.0;
+        rows
     }
+
+    fn legend(&mut self, rows: Vec<Vec<(f32, Swatch, String)>>) {
+        let mut top = self.bottom + BELOW_AXIS;
+        for row in rows {
+            top += LEGEND_ROW;
+            for (left, swatch, text) in row {
+                let middle = top - 12.0;
+                let colour = if matches!(swatch, Swatch::Nothing) { self.palette.soft } else { self.palette.ink };
+                let before = swatch.width();
+                match swatch {
+                    Swatch::Line(colour, dash) => self.shapes.push(Shape::Lines {
+                        points: vec![(left, middle), (left + 22.0, middle)],
+                        colour,
+                        width: 3.0,
+                        dash,
+                    }),
+                    Swatch::Dot(colour) => {
+                        let at = (left + 5.0, middle);
+                        self.shapes.push(Shape::Circle { at, radius: 3.0, colour, opacity: 0.6 });
+                    }
+                    Swatch::Square(colour) => self.rect((left, middle - 4.0), (8.0, 8.0), colour),
+                    Swatch::Nothing => (),
+                }
+                self.text((left + before, middle + 4.0), &text, 12.0, colour, Anchor::Start);
+            }
+        }
+        self.height = top + FOOT;
+    }
+}
+
+impl Swatch {
+    /// With the gap behind it.
+    fn width(&self) -> f32 {
+        match self {
+            Swatch::Line(..) => 28.0,
+            Swatch::Dot(_) | Swatch::Square(_) => 14.0,
+            Swatch::Nothing => 0.0,
+        }
+    }
+}
+
+/// As many as have room for their names.
+fn side_by_side<'a>(ticks: &'a [Tick], place: impl Fn(f64) -> f32) -> Vec<&'a Tick> {
+    let mut free = f32::NEG_INFINITY;
+    let has_room = |tick: &&Tick| {
+        let half = width_of(&tick.text, 12.0) / 2.0;
+        let fits = place(tick.at) - half >= free;
+        if fits {
+            free = place(tick.at) + half + 8.0;
+        }
+        fits
+    };
+    ticks.iter().filter(has_room).collect()
+}
+
+/// `text` in lines of at most `room`, broken at `separator`; what has none is cut. At most three lines.
+fn wrapped(text: &str, size: f32, room: f32, separator: &str) -> Vec<String> {
+    const LINES_MAX: usize = 3;
+    let mut lines: Vec<String> = Vec::new();
+    for piece in text.split(separator).filter(|piece| !piece.is_empty()) {
+        match lines.last_mut() {
+            Some(line) if width_of(&format!("{line}{separator}{piece}"), size) <= room => {
+                *line = format!("{line}{separator}{piece}");
+            }
+            _ => lines.push(piece.to_owned()),
+        }
+    }
+    lines.truncate(LINES_MAX);
+    lines.iter().map(|line| fitting(line, size, room)).collect()
+}
+
+/// As much of `text` as has room.
+fn fitting(text: &str, size: f32, room: f32) -> String {
+    if width_of(text, size) <= room {
+        return text.to_owned();
+    }
+    let mut cut = text.to_owned();
+    while !cut.is_empty() && width_of(&cut, size) + width_of("…", size) > room {
+        cut.pop();
+    }
+    cut + "…"
 }

@@ -21,10 +21,37 @@ pub(crate) enum Anchor {
 }
 
 pub(crate) enum Shape {
-    Lines { points: Vec<(f32, f32)>, colour: Colour, width: f32, dash: &'static [f32] },
-    Rect { at: (f32, f32), size: (f32, f32), fill: Colour },
-    Circle { at: (f32, f32), radius: f32, colour: Colour },
-    Text { at: (f32, f32), text: String, size: f32, colour: Colour, anchor: Anchor, upwards: bool },
+    Lines {
+        points: Vec<(f32, f32)>,
+        colour: Colour,
+        width: f32,
+        dash: &'static [f32],
+    },
+    Rect {
+        at: (f32, f32),
+        size: (f32, f32),
+        fill: Colour,
+    },
+    /// Of a closed line; `opacity`: 0 … 1.
+    Area {
+        points: Vec<(f32, f32)>,
+        colour: Colour,
+        opacity: f32,
+    },
+    Circle {
+        at: (f32, f32),
+        radius: f32,
+        colour: Colour,
+        opacity: f32,
+    },
+    Text {
+        at: (f32, f32),
+        text: String,
+        size: f32,
+        colour: Colour,
+        anchor: Anchor,
+        upwards: bool,
+    },
 }
 
 impl Shape {
@@ -46,8 +73,15 @@ impl Shape {
                     "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{fill}\"/>\n"
                 )
             }
-            Shape::Circle { at: (x, y), radius, colour } => {
-                format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{}\"/>\n", hex(*colour))
+            Shape::Area { points, colour, opacity } => {
+                let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+                let (points, colour) = (points.join(" "), hex(*colour));
+                format!("<polygon points=\"{points}\" fill=\"{colour}\" fill-opacity=\"{opacity}\"/>\n")
+            }
+            Shape::Circle { at: (x, y), radius, colour, opacity } => {
+                let (colour, faint) = (hex(*colour), format!(" fill-opacity=\"{opacity}\""));
+                let faint = if *opacity < 1.0 { faint } else { String::new() };
+                format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{colour}\"{faint}/>\n")
             }
             Shape::Text { at: (x, y), text, size, colour, anchor, upwards } => {
                 let anchor = match anchor {
@@ -67,11 +101,12 @@ impl Shape {
 
     pub(crate) fn paint(&self, image: &mut Pixmap) {
         let scaled = Transform::from_scale(DENSITY, DENSITY);
-        let paint = |[red, green, blue]: Colour| {
+        let faint = |[red, green, blue]: Colour, opacity: f32| {
             let mut paint = Paint { anti_alias: true, ..Paint::default() };
-            paint.set_color_rgba8(red, green, blue, 255);
+            paint.set_color_rgba8(red, green, blue, (opacity * 255.0).round() as u8);
             paint
         };
+        let paint = |colour: Colour| faint(colour, 1.0);
         match self {
             Shape::Lines { points, colour, width, dash } => {
                 let mut path = PathBuilder::new();
@@ -89,9 +124,19 @@ impl Shape {
                     image.fill_rect(rect, &paint(*fill), scaled, None);
                 }
             }
-            Shape::Circle { at, radius, colour } => {
+            Shape::Area { points, colour, opacity } => {
+                let mut path = PathBuilder::new();
+                for (number, (x, y)) in points.iter().enumerate() {
+                    if number == 0 { path.move_to(*x, *y) } else { path.line_to(*x, *y) }
+                }
+                path.close();
+                if let Some(path) = path.finish() {
+                    image.fill_path(&path, &faint(*colour, *opacity), FillRule::Winding, scaled, None);
+                }
+            }
+            Shape::Circle { at, radius, colour, opacity } => {
                 if let Some(path) = PathBuilder::from_circle(at.0, at.1, *radius) {
-                    image.fill_path(&path, &paint(*colour), FillRule::Winding, scaled, None);
+                    image.fill_path(&path, &faint(*colour, *opacity), FillRule::Winding, scaled, None);
                 }
             }
             Shape::Text { at, text, size, colour, anchor, upwards } => {

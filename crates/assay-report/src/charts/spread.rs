@@ -1,92 +1,172 @@
-//! How values are spread: boxes of throughput, and response times by percentile.
+//! How values are spread: trials by setting, boxes of throughput, and response times by percentile.
 
 use assay_stats::box_figures;
 
-use crate::charts::chart::{Body, Boxed, Chart, LINES_MAX, Line, NAME_WIDTH, STAGES_MAX, Scale, axis, rounded};
+use crate::charts::chart::{
+    Body, Boxed, Chart, LINES_MAX, Line, NAME_WIDTH, Quartiles, STAGES_MAX, Scale, axis, rounded,
+};
 use crate::digits::count;
-use crate::findings::report::Entry;
+use crate::findings::metric::{TrialsFindings, trials_findings};
+use crate::findings::report::{Report, Setting};
 use crate::findings::stage::StageFindings;
 use crate::plain::clean;
 use crate::words::run::sessions;
 
 const BOXES_MAX: usize = 48;
 const OUTSIDE_MAX: usize = 60;
+/// A box of fewer values would be drawn from hardly more figures than there are values.
+const BOX_MIN: usize = 10;
 
-pub(crate) fn boxes(entries: &[Entry]) -> Option<Chart> {
-    let all = stages(entries).count();
-    let boxed = |(name, _, stage): (String, usize, &StageFindings)| {
-        let found = box_figures(stage.intervals.iter().map(|interval| interval.tps)).filter(|found| found.count > 1)?;
-        let step = found.outside.len().div_ceil(OUTSIDE_MAX).max(1);
+/// What the verdicts are about: every trial of every setting as a point, their median and its interval.
+pub(crate) fn trials(report: &Report, settings: &[Setting]) -> Option<Chart> {
+    if report.entries.len() < 2 {
+        return None;
+    }
+    let is_latency = report.comparisons.first().is_some_and(|comparison| comparison.headline == "p99");
+    let value = |stage: &StageFindings| match is_latency {
+        true => stage.total.response.p99_ns.map(|ns| ns as f64 / 1e6),
+        false => Some(stage.total.tps),
+    };
+    let boxes = stages(settings).into_iter().take(BOXES_MAX).filter_map(|one| {
+        let TrialsFindings { values, median, low, high, .. } =
+            trials_findings(&one.stages.iter().filter_map(|stage| value(stage)).collect::<Vec<_>>())?;
         Some(Boxed {
-            name,
-            count: found.count,
-            low: rounded(found.low),
-            lower_quartile: rounded(found.lower_quartile),
-            median: rounded(found.median),
-            upper_quartile: rounded(found.upper_quartile),
-            high: rounded(found.high),
-            outside: found.outside.into_iter().step_by(step).map(rounded).collect(),
+            name: one.name,
+            group: one.group,
+            count: values.len(),
+            median: rounded(median),
+            quartiles: None,
+            interval: low.zip(high).map(|(low, high)| (rounded(low), rounded(high))),
+            points: values.into_iter().map(rounded).collect(),
         })
+    });
+    let boxes: Vec<Boxed> = boxes.collect();
+    let caption = match boxes.iter().any(|one| one.interval.is_some()) {
+        true => "bar: 95% interval",
+        false => "points: trials",
     };
-    let caption = "Every interval is a value: the box holds the middle half of them, its line is the median, whiskers reach to \
-        the last value within 1.5 box heights, points lie beyond.";
-    let caption = if all > BOXES_MAX {
-        format!("{caption} Only the first {BOXES_MAX} of {}.", count(all as u64))
-    } else {
-        caption.into()
+    let (title, label) = match (is_latency, settings.len()) {
+        (true, _) => ("Response time by setting, p99", "response time, p99, ms"),
+        (false, 1) => ("Throughput by trial", "transactions per second"),
+        (false, _) => ("Throughput by setting", "transactions per second"),
     };
-    Some(Chart {
-        id: "boxes".into(),
-        title: "How even throughput was".into(),
+    Some(Chart::new(
+        "trials",
+        title,
         caption,
-        x: axis("", Scale::Names),
-        y: axis("transactions per second", Scale::Linear),
-        marks: Vec::new(),
-        body: Body::Boxes { boxes: stages(entries).take(BOXES_MAX).filter_map(boxed).collect() },
-    })
+        [axis("", Scale::Names), axis(label, Scale::Around)],
+        Body::Boxes { boxes },
+    ))
 }
 
-/// A line for every stage; where they are too many, for the best stage of every record.
-pub(crate) fn percentiles(entries: &[Entry]) -> Option<Chart> {
-    let all: Vec<_> = stages(entries).collect();
-    let few = all.len() <= LINES_MAX;
-    let shown = all
-        .into_iter()
-        .filter(|(_, _, stage)| few || stage.best || entries.iter().all(|entry| entry.findings.stages.len() == 1));
-    let line = |(name, group, stage): (String, usize, &StageFindings)| {
-        let points = stage.total.response_curve.iter().filter(|(_, ns)| *ns > 0);
-        let (x, y) = points.map(|(nines, ns)| (rounded(*nines), Some(ms(*ns)))).unzip();
-        Line { name, group, x, y }
-    };
-    Some(Chart {
-        id: "percentiles".into(),
-        title: "Response time by percentile".into(),
-        caption: "Each step to the right is ten times rarer: read how slow the slowest of 10, 100, 1,000 transactions are. Logarithmic. \
-            Lines end where too few transactions were measured to go on."
-            .into(),
-        x: axis("percentile", Scale::Nines),
-        y: axis("response time, ms", Scale::Log),
-        marks: Vec::new(),
-        body: Body::Lines { lines: shown.take(LINES_MAX).map(line).collect() },
-    })
-}
-
-/// A name for each stage of each record, as short as can be told apart.
-fn stages(entries: &[Entry]) -> impl Iterator<Item = (String, usize, &StageFindings)> {
-    let several = entries.len() > 1;
-    entries.iter().flat_map(move |entry| {
-        let ladder = entry.findings.stages.len() > 1;
-        entry.findings.stages.iter().take(STAGES_MAX).map(move |stage| {
-            let name = match (several, ladder) {
-                (false, _) => sessions(stage.sessions),
-                (true, false) => entry.name.clone(),
-                (true, true) => format!("{}, {}", entry.name, sessions(stage.sessions)),
-            };
-            (clean(&name, NAME_WIDTH), entry.setting, stage)
+/// The intervals of all trials of a setting in one box.
+pub(crate) fn boxes(settings: &[Setting]) -> Option<Chart> {
+    let all = stages(settings);
+    let many = all.len();
+    let boxed = |one: Stages| {
+        let tps = || one.stages.iter().flat_map(|stage| &stage.intervals).map(|interval| interval.tps);
+        let found = box_figures(tps()).filter(|found| found.count > 1)?;
+        let few = found.count < BOX_MIN;
+        let step = found.outside.len().div_ceil(OUTSIDE_MAX).max(1);
+        let points = if few {
+            tps().map(rounded).collect()
+        } else {
+            found.outside.into_iter().step_by(step).map(rounded).collect()
+        };
+        Some(Boxed {
+            name: one.name,
+            group: one.group,
+            count: found.count,
+            median: rounded(found.median),
+            quartiles: (!few).then(|| Quartiles {
+                low: rounded(found.low),
+                lower: rounded(found.lower_quartile),
+                upper: rounded(found.upper_quartile),
+                high: rounded(found.high),
+            }),
+            interval: None,
+            points,
         })
-    })
+    };
+    let boxes: Vec<Boxed> = all.into_iter().take(BOXES_MAX).filter_map(boxed).collect();
+    let caption = match boxes.iter().any(|one| one.quartiles.is_some()) {
+        _ if many > BOXES_MAX => format!("first {BOXES_MAX} of {}", count(many as u64)),
+        true => "dots: beyond 1.5 IQR".into(),
+        false => "dots: intervals".into(),
+    };
+    Some(Chart::new(
+        "boxes",
+        "Throughput distribution",
+        caption,
+        [axis("", Scale::Names), axis("transactions per second", Scale::Linear)],
+        Body::Boxes { boxes },
+    ))
 }
 
-fn ms(ns: u64) -> f64 {
-    rounded(ns as f64 / 1e6)
+/// A line for every setting and number of sessions; where they are too many, for the best number of sessions of every setting.
+pub(crate) fn percentiles(settings: &[Setting]) -> Option<Chart> {
+    let all = stages(settings);
+    let few = all.len() <= LINES_MAX;
+    let single = settings.iter().all(|setting| setting.trials.iter().all(|trial| trial.findings.stages.len() == 1));
+    let shown = all.into_iter().filter(|one| few || single || one.stages.iter().any(|stage| stage.best));
+    let lines: Vec<Line> = shown.take(LINES_MAX).map(|one| percentile_line(&one)).collect();
+    let banded = lines.iter().any(|line| !line.band.is_empty());
+    Some(Chart::new(
+        "percentiles",
+        "Response time by percentile",
+        if banded { "log scale, band: min to max" } else { "log scale" },
+        [axis("percentile", Scale::Nines), axis("response time, ms", Scale::Log)],
+        Body::Lines { lines },
+    ))
+}
+
+/// The curves of all trials have the same percentiles, as far as each goes.
+fn percentile_line(one: &Stages) -> Line {
+    let longest = one.stages.iter().max_by_key(|stage| stage.total.response_curve.len());
+    let mut line = Line::new(&one.name, one.group);
+    let Some(longest) = longest else { return line };
+    for (at, (nines, _)) in longest.total.response_curve.iter().enumerate() {
+        let curves = one.stages.iter().filter_map(|stage| stage.total.response_curve.get(at));
+        let values: Vec<f64> = curves.filter(|(_, ns)| *ns > 0).map(|(_, ns)| rounded(*ns as f64 / 1e6)).collect();
+        if !values.is_empty() {
+            line.push(rounded(*nines), &values);
+        }
+    }
+    if one.stages.len() == 1 {
+        line.band.clear();
+    }
+    line
+}
+
+/// The same number of sessions of all trials of a setting.
+struct Stages<'a> {
+    /// As short as can be told apart.
+    name: String,
+    group: usize,
+    stages: Vec<&'a StageFindings>,
+}
+
+fn stages<'a>(settings: &[Setting<'a>]) -> Vec<Stages<'a>> {
+    let mut all = Vec::new();
+    for setting in settings {
+        let mut of_setting: Vec<(u32, Stages)> = Vec::new();
+        for stage in setting.trials.iter().flat_map(|trial| trial.findings.stages.iter().take(STAGES_MAX)) {
+            if let Some((_, known)) = of_setting.iter_mut().find(|(sessions, _)| *sessions == stage.sessions) {
+                known.stages.push(stage);
+                continue;
+            }
+            let name = String::new();
+            of_setting.push((stage.sessions, Stages { name, group: setting.number, stages: vec![stage] }));
+        }
+        let ladder = of_setting.len() > 1;
+        all.extend(of_setting.into_iter().map(|(number, one)| {
+            let name = match (settings.len() > 1, ladder) {
+                (false, _) => sessions(number),
+                (true, false) => setting.name.to_owned(),
+                (true, true) => format!("{}, {}", setting.name, sessions(number)),
+            };
+            Stages { name: clean(&name, NAME_WIDTH), ..one }
+        }));
+    }
+    all
 }

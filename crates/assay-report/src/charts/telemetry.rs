@@ -3,7 +3,7 @@
 use assay_record::ScopeKind;
 
 use crate::charts::chart::{Body, Chart, LINES_MAX, Line, NAME_WIDTH, Scale, axis, rounded};
-use crate::charts::time::{TimeLine, instant, seconds_axis};
+use crate::charts::time::{TimeLine, instant, time_axis};
 use crate::findings::report::Entry;
 use crate::findings::telemetry::{Point, ScopeFindings, TelemetryFindings};
 use crate::plain::clean;
@@ -146,14 +146,9 @@ pub(super) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
             (ScopeKind::Server, 1..) => format!("{title}, server {}", target.saturating_add(1)),
             _ => title.to_owned(),
         };
-        let chart = |name: &str, of: &str, caption: &str, unit: &str, lines: Vec<Line>| Chart {
-            id: id(name),
-            title: title(of),
-            caption: caption.to_owned(),
-            x: seconds_axis(),
-            y: axis(unit, Scale::Linear),
-            marks: time.marks(),
-            body: Body::Lines { lines },
+        let chart = |name: &str, of: &str, caption: &str, unit: &str, lines: Vec<Line>| {
+            let axes = [time_axis(), axis(unit, Scale::Linear)];
+            Chart::new(id(name), &title(of), caption, axes, Body::Lines { lines }).with_marks(time.marks())
         };
         let plans = if kind == ScopeKind::Server { &OF_SERVER[..] } else { &OF_MACHINE[..] };
         if kind == ScopeKind::Machine {
@@ -275,5 +270,5 @@ fn line(name: &str, points: Vec<(f64, Option<f64>)>) -> Line {
     let every = points.len().div_ceil(POINTS_MAX).max(1);
     let kept = points.chunks(every).filter_map(|chunk| chunk.last().copied());
     let (x, y) = kept.map(|(at, value)| (at, value.map(rounded))).unzip();
-    Line { name: name.to_owned(), group: 0, x, y }
+    Line { x, y, ..Line::new(name, 0) }
 }

@@ -3,11 +3,12 @@
 use crate::charts::chart::{
     Axis, Body, Chart, LINES_MAX, Line, Mark, MarkKind, NAME_WIDTH, STAGES_MAX, Scale, axis, rounded,
 };
-use crate::digits::{count, figure};
+use crate::digits::{count, figure, seconds};
+use crate::findings::arithmetic::{median, rolling_median};
 use crate::findings::capacity::{Capacity, CapacityFindings};
 use crate::findings::interval::{IntervalFindings, bucket_bounds_ns};
 use crate::findings::latency::LatencyFindings;
-use crate::findings::report::Entry;
+use crate::findings::report::{Entry, Setting};
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 use crate::plain::clean;
@@ -19,48 +20,54 @@ const POINTS_MAX: usize = 7_200;
 
 const COLUMNS_MAX: usize = 300;
 const MARKS_MAX: usize = 200;
+/// With fewer points than this, a line through them shows as much as a median would.
+const DOTS_MIN: usize = 20;
+/// About as many medians as these lie side by side without overlapping.
+const MEDIANS: usize = 40;
+/// More types of transactions are not told apart by colour.
+const TYPES_MAX: usize = 8;
 
 /// The charts of one record: throughput, latency and troubles over time, and the heat map.
 pub(crate) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
     let time = TimeLine::new(&entry.findings);
     let id = |name: &str| format!("{name}-{}", number + 1);
     let rate = |name: &str, of: fn(&IntervalFindings) -> u64| time.line(name, |part| Some(part.per_second(of)));
-    let mut throughput = vec![rate("transactions/s", |interval| interval.transactions)];
+    let per_second = || axis("transactions per second", Scale::Linear);
+    let response = || axis("response time, ms", Scale::Log);
+    let chart = |name: &str, title: &str, caption: &str, y: Axis, body: Body| {
+        Chart::new(id(name), title, time.caption(caption), [time_axis(), y], body).with_marks(time.marks())
+    };
+    let mut throughput = time.throughput();
     if entry.findings.stages.iter().any(|stage| stage.open.is_some()) {
-        throughput.push(time.line("due/s", |part| part.most(|interval| interval.due_per_s)));
+        throughput.push(Line { group: 1, ..time.line("due/s", |part| part.most(|interval| interval.due_per_s)) });
         throughput.retain(|line| line.y.iter().any(Option::is_some));
     }
     let mut charts = vec![
-        Chart {
-            id: id("throughput"),
-            title: "Throughput over time".into(),
-            caption: time.caption(
-                "Transactions finished per second. Shaded red: less than a tenth of the median. Ticks at the foot: errors.",
-            ),
-            x: seconds_axis(),
-            y: axis("transactions per second", Scale::Linear),
-            marks: time.marks(),
-            body: Body::Lines { lines: throughput },
-        },
-        Chart {
-            id: id("latency"),
-            title: "Response time over time".into(),
-            caption: time.caption("Each point is of its own second alone. Logarithmic."),
-            x: seconds_axis(),
-            y: axis("response time, ms", Scale::Log),
-            marks: time.marks(),
-            body: Body::Lines { lines: time.latencies() },
-        },
-        Chart {
-            id: id("heat"),
-            title: "Where response times lay".into(),
-            caption: "The stronger the colour, the more transactions took that long. Bands and second humps show what percentiles hide.".into(),
-            x: seconds_axis(),
-            y: axis("response time, ms", Scale::Log),
-            marks: time.marks(),
-            body: time.heat(),
-        },
+        chart("throughput", "Throughput over time", "", per_second(), Body::Lines { lines: throughput }),
+        chart("latency", "Response time over time", "log scale", response(), Body::Lines { lines: time.latencies() }),
+        chart(
+            "heat",
+            "Response time distribution over time",
+            "colour: transactions per second",
+            response(),
+            time.heat(),
+        ),
     ];
+    let types = time.by_type();
+    if types.len() > 1 {
+        charts.push(chart("types", "Throughput by transaction type", "", per_second(), Body::Lines { lines: types }));
+    }
+    let mut classes = vec![
+        time.line("read", |part| Some(part.mean(|interval| interval.qps_by_class.read))),
+        time.line("write", |part| Some(part.mean(|interval| interval.qps_by_class.write))),
+        time.line("other", |part| Some(part.mean(|interval| interval.qps_by_class.other))),
+    ];
+    let is_used = |line: &Line| line.y.iter().flatten().any(|y| *y > 0.0);
+    classes.retain(is_used);
+    if classes.len() > 1 {
+        let y = axis("statements per second", Scale::Linear);
+        charts.push(chart("statements", "Statements over time", "", y, Body::Lines { lines: classes }));
+    }
     let mut troubles = vec![
         rate("errors/s", |interval| interval.errors),
         rate("retries/s", |interval| interval.retries),
@@ -68,72 +75,86 @@ pub(crate) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
         rate("reconnects/s", |interval| interval.reconnects),
         time.line("backlog", |part| part.most(|interval| Some(interval.backlog as f64))),
     ];
-    troubles.retain(|line| line.y.iter().flatten().any(|y| *y > 0.0));
+    troubles.retain(is_used);
     if !troubles.is_empty() {
-        charts.push(Chart {
-            id: id("trouble"),
-            title: "Troubles over time".into(),
-            caption: time
-                .caption("Errors, retries, failures and reconnects per second; transactions waiting for a session."),
-            x: seconds_axis(),
-            y: axis("per second, or waiting", Scale::Linear),
-            marks: time.marks(),
-            body: Body::Lines { lines: troubles },
-        });
+        let y = axis("per second, or waiting", Scale::Linear);
+        charts.push(chart("trouble", "Errors and retries over time", "", y, Body::Lines { lines: troubles }));
     }
     charts.retain(|chart| !chart.is_empty());
     charts.into_iter().map(Chart::with_groups).collect()
 }
 
-pub(crate) fn over_time(entries: &[Entry]) -> Vec<Chart> {
-    let lines: Vec<(&Entry, TimeLine)> =
-        entries.iter().take(LINES_MAX).map(|entry| (entry, TimeLine::new(&entry.findings))).collect();
-    let named = |entry: &Entry, line: Line| Line { name: clean(&entry.name, NAME_WIDTH), group: entry.setting, ..line };
+/// Every setting as one line: the median of its trials, with a band from the lowest to the highest.
+pub(crate) fn over_time(settings: &[Setting]) -> Vec<Chart> {
+    let settings = &settings[..settings.len().min(LINES_MAX)];
+    let times: Vec<Vec<TimeLine>> = settings
+        .iter()
+        .map(|setting| setting.trials.iter().map(|trial| TimeLine::new(&trial.findings)).collect())
+        .collect();
     // The highest percentile that most intervals have.
     type Quantile = (&'static str, fn(&LatencyFindings) -> Option<u64>);
     let quantiles: [Quantile; 3] =
         [("p99", |response| response.p99_ns), ("p95", |response| response.p95_ns), ("p50", |response| response.p50_ns)];
-    let intervals = || lines.iter().flat_map(|(_, time)| &time.parts).flat_map(|part| part.intervals);
+    let intervals = || times.iter().flatten().flat_map(|time| &time.parts).flat_map(|part| part.intervals);
     let common = |(_, of): &&Quantile| {
         2 * intervals().filter(|interval| of(&interval.response).is_some()).count() >= intervals().count()
     };
     let (quantile, of) = *quantiles.iter().find(common).unwrap_or(&quantiles[2]);
-    let throughput = |(entry, time): &(&Entry, TimeLine)| {
-        named(entry, time.line("", |part| Some(part.per_second(|interval| interval.transactions))))
+    let tps = |part: &Part| Some(part.per_second(|interval| interval.transactions));
+    let latency =
+        |part: &Part| part.most(|interval| of(&interval.response).filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e6));
+    let lines = |of: &dyn Fn(&Part) -> Option<f64>| {
+        settings.iter().zip(&times).map(|(setting, trials)| pooled(setting, trials, of)).collect()
     };
-    let latency = |(entry, time): &(&Entry, TimeLine)| {
-        named(
-            entry,
-            time.line("", |part| {
-                part.most(|interval| of(&interval.response).filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e6))
-            }),
-        )
-    };
-    let chart = |id: &str, title: String, y: Axis, of: &dyn Fn(&(&Entry, TimeLine)) -> Line| {
-        Chart {
-        id: id.into(),
-        title,
-        caption: "All records from their first measured second on; stages, outages and errors are marked in each record's own charts.".into(),
-        x: seconds_axis(),
-        y,
-        marks: Vec::new(),
-        body: Body::Lines { lines: lines.iter().map(of).collect() },
-    }
-    };
+    let caption = if settings.iter().any(|setting| setting.trials.len() > 1) { "band: min to max" } else { "" };
     vec![
-        chart(
+        Chart::new(
             "throughput-all",
-            "Throughput over time".into(),
-            axis("transactions per second", Scale::Linear),
-            &throughput,
+            "Throughput over time",
+            caption,
+            [time_axis(), axis("transactions per second", Scale::Linear)],
+            Body::Lines { lines: lines(&tps) },
         ),
-        chart(
+        Chart::new(
             "latency-all",
-            format!("Response time over time, {quantile}"),
-            axis("response time, ms", Scale::Log),
-            &latency,
+            &format!("Response time over time, {quantile}"),
+            caption,
+            [time_axis(), axis("response time, ms", Scale::Log)],
+            Body::Lines { lines: lines(&latency) },
         ),
     ]
+}
+
+/// The trials of a setting as one line. Parts of the same number in the same stage belong together.
+fn pooled(setting: &Setting, trials: &[TimeLine], of: &dyn Fn(&Part) -> Option<f64>) -> Line {
+    let name = clean(setting.name, NAME_WIDTH);
+    let Some(longest) = trials.iter().max_by_key(|trial| trial.parts.len()) else {
+        return Line::new("", setting.number);
+    };
+    let by_stage: Vec<Vec<&[Part]>> = trials.iter().map(|trial| trial.by_stage().collect()).collect();
+    let mut values = longest.parts.chunk_by(|one, other| one.stage == other.stage).flat_map(|parts| {
+        (0..parts.len()).map(|number| {
+            let same = |stages: &Vec<&[Part]>| {
+                let stage = stages.iter().find(|stage| stage[0].stage == parts[0].stage)?;
+                of(stage.get(number)?)
+            };
+            by_stage.iter().filter_map(same).collect::<Vec<f64>>()
+        })
+    });
+    let mut band = Vec::new();
+    let line = longest.line(&name, |_| {
+        let values = values.next().unwrap_or_default();
+        let ends = values.iter().copied().reduce(f64::min).zip(values.iter().copied().reduce(f64::max));
+        band.push(ends.map(|(low, high)| (rounded(low), rounded(high))));
+        median(values)
+    });
+    // `line` has gaps where no part is.
+    let mut band = band.into_iter();
+    let band = match trials {
+        [_] => Vec::new(),
+        _ => longest.is_gap().map(|is_gap| if is_gap { None } else { band.next().flatten() }).collect(),
+    };
+    Line { group: setting.number, band, ..line }
 }
 
 /// The intervals of a record as one line of time; many intervals are merged into parts.
@@ -181,30 +202,73 @@ impl<'a> TimeLine<'a> {
         line
     }
 
+    /// Where points are merged: rates are means, times the largest.
     fn caption(&self, text: &str) -> String {
-        match self.merged {
-            1 => text.to_owned(),
-            merged => format!(
-                "{text} Each point stands for {} intervals: rates are means, times the largest.",
-                count(merged as u64)
-            ),
-        }
+        let merged = (self.merged > 1).then(|| format!("{} in a point", count(self.merged as u64)));
+        [text.to_owned()].into_iter().filter(|text| !text.is_empty()).chain(merged).collect::<Vec<_>>().join(", ")
+    }
+
+    fn by_stage(&self) -> impl Iterator<Item = &[Part<'a>]> {
+        self.parts.chunk_by(|one, other| one.stage == other.stage)
+    }
+
+    /// For every point of a line whether it is a gap between stages.
+    fn is_gap(&self) -> impl Iterator<Item = bool> {
+        (0..self.parts.len()).flat_map(|at| if self.begins_after_a_gap(at) { vec![true, false] } else { vec![false] })
+    }
+
+    fn begins_after_a_gap(&self, at: usize) -> bool {
+        let [before, part] = [at.wrapping_sub(1), at].map(|at| self.parts.get(at));
+        before.zip(part).is_some_and(|(before, part)| before.stage != part.stage && part.from > before.to)
     }
 
     /// A point for every part, at its end, and a gap between stages.
-    fn line(&self, name: &str, of: impl Fn(&Part) -> Option<f64>) -> Line {
-        let mut line = Line { name: name.to_owned(), group: 0, x: Vec::new(), y: Vec::new() };
-        let mut before: Option<&Part> = None;
-        for part in &self.parts {
-            if before.is_some_and(|before| before.stage != part.stage && part.from > before.to) {
+    fn line(&self, name: &str, mut of: impl FnMut(&Part) -> Option<f64>) -> Line {
+        let mut line = Line::new(name, 0);
+        for (at, part) in self.parts.iter().enumerate() {
+            if self.begins_after_a_gap(at) {
                 line.x.push(part.from);
                 line.y.push(None);
             }
             line.x.push(part.to);
             line.y.push(of(part).map(rounded));
-            before = Some(part);
         }
         line
+    }
+
+    /// Every interval as a dot, and their rolling median; of few intervals a line.
+    fn throughput(&self) -> Vec<Line> {
+        let rate = |part: &Part| part.per_second(|interval| interval.transactions);
+        let all = self.line("transactions/s", |part| Some(rate(part)));
+        if self.parts.len() < DOTS_MIN {
+            return vec![all];
+        }
+        let width = (self.parts.len() / MEDIANS | 1).max(5);
+        let mut medians =
+            self.by_stage().flat_map(|parts| rolling_median(&parts.iter().map(rate).collect::<Vec<_>>(), width));
+        let length_ns = (self.parts[0].to - self.parts[0].from) * 1e9;
+        let name = format!("median of {}", seconds((width as f64 * length_ns) as u64));
+        let median = self.line(&name, |_| medians.next());
+        let each = seconds(length_ns as u64);
+        let name = if each == "1 s" { "each second".into() } else { format!("each {each}") };
+        vec![Line { name, dots: true, ..all }, median]
+    }
+
+    /// A line for every type that has ended any, those with the most first.
+    fn by_type(&self) -> Vec<Line> {
+        let Some((_, _, stage)) = self.stages.first() else { return Vec::new() };
+        let sum = |number: usize| {
+            let all = self.parts.iter().flat_map(|part| part.intervals);
+            all.map(|one| one.transactions_by_type.get(number).copied().unwrap_or(0)).fold(0, u64::saturating_add)
+        };
+        let mut types: Vec<(u64, usize)> = (0..stage.total.types.len()).map(|number| (sum(number), number)).collect();
+        types.retain(|(sum, _)| *sum > 0);
+        types.sort_by_key(|(sum, number)| (std::cmp::Reverse(*sum), *number));
+        let line = |(_, number): (u64, usize)| {
+            let of_type = |interval: &IntervalFindings| interval.transactions_by_type.get(number).copied().unwrap_or(0);
+            self.line(&clean(&stage.total.types[number].name, NAME_WIDTH), |part| Some(part.per_second(of_type)))
+        };
+        types.into_iter().take(TYPES_MAX).map(line).collect()
     }
 
     fn latencies(&self) -> Vec<Line> {
@@ -308,11 +372,19 @@ impl Part<'_> {
         if ns > 0.0 { sum * 1e9 / ns } else { 0.0 }
     }
 
+    /// Mean of rates.
+    fn mean(&self, of: impl Fn(&IntervalFindings) -> f64) -> f64 {
+        let length = |interval: &IntervalFindings| interval.end_ns.saturating_sub(interval.start_ns) as f64;
+        let all: f64 = self.intervals.iter().map(length).sum();
+        let sum: f64 = self.intervals.iter().map(|interval| of(interval) * length(interval)).sum();
+        if all > 0.0 { sum / all } else { 0.0 }
+    }
+
     fn most(&self, of: impl Fn(&IntervalFindings) -> Option<f64>) -> Option<f64> {
         self.intervals.iter().filter_map(of).max_by(f64::total_cmp)
     }
 }
 
-pub(super) fn seconds_axis() -> Axis {
-    axis("seconds since the first measured one", Scale::Linear)
+pub(super) fn time_axis() -> Axis {
+    axis("time since the first measured second", Scale::Time)
 }

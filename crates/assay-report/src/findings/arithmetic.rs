@@ -22,3 +22,42 @@ pub(crate) fn class_sum(values: ByClass<u64>) -> u64 {
 pub(crate) fn map<T, U>(classes: &ByClass<T>, of: impl Fn(&T) -> U) -> ByClass<U> {
     ByClass { read: of(&classes.read), write: of(&classes.write), other: of(&classes.other) }
 }
+
+/// Between the two in the middle where their number is even; `None` of nothing.
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        many if many % 2 == 0 => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
+        _ => Some(sorted[middle]),
+    }
+}
+
+/// The median of each value and those around it: at most `width` of them, fewer at the ends. `width` is odd.
+pub(crate) fn rolling_median(values: &[f64], width: usize) -> Vec<f64> {
+    let reach = width / 2;
+    let around = |at: usize| {
+        let near = &values[at.saturating_sub(reach)..values.len().min(at + reach + 1)];
+        median(near.iter().copied()).expect("the value itself is among them")
+    };
+    (0..values.len()).map(around).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rolling_median_keeps_steps_and_trends_and_drops_single_values() {
+        assert_eq!(median([]), None);
+        assert_eq!(median([4.0, 1.0]), Some(2.5));
+        assert_eq!(
+            rolling_median(&[1.0, 1.0, 9.0, 1.0, 1.0, 5.0, 5.0, 5.0], 3),
+            [1.0, 1.0, 1.0, 1.0, 1.0, 5.0, 5.0, 5.0]
+        );
+        assert_eq!(rolling_median(&[1.0, 2.0, 3.0, 4.0], 5), [2.0, 2.5, 2.5, 3.0]);
+        assert_eq!(rolling_median(&[], 5), [0.0; 0]);
+    }
+}

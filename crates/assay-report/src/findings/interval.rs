@@ -19,7 +19,10 @@ pub struct IntervalFindings {
     pub sessions: u32,
     /// Transactions finished well.
     pub transactions: u64,
-    /// The same per second.
+    /// The same by type, in the order of `TallyFindings::types`. For charts and series; the JSON has the sums.
+    #[serde(skip)]
+    pub transactions_by_type: Vec<u64>,
+    /// Transactions per second.
     pub tps: f64,
     /// Statements per second.
     pub qps: f64,
@@ -71,6 +74,7 @@ pub(crate) fn interval_with_counts(interval: &Interval, bounds: &[u64]) -> (Inte
         end_ns: interval.start_ns.saturating_add(interval.length_ns),
         sessions: interval.sessions,
         transactions,
+        transactions_by_type: interval.transactions.clone(),
         tps: rate(transactions),
         qps: rate(class_sum(interval.statements)),
         qps_by_class: map(&interval.statements, |&count| rate(count)),

@@ -179,7 +179,7 @@ pub(crate) fn over_trials(all: &[Findings], sessions: u32) -> Vec<(Metric, Optio
     found.into_iter().map(|(metric, values)| (metric, trials_findings(&values))).collect()
 }
 
-fn trials_findings(values: &[f64]) -> Option<TrialsFindings> {
+pub(crate) fn trials_findings(values: &[f64]) -> Option<TrialsFindings> {
     let found = trials(values)?;
     Some(TrialsFindings {
         median: found.median,

@@ -17,6 +17,12 @@ pub struct Report {
     pub entries: Vec<Entry>,
     /// Number of different settings.
     pub settings: usize,
+    /// What to call each of them.
+    #[serde(skip)]
+    pub names: Vec<String>,
+    /// The reader's own title, if any.
+    #[serde(skip)]
+    pub title: Option<String>,
     /// Every other setting compared with the first.
     pub comparisons: Vec<Comparison>,
 }
@@ -34,7 +40,27 @@ pub struct Entry {
     pub findings: Findings,
 }
 
+/// The trials of one setting.
+pub(crate) struct Setting<'a> {
+    /// What to call it.
+    pub(crate) name: &'a str,
+    /// Counted from 0.
+    pub(crate) number: usize,
+    /// At least one.
+    pub(crate) trials: Vec<&'a Entry>,
+}
+
 impl Report {
+    /// Every setting with its trials, in order.
+    pub(crate) fn by_setting<'a>(&'a self) -> Vec<Setting<'a>> {
+        let setting = |(number, name): (usize, &'a String)| Setting {
+            name,
+            number,
+            trials: self.entries.iter().filter(|entry| entry.setting == number).collect(),
+        };
+        self.names.iter().enumerate().map(setting).filter(|setting| !setting.trials.is_empty()).collect()
+    }
+
     /// What to call each record where there are several, and what it says.
     pub(crate) fn runs(&self) -> impl Iterator<Item = (&str, &Findings)> {
         let several = self.entries.len() > 1;
@@ -51,9 +77,10 @@ const SETTING_WIDTH: usize = 44;
 pub fn report(records: Vec<(String, Findings)>) -> Report {
     let groups = named_groups(records, SETTING_WIDTH);
     let (comparisons, settings) = (comparisons(&groups), groups.len());
-    let mut entries = Vec::new();
+    let (mut entries, mut names) = (Vec::new(), Vec::new());
     for (setting, group) in groups.into_iter().enumerate() {
         let several = group.trials.len() > 1;
+        names.push(group.name.clone());
         for (number, (file, findings)) in group.records.into_iter().zip(group.trials).enumerate() {
             let trial = several.then(|| format!("trial {}", number + 1));
             let name = (settings > 1 || !several).then(|| group.name.clone());
@@ -61,7 +88,7 @@ pub fn report(records: Vec<(String, Findings)>) -> Report {
             entries.push(Entry { file, name, setting, findings });
         }
     }
-    Report { entries, settings, comparisons }
+    Report { entries, settings, names, title: None, comparisons }
 }
 
 /// Every setting compared with the first, by its trials.

@@ -36,7 +36,7 @@ use crate::words::audit::audit_words;
 use crate::words::capacity::capacity_words;
 use crate::words::comparison::{conclusion, difference_words, differences_by_kind, doubts_of, side_facts};
 use crate::words::facts::{Facts, undone};
-use crate::words::run::{command_line, growth, host, option_value, sessions};
+use crate::words::run::{command_line, growth, host, number_of, option_value, sessions};
 use crate::words::steadiness::{latency_intervals, over_time};
 use crate::words::summary::{capitalised, summary, title};
 use crate::words::telemetry::telemetry;
@@ -55,10 +55,13 @@ const UPLOT_CSS: &str = include_str!("../../page/vendor/uplot/uPlot.min.css");
 
 const COMMAND_WIDTH: usize = 4000;
 const FAILURE_WIDTH: usize = 2000;
+/// Of the line that a closed box of warnings shows.
+const FIRST_WARNING_WIDTH: usize = 160;
 
 /// The page.
 pub fn html(report: &Report) -> String {
     let (title, charts) = (title(report), charts(report));
+    let sections = sections(report, &charts);
     let style = format!("{UPLOT_CSS}{}{CSS}", palette::css());
     let policy = format!(
         "default-src 'none'; script-src {} {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
@@ -83,8 +86,8 @@ pub fn html(report: &Report) -> String {
             }
             "\n"
             body {
-                (head(report, &title))
-                (main(report, &charts))
+                (head(report, &title, &sections))
+                (main(report, &sections))
                 footer {
                     "Times are response times: from the moment a transaction was due until it was done. Made by "
                     (concat!("assay ", env!("CARGO_PKG_VERSION")))
@@ -122,15 +125,11 @@ fn hash(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
 }
 
-fn head(report: &Report, title: &str) -> Markup {
+fn head(report: &Report, title: &str, sections: &[Section]) -> Markup {
     let of = match &report.entries[..] {
         [entry] => format!("{} · {} · {}", entry.findings.started, entry.findings.tool, entry.file),
         entries if report.settings == 1 => format!("{} records of one setting", entries.len()),
         entries => format!("{} records, {} settings", entries.len(), report.settings),
-    };
-    let name = |entry: &Entry| match report.entries.len() {
-        1 => "Figures, settings, command".to_owned(),
-        _ => entry.name.clone(),
     };
     html! {
         header {
@@ -142,9 +141,8 @@ fn head(report: &Report, title: &str) -> Markup {
             }
             nav aria-label="Contents" {
                 ul {
-                    li { a href="#charts" { "Charts" } }
-                    @for (number, entry) in report.entries.iter().enumerate().take(ROWS_MAX) {
-                        li { a href={ "#record-" (number + 1) } { (shown_to(80, &name(entry))) } }
+                    @for section in sections {
+                        li { a href={ "#" (section.id) } { (section.title) } }
                     }
                 }
             }
@@ -153,46 +151,115 @@ fn head(report: &Report, title: &str) -> Markup {
     }
 }
 
-fn main(report: &Report, charts: &Charts) -> Markup {
-    let several = report.entries.len() > 1;
-    let own = charts.of_entries.first().filter(|_| !several);
-    let ladders = report.entries.iter().filter(|entry| entry.findings.stages.len() > 1);
+/// A part of the page, in the order in which readers ask.
+struct Section {
+    id: &'static str,
+    title: &'static str,
+    content: Markup,
+}
+
+fn main(report: &Report, sections: &[Section]) -> Markup {
     html! {
         main {
             @if let [entry] = &report.entries[..] {
                 (tiles(&entry.findings))
             }
             (warnings(report))
-            @if several {
-                (side_by_side(report))
-            }
-            @for comparison in &report.comparisons {
-                (compared(comparison))
-            }
-            @for entry in ladders.take(ROWS_MAX) {
-                (ladder(entry, several))
-            }
-            h2 #charts { "Charts" }
             noscript { p { "Charts need JavaScript; the tables do not." } }
-            @for chart in own.into_iter().flatten().chain(&charts.of_all) {
-                (figure_of(chart))
-            }
-            @for (number, (entry, own)) in report.entries.iter().zip(&charts.of_entries).enumerate() {
-                section.record id={ "record-" (number + 1) } {
-                    @if several {
-                        details {
-                            summary { (shown(&entry.name)) }
-                            (record(entry, own))
-                        }
-                    } @else {
-                        h2 { "Figures" }
-                        (record(entry, &[]))
-                    }
+            @for section in sections {
+                section id=(section.id) {
+                    h2 { (section.title) }
+                    (section.content)
                 }
                 "\n"
             }
         }
         "\n"
+    }
+}
+
+/// Verdict, ladder, audit, time, distribution, environment; those that a report has something for.
+fn sections(report: &Report, charts: &Charts) -> Vec<Section> {
+    let section = |id, title, content: Markup| Section { id, title, content };
+    let one = match &report.entries[..] {
+        [entry] => Some((entry, &charts.of_entries[0][..])),
+        _ => None,
+    };
+    let (time, distribution) = match one {
+        Some((entry, own)) => {
+            let is_heat = |chart: &&Chart| chart.id.starts_with("heat-");
+            let (heat, time): (Vec<&Chart>, Vec<&Chart>) = own.iter().partition(is_heat);
+            let shown = charts.get("percentiles").into_iter().chain(heat).chain(charts.get("boxes"));
+            (figures_of(time), html! { (figures_of(shown)) (stages_in_full(&entry.findings)) })
+        }
+        None => {
+            let of_all = |ids: [&str; 2]| figures_of(ids.into_iter().filter_map(|id| charts.get(id)));
+            (of_all(["throughput-all", "latency-all"]), of_all(["percentiles", "boxes"]))
+        }
+    };
+    let mut sections = Vec::new();
+    if one.is_none() {
+        sections.push(section("verdict", "Verdict", verdict(report, charts)));
+    }
+    sections.push(section("ladder", "Ladder", ladders(report, charts)));
+    sections.extend(one.map(|(entry, _)| section("audit", "Audit", audits(&entry.findings))));
+    sections.push(section("time", "Over time", time));
+    sections.push(section("distribution", "Distribution", distribution));
+    match one {
+        Some((entry, _)) => sections.push(section("environment", "Environment", environment(entry))),
+        None => sections.push(section("records", "Records", records(report, charts))),
+    }
+    sections.retain(|section| !section.content.0.is_empty());
+    sections
+}
+
+fn verdict(report: &Report, charts: &Charts) -> Markup {
+    html! {
+        (figures_of(charts.get("trials")))
+        (side_by_side(report))
+        @for comparison in &report.comparisons {
+            (compared(comparison))
+        }
+    }
+}
+
+fn ladders(report: &Report, charts: &Charts) -> Markup {
+    let several = report.entries.len() > 1;
+    let ladders: Vec<&Entry> = report.entries.iter().filter(|entry| entry.findings.stages.len() > 1).collect();
+    html! {
+        (figures_of(["ladder-throughput", "ladder-latency"].into_iter().filter_map(|id| charts.get(id))))
+        (figures_of(charts.of_all.iter().filter(|chart| chart.id.starts_with("capacity-"))))
+        @for entry in ladders.into_iter().take(ROWS_MAX) {
+            (ladder(entry, several))
+        }
+    }
+}
+
+fn audits(findings: &Findings) -> Markup {
+    let several = findings.stages.len() > 1;
+    let caption = |stage: &StageFindings| if several { sessions(stage.sessions) } else { String::new() };
+    let audits = findings.stages.iter().filter_map(|stage| Some((work::audit(&stage.audit)?, caption(stage))));
+    html! {
+        @for (table, caption) in audits.take(ROWS_MAX) {
+            (table.with_caption(caption).html())
+        }
+    }
+}
+
+fn records(report: &Report, charts: &Charts) -> Markup {
+    html! {
+        @for (number, (entry, own)) in report.entries.iter().zip(&charts.of_entries).enumerate() {
+            div.record id={ "record-" (number + 1) } {
+                details {
+                    summary { (shown(&entry.name)) }
+                    (audits(&entry.findings))
+                    (figures_of(own))
+                    (stages_in_full(&entry.findings))
+                    (environment(entry))
+                }
+            }
+            "\n"
+        }
     }
 }
 
@@ -224,22 +291,35 @@ fn tiles(findings: &Findings) -> Markup {
     }
 }
 
+/// One box, closed: its first line says what is most important, and the result stays on the screen.
 fn warnings(report: &Report) -> Markup {
     let failures = report.entries.iter().filter_map(|entry| entry.findings.failure.as_ref());
+    let all = warnings_by_hint(report.runs());
+    let number: usize = all.iter().map(|(causes, _)| causes.len()).sum();
+    let first = all.first().and_then(|(causes, _)| causes.first());
     html! {
-        @for (causes, hint) in warnings_by_hint(report.runs(), |_| true).into_iter().take(ROWS_MAX) {
-            div.warning {
-                b { "Warning:" } " "
-                @for cause in causes {
-                    (shown(&cause)) "." br;
+        @for failure in failures.take(ROWS_MAX) {
+            p.warning.failure { b { "The run failed:" } " " (shown_to(FAILURE_WIDTH, failure)) }
+        }
+        @if let Some(first) = first {
+            details.warning {
+                summary {
+                    b { (number_of(number as u64, "warning")) ":" } " " (shown_to(FIRST_WARNING_WIDTH, first))
+                    @if number > 1 { " …" }
                 }
-                @if !hint.is_empty() {
-                    "What to do: " (shown(&hint)) "."
+                ul {
+                    @for (causes, hint) in all.iter().take(ROWS_MAX) {
+                        li {
+                            @for cause in causes {
+                                (shown(cause)) "." br;
+                            }
+                            @if !hint.is_empty() {
+                                "What to do: " (shown(hint)) "."
+                            }
+                        }
+                    }
                 }
             }
-        }
-        @for failure in failures.take(ROWS_MAX) {
-            p.warning { b { "The run failed:" } " " (shown_to(FAILURE_WIDTH, failure)) }
         }
     }
 }
@@ -256,7 +336,6 @@ fn side_by_side(report: &Report) -> Markup {
     }
     let rows = report.entries.iter().filter_map(row);
     html! {
-        h2 #records { "Records side by side" }
         (stages("record", rows).html())
     }
 }
@@ -266,7 +345,7 @@ fn side_by_side(report: &Report) -> Markup {
 fn compared(comparison: &Comparison) -> Markup {
     let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
     html! {
-        h2 { "Compared: " (shown_to(120, &candidate.name)) }
+        h3 { "Compared: " (shown_to(120, &candidate.name)) }
         (facts([("baseline", side_facts(baseline).join(DOT)), ("candidate", side_facts(candidate).join(DOT))]))
         @for group in differences_by_kind(&comparison.differences) {
             div class=[group.is_warning.then_some("warning")] {
@@ -297,13 +376,10 @@ fn compared(comparison: &Comparison) -> Markup {
 }
 
 fn ladder(entry: &Entry, several: bool) -> Markup {
-    let heading = |text: &str| {
-        html! { h2 { (text) @if several { ": " (shown_to(80, &entry.name)) } } }
-    };
     if let Some(found) = &entry.findings.capacity {
         let answer = capitalised(&capacity_words(found)) + ".";
         return html! {
-            (heading("Search for capacity"))
+            h3 { "Search for capacity" @if several { ": " (shown_to(80, &entry.name)) } }
             p { b { (shown(&answer)) } }
             (looks(found, &entry.findings).html())
         };
@@ -313,8 +389,18 @@ fn ladder(entry: &Entry, several: bool) -> Markup {
     let growth = growth(all).map(|words| format!(" {}.", capitalised(words))).unwrap_or_default();
     let table = stages("sessions", rows).with_caption(format!("Bold: most transactions per second.{growth}"));
     html! {
-        (heading("By number of sessions"))
+        @if several {
+            h3 { (shown_to(80, &entry.name)) }
+        }
         (table.html())
+    }
+}
+
+fn figures_of<'a>(charts: impl IntoIterator<Item = &'a Chart>) -> Markup {
+    html! {
+        @for chart in charts {
+            (figure_of(chart))
+        }
     }
 }
 
@@ -327,7 +413,12 @@ fn figure_of(chart: &Chart) -> Markup {
     let label = clean(&format!("Chart: {}.{keys}", chart.title), 400);
     html! {
         figure id={ "chart-" (chart.id) } data-chart=(chart.id) {
-            figcaption { h3 { (shown(&chart.title)) } p { (shown(&chart.caption)) } }
+            figcaption {
+                h3 { (shown(&chart.title)) }
+                @if !chart.caption.is_empty() {
+                    p { (shown(&chart.caption)) }
+                }
+            }
             div.plot role="group" aria-label=(label) {}
             details.behind { summary { "Figures as a table" } }
         }
@@ -335,10 +426,7 @@ fn figure_of(chart: &Chart) -> Markup {
     }
 }
 
-fn record(entry: &Entry, charts: &[Chart]) -> Markup {
-    let findings = &entry.findings;
-    let embedded = findings.targets.iter().any(|target| target.place == Place::Embedded);
-    let database = if embedded { "The database ran in the same process and is included." } else { "" };
+fn stages_in_full(findings: &Findings) -> Markup {
     html! {
         @for stage in findings.stages.iter().take(ROWS_MAX) {
             (stage_in_full(stage, findings))
@@ -346,10 +434,15 @@ fn record(entry: &Entry, charts: &[Chart]) -> Markup {
         @if let Some(table) = work::errors(&findings.errors) {
             (table.with_caption("Errors, whatever became of them").html())
         }
-        @for chart in charts {
-            (figure_of(chart))
-        }
-        h3 { "The generator itself" }
+    }
+}
+
+fn environment(entry: &Entry) -> Markup {
+    let findings = &entry.findings;
+    let embedded = findings.targets.iter().any(|target| target.place == Place::Embedded);
+    let database = if embedded { "The database ran in the same process and is included." } else { "" };
+    html! {
+        h3 { "Load generator" }
         (generator(findings).with_caption(database).html())
         (setup(entry))
     }
@@ -369,8 +462,6 @@ fn stage_in_full(stage: &StageFindings, findings: &Findings) -> Markup {
         work::types(&stage.total).map(|table| table.with_caption("How transactions ended")),
         work::rates(&stage.rates).map(|table| table.with_caption("Throughput as the workload counts it")),
         work::counters(&stage.counters).map(|table| table.with_caption("What the workload counted")),
-        work::audit(&stage.audit)
-            .map(|table| table.with_caption(format!("Audit: {}", audit_words(&stage.audit).unwrap_or_default()))),
         Some(work::throughput(&stage.total, true).with_caption("Throughput")),
         work::outages(&stage.throughput.outages).map(|table| table.with_caption("Outages")),
         work::targets(&findings.targets, &stage.targets).map(|table| table.with_caption("By server")),
@@ -420,7 +511,7 @@ fn setup(entry: &Entry) -> Markup {
     html! {
         h3 { "Run it again" }
         pre { (shown_to(COMMAND_WIDTH, &command_line(findings))) }
-        h3 { "What ran where" }
+        h3 { "Setup" }
         (facts([
             ("record", entry.file.clone()),
             ("started", findings.started.to_string()),

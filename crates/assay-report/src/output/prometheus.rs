@@ -1,4 +1,5 @@
-//! Metrics in the text format of Prometheus (0.0.4): the final state of records, and a run while it goes on.
+//! Metrics for Prometheus: the final state of records as OpenMetrics 1.0, and a run while it goes on in the older text
+//! format (0.0.4), which every scraper reads.
 //!
 //! Names begin with `assay_`, units are seconds and bytes, counters end in `_total`. Label values are escaped, and bounded
 //! in length and number.
@@ -63,11 +64,25 @@ impl Exposition {
         writeln!(self.metrics[at].samples, "{name}{suffix}{labels} {value}").expect("writing to memory does not fail");
     }
 
+    /// In the older text format.
     fn text(&self) -> String {
-        let metric = |metric: &Metric| {
-            format!("# HELP {0} {1}\n# TYPE {0} {2}\n{3}", metric.name, metric.help, metric.kind, metric.samples)
+        self.metrics.iter().map(|metric| metric.text(metric.name)).collect()
+    }
+
+    /// As OpenMetrics: a counter is called without the `_total` of its samples, and the file says where it ends.
+    fn open_metrics(&self) -> String {
+        let name = |metric: &Metric| match metric.kind {
+            "counter" => metric.name.trim_end_matches("_total"),
+            _ => metric.name,
         };
-        self.metrics.iter().map(metric).collect()
+        let all: String = self.metrics.iter().map(|metric| metric.text(name(metric))).collect();
+        all + "# EOF\n"
+    }
+}
+
+impl Metric {
+    fn text(&self, name: &str) -> String {
+        format!("# HELP {name} {}\n# TYPE {name} {}\n{}", self.help, self.kind, self.samples)
     }
 }
 
@@ -82,6 +97,8 @@ const TRANSACTIONS: Definition = ("assay_transactions_total", "counter", "Transa
 const STATEMENTS: Definition = ("assay_statements_total", "counter", "Statements answered without error.");
 const FAILED: Definition = ("assay_failed_transactions_total", "counter", "Transactions given up.");
 const RETRIES: Definition = ("assay_retries_total", "counter", "Runs of transactions that were started over.");
+const ERRORS_ALL: Definition =
+    ("assay_errors_of_stage_total", "counter", "Errors of all kinds; 0 where there were none.");
 const ERRORS: Definition = ("assay_errors_total", "counter", "Errors met, whatever became of them.");
 const RECONNECTS: Definition = ("assay_reconnects_total", "counter", "Connections made again.");
 const RATE: Definition = ("assay_transactions_per_second", "gauge", "Transactions finished per second.");
@@ -105,7 +122,7 @@ pub fn prometheus(report: &Report) -> String {
     for entry in &report.entries {
         of_findings(&mut all, &entry.name, &entry.findings);
     }
-    all.text()
+    all.open_metrics()
 }
 
 fn of_findings(all: &mut Exposition, record: &str, findings: &Findings) {
@@ -133,6 +150,7 @@ fn of_findings(all: &mut Exposition, record: &str, findings: &Findings) {
         for (class, count) in [("read", classes.read), ("write", classes.write), ("other", classes.other)] {
             all.sample(STATEMENTS, &and("class", class), count as f64);
         }
+        all.sample(ERRORS_ALL, &of_stage, total.errors as f64);
         for error in total.errors_by_kind.iter().take(SERIES_MAX) {
             let kind = [("origin", error.origin.as_str()), ("class", &error.class), ("code", &error.code)];
             all.sample(ERRORS, &[&of_stage[..], &kind].concat(), error.count as f64);

@@ -4,39 +4,68 @@
 
 use std::collections::BTreeSet;
 
-use assay_record::{Reading, ScopeKind, Unit};
+use assay_record::{Reading, ScopeKind, Time, Unit};
 
+use crate::findings::arithmetic::per_second;
 use crate::findings::report::{Entry, Report};
+use crate::findings::setting::option_text;
 use crate::output::csv::{headed, tag_column};
 use crate::plain::clean;
 use crate::tables::latency::latency_cells;
 use crate::tables::table::{Cell, Column, Table};
+use crate::words::run::{load, servers};
 
-/// One row per interval: what was observed together stands together.
+/// One row per interval, type of transactions and class of statements: `type` is empty in rows of all types together, `class`
+/// in rows of all classes, and what is not known of one of them is empty too. Every row has the time of day, the load
+/// and the options of its record.
 pub fn intervals_csv(report: &Report) -> String {
-    let names = "record,file,setting,workload,stage,sessions,start_ns,end_ns,transactions,tps,qps,response_ns_min,response_ns_mean,\
+    let options = option_names(report);
+    let mut table = headed(
+        "record,file,setting,workload,stage,sessions,start_ns,end_ns,transactions,tps,qps,response_ns_min,response_ns_mean,\
          response_ns_p50,response_ns_p90,response_ns_p95,response_ns_p99,response_ns_p999,response_ns_max,errors,retries,\
-         failed,reconnects,backlog,cpus_used";
+         failed,reconnects,backlog,cpus_used,type,class,time,server,load,seed",
+    );
+    table.columns.extend(options.iter().map(|name| Column::figures(format!("option_{}", clean(name, OPTION_WIDTH)))));
     let tags: BTreeSet<&String> = report.entries.iter().flat_map(|entry| entry.findings.tags.keys()).collect();
-    let tag_columns = tags.iter().map(|tag| Column::figures(tag_column(tag)));
-    let mut table = Table::new(names.split(',').map(Column::figures).chain(tag_columns));
+    table.columns.extend(tags.iter().map(|tag| Column::figures(tag_column(tag))));
     let mut text = table.csv_head();
     for entry in &report.entries {
+        let mut settings = settings(entry, &options);
+        let tag = |tag: &&String| entry.findings.tags.get(*tag).map_or(Cell::Blank, |value| Cell::foreign(value));
+        settings.extend(tags.iter().map(tag));
         for (number, stage) in entry.findings.stages.iter().enumerate() {
             for interval in &stage.intervals {
-                let mut row = vec![Cell::foreign(&entry.name), Cell::foreign(&entry.file)];
-                row.extend([Cell::Count(entry.setting as u64), Cell::foreign(&entry.findings.workload)]);
-                row.extend([number as u64, interval.sessions.into(), interval.start_ns].map(Cell::Count));
-                row.extend([interval.end_ns, interval.transactions].map(Cell::Count));
-                row.extend([interval.tps, interval.qps].map(Cell::Number));
-                row.extend(latency_cells(&interval.response));
+                let head = |sessions: u32| {
+                    let mut row = vec![Cell::foreign(&entry.name), Cell::foreign(&entry.file)];
+                    row.extend([Cell::Count(entry.setting as u64), Cell::foreign(&entry.findings.workload)]);
+                    row.extend([number as u64, sessions.into(), interval.start_ns, interval.end_ns].map(Cell::Count));
+                    row
+                };
+                let begun_ms = stage.started.unix_ms().saturating_add(interval.start_ns / 1_000_000);
+                let time = Cell::Words(Time::from_unix_ms(begun_ms).to_string());
+                let mut row = |kind: &str, class: &str, figures: Vec<Cell>| {
+                    let names = [Cell::foreign(kind), Cell::words(class), time.clone()];
+                    let cells = head(interval.sessions).into_iter().chain(figures).chain(names);
+                    table.row(cells.chain(settings.iter().cloned()).collect::<Vec<_>>());
+                };
+                let mut all = vec![Cell::Count(interval.transactions)];
+                all.extend([interval.tps, interval.qps].map(Cell::Number));
+                all.extend(latency_cells(&interval.response));
                 let troubles = [interval.errors, interval.retries, interval.failed, interval.reconnects];
-                row.extend(troubles.into_iter().chain([interval.backlog]).map(Cell::Count));
-                row.push(Cell::Number(interval.cpus_used));
-                let tag =
-                    |tag: &&String| entry.findings.tags.get(*tag).map_or(Cell::Blank, |value| Cell::foreign(value));
-                row.extend(tags.iter().map(tag));
-                table.row(row);
+                all.extend(troubles.into_iter().chain([interval.backlog]).map(Cell::Count));
+                all.push(Cell::Number(interval.cpus_used));
+                let width = all.len();
+                row("", "", all);
+                let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
+                let of_type = |count: u64| [Cell::Count(count), Cell::Number(per_second(count, length_ns))];
+                let types = stage.total.types.iter().zip(&interval.transactions_by_type);
+                for (one, count) in types.filter(|(one, _)| one.has_ended()) {
+                    row(&one.name, "", padded(of_type(*count).to_vec(), width));
+                }
+                let of = interval.qps_by_class;
+                for (class, qps) in [("read", of.read), ("write", of.write), ("other", of.other)] {
+                    row("", class, padded(vec![Cell::Blank, Cell::Blank, Cell::Number(qps)], width));
+                }
             }
             // Days of seconds would fill the memory.
             text += &table.csv_rows();
@@ -44,6 +73,31 @@ pub fn intervals_csv(report: &Report) -> String {
         }
     }
     text
+}
+
+/// More options than these have no column.
+const OPTIONS_MAX: usize = 100;
+const OPTION_WIDTH: usize = 60;
+
+/// Every option of any record.
+fn option_names(report: &Report) -> Vec<String> {
+    let all: BTreeSet<&String> = report.entries.iter().flat_map(|entry| entry.findings.options.keys()).collect();
+    all.into_iter().take(OPTIONS_MAX).cloned().collect()
+}
+
+/// What the record was of, in every row: servers, load, seed, and the value of each of `options`.
+fn settings(entry: &Entry, options: &[String]) -> Vec<Cell> {
+    let findings = &entry.findings;
+    let mut cells = vec![Cell::foreign(&servers(findings)), Cell::foreign(&load(findings))];
+    cells.push(Cell::Words(findings.seed.to_string()));
+    let value = |name| findings.options.get(name).map_or(Cell::Blank, |value| Cell::foreign(&option_text(value)));
+    cells.extend(options.iter().map(value));
+    cells
+}
+
+fn padded(mut cells: Vec<Cell>, width: usize) -> Vec<Cell> {
+    cells.resize(width, Cell::Blank);
+    cells
 }
 
 /// One row per reading that has a figure: rates of counters, levels of gauges, sessions by what they waited for. `time_ns` is the

@@ -8,6 +8,7 @@ pub(crate) mod generator;
 pub(crate) mod outage;
 pub(crate) mod run;
 pub(crate) mod steadiness;
+pub(crate) mod subject;
 pub(crate) mod summary;
 pub(crate) mod telemetry;
 pub(crate) mod warning;

@@ -22,6 +22,9 @@ const SETTINGS_MAX: usize = 8;
 
 /// What the report is of.
 pub(crate) fn title(report: &Report) -> String {
+    if let Some(title) = &report.title {
+        return clean(title, 120);
+    }
     let mut workloads: Vec<String> = report.entries.iter().map(|entry| clean(&entry.findings.workload, 60)).collect();
     workloads.dedup();
     let server = match report.entries.first().map(|entry| &entry.findings.targets[..]) {

@@ -46,6 +46,10 @@ pub enum Subcommand {
     Duel(DuelOptions),
     /// Write a page, tables, charts or time series from records
     Report(ReportOptions),
+    /// Print completions for a shell, such as: source <(assay completions bash)
+    Completions(CompletionsOptions),
+    /// Write the manual pages into a folder
+    Manual(ManualOptions),
     /// Start servers to load, and look after them
     Server(ServerOptions),
     /// Accept sysbench's command line and scripts, and print its reports
@@ -318,7 +322,7 @@ pub struct ReportOptions {
     /// Summary and tables in Markdown
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<std::path::PathBuf>,
-    /// CSV with one row per interval
+    /// CSV with one row per interval, and one for each transaction type and statement class in it
     #[arg(long, value_name = "FILE")]
     pub csv: Option<std::path::PathBuf>,
     /// A row per reading of servers and their machine: time, scope, metric, value
@@ -327,7 +331,7 @@ pub struct ReportOptions {
     /// JSON with all findings and the data of every chart
     #[arg(long, value_name = "FILE")]
     pub json: Option<std::path::PathBuf>,
-    /// Final figures in the text format of Prometheus
+    /// Final figures in the OpenMetrics format, for Prometheus
     #[arg(long, value_name = "FILE")]
     pub prometheus: Option<std::path::PathBuf>,
     /// CSV with one row per record, oldest first, for change point detection by Apache Otava
@@ -339,6 +343,64 @@ pub struct ReportOptions {
     /// Every chart as a PNG file in this folder
     #[arg(long, value_name = "FOLDER")]
     pub png: Option<std::path::PathBuf>,
+    /// Title of page, Markdown and pictures [default: workload and server; of a picture what it shows]
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// Width and height of pictures; a PNG has twice as many pixels each way
+    #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "960x460", value_parser = picture_size)]
+    pub size: (u32, u32),
+    /// Background of pictures
+    #[arg(long, value_name = "light|dark", hide_possible_values = true, value_enum, default_value = "light")]
+    pub theme: Theme,
+}
+
+/// Background of pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Theme {
+    /// White.
+    Light,
+    /// Nearly black.
+    Dark,
+}
+
+fn picture_size(text: &str) -> Result<(u32, u32), String> {
+    let sizes = assay_report::PICTURE_SIZES;
+    let wrong = || format!("write two numbers from {} to {}, such as 1200x600", sizes.start(), sizes.end());
+    let (width, height) = text.split_once('x').ok_or_else(wrong)?;
+    let one = |text: &str| text.parse().ok().filter(|size| sizes.contains(size)).ok_or_else(wrong);
+    Ok((one(width)?, one(height)?))
+}
+
+/// Options of `completions`.
+#[derive(Args, Clone)]
+pub struct CompletionsOptions {
+    /// The shell that is to read them
+    #[arg(value_name = "bash|zsh|fish", hide_possible_values = true, value_enum)]
+    pub shell: Shell,
+}
+
+/// A shell that completes commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// Of GNU.
+    Bash,
+    /// The Z shell.
+    Zsh,
+    /// The friendly one.
+    Fish,
+}
+
+/// Options of `manual`.
+#[derive(Args, Clone)]
+pub struct ManualOptions {
+    /// Where assay.1 and a page for each command are written; it is made if it does not exist
+    #[arg(value_name = "FOLDER")]
+    pub folder: std::path::PathBuf,
+}
+
+/// All commands with their options, but for those of workloads.
+pub fn definition() -> clap::Command {
+    <CommandLine as clap::CommandFactory>::command()
 }
 
 /// Options of `compare`.

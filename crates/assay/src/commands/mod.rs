@@ -3,10 +3,12 @@
 pub mod check;
 pub mod cleanup;
 pub mod compare;
+pub mod completions;
 pub mod duel;
 pub mod exec;
 pub mod kill_check;
 pub mod list;
+pub mod manual;
 mod next;
 pub mod pgbench;
 pub mod prepare;

@@ -6,9 +6,9 @@
 use std::fs;
 use std::path::Path;
 
-use assay_report::{Chart, Report};
+use assay_report::{Chart, PictureOptions, Report};
 
-use crate::command_line::ReportOptions;
+use crate::command_line::{ReportOptions, Theme};
 use crate::commands::show;
 use crate::diagnostics::{Exit, Trouble};
 use crate::terminal;
@@ -26,7 +26,7 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
     for path in &options.records {
         records.push((path.display().to_string(), assay_report::findings(&show::read(path)?)));
     }
-    let report = assay_report::report(records);
+    let report = Report { title: options.title.clone(), ..assay_report::report(records) };
     type Output = fn(&Report) -> Result<String, Trouble>;
     let outputs: [(_, Output); 7] = [
         (&options.html, |report| Ok(assay_report::html(report))),
@@ -52,9 +52,18 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
     for (path, text) in texts {
         write(path, text.as_bytes())?;
     }
-    type Picture = fn(&Chart) -> Vec<u8>;
+    let looks = PictureOptions {
+        title: options.title.clone(),
+        width: options.size.0,
+        height: options.size.1,
+        theme: match options.theme {
+            Theme::Light => assay_report::Theme::Light,
+            Theme::Dark => assay_report::Theme::Dark,
+        },
+    };
+    type Picture = fn(&Chart, &PictureOptions) -> Vec<u8>;
     let pictures: [(_, &str, Picture); 2] = [
-        (&options.svg, "svg", |chart| assay_report::svg(chart).into_bytes()),
+        (&options.svg, "svg", |chart, looks| assay_report::svg(chart, looks).into_bytes()),
         (&options.png, "png", assay_report::png),
     ];
     for (folder, ending, picture) in pictures {
@@ -68,7 +77,7 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
                 trouble.hint(format!("--{ending} takes a folder, for a picture of each chart"))
             })?;
             for chart in charts.iter() {
-                write(&folder.join(format!("{}.{ending}", chart.id)), &picture(chart))?;
+                write(&folder.join(format!("{}.{ending}", chart.file)), &picture(chart, &looks))?;
             }
         }
     }

@@ -62,7 +62,7 @@ fn every_block_of_the_documents_is_run_or_says_why_not() {
     let indented = Regex::new(r"(?m)^    (assay|cargo|sysbench) ").unwrap();
     let docs = std::fs::read_dir(root().join("docs")).unwrap();
     let docs = docs.map(|entry| format!("docs/{}", entry.unwrap().file_name().to_str().unwrap()));
-    for document in docs.chain([README, "ARCHITECTURE.md", "CHANGELOG.md"].map(str::to_owned)) {
+    for document in docs.chain([README, "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(str::to_owned)) {
         if !document.ends_with(".md") {
             continue;
         }
@@ -409,5 +409,27 @@ fn the_other_blocks_of_the_lua_page_run_where_they_belong() {
                 assert!(ran.stdout.contains(reported), "{}: {}", block.place, ran.shown());
             }
         }
+    }
+}
+
+/// The head of README.md is what the program makes of a record in the tree, whatever machine this is.
+#[test]
+fn the_screen_and_the_chart_of_the_readme_are_what_the_program_prints() {
+    let folder = Folder::new();
+    let remedy = "`cargo xtask front` writes them anew";
+    let readme = std::fs::read_to_string(root().join(README)).unwrap();
+    let front = root().join("docs/front");
+    let record = front.join("run.json.zst").display().to_string();
+    let screen = folder.expect(&format!("show {record}"), 0).stdout;
+    let head: Vec<&str> = screen.trim().lines().take(18).collect();
+    assert!(
+        readme.contains(&format!("\n{}\n…\n```\n", head.join("\n"))),
+        "README.md is not true any more, {remedy}:\n{screen}"
+    );
+    for theme in ["light", "dark"] {
+        folder.expect(&format!("report {record} --size 860x330 --theme {theme} --svg {theme}"), 0);
+        let made = folder.path().join(theme).join("oltp_read_write-ladder-throughput.svg");
+        let kept = front.join(format!("ladder-{theme}.svg"));
+        assert_eq!(std::fs::read(made).unwrap(), std::fs::read(kept).unwrap(), "ladder-{theme}.svg: {remedy}");
     }
 }

@@ -13,20 +13,22 @@ fn without_a_command_the_help_is_shown() {
     Usage: assay <COMMAND>
 
     Commands:
-      run       Run a workload and report what was measured
-      prepare   Create and fill a workload's tables
-      check     Verify the tables of a workload: row counts and shape
-      cleanup   Remove the tables of a workload
-      exec      Run another command that a workload declares
-      list      List the built-in workloads
-      show      Print the final report of a record
-      tag       Add tags to records: something to know them by
-      compare   Compare the records of two settings, or of several
-      duel      Run two settings in turns, so that drift hits both, and compare them
-      report    Make a page, tables, pictures or series of one or several records
-      server    Start servers to load, and look after them
-      sysbench  Do what sysbench does: its command line, scripts and reports
-      pgbench   Do what pgbench does: its command line, scripts, reports and log files
+      run          Run a workload and report what was measured
+      prepare      Create and fill a workload's tables
+      check        Verify the tables of a workload: row counts and shape
+      cleanup      Remove the tables of a workload
+      exec         Run another command that a workload declares
+      list         List the built-in workloads
+      show         Print the final report of a record
+      tag          Add tags to records: something to know them by
+      compare      Compare the records of two settings, or of several
+      duel         Run two settings in turns, so that drift hits both, and compare them
+      report       Make a page, tables, pictures or series of one or several records
+      completions  Print completions for a shell, such as: source <(assay completions bash)
+      manual       Write the manual pages into a folder
+      server       Start servers to load, and look after them
+      sysbench     Do what sysbench does: its command line, scripts and reports
+      pgbench      Do what pgbench does: its command line, scripts, reports and log files
 
     Options:
       -h, --help     Print help
@@ -219,4 +221,19 @@ fn a_reader_that_goes_away_is_no_error() {
     drop(reader);
     let output = folder.command("list").stdout(writer).output().unwrap();
     assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""));
+}
+
+#[test]
+fn shells_and_manual_pages_know_every_command() {
+    let folder = Folder::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let text = folder.expect(&format!("completions {shell}"), 0).stdout;
+        for word in ["prepare", "compare", "warmup", "fail-if"] {
+            assert!(text.contains(word), "{shell} lacks {word}");
+        }
+    }
+    folder.expect("manual pages", 0);
+    let page = |name: &str| std::fs::read_to_string(folder.path().join("pages").join(name)).unwrap();
+    assert!(page("assay.1").contains("assay\\-duel(1)"), "{}", page("assay.1"));
+    assert!(page("assay-run.1").contains("\\-\\-warmup"), "{}", page("assay-run.1"));
 }

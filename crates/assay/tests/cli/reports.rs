@@ -22,20 +22,23 @@ fn a_report_is_written_in_every_form_asked_for() {
     wrote r.json
     wrote r.prom
     wrote r.otava
-    wrote pictures/throughput-1.svg
-    wrote pictures/latency-1.svg
-    wrote pictures/heat-1.svg
-    wrote pictures/boxes.svg
-    wrote pictures/percentiles.svg
-    wrote pictures/throughput-1.png
-    wrote pictures/latency-1.png
-    wrote pictures/heat-1.png
-    wrote pictures/boxes.png
-    wrote pictures/percentiles.png
+    wrote pictures/one_table-throughput.svg
+    wrote pictures/one_table-latency.svg
+    wrote pictures/one_table-heat.svg
+    wrote pictures/one_table-percentiles.svg
+    wrote pictures/one_table-boxes.svg
+    wrote pictures/one_table-throughput.png
+    wrote pictures/one_table-latency.png
+    wrote pictures/one_table-heat.png
+    wrote pictures/one_table-percentiles.png
+    wrote pictures/one_table-boxes.png
     ");
     let content = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
     assert!(content("r.html").starts_with(b"<!DOCTYPE html>"));
-    assert!(content("pictures/heat-1.png").starts_with(b"\x89PNG"));
+    assert!(content("pictures/one_table-heat.png").starts_with(b"\x89PNG"));
+    folder.expect("report r.json.zst --svg own --title Mine --size 700x400 --theme dark", 0);
+    let picture = String::from_utf8(content("own/one_table-heat.svg")).unwrap();
+    assert!(picture.contains(">Mine</text>") && picture.contains("width=\"700\" height=\"400\""), "{picture}");
     let stdout = folder.expect("report r.json.zst --markdown -", 0).stdout;
     // The temporary database is named in both, and redacted in one.
     assert_eq!(stdout.lines().count(), String::from_utf8(content("r.md")).unwrap().lines().count());
@@ -75,6 +78,11 @@ fn what_cannot_be_reported_is_said_and_nothing_is_written() {
       File exists (os error 17)
 
     hint: --svg takes a folder, for a picture of each chart
+    ");
+    assert_snapshot!(folder.run("report a.json --svg x --size 100x9").shown(), @r"
+    exit 2
+    --- stderr
+    error: --size 100x9: write two numbers from 320 to 8000, such as 1200x600
     ");
     assert_eq!(folder.names(), ["a.json", "b.json", "one_table.lua"]);
 }

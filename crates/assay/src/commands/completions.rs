@@ -1,0 +1,22 @@
+//! `assay completions SHELL`: what a shell needs to complete commands and options.
+//!
+//! Options of workloads are not among them: which there are is in the workload's file.
+
+use clap_complete::aot::{self, generate};
+
+use crate::command_line::{CompletionsOptions, Shell, definition};
+use crate::diagnostics::{Exit, Trouble};
+use crate::terminal;
+
+/// Prints them.
+pub fn run(options: &CompletionsOptions) -> Result<Exit, Trouble> {
+    let mut text = Vec::new();
+    let shell = match options.shell {
+        Shell::Bash => aot::Shell::Bash,
+        Shell::Zsh => aot::Shell::Zsh,
+        Shell::Fish => aot::Shell::Fish,
+    };
+    generate(shell, &mut definition(), "assay", &mut text);
+    terminal::result_bytes(&text)?;
+    Ok(Exit::Success)
+}

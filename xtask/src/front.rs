@@ -1,0 +1,102 @@
+//! The terminal screen and the chart at the head of README.md: from a record of a real run that is kept in the tree, so that
+//! they are what the program of today makes of it. A test of the binary compares.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use testkit::{Kind, Settings};
+
+use crate::steps::{cargo, root, run};
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Measure anew before, for a minute, on a PostgreSQL of its own
+    #[arg(long)]
+    run: bool,
+}
+
+const FOLDER: &str = "docs/front";
+const RECORD: &str = "docs/front/run.json.zst";
+const BEGIN: &str = "<!-- written by `cargo xtask front` from here -->\n";
+const END: &str = "<!-- to here -->\n";
+/// What is said to have been typed; the record has the whole command.
+const TYPED: &str = "assay run oltp_read_write --db postgres://app@host/bench --sessions 1,2,4,8,16 --time 10s";
+/// Of the report: what is above the details.
+const LINES: usize = 18;
+const CHART: &str = "oltp_read_write-ladder-throughput";
+
+/// Writes screen and chart, from the record in the tree.
+pub(crate) fn run_all(options: &Options) -> Result<()> {
+    fs::create_dir_all(root().join(FOLDER))?;
+    if options.run {
+        measure()?;
+    }
+    let pictures = tempfile::tempdir()?;
+    for theme in ["light", "dark"] {
+        let folder = pictures.path().join(theme);
+        let folder_name = folder.to_str().context("a folder whose name is not text")?;
+        run(&mut assay(&["report", RECORD, "--size", "860x330", "--theme", theme, "--svg", folder_name]))?;
+        fs::copy(folder.join(format!("{CHART}.svg")), root().join(format!("{FOLDER}/ladder-{theme}.svg")))?;
+    }
+    let output = assay(&["show", RECORD]).output()?;
+    ensure!(output.status.success(), "assay show: {}", String::from_utf8_lossy(&output.stderr));
+    let report = String::from_utf8(output.stdout)?;
+    let head: Vec<&str> = report.trim().lines().take(LINES).collect();
+    let screen = format!("```text\n$ {TYPED}\n{}\n…\n```\n", head.join("\n"));
+    let path = root().join("README.md");
+    let text = fs::read_to_string(&path)?;
+    fs::write(&path, between(&text, &screen).context("README.md lost the marks between which the screen stands")?)?;
+    Ok(())
+}
+
+/// `text` with something else between the marks.
+fn between(text: &str, new: &str) -> Option<String> {
+    let (before, rest) = text.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}{new}{END}{after}"))
+}
+
+/// A ladder against a PostgreSQL that nobody else uses.
+fn measure() -> Result<()> {
+    let settings =
+        Settings { config: vec!["fsync = on".into(), "shared_buffers = 256MB".into()], ..Settings::default() };
+    let server = Kind::Postgres.start(&settings)?;
+    let url = server.url(&server.fresh_database()?);
+    let tables = ["--db", &url, "--tables", "4", "--table-size", "100k"];
+    run(assay(&["prepare", "oltp_read_write"]).args(tables))?;
+    let record = root().join(RECORD);
+    if record.exists() {
+        fs::remove_file(&record)?;
+    }
+    let ladder = ["--sessions", "1,2,4,8,16", "--time", "10s", "--warmup", "2s", "--quiet", "--record", RECORD];
+    run(assay(&["run", "oltp_read_write"]).args(tables).args(ladder))
+}
+
+/// The program of this tree, in its root.
+fn assay(words: &[&str]) -> Command {
+    let mut command = cargo(&["run", "--quiet", "--release", "--package", "assay", "--"]);
+    command.args(words);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_readme_has_a_place_for_screen_and_chart() {
+        let readme = fs::read_to_string(root().join("README.md")).unwrap();
+        let changed = between(&readme, "new\n").unwrap();
+        assert!(changed.contains(&format!("{BEGIN}new\n{END}")));
+        assert_eq!(between(&changed, "").unwrap(), between(&readme, "").unwrap());
+        let files: Vec<PathBuf> = ["run.json.zst", "ladder-light.svg", "ladder-dark.svg"]
+            .map(|name| Path::new(FOLDER).join(name))
+            .into_iter()
+            .filter(|path| !root().join(path).is_file() || !readme.contains("docs/front/"))
+            .collect();
+        assert!(files.is_empty(), "missing: {files:?}");
+    }
+}
