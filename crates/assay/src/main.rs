@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use assay::command_line::{self, Subcommand};
 use assay::commands::{
-    check, cleanup, compare, duel, exec, list, pgbench, prepare, report, run, server, show, sysbench, tag,
+    check, cleanup, compare, duel, exec, lab, list, pgbench, prepare, report, run, server, show, sysbench, tag,
 };
 use assay::diagnostics::{self, Trouble};
 use assay::signals;
@@ -42,6 +42,7 @@ fn work() -> Result<ExitCode, Trouble> {
         Subcommand::Duel(options) => duel::run(options),
         Subcommand::Report(options) => report::run(options),
         Subcommand::Server(options) => server::run(options),
+        Subcommand::Lab(options) => lab::run(options),
         Subcommand::Sysbench | Subcommand::Pgbench => unreachable!("its words are its own: see above"),
     }?;
     Ok(exit.into())

@@ -7,6 +7,7 @@ use assay_seam::Nanos;
 use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, Parser, ValueEnum};
 
+use crate::command_line::lab::LabOptions;
 use crate::load_model::{Sessions, session_count};
 use crate::{load_model, values};
 
@@ -47,6 +48,8 @@ pub enum Subcommand {
     Report(ReportOptions),
     /// Start servers to load, and look after them
     Server(ServerOptions),
+    /// Run experiments: what is varied, repeated in drawn order, and compared
+    Lab(Box<LabOptions>),
     /// Do what sysbench does: its command line, scripts and reports
     Sysbench,
     /// Do what pgbench does: its command line, scripts, reports and log files

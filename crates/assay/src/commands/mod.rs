@@ -6,6 +6,7 @@ pub mod compare;
 pub mod duel;
 pub mod exec;
 pub mod kill_check;
+pub mod lab;
 pub mod list;
 mod next;
 pub mod pgbench;
