@@ -33,6 +33,7 @@ pub use findings::comparison::{
     ChangeFindings, Comparison, MetricComparison, Side, SideFindings, StageComparison, Verdict, compare,
 };
 pub use findings::condition::{BadCondition, Beyond, Condition, metric_names};
+pub use findings::experiment::{Experiment, ExperimentCell, ExperimentTrial, PivotAsked, UnknownValue};
 pub use findings::interval::{IntervalFindings, bucket_bounds_ns, interval_findings};
 pub use findings::judgement::{ConditionFindings, Judgement, Outcome};
 pub use findings::latency::LatencyFindings;
@@ -54,6 +55,7 @@ pub use findings::throughput::{ShiftFindings, SteadyFindings, ThroughputFindings
 pub use findings::warning::{Advice, Warning};
 pub use output::comparison_text::{comparison_text, grid_text, summary_text};
 pub use output::csv::{comparison_csv, csv, summary_csv};
+pub use output::experiment::{experiment_csv, experiment_markdown, experiment_text};
 pub use output::json::{json, report_json};
 pub use output::markdown::markdown;
 pub use output::page::html;

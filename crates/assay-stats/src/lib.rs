@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
+mod blocks;
 mod boxes;
 mod changes;
 mod comparison;
@@ -20,6 +21,7 @@ mod trials;
 mod variability;
 mod waves;
 
+pub use blocks::{Blocks, Observation, Ratio};
 pub use boxes::{BoxFigures, box_figures};
 pub use changes::Shift;
 pub use comparison::{Change, MARGIN_DEFAULT, TRIALS_MIN, Verdict, change};

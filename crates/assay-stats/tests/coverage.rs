@@ -290,3 +290,33 @@ fn a_stationary_series_is_said_to_have_changed_in_at_most_one_of_twenty() {
         }
     }
 }
+
+/// Experiments in which nothing differs, on a machine that gets 10 % slower from the first trial to the last.
+#[test]
+fn of_grids_of_equal_cells_on_a_drifting_machine_at_most_one_in_twenty_finds_a_difference() {
+    const CELLS: usize = 12;
+    for rounds in [2, 3, 5] {
+        let mut noise = Noise(Random::new(12));
+        let mut wrong = 0;
+        for _ in 0..1_000 {
+            let mut trials = Vec::new();
+            for round in 0..rounds {
+                let mut order: Vec<usize> = (0..CELLS).collect();
+                for last in (1..CELLS).rev() {
+                    order.swap(last, noise.0.below(last as u64 + 1) as usize);
+                }
+                for cell in order {
+                    let drift = 1.0 - 0.1 * trials.len() as f64 / (CELLS * rounds) as f64;
+                    let value = 1000.0 * drift * (0.02 * noise.0.normal()).exp();
+                    trials.push(Observation { cell, round, value });
+                }
+            }
+            let fit = Blocks::fit(&trials, CELLS, rounds).unwrap();
+            let differs =
+                |cell| matches!(fit.ratio(0, cell, CELLS - 1, 0.03).unwrap().verdict, Verdict::More | Verdict::Less);
+            wrong += u32::from((1..CELLS).any(differs));
+        }
+        println!("{rounds} rounds: {wrong} of 1,000 experiments with a false difference");
+        assert!(wrong <= 50, "{rounds} rounds: {wrong} of 1,000 experiments find a difference");
+    }
+}

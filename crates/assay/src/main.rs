@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use assay::command_line::{self, Subcommand};
 use assay::commands::{
-    check, cleanup, compare, completions, duel, exec, list, manual, pgbench, prepare, report, run, server, show,
+    check, cleanup, compare, completions, duel, exec, lab, list, manual, pgbench, prepare, report, run, server, show,
     sysbench, tag,
 };
 use assay::diagnostics::{self, Trouble};
@@ -45,6 +45,7 @@ fn work() -> Result<ExitCode, Trouble> {
         Subcommand::Completions(options) => completions::run(options),
         Subcommand::Manual(options) => manual::run(options),
         Subcommand::Server(options) => server::run(options),
+        Subcommand::Lab(options) => lab::run(options),
         Subcommand::Sysbench | Subcommand::Pgbench => unreachable!("its words are its own: see above"),
     }?;
     Ok(exit.into())

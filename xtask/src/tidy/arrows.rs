@@ -12,7 +12,7 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, what it may depend on, and what else its tests may.
-const ARROWS: [(&str, &[&str], &[&str]); 21] = [
+const ARROWS: [(&str, &[&str], &[&str]); 22] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
@@ -29,6 +29,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 21] = [
     ("assay-telemetry", &["assay-seam"], &[]),
     ("assay-machine", &["assay-random"], &[]),
     ("assay-lab", &["assay-seam", "assay-wire"], &["testkit"]),
+    ("assay-recipe", &["assay-random"], &[]),
     ("assay-record", &[], &[]),
     ("assay-stats", &["assay-random"], &[]),
     ("assay-report", &["assay-record", "assay-stats"], &["assay-random", "testkit"]),
@@ -48,6 +49,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 21] = [
             "assay-machine",
             "assay-options",
             "assay-pgbench",
+            "assay-recipe",
             "assay-record",
             "assay-report",
             "assay-script",

@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod capacity;
 pub(crate) mod comparison;
 pub(crate) mod condition;
+pub(crate) mod experiment;
 pub(crate) mod harmless;
 pub(crate) mod interval;
 pub(crate) mod judgement;

@@ -237,7 +237,10 @@ fn ladders(report: &Report, charts: &Charts) -> Markup {
 
 fn audits(findings: &Findings) -> Markup {
     let several = findings.stages.len() > 1;
-    let caption = |stage: &StageFindings| if several { sessions(stage.sessions) } else { String::new() };
+    let caption = |stage: &StageFindings| {
+        let verdict = format!("Audit: {}", audit_words(&stage.audit).unwrap_or_default());
+        if several { format!("{verdict} ({})", sessions(stage.sessions)) } else { verdict }
+    };
     let audits = findings.stages.iter().filter_map(|stage| Some((work::audit(&stage.audit)?, caption(stage))));
     html! {
         @for (table, caption) in audits.take(ROWS_MAX) {
@@ -294,7 +297,7 @@ fn tiles(findings: &Findings) -> Markup {
 /// One box, closed: its first line says what is most important, and the result stays on the screen.
 fn warnings(report: &Report) -> Markup {
     let failures = report.entries.iter().filter_map(|entry| entry.findings.failure.as_ref());
-    let all = warnings_by_hint(report.runs());
+    let all = warnings_by_hint(report.runs(), |_| true);
     let number: usize = all.iter().map(|(causes, _)| causes.len()).sum();
     let first = all.first().and_then(|(causes, _)| causes.first());
     html! {

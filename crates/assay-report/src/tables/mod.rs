@@ -5,6 +5,7 @@ pub(crate) mod as_html;
 pub(crate) mod as_markdown;
 pub(crate) mod as_text;
 pub(crate) mod comparison;
+pub(crate) mod experiment;
 pub(crate) mod generator;
 pub(crate) mod latency;
 pub(crate) mod stages;

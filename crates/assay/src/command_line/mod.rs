@@ -4,10 +4,12 @@
 //! becomes real options of the subcommand: listed by `--help`, typed, refused with the nearest name when
 //! misspelt. The second pass is clap's; `mistakes` puts its errors into our words. `-` and `_` mean the same inside option names.
 
+mod lab;
 mod mistakes;
 mod options;
 mod workload;
 
+pub use lab::*;
 pub use options::*;
 pub use workload::Workload;
 

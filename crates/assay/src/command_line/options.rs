@@ -8,6 +8,7 @@ use assay_seam::Nanos;
 use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, Parser, ValueEnum};
 
+use crate::command_line::lab::LabOptions;
 use crate::load_model::{Sessions, session_count};
 use crate::{load_model, values};
 
@@ -52,6 +53,8 @@ pub enum Subcommand {
     Manual(ManualOptions),
     /// Start servers to load, and look after them
     Server(ServerOptions),
+    /// Run experiments: what is varied, repeated in drawn order, and compared
+    Lab(Box<LabOptions>),
     /// Accept sysbench's command line and scripts, and print its reports
     Sysbench,
     /// Do what pgbench does: its command line, scripts, reports and log files

@@ -7,6 +7,7 @@ pub mod completions;
 pub mod duel;
 pub mod exec;
 pub mod kill_check;
+pub mod lab;
 pub mod list;
 pub mod manual;
 mod next;

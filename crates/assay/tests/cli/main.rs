@@ -8,6 +8,7 @@
 mod common;
 mod comparisons;
 mod documents;
+mod experiments;
 mod interrupts;
 mod lab;
 mod lists;

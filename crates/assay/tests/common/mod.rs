@@ -65,7 +65,14 @@ impl Folder {
 
     /// Starts, to be watched line by line.
     pub(crate) fn start(&self, line: &str) -> Started<'_> {
-        let mut child = self.command(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        self.start_with(&[], line)
+    }
+
+    /// Starts with these variables, to be watched line by line.
+    pub(crate) fn start_with(&self, variables: &[(&str, &str)], line: &str) -> Started<'_> {
+        let mut command = self.command(line);
+        let mut child =
+            command.envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         // On the side: a result longer than a pipe holds must not stop what is said on stderr.
         let mut pipe = child.stdout.take().unwrap();

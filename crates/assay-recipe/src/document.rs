@@ -1,0 +1,133 @@
+//! The recipe as a document: paths into it, values put there, and what differs between two of them.
+
+use toml::{Table, Value};
+
+use crate::error::{RecipeError, place};
+
+/// The segments of a path as TOML writes them: `server.db.settings."a.b"`.
+pub(crate) fn segments(path: &str) -> Result<Vec<String>, RecipeError> {
+    let wrong = || RecipeError::new(format!("`{path}` is not a path such as run.time or server.db.settings.work_mem"));
+    let mut table: Table = format!("{path} = 0").parse().map_err(|_| wrong())?;
+    let mut segments = Vec::new();
+    loop {
+        let mut keys = table.into_iter();
+        let (Some((key, value)), None) = (keys.next(), keys.next()) else { return Err(wrong()) };
+        segments.push(key);
+        match value {
+            Value::Table(inner) => table = inner,
+            _ => return Ok(segments),
+        }
+    }
+}
+
+/// Puts a value at a path; tables on the way are made.
+pub(crate) fn set(table: &mut Table, path: &[String], value: Value) -> Result<(), RecipeError> {
+    let [first, rest @ ..] = path else { return Err(RecipeError::new("the path is empty")) };
+    if rest.is_empty() {
+        table.insert(first.clone(), value);
+        return Ok(());
+    }
+    match table.entry(first.clone()).or_insert_with(|| Value::Table(Table::new())) {
+        Value::Table(inner) => set(inner, rest, value).map_err(|error| error.within(first)),
+        _ => Err(RecipeError::new(format!("`{first}` is not a table"))),
+    }
+}
+
+/// A value as the command line gives it: TOML, or else text.
+pub(crate) fn value_of(text: &str) -> Value {
+    let parsed = format!("value = {text}").parse::<Table>().ok();
+    let only = parsed.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
+    only.unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+/// Where a key stands in the text: line and column.
+pub(crate) fn place_of(text: &str, path: &[&str]) -> Option<(usize, usize)> {
+    let parsed = toml::de::DeTable::parse(text).ok()?;
+    let mut table = parsed.get_ref();
+    let (last, above) = path.split_last()?;
+    for name in above {
+        let (_, value) = table.iter().find(|(key, _)| key.get_ref() == name)?;
+        table = value.get_ref().as_table()?;
+    }
+    table.iter().find(|(key, _)| key.get_ref() == last).map(|(key, _)| place(text, &key.span()))
+}
+
+/// A value as people write it, without quotes around text; the items of a list with commas between.
+pub(crate) fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Boolean(on) => if *on { "on" } else { "off" }.to_owned(),
+        Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+/// Every value of a document with its path, in the document's order.
+pub fn values(table: &Table) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    flatten("", table, &mut all);
+    all
+}
+
+fn flatten(above: &str, table: &Table, all: &mut Vec<(String, String)>) {
+    for (key, value) in table {
+        let path = if above.is_empty() { key.clone() } else { format!("{above}.{key}") };
+        match value {
+            Value::Table(inner) => flatten(&path, inner, all),
+            Value::Array(items) if items.iter().any(Value::is_table) => {
+                for (number, item) in items.iter().enumerate() {
+                    let path = format!("{path}.{}", number + 1);
+                    match item {
+                        Value::Table(inner) => flatten(&path, inner, all),
+                        other => all.push((path, shown(other))),
+                    }
+                }
+            }
+            other => all.push((path, shown(other))),
+        }
+    }
+}
+
+/// What differs between two documents: path, value before, value after; `None` where it is not set.
+pub fn differences(before: &Table, after: &Table) -> Vec<(String, Option<String>, Option<String>)> {
+    let (before, after) = (values(before), values(after));
+    let find = |all: &[(String, String)], path: &str| all.iter().find(|(one, _)| one == path).map(|(_, v)| v.clone());
+    let mut paths: Vec<&String> = after.iter().map(|(path, _)| path).collect();
+    paths.extend(before.iter().map(|(path, _)| path).filter(|path| find(&after, path).is_none()));
+    let all = paths.into_iter().map(|path| (path.clone(), find(&before, path), find(&after, path)));
+    all.filter(|(_, before, after)| before != after).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_parsed_as_toml_does() {
+        assert_eq!(segments("run.time").unwrap(), ["run", "time"]);
+        assert_eq!(segments(r#"server.db.settings."a.b""#).unwrap(), ["server", "db", "settings", "a.b"]);
+        for wrong in ["", "run.", "run time", "a = 1\nb"] {
+            assert!(segments(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn values_from_the_command_line_are_toml_or_text() {
+        assert_eq!(value_of("3"), Value::Integer(3));
+        assert_eq!(value_of("[1, 4]").as_array().map(Vec::len), Some(2));
+        assert_eq!(value_of("10s"), Value::String("10s".to_owned()));
+        assert_eq!(value_of("1\nb = 2"), Value::String("1\nb = 2".to_owned()));
+    }
+
+    #[test]
+    fn differences_name_paths_and_both_values() {
+        let table = |text: &str| text.parse::<Table>().unwrap();
+        let found = differences(&table("[run]\ntime = '5m'\na = 1"), &table("[run]\ntime = '10s'\nb = [1, 2]"));
+        let of = |path: &str, before: Option<&str>, after: Option<&str>| {
+            (path.to_owned(), before.map(str::to_owned), after.map(str::to_owned))
+        };
+        let expected =
+            [of("run.time", Some("5m"), Some("10s")), of("run.b", None, Some("1,2")), of("run.a", Some("1"), None)];
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,235 @@
+//! Factors, their levels, and the cells they make.
+
+use toml::{Table, Value};
+
+use crate::document::{place_of, segments, set, shown};
+use crate::error::RecipeError;
+use crate::setup::Setup;
+
+/// What is varied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Factor {
+    /// As results call it.
+    pub name: String,
+    /// In the order written; at least one.
+    pub levels: Vec<Level>,
+}
+
+/// One of a factor's values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    /// As results call it.
+    pub name: String,
+    /// Paths with the values put there.
+    pub sets: Vec<(String, Value)>,
+    /// What an hour costs with it, in any currency.
+    pub price_per_hour: Option<f64>,
+}
+
+/// One level of each factor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// Of each factor, the number of its level.
+    pub levels: Vec<usize>,
+    /// `sync_binlog=0 memory=1G`; `all` without factors.
+    pub name: String,
+    /// What is run.
+    pub setup: Setup,
+    /// The sum over its levels that have one.
+    pub price_per_hour: Option<f64>,
+}
+
+/// More cells than these are a mistake.
+const CELLS_MAX: usize = 10_000;
+/// The parts of a recipe that a cell consists of.
+pub(crate) const SETUP: [&str; 4] = ["server", "data", "run", "generator"];
+
+/// The factors of `[grid]`. `text`: where places are looked up.
+pub(crate) fn factors(grid: &Table, text: &str) -> Result<Vec<Factor>, RecipeError> {
+    grid.iter()
+        .map(|(name, value)| {
+            factor(name, value)
+                .map_err(|error| error.within(&format!("factor {name}")).at(place_of(text, &["grid", name.as_str()])))
+        })
+        .collect()
+}
+
+fn factor(name: &str, value: &Value) -> Result<Factor, RecipeError> {
+    let (name, levels) = match value {
+        // "server.db.settings.work_mem" = ["4MB", "64MB"]
+        Value::Array(_) => {
+            let last = segments(name)?.pop().unwrap_or_default();
+            let by_path = Table::from_iter([(name.to_owned(), value.clone())]);
+            (last, together(&by_path)?)
+        }
+        Value::Table(table) => match table.get("levels") {
+            Some(Value::Table(levels)) if table.len() == 1 => (name.to_owned(), named(levels)?),
+            Some(_) => return Err(RecipeError::new("`levels` is a table of levels, and stands alone")),
+            None => (name.to_owned(), together(table)?),
+        },
+        _ => {
+            return Err(RecipeError::new(
+                "a factor is { \"PATH\" = [levels] } or { levels = { NAME = { \"PATH\" = value } } }",
+            ));
+        }
+    };
+    if levels.is_empty() {
+        return Err(RecipeError::new("has no levels"));
+    }
+    for (number, level) in levels.iter().enumerate() {
+        if levels[..number].iter().any(|other| other.name == level.name) {
+            return Err(RecipeError::new(format!("has two levels {}", level.name)));
+        }
+    }
+    Ok(Factor { name, levels })
+}
+
+/// `{ "path" = [levels], "path" = [levels] }`: the n-th values of all paths are the n-th level.
+fn together(table: &Table) -> Result<Vec<Level>, RecipeError> {
+    let mut levels: Vec<Level> = Vec::new();
+    for (path, values) in table {
+        let values = values.as_array().ok_or_else(|| RecipeError::new(format!("`{path}` is not a list of levels")))?;
+        if levels.is_empty() {
+            let level = |value| Level { name: shown(value), sets: Vec::new(), price_per_hour: None };
+            levels = values.iter().map(level).collect();
+        }
+        if levels.len() != values.len() {
+            return Err(RecipeError::new(format!(
+                "`{path}` has {} levels, and the path before it {}",
+                values.len(),
+                levels.len()
+            )));
+        }
+        levels.iter_mut().zip(values).for_each(|(level, value)| level.sets.push((path.clone(), value.clone())));
+    }
+    Ok(levels)
+}
+
+/// `{ off = { "path" = value }, on = { "path" = value, price = { per_hour = 0.4 } } }`
+fn named(levels: &Table) -> Result<Vec<Level>, RecipeError> {
+    let level = |(name, value): (&String, &Value)| {
+        let table =
+            value.as_table().ok_or_else(|| RecipeError::new(format!("level {name} is not a table of paths")))?;
+        let price = table.get("price").map(|price| {
+            let amount =
+                price.get("per_hour").and_then(|amount| amount.as_float().or(amount.as_integer().map(|n| n as f64)));
+            amount
+                .filter(|amount| *amount > 0.0 && amount.is_finite())
+                .ok_or_else(|| RecipeError::new(format!("level {name}: a price is {{ per_hour = NUMBER }}, above 0")))
+        });
+        let sets = table.iter().filter(|(path, _)| *path != "price");
+        Ok(Level {
+            name: name.clone(),
+            sets: sets.map(|(path, value)| (path.clone(), value.clone())).collect(),
+            price_per_hour: price.transpose()?,
+        })
+    };
+    levels.iter().map(level).collect()
+}
+
+/// Every combination of levels that no exception leaves out, the last factor changing fastest.
+pub(crate) fn cells(
+    document: &Table,
+    factors: &[Factor],
+    except: &[Table],
+    text: &str,
+) -> Result<Vec<Cell>, RecipeError> {
+    let base: Table =
+        document.iter().filter(|(key, _)| SETUP.contains(&key.as_str())).map(|(k, v)| (k.clone(), v.clone())).collect();
+    // Each level by itself first: an error then names the one that is wrong.
+    for factor in factors {
+        for level in &factor.levels {
+            let what = |path: &str| format!("factor {}, level {}, `{path}`", factor.name, level.name);
+            let mut with_level = base.clone();
+            for (path, value) in &level.sets {
+                let checked = put(&mut with_level, path, value).and_then(|()| setup(&with_level));
+                let places =
+                    [place_of(text, &["grid", factor.name.as_str()]), place_of(text, &["grid", path.as_str()])];
+                checked.map_err(|error| error.within(&what(path)).at(places.into_iter().flatten().next()))?;
+            }
+        }
+    }
+    let exceptions = except.iter().map(|one| exception(one, factors)).collect::<Result<Vec<_>, _>>()?;
+    let count = factors.iter().try_fold(1usize, |count, factor| count.checked_mul(factor.levels.len()));
+    if count.is_none_or(|count| count > CELLS_MAX) {
+        return Err(RecipeError::new(format!("the grid has more than {CELLS_MAX} cells")));
+    }
+    let mut cells = Vec::new();
+    for number in 0..count.unwrap_or(0) {
+        let mut rest = number;
+        let mut levels: Vec<usize> = factors
+            .iter()
+            .rev()
+            .map(|factor| {
+                let level = rest % factor.levels.len();
+                rest /= factor.levels.len();
+                level
+            })
+            .collect();
+        levels.reverse();
+        let left_out = |one: &Vec<Option<Vec<usize>>>| {
+            one.iter().zip(&levels).all(|(excluded, level)| excluded.as_ref().is_none_or(|all| all.contains(level)))
+        };
+        if exceptions.iter().any(left_out) {
+            continue;
+        }
+        let chosen: Vec<&Level> = factors.iter().zip(&levels).map(|(factor, level)| &factor.levels[*level]).collect();
+        let mut own = base.clone();
+        for (path, value) in chosen.iter().flat_map(|level| &level.sets) {
+            put(&mut own, path, value)?;
+        }
+        let names: Vec<String> =
+            factors.iter().zip(&chosen).map(|(factor, level)| format!("{}={}", factor.name, level.name)).collect();
+        let name = if names.is_empty() { "all".to_owned() } else { names.join(" ") };
+        let setup = setup(&own).and_then(|setup| setup.check().map(|()| setup));
+        let setup =
+            setup.map_err(|error| if factors.is_empty() { error } else { error.within(&format!("cell {name}")) })?;
+        let prices: Vec<f64> = chosen.iter().filter_map(|level| level.price_per_hour).collect();
+        let price_per_hour = (!prices.is_empty()).then(|| prices.iter().sum());
+        cells.push(Cell { levels, name, setup, price_per_hour });
+    }
+    if cells.is_empty() {
+        return Err(RecipeError::new("no cell is left: the exceptions leave out all of them"));
+    }
+    Ok(cells)
+}
+
+fn put(table: &mut Table, path: &str, value: &Value) -> Result<(), RecipeError> {
+    let path = segments(path)?;
+    if !SETUP.contains(&path[0].as_str()) {
+        let error = RecipeError::new(format!("`{}` is nothing that a factor can set", path[0]));
+        return Err(error.meant(&path[0], &SETUP));
+    }
+    set(table, &path, value.clone())
+}
+
+fn setup(table: &Table) -> Result<Setup, RecipeError> {
+    Value::Table(table.clone()).try_into().map_err(|error| RecipeError::of_toml(&error, ""))
+}
+
+/// Of each factor the levels that are left out; `None`: whatever its level.
+fn exception(table: &Table, factors: &[Factor]) -> Result<Vec<Option<Vec<usize>>>, RecipeError> {
+    let mut excluded = vec![None; factors.len()];
+    let names: Vec<&str> = factors.iter().map(|factor| factor.name.as_str()).collect();
+    for (name, value) in table {
+        let at = names
+            .iter()
+            .position(|one| one == name)
+            .ok_or_else(|| RecipeError::new(format!("except: there is no factor {name}")).meant(name, &names))?;
+        let one = [value.clone()];
+        let values = value.as_array().map_or(&one[..], Vec::as_slice);
+        let known: Vec<&str> = factors[at].levels.iter().map(|level| level.name.as_str()).collect();
+        let level = |value: &Value| {
+            let level = shown(value);
+            known
+                .iter()
+                .position(|one| *one == level)
+                .ok_or_else(|| RecipeError::new(format!("except: {name} has no level {level}")).meant(&level, &known))
+        };
+        excluded[at] = Some(values.iter().map(level).collect::<Result<Vec<_>, _>>()?);
+    }
+    if table.is_empty() {
+        return Err(RecipeError::new("except: name a factor and its level"));
+    }
+    Ok(excluded)
+}

@@ -1,0 +1,231 @@
+//! What became of an experiment's trials: one line of JSON per event, only ever appended.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::TrialKey;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The experiment began, or went on.
+    Opened {
+        /// Of the recipe.
+        hash: String,
+        /// Wall-clock time, RFC 3339.
+        at: String,
+        /// The version of assay.
+        tool: String,
+    },
+    /// A trial began.
+    Begun {
+        /// From 1.
+        round: u32,
+        /// From 0.
+        cell: usize,
+        /// The cell's.
+        name: String,
+        /// From 1.
+        attempt: u32,
+        /// Wall-clock time, RFC 3339.
+        at: String,
+    },
+    /// A trial was measured.
+    Done {
+        /// From 1.
+        round: u32,
+        /// From 0.
+        cell: usize,
+        /// The cell's.
+        name: String,
+        /// From 1.
+        attempt: u32,
+        /// Its file, relative to the experiment's folder.
+        record: String,
+        /// Wall-clock time, RFC 3339.
+        at: String,
+        /// All of it, from the restored data to the stopped server.
+        seconds: f64,
+        /// Its parts in order, in seconds.
+        parts: Vec<(String, f64)>,
+        /// What spoiled it, in words; empty: nothing.
+        spoiled: Vec<String>,
+        /// Its result counts; `false`: it is repeated.
+        kept: bool,
+    },
+    /// A trial failed, which is its result.
+    Failed {
+        /// From 1.
+        round: u32,
+        /// From 0.
+        cell: usize,
+        /// The cell's.
+        name: String,
+        /// From 1.
+        attempt: u32,
+        /// Wall-clock time, RFC 3339.
+        at: String,
+        /// One line.
+        cause: String,
+        /// More lines: the end of the server's log.
+        details: Vec<String>,
+    },
+    /// Failed trials are to be tried again.
+    Forgiven,
+}
+
+/// The event as a line of the journal.
+pub fn line(event: &Event) -> String {
+    serde_json::to_string(event).expect("it is plain data") + "\n"
+}
+
+/// What became of a trial.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It was measured.
+    Done {
+        /// Its file, relative to the experiment's folder.
+        record: String,
+        /// Its parts in order, in seconds.
+        parts: Vec<(String, f64)>,
+        /// What spoiled it, in words; empty: nothing.
+        spoiled: Vec<String>,
+    },
+    /// It failed.
+    Failed {
+        /// One line.
+        cause: String,
+        /// More lines.
+        details: Vec<String>,
+    },
+}
+
+/// A journal, read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// What became of the trials that are over.
+    pub outcomes: BTreeMap<TrialKey, Outcome>,
+    /// Of the recipe, as it was opened last.
+    pub hash: Option<String>,
+    /// Trials that were measured and repeated, because something spoiled them.
+    pub repeated: Vec<TrialKey>,
+    /// Trials that were begun again, because we were killed.
+    pub interrupted: u32,
+    /// Cell and seconds of every trial that was measured.
+    took: Vec<(usize, f64)>,
+    /// A trial that began and has not ended.
+    under_way: Option<(TrialKey, u32)>,
+}
+
+impl Progress {
+    /// Of a journal's text. A last line that is not whole is left out: we were killed while we wrote it.
+    pub fn of_text(text: &str) -> Progress {
+        let mut progress = Progress::default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).for_each(|event| progress.add(event));
+        progress
+    }
+
+    /// After one more event.
+    pub fn add(&mut self, event: Event) {
+        match event {
+            Event::Opened { hash, .. } => self.hash = Some(hash),
+            Event::Begun { round, cell, attempt, .. } => {
+                self.interrupted += u32::from(self.under_way.is_some());
+                self.under_way = Some((TrialKey { round, cell }, attempt));
+            }
+            Event::Done { round, cell, record, seconds, parts, spoiled, kept, .. } => {
+                self.under_way = None;
+                self.took.push((cell, seconds));
+                let key = TrialKey { round, cell };
+                if kept {
+                    self.outcomes.insert(key, Outcome::Done { record, parts, spoiled });
+                } else {
+                    self.repeated.push(key);
+                }
+            }
+            Event::Failed { round, cell, cause, details, .. } => {
+                self.under_way = None;
+                self.outcomes.insert(TrialKey { round, cell }, Outcome::Failed { cause, details });
+            }
+            Event::Forgiven => self.outcomes.retain(|_, outcome| matches!(outcome, Outcome::Done { .. })),
+        }
+    }
+
+    /// Whether a trial has its result.
+    pub fn is_over(&self, key: TrialKey) -> bool {
+        self.outcomes.contains_key(&key)
+    }
+
+    /// Whether a trial of the cell failed.
+    pub fn has_failed(&self, cell: usize) -> bool {
+        self.failures().any(|(key, ..)| key.cell == cell)
+    }
+
+    /// The trials that failed, with cause and details.
+    pub fn failures(&self) -> impl Iterator<Item = (TrialKey, &str, &[String])> {
+        self.outcomes.iter().filter_map(|(key, outcome)| match outcome {
+            Outcome::Failed { cause, details } => Some((*key, cause.as_str(), details.as_slice())),
+            Outcome::Done { .. } => None,
+        })
+    }
+
+    /// How often trials of a cell were repeated.
+    pub fn repeats_of(&self, cell: usize) -> u32 {
+        self.repeated.iter().filter(|key| key.cell == cell).count() as u32
+    }
+
+    /// The trial that was under way when the journal ends.
+    pub fn under_way(&self) -> Option<TrialKey> {
+        self.under_way.map(|(key, _)| key)
+    }
+
+    /// Mean seconds of the trials measured so far: of a cell, or of all.
+    pub fn seconds_of(&self, cell: Option<usize>) -> Option<f64> {
+        let took: Vec<f64> =
+            self.took.iter().filter(|(one, _)| cell.is_none_or(|cell| cell == *one)).map(|(_, took)| *took).collect();
+        (!took.is_empty()).then(|| took.iter().sum::<f64>() / took.len() as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_that_was_cut_off_loses_the_trial_under_way_only() {
+        let begun = |round, cell| {
+            line(&Event::Begun { round, cell, name: "a=1".into(), attempt: 1, at: "2026-01-01T00:00:00Z".into() })
+        };
+        let done = |round, cell, kept| {
+            line(&Event::Done {
+                round,
+                cell,
+                name: "a=1".into(),
+                attempt: 1,
+                record: format!("records/{round}-{cell}.json.zst"),
+                at: String::new(),
+                seconds: 2.0,
+                parts: vec![("run".into(), 1.0)],
+                spoiled: Vec::new(),
+                kept,
+            })
+        };
+        let opened = line(&Event::Opened { hash: "abc".into(), at: String::new(), tool: "0.1.0".into() });
+        let whole =
+            [opened.clone(), begun(1, 0), done(1, 0, false), begun(1, 0), done(1, 0, true), begun(1, 1)].concat();
+        let cut = [&whole[..], &done(1, 1, true)[..30]].concat();
+        for text in [&whole, &cut] {
+            let progress = Progress::of_text(text);
+            assert_eq!(progress.hash.as_deref(), Some("abc"));
+            assert!(progress.is_over(TrialKey { round: 1, cell: 0 }) && progress.outcomes.len() == 1);
+            assert_eq!((progress.repeats_of(0), progress.repeats_of(1)), (1, 0));
+            assert_eq!(progress.under_way(), Some(TrialKey { round: 1, cell: 1 }));
+        }
+        // Going on after the half line, which then has an end of its own.
+        let gone_on = [&cut, "\n", &opened, &begun(1, 1), &done(1, 1, true)].concat();
+        let progress = Progress::of_text(&gone_on);
+        assert_eq!((progress.outcomes.len(), progress.interrupted, progress.under_way()), (2, 1, None));
+    }
+}

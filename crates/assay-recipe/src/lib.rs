@@ -1,0 +1,27 @@
+//! Recipes: one text is one experiment.
+//!
+//! A recipe is a TOML text. `Recipe::read` makes cells of it: one level of each factor, put into the base document at the
+//! factor's paths, and read as a `Setup` that allows nothing unknown. `plan` says in which order trials are due, `journal`
+//! what became of them. It opens no file, starts no server, reads no clock, and does not know what a workload's options mean.
+
+#![forbid(unsafe_code)]
+
+mod document;
+mod error;
+mod grid;
+mod journal;
+mod plan;
+mod recipe;
+mod setup;
+mod shipped;
+mod step;
+
+pub use document::{differences, values};
+pub use error::RecipeError;
+pub use grid::{Cell, Factor, Level};
+pub use journal::{Event, Outcome, Progress, line};
+pub use plan::{TrialKey, order, remaining, seconds_left};
+pub use recipe::{Recipe, TableAsked, Trials};
+pub use setup::{Data, Front, Generator, Run, Server, Setup, Word, Words};
+pub use shipped::{from_words, shipped};
+pub use step::{Action, Step, When};

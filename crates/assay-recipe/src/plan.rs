@@ -1,0 +1,102 @@
+//! Which trial is due next, and how long all of them will take.
+
+use assay_random::Random;
+
+use crate::journal::Progress;
+
+/// A trial: one cell in one round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TrialKey {
+    /// Counts from 1.
+    pub round: u32,
+    /// Counts from 0.
+    pub cell: usize,
+}
+
+/// The order of a round's cells: a permutation drawn from the seed, whatever the other rounds are. Source: Fisher and Yates,
+/// as in Knuth, The Art of Computer Programming 2, algorithm 3.4.2P.
+pub fn order(cells: usize, round: u32, seed: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..cells).collect();
+    let mut random = Random::of_stream(seed, u64::from(round));
+    for last in (1..cells).rev() {
+        order.swap(last, random.below(last as u64 + 1) as usize);
+    }
+    order
+}
+
+/// The trials still to be run, in their order. A cell that failed is not tried again.
+pub fn remaining(cells: usize, rounds: u32, seed: u64, progress: &Progress) -> Vec<TrialKey> {
+    let all =
+        (1..=rounds).flat_map(|round| order(cells, round, seed).into_iter().map(move |cell| TrialKey { round, cell }));
+    all.filter(|key| !progress.is_over(*key) && !progress.has_failed(key.cell)).collect()
+}
+
+/// Seconds that these trials will take: as the cell's own did so far, else as all did, else as `planned` says of a cell.
+pub fn seconds_left(trials: &[TrialKey], progress: &Progress, planned: impl Fn(usize) -> f64) -> f64 {
+    let all = progress.seconds_of(None);
+    trials.iter().map(|key| progress.seconds_of(Some(key.cell)).or(all).unwrap_or_else(|| planned(key.cell))).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::{Event, line};
+
+    #[test]
+    fn rounds_are_different_permutations_of_all_cells_that_the_seed_repeats() {
+        let rounds: Vec<Vec<usize>> = (1..=20).map(|round| order(7, round, 42)).collect();
+        for round in &rounds {
+            let mut sorted = round.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2, 3, 4, 5, 6]);
+        }
+        let mut different = rounds.clone();
+        different.sort();
+        different.dedup();
+        assert!(different.len() > 15, "{rounds:?}");
+        assert_eq!(order(7, 3, 42), rounds[2]);
+        assert_ne!(order(7, 3, 43), rounds[2]);
+        // Every cell comes first equally often, or nearly.
+        let mut firsts = [0; 4];
+        (0..4000).for_each(|round| firsts[order(4, round, 1)[0]] += 1);
+        assert!(firsts.iter().all(|count| (900..1100).contains(count)), "{firsts:?}");
+    }
+
+    #[test]
+    fn what_is_left_follows_the_order_and_what_was_measured() {
+        let done = |round, cell, seconds| {
+            line(&Event::Done {
+                round,
+                cell,
+                name: String::new(),
+                attempt: 1,
+                record: "r".into(),
+                at: String::new(),
+                seconds,
+                parts: Vec::new(),
+                spoiled: Vec::new(),
+                kept: true,
+            })
+        };
+        let progress = Progress::of_text(&[done(1, 0, 10.0), done(1, 2, 40.0)].concat());
+        let left = remaining(3, 2, 5, &progress);
+        assert_eq!(left.len(), 4);
+        assert_eq!(left[0], TrialKey { round: 1, cell: 1 });
+        let cells: Vec<usize> = left[1..].iter().map(|key| key.cell).collect();
+        assert_eq!(cells, order(3, 2, 5));
+        // 25 for cell 1 twice, as the mean of the others; 10 and 40.
+        assert!((seconds_left(&left, &progress, |_| 1e9) - 100.0).abs() < 1e-9);
+        assert!((seconds_left(&left, &Progress::default(), |_| 3.0) - 12.0).abs() < 1e-9);
+        let failed = line(&Event::Failed {
+            round: 1,
+            cell: 1,
+            name: String::new(),
+            attempt: 1,
+            at: String::new(),
+            cause: "it died".into(),
+            details: Vec::new(),
+        });
+        let progress = Progress::of_text(&failed);
+        assert!(remaining(3, 2, 5, &progress).iter().all(|key| key.cell != 1));
+    }
+}

@@ -1,0 +1,409 @@
+//! A recipe: its text, what a scale and the command line put into it, and the cells that follow.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use toml::{Table, Value};
+
+use crate::document::{place_of, segments, set, value_of};
+use crate::error::RecipeError;
+use crate::grid::{Cell, Factor, SETUP, cells, factors};
+use crate::setup::{Data, Generator, Run, Server};
+use crate::step::{self, Step};
+
+/// One experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recipe {
+    /// What results are headed with.
+    pub title: String,
+    /// What it is to answer; may be empty.
+    pub question: String,
+    /// What to look at in its results; may be empty.
+    pub look_at: String,
+    /// What is varied, in the order written.
+    pub factors: Vec<Factor>,
+    /// At least one.
+    pub cells: Vec<Cell>,
+    /// How often, and in which order.
+    pub trials: Trials,
+    /// What is done around trials, in the order written.
+    pub steps: Vec<Step>,
+    /// What is shown in the end.
+    pub tables: Vec<TableAsked>,
+    /// Names of its scales.
+    pub scales: Vec<String>,
+    /// The document with scale and `--set` put in.
+    pub document: Table,
+    /// 16 hexadecimal digits of what decides its results: all but the number of rounds and what is shown.
+    pub hash: String,
+}
+
+/// How often, and in which order.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Trials {
+    /// Rounds: trials of each cell. 1 <= count
+    pub count: u32,
+    /// What the order within rounds is drawn from, and the seed of every run.
+    pub seed: u64,
+    /// How often trials of a cell are repeated that something spoiled.
+    pub repeats: u32,
+}
+
+impl Default for Trials {
+    fn default() -> Trials {
+        Trials { count: 3, seed: 1, repeats: 1 }
+    }
+}
+
+/// A pivot table of results. Axes are factors, or `sessions`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableAsked {
+    /// A row per level.
+    pub rows: String,
+    /// A column per level; `None`: one column.
+    pub columns: Option<String>,
+    /// A metric such as `tps`, `p99`, `new_order.p99`; `per_price`; or the name of a step, for its seconds.
+    #[serde(default = "tps")]
+    pub value: String,
+    /// The level that the others are divided by: one of `columns`, or of `rows` without columns.
+    #[serde(default, deserialize_with = "word")]
+    pub ratio_to: Option<String>,
+}
+
+fn tps() -> String {
+    "tps".to_owned()
+}
+
+fn word<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    crate::setup::Word::deserialize(deserializer).map(|word| Some(word.0))
+}
+
+/// The whole document.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    title: String,
+    #[serde(default)]
+    question: String,
+    #[serde(default)]
+    look_at: String,
+    // The four parts of a cell are read again for each; here they are checked where they stand in the text.
+    #[serde(default, rename = "server")]
+    _server: BTreeMap<String, Server>,
+    #[serde(default, rename = "data")]
+    _data: Data,
+    #[serde(default, rename = "run")]
+    _run: Run,
+    #[serde(default, rename = "generator")]
+    _generator: Generator,
+    #[serde(default)]
+    grid: Table,
+    #[serde(default)]
+    except: Vec<Table>,
+    #[serde(default)]
+    trials: Trials,
+    #[serde(default)]
+    step: Vec<step::Written>,
+    #[serde(default)]
+    show: Vec<Shown>,
+    #[serde(default)]
+    scale: BTreeMap<String, Table>,
+}
+
+/// One `[[show]]`.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Shown {
+    table: Option<TableAsked>,
+    boxes: Option<Table>,
+    dots: Option<Table>,
+    bars: Option<Table>,
+    curves: Option<Table>,
+}
+
+impl Recipe {
+    /// Reads a recipe. `scale`: one of its own, or `full`, which is the recipe as it stands. `sets`: paths with values as the
+    /// command line gives them. Fails with the first thing that is wrong.
+    pub fn read(text: &str, scale: Option<&str>, sets: &[(String, String)]) -> Result<Recipe, RecipeError> {
+        // From the text first: these errors know their place.
+        let written: Written = toml::from_str(text).map_err(|error| RecipeError::of_toml(&error, text))?;
+        let mut document: Table = text.parse().map_err(|error| RecipeError::of_toml(&error, text))?;
+        document.remove("scale");
+        let scales: Vec<String> = written.scale.keys().cloned().collect();
+        if let Some(name) = scale.filter(|name| *name != "full") {
+            let Some(values) = written.scale.get(name) else {
+                let mut known: Vec<&str> = scales.iter().map(String::as_str).collect();
+                known.push("full");
+                return Err(RecipeError::new(format!("there is no scale {name}")).meant(name, &known));
+            };
+            for (path, value) in values {
+                let place = place_of(text, &["scale", name, path]);
+                let done = put(&mut document, path, value.clone());
+                done.map_err(|error| error.within(&format!("scale {name}, `{path}`")).at(place))?;
+            }
+        }
+        for (path, value) in sets {
+            let done = put(&mut document, path, value_of(value));
+            done.map_err(|error| error.within(&format!("--set {path}={value}")))?;
+        }
+        let written = typed(&document)?;
+        let factors = factors(&written.grid, text)?;
+        let cells = cells(&document, &factors, &written.except, text)?;
+        let numbered = written.step.into_iter().zip(1..);
+        let steps = numbered.map(|(step, number)| step.step(number)).collect::<Result<Vec<_>, _>>()?;
+        if written.trials.count == 0 {
+            return Err(RecipeError::new("trials.count must be at least 1").at(place_of(text, &["trials", "count"])));
+        }
+        let tables = tables(written.show, &factors)?;
+        Ok(Recipe {
+            title: written.title,
+            question: written.question,
+            look_at: written.look_at,
+            hash: hash(&document, &written.trials),
+            factors,
+            cells,
+            trials: written.trials,
+            steps,
+            tables,
+            scales,
+            document,
+        })
+    }
+}
+
+/// Puts a value into the document, which must still be a recipe afterwards.
+fn put(document: &mut Table, path: &str, value: Value) -> Result<(), RecipeError> {
+    set(document, &segments(path)?, value)?;
+    typed(document).map(drop)
+}
+
+fn typed(document: &Table) -> Result<Written, RecipeError> {
+    Value::Table(document.clone()).try_into().map_err(|error| RecipeError::of_toml(&error, ""))
+}
+
+/// What decides the results. More rounds are more of the same experiment.
+fn hash(document: &Table, trials: &Trials) -> String {
+    let parts = SETUP.iter().chain(&["grid", "except", "step"]);
+    let parts: Vec<(&str, Option<&Value>)> = parts.map(|part| (*part, document.get(*part))).collect();
+    let text = serde_json::to_vec(&(parts, trials.seed)).expect("it is plain data");
+    Sha256::digest(&text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The axis that is no factor.
+const SESSIONS: &str = "sessions";
+
+fn tables(shown: Vec<Shown>, factors: &[Factor]) -> Result<Vec<TableAsked>, RecipeError> {
+    let mut tables = Vec::new();
+    for (show, number) in shown.into_iter().zip(1..) {
+        let fault = |message: String| RecipeError::new(format!("show {number}: {message}"));
+        let charts = [("boxes", &show.boxes), ("dots", &show.dots), ("bars", &show.bars), ("curves", &show.curves)];
+        if let Some((kind, _)) = charts.iter().find(|(_, chart)| chart.is_some()) {
+            let mut error = fault(format!("{kind} cannot be drawn yet"));
+            error.hint =
+                Some("use a table; `assay lab show FOLDER --html FILE` draws the charts of all records".to_owned());
+            return Err(error);
+        }
+        let table = show.table.ok_or_else(|| fault("is empty: give it a table".to_owned()))?;
+        check(&table, factors).map_err(|error| error.within(&format!("show {number}")))?;
+        tables.push(table);
+    }
+    Ok(tables)
+}
+
+fn check(table: &TableAsked, factors: &[Factor]) -> Result<(), RecipeError> {
+    let mut names: Vec<&str> = factors.iter().map(|factor| factor.name.as_str()).collect();
+    names.push(SESSIONS);
+    for axis in [Some(&table.rows), table.columns.as_ref()].into_iter().flatten() {
+        if !names.contains(&axis.as_str()) {
+            return Err(RecipeError::new(format!("there is no factor {axis}")).meant(axis, &names));
+        }
+    }
+    if table.columns.as_ref() == Some(&table.rows) {
+        return Err(RecipeError::new(format!("rows and columns are both {}", table.rows)));
+    }
+    let Some(base) = &table.ratio_to else { return Ok(()) };
+    let axis = table.columns.as_ref().unwrap_or(&table.rows);
+    let Some(factor) = factors.iter().find(|factor| factor.name == *axis) else {
+        return Err(RecipeError::new("ratio_to names a level of a factor: steps of a ladder share a server's start"));
+    };
+    let levels: Vec<&str> = factor.levels.iter().map(|level| level.name.as_str()).collect();
+    match levels.contains(&base.as_str()) {
+        true => Ok(()),
+        false => Err(RecipeError::new(format!("ratio_to: {axis} has no level {base}")).meant(base, &levels)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    const BASE: &str = r#"title = "What does durability cost?"
+
+[server.db]
+product = "mysql:8.0"
+settings = { innodb_buffer_pool_size = "1G" }
+
+[data]
+prepare = "tpcc --warehouses 10"
+
+[run]
+workload = "tpcc --warehouses 10"
+sessions = [1, 4]
+time = "5m"
+
+[grid]
+sync_binlog = { "server.db.settings.sync_binlog" = [0, 1, 1000] }
+memory = { "server.db.settings.innodb_buffer_pool_size" = ["512M", "2G"] }
+
+[scale.tiny]
+"run.time" = "10s"
+"trials.count" = 2
+"#;
+
+    fn read(text: &str) -> Result<Recipe, RecipeError> {
+        Recipe::read(text, None, &[])
+    }
+
+    fn wrong(text: &str) -> String {
+        let error = read(text).unwrap_err();
+        let place = error.place.map_or(String::new(), |(line, column)| format!("{line}:{column}: "));
+        format!("{place}{}\n{}", error.message, error.hint.unwrap_or_default())
+    }
+
+    #[test]
+    fn cells_are_all_combinations_with_the_levels_put_in() {
+        let recipe = read(BASE).unwrap();
+        let names: Vec<&str> = recipe.cells.iter().map(|cell| cell.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "sync_binlog=0 memory=512M",
+                "sync_binlog=0 memory=2G",
+                "sync_binlog=1 memory=512M",
+                "sync_binlog=1 memory=2G",
+                "sync_binlog=1000 memory=512M",
+                "sync_binlog=1000 memory=2G"
+            ]
+        );
+        let (name, server) = recipe.cells[5].setup.only_server();
+        assert_eq!((name, server.settings["sync_binlog"].0.as_str()), ("db", "1000"));
+        assert_eq!(server.settings["innodb_buffer_pool_size"].0, "2G");
+        assert_eq!(recipe.cells[5].setup.run.sessions.0, ["1", "4"]);
+        assert_eq!((recipe.trials.count, recipe.scales), (3, vec!["tiny".to_owned()]));
+    }
+
+    #[test]
+    fn exceptions_leave_cells_out() {
+        let text = format!("{BASE}\n[[except]]\nsync_binlog = [0, 1]\nmemory = '2G'\n[[except]]\nsync_binlog = 1000\n");
+        let names: Vec<String> = read(&text).unwrap().cells.into_iter().map(|cell| cell.name).collect();
+        assert_eq!(names, ["sync_binlog=0 memory=512M", "sync_binlog=1 memory=512M"]);
+        assert_snapshot!(wrong(&format!("{BASE}[[except]]\nmemroy = '2G'\n")), @r"
+        except: there is no factor memroy
+        did you mean `memory`?
+        ");
+        assert_snapshot!(wrong(&format!("{BASE}[[except]]\nmemory = '3G'\n")), @r"
+        except: memory has no level 3G
+        known: 512M, 2G
+        ");
+    }
+
+    #[test]
+    fn a_level_may_set_several_paths_and_have_a_price() {
+        let grid = r#"title = "t"
+[server.db]
+product = "postgres"
+[run]
+workload = "w"
+[grid.pooler.levels]
+direct = {}
+pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.options.prepared" = false, price = { per_hour = 0.4 } }
+"#;
+        let recipe = read(grid).unwrap();
+        let setups: Vec<_> = recipe.cells.iter().map(|cell| &cell.setup).collect();
+        assert!(setups[0].only_server().1.front.is_empty());
+        assert_eq!(setups[1].only_server().1.front["pgbouncer"].settings["default_pool_size"].0, "20");
+        assert_eq!(setups[1].run.options["prepared"].0, "off");
+        let prices: Vec<Option<f64>> = recipe.cells.iter().map(|cell| cell.price_per_hour).collect();
+        assert_eq!(prices, [None, Some(0.4)]);
+    }
+
+    #[test]
+    fn a_list_by_itself_is_a_factor_named_like_its_last_segment() {
+        let text = BASE.replace(
+            "sync_binlog = { \"server.db.settings.sync_binlog\" = [0, 1, 1000] }",
+            "\"server.db.settings.a.b\" = [0]",
+        );
+        let text = text.replace("settings.a.b", "settings.sync_binlog");
+        assert_eq!(read(&text).unwrap().factors[0].name, "sync_binlog");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place_and_the_nearest_name() {
+        assert_snapshot!(wrong(&BASE.replace("time = ", "tiem = ")), @r"
+        13:1: unknown field `tiem`, expected one of `workload`, `sessions`, `rate`, `warmup`, `time`, `options`, `session_sql`
+        did you mean `time`?
+        ");
+        assert_snapshot!(wrong(&BASE.replace("[1, 4]", "{ a = 1 }")), @r"12:12: invalid type: map, expected one value, or a list of them");
+        assert_snapshot!(wrong(&BASE.replace("db.settings.sync_binlog", "db.setings.sync_binlog")), @r"
+        16:1: factor sync_binlog, level 0, `server.db.setings.sync_binlog`: unknown field `setings`, expected one of `product`, `url`, `binaries`, `settings`, `config`, `cpus`, `memory`, `huge_pages`, `transparent_huge_pages`, `replicas`, `front`, `sql`
+        did you mean `settings`?
+        ");
+        assert_snapshot!(wrong(&BASE.replace("server.db.settings.sync_binlog", "sever.db.settings.sync_binlog")), @r"
+        16:1: factor sync_binlog, level 0, `sever.db.settings.sync_binlog`: `sever` is nothing that a factor can set
+        did you mean `server`?
+        ");
+        assert_snapshot!(wrong(&BASE.replace("server.db.settings.sync_binlog", "run.workload.x")), @r"16:1: factor sync_binlog, level 0, `run.workload.x`: run: `workload` is not a table");
+        assert_snapshot!(wrong(&BASE.replace("product", "#")), @r"cell sync_binlog=0 memory=512M: server.db has neither product nor url");
+        assert_snapshot!(wrong(&BASE.replace("title = \"", "title = ")), @r#"1:9: missing opening quote, expected `"`"#);
+        assert_snapshot!(wrong(&format!("{BASE}[[step]]\nwhen = 'before-round'\nsql = 'VACUUM'\n")), @r#"
+        step 1: no server runs when sql is due
+        use when = "before-trial", "before-measure" or "after-measure"
+        "#);
+        assert_snapshot!(wrong(&format!("{BASE}[[show]]\nboxes = {{ x = 'memory' }}\n")), @r"
+        show 1: boxes cannot be drawn yet
+        use a table; `assay lab show FOLDER --html FILE` draws the charts of all records
+        ");
+        assert_snapshot!(wrong(&format!("{BASE}[[show]]\ntable = {{ rows = 'memry' }}\n")), @r"
+        show 1: there is no factor memry
+        did you mean `memory`?
+        ");
+    }
+
+    #[test]
+    fn scales_and_sets_are_one_mechanism_and_decide_the_experiment() {
+        let full = read(BASE).unwrap();
+        let tiny = Recipe::read(BASE, Some("tiny"), &[]).unwrap();
+        let time = |recipe: &Recipe| recipe.cells[0].setup.run.time.clone().unwrap().0;
+        assert_eq!((time(&full), time(&tiny), tiny.trials.count), ("5m".into(), "10s".into(), 2));
+        let set = |path: &str, value: &str| Recipe::read(BASE, None, &[(path.to_owned(), value.to_owned())]);
+        assert_eq!(time(&set("run.time", "10s").unwrap()), "10s");
+        assert_eq!(set("run.sessions", "[8]").unwrap().cells[0].setup.run.sessions.0, ["8"]);
+        // More rounds, other words, comments: the same experiment. Another time: another one.
+        assert_eq!(set("trials.count", "9").unwrap().hash, full.hash);
+        assert_eq!(set("title", "another").unwrap().hash, full.hash);
+        assert_eq!(read(&format!("# a comment\n{BASE}")).unwrap().hash, full.hash);
+        assert_ne!(tiny.hash, full.hash);
+        assert_ne!(set("trials.seed", "9").unwrap().hash, full.hash);
+        let error = set("run.tiem", "10s").unwrap_err();
+        assert!(error.message.starts_with("--set run.tiem=10s: unknown field `tiem`"), "{error:?}");
+        let error = Recipe::read(BASE, Some("tny"), &[]).unwrap_err();
+        assert_eq!(
+            (error.message.as_str(), error.hint.as_deref()),
+            ("there is no scale tny", Some("did you mean `tiny`?"))
+        );
+    }
+
+    #[test]
+    fn a_server_that_is_already_there_takes_sql_only() {
+        let text = BASE.replace("product = \"mysql:8.0\"", "url = \"mysql://app@host/bench\"");
+        assert_snapshot!(wrong(&text), @r"
+        cell sync_binlog=0 memory=512M: server.db is already there (url): it can be changed by SQL only
+        use server.db.sql, run.session_sql or steps; or product instead of url
+        ");
+    }
+}

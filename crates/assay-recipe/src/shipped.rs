@@ -1,0 +1,124 @@
+//! Recipes that come with the program, and the one that the command line stands for.
+
+use toml::{Table, Value};
+
+use crate::document::{segments, value_of};
+use crate::error::RecipeError;
+use crate::grid::SETUP;
+
+macro_rules! recipe {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../../recipes/", $name, ".toml")))
+    };
+}
+
+/// Names and texts of all recipes in the folder `recipes/`, sorted by name.
+pub fn shipped() -> &'static [(&'static str, &'static str)] {
+    &[
+        recipe!("binlog"),
+        recipe!("checksums"),
+        recipe!("cpu-scaling"),
+        recipe!("pooler"),
+        recipe!("stalls"),
+        recipe!("tuning"),
+        recipe!("versions"),
+        recipe!("wal-compression"),
+    ]
+}
+
+/// The text of a recipe with one server, `db`. `factors`: settings of it, or paths that begin with a part of a recipe, each
+/// with its levels. `ladder`: whether the workload's words hold several numbers of sessions.
+pub fn from_words(
+    product: &str,
+    factors: &[(String, Vec<String>)],
+    workload: &str,
+    prepare: Option<&str>,
+    ladder: bool,
+) -> Result<String, RecipeError> {
+    let text = |text: &str| Value::String(text.to_owned());
+    let table = |pairs: Vec<(&str, Value)>| {
+        Value::Table(pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Table>())
+    };
+    let mut grid = Table::new();
+    let mut names = Vec::new();
+    for (name, levels) in factors {
+        let is_path = name.split_once('.').is_some_and(|(first, _)| SETUP.contains(&first));
+        let (path, name) = match name.as_str() {
+            "server" => ("server.db.product".to_owned(), name.clone()),
+            _ if is_path => (name.clone(), segments(name)?.pop().unwrap_or_default()),
+            _ => (format!("server.db.settings.{}", Value::String(name.clone())), name.clone()),
+        };
+        let levels = levels.iter().map(|level| value_of(level)).collect();
+        grid.insert(name.clone(), table(vec![(&path, Value::Array(levels))]));
+        names.push(name);
+    }
+    let first = factors.first().and_then(|(_, levels)| levels.first());
+    let mut shown = Vec::new();
+    match (&names[..], ladder) {
+        ([], _) => shown.push(("rows", text("sessions"))),
+        ([one, ..], true) => shown.extend([("rows", text("sessions")), ("columns", text(one))]),
+        ([one], false) => shown.push(("rows", text(one))),
+        ([one, two, ..], false) => shown.extend([("rows", text(two)), ("columns", text(one))]),
+    }
+    shown.extend(first.map(|level| ("ratio_to", text(level))));
+    shown.push(("value", text("tps")));
+    let title = match names.len() {
+        0 => workload.to_owned(),
+        _ => format!("{workload}: {}", names.join(", ")),
+    };
+    let mut document = vec![
+        ("title", text(&title)),
+        ("server", table(vec![("db", table(vec![("product", text(product))]))])),
+        ("run", table(vec![("workload", text(workload))])),
+        ("grid", Value::Table(grid)),
+        ("show", Value::Array(vec![table(vec![("table", table(shown))])])),
+    ];
+    document.extend(prepare.map(|prepare| ("data", table(vec![("prepare", text(prepare))]))));
+    Ok(toml::to_string(&table(document)).expect("it is plain data"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::Recipe;
+
+    #[test]
+    fn every_recipe_that_is_shipped_can_be_read_at_every_scale() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
+        let mut names: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+            .collect();
+        names.sort();
+        let shipped_names: Vec<&str> = shipped().iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, shipped_names);
+        for (name, text) in shipped() {
+            let full = Recipe::read(text, Some("full"), &[]).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+            let tiny = Recipe::read(text, Some("tiny"), &[]).unwrap_or_else(|error| panic!("{name}, tiny: {error:?}"));
+            assert!(!full.question.is_empty() && !full.look_at.is_empty() && !full.tables.is_empty(), "{name}");
+            assert!(tiny.hash != full.hash && tiny.cells.len() * tiny.trials.count as usize <= 12, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_grid_without_a_file_is_a_recipe_too() {
+        let vary =
+            |name: &str, levels: &[&str]| (name.to_owned(), levels.iter().map(|level| (*level).to_owned()).collect());
+        let factors = [vary("shared_buffers", &["128MB", "1GB"]), vary("pg_stat.x", &["0", "1"])];
+        let text = from_words("postgres:15", &factors, "tpcc --sessions 1,4", Some("tpcc"), true).unwrap();
+        let recipe = Recipe::read(&text, None, &[]).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+        assert_eq!(recipe.cells.len(), 4);
+        assert_eq!(recipe.cells[3].name, "shared_buffers=1GB pg_stat.x=1");
+        let (_, server) = recipe.cells[3].setup.only_server();
+        assert_eq!(
+            (server.settings["pg_stat.x"].0.as_str(), server.settings["shared_buffers"].0.as_str()),
+            ("1", "1GB")
+        );
+        assert_eq!(recipe.tables[0].ratio_to.as_deref(), Some("128MB"));
+        let text = from_words("postgres", &[vary("run.rate", &["10"])], "w", None, false).unwrap();
+        assert_eq!(Recipe::read(&text, None, &[]).unwrap().cells[0].setup.run.rate.as_ref().unwrap().0, "10");
+        let text = from_words("postgres", &[vary("server", &["postgres:15"])], "w", None, false).unwrap();
+        let recipe = Recipe::read(&text, None, &[]).unwrap();
+        assert_eq!(recipe.cells[0].setup.only_server().1.product.as_deref(), Some("postgres:15"));
+    }
+}

@@ -1,0 +1,114 @@
+//! What is done around a trial, and timed.
+
+use serde::Deserialize;
+
+use crate::error::RecipeError;
+use crate::setup::{Word, Words};
+
+/// Something done around a trial.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// What its time is called in results.
+    pub name: String,
+    /// When it is due.
+    pub when: When,
+    /// What it does.
+    pub action: Action,
+}
+
+/// When a step is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum When {
+    /// Before the first trial of a round; no server runs.
+    BeforeRound,
+    /// The server has started; before the warm-up.
+    BeforeTrial,
+    /// After the warm-up, right before the measured run.
+    BeforeMeasure,
+    /// Right after the measured run; the server still runs.
+    AfterMeasure,
+    /// The server was stopped.
+    AfterTrial,
+    /// After the last trial of a round; no server runs.
+    AfterRound,
+}
+
+impl When {
+    /// As recipes write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            When::BeforeRound => "before-round",
+            When::BeforeTrial => "before-trial",
+            When::BeforeMeasure => "before-measure",
+            When::AfterMeasure => "after-measure",
+            When::AfterTrial => "after-trial",
+            When::AfterRound => "after-round",
+        }
+    }
+
+    /// Whether the trial's server runs.
+    pub fn has_server(self) -> bool {
+        matches!(self, When::BeforeTrial | When::BeforeMeasure | When::AfterMeasure)
+    }
+}
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Runs statements on the primary, one after the other.
+    Sql(Vec<String>),
+    /// Runs a shell command, which finds the topology in its environment.
+    Command(String),
+    /// Has the primary write what is in memory only.
+    Checkpoint,
+    /// Brings the primary to rest.
+    Settle,
+    /// Empties the machine's page cache (root only).
+    DropCaches,
+    /// Waits this long, such as `30s`.
+    Rest(String),
+}
+
+/// A step as it is written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Written {
+    name: Option<String>,
+    when: When,
+    sql: Option<Words>,
+    command: Option<String>,
+    #[serde(default)]
+    checkpoint: bool,
+    #[serde(default)]
+    settle: bool,
+    #[serde(default)]
+    drop_caches: bool,
+    rest: Option<Word>,
+}
+
+impl Written {
+    /// `number` counts from 1.
+    pub(crate) fn step(self, number: usize) -> Result<Step, RecipeError> {
+        let mut actions: Vec<(&str, Action)> = Vec::new();
+        actions.extend(self.sql.map(|Words(statements)| ("sql", Action::Sql(statements))));
+        actions.extend(self.command.map(|command| ("command", Action::Command(command))));
+        actions.extend(self.checkpoint.then_some(("checkpoint", Action::Checkpoint)));
+        actions.extend(self.settle.then_some(("settle", Action::Settle)));
+        actions.extend(self.drop_caches.then_some(("drop_caches", Action::DropCaches)));
+        actions.extend(self.rest.map(|Word(time)| ("rest", Action::Rest(time))));
+        let count = actions.len();
+        let (1, Some((kind, action))) = (count, actions.pop()) else {
+            return Err(RecipeError::new(format!(
+                "step {number} does {count} things: give it one of sql, command, checkpoint, settle, drop_caches, rest"
+            )));
+        };
+        let needs_server = matches!(action, Action::Sql(_) | Action::Checkpoint | Action::Settle);
+        if needs_server && !self.when.has_server() {
+            let mut error = RecipeError::new(format!("step {number}: no server runs when {kind} is due"));
+            error.hint = Some("use when = \"before-trial\", \"before-measure\" or \"after-measure\"".to_owned());
+            return Err(error);
+        }
+        Ok(Step { name: self.name.unwrap_or_else(|| kind.to_owned()), when: self.when, action })
+    }
+}

@@ -1,0 +1,282 @@
+//! Several cells over several rounds: a randomised block design.
+//!
+//! A round measures every cell once, in an order drawn by chance, so that whatever drifts from round to round hits all cells
+//! alike and is taken out: log value = cell + round + error. Cells and rounds are fitted together by least squares, which
+//! also holds when trials are missing. Ratios of one family have intervals that all hold together with the level.
+//!
+//! Sources: Montgomery 2013, Design and Analysis of Experiments, ch. 4 (randomised blocks, missing values); Šidák 1967
+//! (joint intervals).
+
+use crate::comparison::Verdict;
+use crate::student::student;
+use crate::{Estimate, LEVEL};
+
+/// One trial.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Observation {
+    /// From 0.
+    pub cell: usize,
+    /// From 0.
+    pub round: usize,
+    /// Above 0.
+    pub value: f64,
+}
+
+/// The fit of all trials.
+#[derive(Clone, Debug)]
+pub struct Blocks {
+    /// The unknowns: one per cell that was measured, then one per round.
+    cells: Vec<Option<usize>>,
+    rounds: Vec<Option<usize>>,
+    /// Cells and rounds that trials connect have the same number.
+    group: Vec<usize>,
+    effects: Vec<f64>,
+    /// Inverse of the normal equations.
+    inverse: Vec<Vec<f64>>,
+    /// Standard deviation of the logarithms' errors; `None` without degrees of freedom.
+    deviation: Option<f64>,
+    freedom: usize,
+    rounds_measured: usize,
+}
+
+/// A ratio within a family.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratio {
+    /// The cell's value by the base's.
+    pub ratio: f64,
+    /// Its ends, with those of the whole family at `LEVEL`; `None` without degrees of freedom.
+    pub interval: Option<(f64, f64)>,
+    /// What follows. In `CannotTell` the trials needed are rounds.
+    pub verdict: Verdict,
+}
+
+/// Normal quantile of 0.8: a difference is to be found four times of five.
+const FOUND: f64 = 0.841_621;
+/// Two rounds of two cells leave one degree of freedom, of which intervals are as wide as the sky.
+const ROUNDS_MIN: usize = 3;
+/// Nobody runs more.
+const ROUNDS_MAX: usize = 10_000;
+/// Beyond these Student's distribution is the normal one to three digits.
+const FREEDOM_MAX: usize = 400;
+
+impl Blocks {
+    /// Fits `cells` and `rounds` effects to trials. `None` when there is no trial, or one is not above 0.
+    /// Cost: O((cells + rounds)³).
+    pub fn fit(observations: &[Observation], cells: usize, rounds: usize) -> Option<Blocks> {
+        let usable =
+            |one: &Observation| one.value > 0.0 && one.value.is_finite() && one.cell < cells && one.round < rounds;
+        if observations.is_empty() || !observations.iter().all(usable) {
+            return None;
+        }
+        let numbered = |used: &dyn Fn(usize) -> bool, count: usize, next: &mut usize| -> Vec<Option<usize>> {
+            let number = |one| used(one).then(|| std::mem::replace(next, *next + 1));
+            (0..count).map(number).collect()
+        };
+        let mut next = 0;
+        let cell_of = numbered(&|cell| observations.iter().any(|one| one.cell == cell), cells, &mut next);
+        let cells_measured = next;
+        let round_of = numbered(&|round| observations.iter().any(|one| one.round == round), rounds, &mut next);
+        let rounds_measured = next - cells_measured;
+        let unknowns = |one: &Observation| (cell_of[one.cell].expect("used"), round_of[one.round].expect("used"));
+        let group = groups(next, observations.iter().map(unknowns));
+        let mut distinct = group.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let mut normal = vec![vec![0.0; next]; next];
+        let mut right = vec![0.0; next];
+        for one in observations {
+            let (cell, round) = unknowns(one);
+            for (a, b) in [(cell, cell), (round, round), (cell, round), (round, cell)] {
+                normal[a][b] += 1.0;
+            }
+            right[cell] += one.value.ln();
+            right[round] += one.value.ln();
+        }
+        // The effects of each group are known but for a constant: its rounds sum to nothing.
+        for number in &distinct {
+            let members: Vec<usize> = (cells_measured..next).filter(|unknown| group[*unknown] == *number).collect();
+            for a in &members {
+                for b in &members {
+                    normal[*a][*b] += 1.0;
+                }
+            }
+        }
+        let inverse = inverse(normal);
+        let effects: Vec<f64> = inverse.iter().map(|row| row.iter().zip(&right).map(|(a, b)| a * b).sum()).collect();
+        let squares: f64 = observations
+            .iter()
+            .map(|one| {
+                let (cell, round) = unknowns(one);
+                (one.value.ln() - effects[cell] - effects[round]).powi(2)
+            })
+            .sum();
+        let freedom = (observations.len() + distinct.len()).saturating_sub(next);
+        let deviation = (freedom > 0).then(|| (squares / freedom as f64).sqrt());
+        Some(Blocks { cells: cell_of, rounds: round_of, group, effects, inverse, deviation, freedom, rounds_measured })
+    }
+
+    /// Standard deviation of a trial around what its cell and round say, as a share of the value.
+    pub fn deviation(&self) -> Option<f64> {
+        self.deviation
+    }
+
+    /// What a cell measures in the middle of its rounds, with the interval of this cell alone. `None`: it was not measured.
+    pub fn value(&self, cell: usize) -> Option<(f64, Option<Estimate>)> {
+        let unknown = self.cells.get(cell).copied().flatten()?;
+        let value = self.effects[unknown].exp();
+        let half = self.half(&[(unknown, 1.0)], 1);
+        Some((value, half.map(|half| Estimate { value, low: value * (-half).exp(), high: value * half.exp() })))
+    }
+
+    /// A cell's value by that of `base`, one of `family` such ratios that are looked at together. `margin`: the smallest
+    /// difference that matters, a share above 0. `None`: one of them was not measured, or no rounds connect them.
+    pub fn ratio(&self, base: usize, cell: usize, family: usize, margin: f64) -> Option<Ratio> {
+        let unknown = |cell: usize| self.cells.get(cell).copied().flatten();
+        self.contrast(unknown(base)?, unknown(cell)?, family, margin)
+    }
+
+    /// The last round by the first: what drifted. `None` with one round.
+    pub fn drift(&self) -> Option<Ratio> {
+        let measured: Vec<usize> = self.rounds.iter().copied().flatten().collect();
+        let (first, last) = (measured.first()?, measured.last()?);
+        (first != last).then(|| self.contrast(*first, *last, 1, crate::MARGIN_DEFAULT))?
+    }
+
+    fn contrast(&self, base: usize, other: usize, family: usize, margin: f64) -> Option<Ratio> {
+        if self.group[base] != self.group[other] {
+            return None;
+        }
+        let log = self.effects[other] - self.effects[base];
+        let half = self.half(&[(other, 1.0), (base, -1.0)], family);
+        let interval = half.map(|half| ((log - half).exp(), (log + half).exp()));
+        let verdict = match interval {
+            Some((low, _)) if low > 1.0 => Verdict::More,
+            Some((_, high)) if high < 1.0 => Verdict::Less,
+            Some((low, high)) if low >= 1.0 / (1.0 + margin) && high <= 1.0 + margin => Verdict::NoDifference,
+            _ => Verdict::CannotTell { trials_needed: self.rounds_needed(log.abs().max(margin.ln_1p()), family) },
+        };
+        Some(Ratio { ratio: log.exp(), interval, verdict })
+    }
+
+    /// Half the width of the interval of a sum of effects, as a logarithm.
+    fn half(&self, weights: &[(usize, f64)], family: usize) -> Option<f64> {
+        let deviation = self.deviation?;
+        let pairs = weights.iter().flat_map(|a| weights.iter().map(move |b| (a, b)));
+        let variance: f64 = pairs.map(|((a, x), (b, y))| x * y * self.inverse[*a][*b]).sum();
+        Some(quantile(self.freedom, family) * deviation * variance.max(0.0).sqrt())
+    }
+
+    /// Rounds that would find this logarithm of a ratio, from the spread seen; more than there were.
+    fn rounds_needed(&self, difference: f64, family: usize) -> usize {
+        let least = ROUNDS_MIN.max(self.rounds_measured + 1);
+        let Some(deviation) = self.deviation else { return least };
+        let wanted = 2.0 * (quantile(FREEDOM_MAX, family) + FOUND).powi(2) * (deviation / difference).powi(2);
+        (wanted.ceil() as usize).clamp(least, ROUNDS_MAX)
+    }
+}
+
+/// Of Student's distribution, two-sided, for `family` intervals that hold together (Šidák).
+fn quantile(freedom: usize, family: usize) -> f64 {
+    student(LEVEL.powf(1.0 / family.max(1) as f64), freedom.clamp(1, FREEDOM_MAX))
+}
+
+/// Which unknowns are connected by trials: those of one number.
+fn groups(count: usize, trials: impl Iterator<Item = (usize, usize)>) -> Vec<usize> {
+    let mut group: Vec<usize> = (0..count).collect();
+    for (a, b) in trials {
+        let (keep, drop) = (group[a].min(group[b]), group[a].max(group[b]));
+        group.iter_mut().filter(|one| **one == drop).for_each(|one| *one = keep);
+    }
+    group
+}
+
+/// Gauss–Jordan with partial pivoting. The matrix is positive definite: every cell and round was measured.
+fn inverse(mut matrix: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+    let n = matrix.len();
+    let mut inverse: Vec<Vec<f64>> = (0..n).map(|i| (0..n).map(|j| f64::from(u8::from(i == j))).collect()).collect();
+    for column in 0..n {
+        let pivot = (column..n).max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()));
+        let pivot = pivot.expect("there are rows left");
+        matrix.swap(column, pivot);
+        inverse.swap(column, pivot);
+        let by = matrix[column][column];
+        matrix[column].iter_mut().chain(&mut inverse[column]).for_each(|x| *x /= by);
+        let (row, inverse_row) = (matrix[column].clone(), inverse[column].clone());
+        for other in (0..n).filter(|other| *other != column) {
+            let factor = matrix[other][column];
+            if factor != 0.0 {
+                matrix[other].iter_mut().zip(&row).for_each(|(x, y)| *x -= factor * y);
+                inverse[other].iter_mut().zip(&inverse_row).for_each(|(x, y)| *x -= factor * y);
+            }
+        }
+    }
+    inverse
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full(values: &[&[f64]]) -> Vec<Observation> {
+        let of = |(cell, rounds): (usize, &&[f64])| {
+            rounds
+                .iter()
+                .enumerate()
+                .map(move |(round, value)| Observation { cell, round, value: *value })
+                .collect::<Vec<_>>()
+        };
+        values.iter().enumerate().flat_map(of).collect()
+    }
+
+    #[test]
+    fn a_drift_that_hits_all_cells_alike_changes_no_ratio_and_widens_no_interval() {
+        let fit = Blocks::fit(&full(&[&[100.0, 200.0, 50.0], &[110.0, 220.0, 55.0]]), 2, 3).unwrap();
+        let found = fit.ratio(0, 1, 1, 0.03).unwrap();
+        assert!((found.ratio - 1.1).abs() < 1e-9 && fit.deviation().unwrap() < 1e-9, "{found:?}");
+        assert_eq!(found.verdict, Verdict::More);
+        assert!((fit.drift().unwrap().ratio - 0.5).abs() < 1e-9);
+        assert!((fit.value(1).unwrap().0 - 110.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn with_all_trials_it_is_the_two_way_analysis_of_variance_of_the_textbook() {
+        // Logarithms 1 2 4 / 2 5 5: residuals ±1/3 ±1/3 … by hand: row means 7/3 and 4, column means 1.5, 3.5, 4.5.
+        let e = |x: f64| x.exp();
+        let fit = Blocks::fit(&full(&[&[e(1.0), e(2.0), e(4.0)], &[e(2.0), e(5.0), e(5.0)]]), 2, 3).unwrap();
+        let residuals = [1.0f64 / 3.0, -2.0 / 3.0, 1.0 / 3.0];
+        let variance = 2.0 * residuals.iter().map(|r| r * r).sum::<f64>() / 2.0;
+        assert!((fit.deviation().unwrap().powi(2) - variance).abs() < 1e-9, "{:?}", fit.deviation());
+        let found = fit.ratio(0, 1, 1, 0.03).unwrap();
+        assert!((found.ratio.ln() - 5.0 / 3.0).abs() < 1e-9);
+        // t of 2 degrees of freedom at 95 %, and a difference of two means of three.
+        let half = 4.302_653 * (variance * 2.0 / 3.0).sqrt();
+        let (low, high) = found.interval.unwrap();
+        assert!((low.ln() - (5.0 / 3.0 - half)).abs() < 1e-5 && (high.ln() - (5.0 / 3.0 + half)).abs() < 1e-5);
+        assert!(matches!(found.verdict, Verdict::CannotTell { trials_needed } if trials_needed > 3), "{found:?}");
+    }
+
+    #[test]
+    fn missing_trials_are_no_reason_to_mistake_the_round_for_the_cell() {
+        // Round 2 is twice as fast, and cell 1 has no trial in it.
+        let mut trials = full(&[&[100.0, 200.0, 101.0], &[100.0, 200.0, 101.0], &[120.0, 240.0, 121.2]]);
+        trials.retain(|one| (one.cell, one.round) != (1, 1));
+        let fit = Blocks::fit(&trials, 3, 3).unwrap();
+        assert!((fit.ratio(0, 1, 2, 0.03).unwrap().ratio - 1.0).abs() < 1e-9);
+        assert!((fit.ratio(0, 2, 2, 0.03).unwrap().ratio - 1.2).abs() < 1e-9);
+        assert!((fit.value(1).unwrap().0 / fit.value(0).unwrap().0 - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn one_round_has_values_and_ratios_but_no_intervals() {
+        let fit = Blocks::fit(&full(&[&[100.0], &[120.0]]), 3, 1).unwrap();
+        let found = fit.ratio(0, 1, 1, 0.03).unwrap();
+        assert!((found.ratio - 1.2).abs() < 1e-9 && found.interval.is_none());
+        assert_eq!(found.verdict, Verdict::CannotTell { trials_needed: 3 });
+        assert_eq!((fit.value(2), fit.drift(), fit.ratio(0, 2, 1, 0.03)), (None, None, None));
+        // Nothing connects cells that never met in a round.
+        let apart = [Observation { cell: 0, round: 0, value: 1.0 }, Observation { cell: 1, round: 1, value: 2.0 }];
+        assert_eq!(Blocks::fit(&apart, 2, 2).unwrap().ratio(0, 1, 1, 0.03), None);
+        assert!(Blocks::fit(&[], 1, 1).is_none());
+        assert!(Blocks::fit(&full(&[&[0.0]]), 1, 1).is_none());
+    }
+}

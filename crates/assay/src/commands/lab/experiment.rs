@@ -1,0 +1,101 @@
+//! Which experiment is meant: a recipe by file or name, or the words of the command line.
+
+use std::path::Path;
+
+use assay_recipe::{Recipe, RecipeError, from_words, shipped};
+
+use crate::command_line::{self, RecipeOptions, Subcommand};
+use crate::diagnostics::{Trouble, nearest};
+use crate::url_text;
+
+/// A recipe with where it came from.
+pub(super) struct Experiment {
+    /// Of the folder: the file's name without its ending, or the recipe's own.
+    pub(super) name: String,
+    /// The text as it was read or made.
+    pub(super) text: String,
+    pub(super) recipe: Recipe,
+}
+
+impl Experiment {
+    /// As the command line says.
+    pub(super) fn of(options: &RecipeOptions) -> Result<Experiment, Trouble> {
+        let (name, place, text) = match (&options.recipe, &options.server) {
+            (Some(recipe), _) => found(recipe)?,
+            (None, Some(server)) => ("command-line".to_owned(), "the command line".to_owned(), made(server, options)?),
+            (None, None) => {
+                return Err(Trouble::usage("no recipe is named").hint("`assay lab list` shows those that there are"));
+            }
+        };
+        let sets = options.set.iter().map(|set| {
+            let (path, value) =
+                set.split_once('=').ok_or_else(|| Trouble::usage(format!("--set {set} is not PATH=VALUE")))?;
+            Ok((path.to_owned(), value.to_owned()))
+        });
+        let sets = sets.collect::<Result<Vec<_>, Trouble>>()?;
+        let recipe = Recipe::read(&text, options.scale.as_deref(), &sets).map_err(|error| trouble(&error, &place))?;
+        Ok(Experiment { name, text, recipe })
+    }
+}
+
+/// Name, place and text of a recipe: a file, or one that comes with the program.
+fn found(recipe: &str) -> Result<(String, String, String), Trouble> {
+    let path = Path::new(recipe);
+    if path.is_file() {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Trouble::environment(format!("cannot read {recipe}: {error}")))?;
+        let name = path.file_stem().map_or(recipe.into(), |stem| stem.to_string_lossy().into_owned());
+        return Ok((name, recipe.to_owned(), text));
+    }
+    let own = shipped().iter().find(|(name, _)| *name == recipe);
+    own.map(|(name, text)| ((*name).to_owned(), format!("recipe {name}"), (*text).to_owned())).ok_or_else(|| {
+        let trouble = Trouble::usage(format!("{recipe} is neither a file nor a recipe of assay's"));
+        match nearest(recipe, shipped().iter().map(|(name, _)| *name)) {
+            Some(near) => trouble.hint(format!("did you mean {near}?")),
+            None => trouble.hint("`assay lab list` shows those that there are"),
+        }
+    })
+}
+
+/// What is wrong with a recipe, with its place.
+pub(super) fn trouble(error: &RecipeError, place: &str) -> Trouble {
+    let trouble = Trouble::usage(format!("cannot use {place}"));
+    let trouble = match error.place {
+        Some((line, column)) => trouble.detail(format!("{place}:{line}:{column}: {error}")),
+        None => trouble.detail(error.to_string()),
+    };
+    match &error.hint {
+        Some(hint) => trouble.hint(hint.clone()),
+        None => trouble,
+    }
+}
+
+/// The recipe that the words of the command line stand for.
+fn made(server: &str, options: &RecipeOptions) -> Result<String, Trouble> {
+    if options.words.is_empty() {
+        return Err(Trouble::usage("no workload is named")
+            .hint("after two hyphens, as for `assay run`: assay lab run --server postgres:15 -- tpcc --warehouses 1"));
+    }
+    let factors = options.vary.iter().map(|vary| {
+        let (path, levels) =
+            vary.split_once('=').ok_or_else(|| Trouble::usage(format!("--vary {vary} is not SETTING=LEVEL,LEVEL")))?;
+        Ok((path.to_owned(), levels.split(',').map(str::to_owned).collect::<Vec<_>>()))
+    });
+    let factors = factors.collect::<Result<Vec<_>, Trouble>>()?;
+    let scheme = server.split(':').next().unwrap_or_default();
+    let line = ["assay", "run"].map(str::to_owned).into_iter().chain(options.words.iter().cloned());
+    let line = line.chain([format!("--db={scheme}://localhost/x")]);
+    let Some(invocation) = command_line::parse(line.map(Into::into))? else {
+        return Err(Trouble::usage("help is given by `assay run --help`"));
+    };
+    let (Subcommand::Run(run), Some(workload)) = (&invocation.subcommand, &invocation.workload) else {
+        return Err(Trouble::usage("what follows the two hyphens is not a workload"));
+    };
+    let prepare = workload.has_command("prepare").then(|| {
+        let words = [workload.name.clone()].into_iter().chain(workload.given_words());
+        url_text::shell_line(words)
+    });
+    let ladder = run.load.sessions.len() > 1;
+    from_words(server, &factors, &url_text::shell_line(&options.words), prepare.as_deref(), ladder)
+        .map_err(|error| trouble(&error, "the command line"))
+}

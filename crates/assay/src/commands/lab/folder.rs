@@ -1,0 +1,167 @@
+//! An experiment's folder: its recipe, its journal, records and logs.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use assay_recipe::{Event, Progress, Recipe, differences, line};
+use assay_record::Time;
+use serde_json::Value;
+
+use crate::command_line::RecipeOptions;
+use crate::commands::lab::experiment::{Experiment, trouble};
+use crate::diagnostics::Trouble;
+use crate::terminal;
+
+/// Where experiments are kept when nobody says otherwise.
+pub(super) const DEFAULT: &str = "assay-lab";
+
+const JOURNAL: &str = "journal.jsonl";
+const RECIPE: &str = "recipe.toml";
+const EXPERIMENT: &str = "experiment.json";
+
+/// An experiment on disk.
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    pub(super) recipe: Recipe,
+    pub(super) progress: Progress,
+    journal: Option<File>,
+}
+
+impl Folder {
+    /// The usual place of an experiment.
+    pub(super) fn usual(experiment: &Experiment) -> PathBuf {
+        Path::new(DEFAULT).join(format!("{}-{}", experiment.name, &experiment.recipe.hash[..8]))
+    }
+
+    /// Makes the folder, or goes on in it. Held alone until the process ends.
+    pub(super) fn open(path: PathBuf, experiment: Experiment, options: &RecipeOptions) -> Result<Folder, Trouble> {
+        for folder in [path.clone(), path.join("records"), path.join("logs")] {
+            fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
+        }
+        let kept = path.join(EXPERIMENT);
+        let recipe = experiment.recipe;
+        if kept.exists() {
+            let before = Folder::read(&path)?.recipe;
+            if before.hash != recipe.hash {
+                let differ = differences(&before.document, &recipe.document);
+                let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
+                let lines = differ.iter().map(|(path, a, b)| format!("{path}: {} -> {}", shown(a), shown(b)));
+                return Err(Trouble::usage(format!("{} holds another experiment", path.display()))
+                    .detail(lines.collect::<Vec<_>>().join("\n"))
+                    .hint("name another folder with --folder"));
+            }
+        }
+        let asked = serde_json::json!({ "scale": options.scale, "set": options.set });
+        for (name, text) in [(RECIPE, experiment.text), (EXPERIMENT, format!("{asked:#}\n"))] {
+            let file = path.join(name);
+            fs::write(&file, text).map_err(|error| unwritable(&file, &error))?;
+        }
+        let file = path.join(JOURNAL);
+        let cut_off = fs::read(&file).is_ok_and(|text| text.last().is_some_and(|last| *last != b'\n'));
+        let opened =
+            File::options().create(true).append(true).open(&file).map_err(|error| unwritable(&file, &error))?;
+        if opened.try_lock().is_err() {
+            return Err(Trouble::environment(format!("another assay runs the experiment in {}", path.display())));
+        }
+        let mut folder = Folder { progress: progress(&path), path, recipe, journal: Some(opened) };
+        if cut_off {
+            folder.append("\n")?;
+        }
+        let hash = folder.recipe.hash.clone();
+        folder.add(Event::Opened { hash, at: now(), tool: env!("CARGO_PKG_VERSION").to_owned() })?;
+        Ok(folder)
+    }
+
+    /// Of an experiment that is there, for looking at.
+    pub(super) fn read(path: &Path) -> Result<Folder, Trouble> {
+        let read = |name: &str| {
+            let file = path.join(name);
+            fs::read_to_string(&file).map_err(|error| {
+                Trouble::environment(format!("{} is not the folder of an experiment", path.display()))
+                    .detail(format!("{}: {error}", file.display()))
+            })
+        };
+        let text = read(RECIPE)?;
+        let asked: Value = serde_json::from_str(&read(EXPERIMENT)?).map_err(|error| {
+            Trouble::environment(format!("{} is damaged: {error}", path.join(EXPERIMENT).display()))
+        })?;
+        let words = |value: &Value| value.as_str().map(str::to_owned);
+        let sets = asked["set"].as_array().into_iter().flatten().filter_map(words);
+        let sets: Vec<(String, String)> =
+            sets.filter_map(|set| set.split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned()))).collect();
+        let place = path.join(RECIPE).display().to_string();
+        let recipe = Recipe::read(&text, asked["scale"].as_str(), &sets).map_err(|error| trouble(&error, &place))?;
+        Ok(Folder { progress: progress(path), path: path.to_owned(), recipe, journal: None })
+    }
+
+    /// Writes an event down.
+    pub(super) fn add(&mut self, event: Event) -> Result<(), Trouble> {
+        self.append(&line(&event))?;
+        self.progress.add(event);
+        Ok(())
+    }
+
+    fn append(&mut self, text: &str) -> Result<(), Trouble> {
+        let journal = self.journal.as_mut().expect("the folder was opened to be written");
+        let written = journal.write_all(text.as_bytes()).and_then(|()| journal.sync_data());
+        written.map_err(|error| unwritable(&self.path.join(JOURNAL), &error))
+    }
+}
+
+/// The experiment that is meant where none is named: the only one.
+pub(super) fn only(named: Option<&PathBuf>) -> Result<PathBuf, Trouble> {
+    if let Some(path) = named {
+        return Ok(path.clone());
+    }
+    let mut all = all();
+    match (all.pop(), all.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (None, _) => Err(Trouble::usage(format!("there is no experiment in {DEFAULT}")).hint("name its folder")),
+        (Some(last), false) => {
+            all.push(last);
+            let names = all.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join("\n");
+            Err(Trouble::usage("there are several experiments: name one").detail(names))
+        }
+    }
+}
+
+/// The folders of all experiments, sorted.
+pub(super) fn all() -> Vec<PathBuf> {
+    let entries = fs::read_dir(DEFAULT).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut all: Vec<PathBuf> = entries.filter(|path| path.join(JOURNAL).is_file()).collect();
+    all.sort();
+    all
+}
+
+/// Says which other experiments there are of the same recipe, and what differs.
+pub(super) fn tell_of_relatives(name: &str, own: &Path, recipe: &Recipe) {
+    let prefix = format!("{name}-");
+    let is_relative = |path: &PathBuf| {
+        path != own && path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(&prefix))
+    };
+    for path in all().into_iter().filter(is_relative) {
+        let Ok(other) = Folder::read(&path) else { continue };
+        let differ = differences(&other.recipe.document, &recipe.document);
+        let of = |(path, a, b): &(String, Option<String>, Option<String>)| {
+            let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
+            format!("  {path}: {} there, {} here\n", shown(a), shown(b))
+        };
+        terminal::say(&format!("another experiment of this recipe is in {}\n", path.display()));
+        terminal::say(&differ.iter().take(8).map(of).collect::<String>());
+    }
+}
+
+/// Wall-clock time for the journal.
+pub(super) fn now() -> String {
+    Time::from(SystemTime::now()).to_string()
+}
+
+fn progress(path: &Path) -> Progress {
+    Progress::of_text(&String::from_utf8_lossy(&fs::read(path.join(JOURNAL)).unwrap_or_default()))
+}
+
+pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Trouble {
+    Trouble::environment(format!("cannot write {}: {error}", path.display())).hint("name another folder with --folder")
+}

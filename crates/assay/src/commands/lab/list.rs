@@ -1,0 +1,21 @@
+//! `assay lab list`: the recipes that come with the program.
+
+use assay_recipe::{Recipe, shipped};
+
+use crate::diagnostics::{Exit, Trouble};
+use crate::terminal;
+
+/// Name, question, what is varied, what to look at.
+pub(super) fn run() -> Result<Exit, Trouble> {
+    for (name, text) in shipped() {
+        let recipe = Recipe::read(text, None, &[]).expect("a test reads every recipe");
+        let factors: Vec<&str> = recipe.factors.iter().map(|factor| factor.name.as_str()).collect();
+        let mut lines = format!("{name}\n  {}\n  varies: {}\n", recipe.question, factors.join(", "));
+        if !recipe.look_at.is_empty() {
+            lines += &format!("  look at: {}\n", recipe.look_at);
+        }
+        terminal::result(&lines)?;
+    }
+    terminal::say("run one: assay lab run NAME --scale tiny\n");
+    Ok(Exit::Success)
+}

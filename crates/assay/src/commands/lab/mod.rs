@@ -1,0 +1,27 @@
+//! `assay lab …`: experiments, from a recipe to its results. One file per action.
+
+mod bundle;
+mod experiment;
+mod folder;
+mod list;
+mod plan;
+mod run;
+mod setup;
+mod show;
+mod status;
+mod trial;
+
+use crate::command_line::{LabAction, LabOptions};
+use crate::diagnostics::{Exit, Trouble};
+
+/// Does what is asked.
+pub fn run(options: &LabOptions) -> Result<Exit, Trouble> {
+    match &options.action {
+        LabAction::List => list::run(),
+        LabAction::Plan(options) => plan::run(options),
+        LabAction::Run(options) => run::run(options),
+        LabAction::Status(options) => status::run(options),
+        LabAction::Show(options) => show::run(options),
+        LabAction::Bundle(options) => bundle::run(options),
+    }
+}

@@ -1,0 +1,168 @@
+//! `assay lab run`: runs what is left of an experiment, trial by trial, and shows what came of it.
+//!
+//! Every event is in the journal before the next begins, so that whatever ends us loses the trial under way and no other.
+
+use std::time::Instant;
+
+use assay_lab::{Home, Status, server};
+use assay_recipe::{Event, Recipe, TrialKey, When, remaining, seconds_left};
+use assay_record::Record;
+use assay_report::{Findings, Warning, warning_words};
+
+use crate::command_line::LabRunOptions;
+use crate::commands::lab::experiment::Experiment;
+use crate::commands::lab::folder::{self, Folder, now};
+use crate::commands::lab::plan::{OVERHEAD_S, about};
+use crate::commands::lab::setup::Lines;
+use crate::commands::lab::show;
+use crate::commands::lab::trial::{Trial, interrupted};
+use crate::diagnostics::{Exit, Trouble};
+use crate::{signals, terminal};
+
+/// Runs it to its end, or until somebody interrupts it.
+pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
+    let experiment = Experiment::of(&options.recipe)?;
+    let lines: Vec<Lines> =
+        experiment.recipe.cells.iter().map(|cell| Lines::of(&cell.setup)).collect::<Result<_, _>>()?;
+    let path = options.folder.clone().unwrap_or_else(|| Folder::usual(&experiment));
+    folder::tell_of_relatives(&experiment.name, &path, &experiment.recipe);
+    let mut folder = Folder::open(path, experiment, &options.recipe)?;
+    if options.again_failed && folder.progress.failures().next().is_some() {
+        folder.add(Event::Forgiven)?;
+    }
+    let home = Home::usual();
+    remove_left_over(&home, &folder)?;
+    let done = folder.progress.outcomes.len();
+    if done > 0 {
+        terminal::say(&format!("going on in {}: {done} trials are there\n", folder.path.display()));
+    }
+    loop {
+        let recipe = &folder.recipe;
+        let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, &folder.progress);
+        let Some(key) = left.first().copied() else { break };
+        let seconds = seconds_left(&left, &folder.progress, |cell| lines[cell].seconds() + OVERHEAD_S);
+        terminal::say(&format!(
+            "round {} of {}: {} ({} trials left, about {})\n",
+            key.round,
+            recipe.trials.count,
+            recipe.cells[key.cell].name,
+            left.len(),
+            about(seconds)
+        ));
+        let last_of_round = left.get(1).is_none_or(|next| next.round != key.round);
+        match one(&home, &mut folder, &lines[key.cell], key, last_of_round) {
+            Ok(()) => {}
+            Err(trouble) if signals::control().is_stopped() => {
+                let folder = folder.path.display();
+                return Err(Trouble { cause: format!("interrupted: {} trials are left", left.len()), ..trouble }.hint(
+                    format!("the same command goes on where it stopped; results so far: assay lab show {folder}"),
+                ));
+            }
+            Err(trouble) => return Err(trouble),
+        }
+    }
+    terminal::say(&format!("records: {}\n\n", folder.path.join("records").display()));
+    terminal::result(&show::text(&folder)?)?;
+    let measured = folder.progress.outcomes.len() > folder.progress.failures().count();
+    Ok(if measured { Exit::Success } else { Exit::Server })
+}
+
+/// One trial, from its begin in the journal to its end. An error is one of ours, or an interrupt; a trial that fails is a
+/// result.
+fn one(home: &Home, folder: &mut Folder, lines: &Lines, key: TrialKey, last_of_round: bool) -> Result<(), Trouble> {
+    let recipe = folder.recipe.clone();
+    let cell = &recipe.cells[key.cell];
+    let (round, number, name) = (key.round, key.cell, cell.name.clone());
+    // Files of a trial that was killed may still be written to by what it left.
+    let file = |attempt: u32| format!("records/round{round}-cell{}-{attempt}.json.zst", number + 1);
+    let log = |attempt: u32| folder.path.join(format!("logs/round{round}-cell{}-{attempt}.log", number + 1));
+    let attempt = (1..).find(|attempt| !log(*attempt).exists()).expect("numbers do not end");
+    let (record, log) = (file(attempt), log(attempt));
+    let first_of_round = !folder.progress.outcomes.keys().any(|other| other.round == round);
+    folder.add(Event::Begun { round, cell: number, name: name.clone(), attempt, at: now() })?;
+    let levels = recipe.factors.iter().zip(&cell.levels);
+    let trial = Trial {
+        home,
+        server: format!("{}{}", server_prefix(&recipe), std::process::id()),
+        cell,
+        levels: levels.map(|(factor, level)| (factor.name.clone(), factor.levels[*level].name.clone())).collect(),
+        lines,
+        steps: &recipe.steps,
+        round,
+        seed: recipe.trials.seed.wrapping_add(u64::from(round)),
+        record: folder.path.join(&record),
+        log,
+    };
+    let watch = Instant::now();
+    let mut parts = Vec::new();
+    let before = if first_of_round { trial.steps(When::BeforeRound, None, &mut parts) } else { Ok(()) };
+    let ended = before.and_then(|()| trial.run());
+    if signals::control().is_stopped() {
+        return Err(interrupted());
+    }
+    let ended = ended.and_then(|more| {
+        parts.extend(more);
+        let record = Record::read(&trial.record).map_err(|error| Trouble::environment(error.to_string()))?;
+        Ok(assay_report::findings(&record))
+    });
+    match ended {
+        Ok(findings) => {
+            let spoiled = spoiled(&findings);
+            let kept = spoiled.is_empty() || folder.progress.repeats_of(number) >= recipe.trials.repeats;
+            terminal::say(&format!("  {}\n", throughput(&findings)));
+            if !kept {
+                terminal::say(&format!("  spoiled, so it is repeated: {}\n", spoiled.join("; ")));
+            }
+            if last_of_round && kept {
+                trial.steps(When::AfterRound, None, &mut parts)?;
+            }
+            let seconds = watch.elapsed().as_secs_f64();
+            folder.add(Event::Done {
+                round,
+                cell: number,
+                name,
+                attempt,
+                record,
+                at: now(),
+                seconds,
+                parts,
+                spoiled,
+                kept,
+            })
+        }
+        Err(trouble) => {
+            terminal::say(&format!("  failed: {}\n", trouble.cause));
+            let details = trouble.details;
+            folder.add(Event::Failed { round, cell: number, name, attempt, at: now(), cause: trouble.cause, details })
+        }
+    }
+}
+
+/// What came from outside: the generator had no CPU, or was late.
+fn spoiled(findings: &Findings) -> Vec<String> {
+    let outside =
+        |warning: &&Warning| matches!(warning, Warning::GeneratorStarved { .. } | Warning::GeneratorLate { .. });
+    findings.warnings.iter().filter(outside).map(|warning| warning_words(warning, findings).0).collect()
+}
+
+fn throughput(findings: &Findings) -> String {
+    let stage = |stage: &assay_report::StageFindings| format!("{:.1} tx/s with {}", stage.total.tps, stage.sessions);
+    findings.stages.iter().map(stage).collect::<Vec<_>>().join(", ") + " sessions"
+}
+
+/// What the names of an experiment's servers begin with.
+fn server_prefix(recipe: &Recipe) -> String {
+    format!("lab-{}-", &recipe.hash[..8])
+}
+
+/// Servers of trials of this folder that a killed process left.
+fn remove_left_over(home: &Home, folder: &Folder) -> Result<(), Trouble> {
+    let prefix = server_prefix(&folder.recipe);
+    let is_ours = |server: &assay_lab::Server| server.name().starts_with(&prefix) && server.status() == Status::Stale;
+    for server in server::all(home).into_iter().filter(is_ours) {
+        terminal::say(&format!("ending {}, left by a process that was killed\n", server.name()));
+        server.kill()?;
+        server.remove()?;
+    }
+    Ok(())
+}

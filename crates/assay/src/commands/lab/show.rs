@@ -1,0 +1,163 @@
+//! `assay lab show`: the results of an experiment, complete or not.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use assay_recipe::Outcome;
+use assay_record::Record;
+use assay_report::{
+    Experiment, ExperimentCell, ExperimentTrial, PivotAsked, UnknownValue, experiment_csv, experiment_markdown,
+    experiment_text,
+};
+
+use crate::command_line::LabShowOptions;
+use crate::commands::lab::folder::{Folder, only, unwritable};
+use crate::diagnostics::{Exit, Trouble};
+use crate::terminal;
+
+/// Prints the tables of the recipe, and writes what else was asked for.
+pub(super) fn run(options: &LabShowOptions) -> Result<Exit, Trouble> {
+    let path = only(options.folder.as_ref())?;
+    let unpacked;
+    let path = if path.is_file() {
+        unpacked = unpack(&path)?;
+        unpacked.path().join(first_folder(unpacked.path())?)
+    } else {
+        path
+    };
+    let folder = Folder::read(&path)?;
+    terminal::result(&text(&folder)?)?;
+    let outputs: [(&Option<PathBuf>, &dyn Fn() -> Result<String, Trouble>); 3] = [
+        (&options.markdown, &|| markdown(&folder)),
+        (&options.csv, &|| Ok(experiment_csv(&experiment(&folder)?))),
+        (&options.html, &|| page(&folder)),
+    ];
+    for (path, output) in outputs {
+        if let Some(path) = path {
+            std::fs::write(path, output()?).map_err(|error| unwritable(path, &error))?;
+            terminal::say(&format!("wrote {}\n", path.display()));
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// What a terminal shows of it.
+pub(super) fn text(folder: &Folder) -> Result<String, Trouble> {
+    let recipe = &folder.recipe;
+    let mut text = format!("{}\n", recipe.title);
+    if !recipe.question.is_empty() {
+        text += &format!("{}\n", recipe.question);
+    }
+    let done = folder.progress.outcomes.values().filter(|outcome| matches!(outcome, Outcome::Done { .. })).count();
+    text += &format!(
+        "{done} of {} trials · seed {} · experiment {}\n\n",
+        recipe.cells.len() * recipe.trials.count as usize,
+        recipe.trials.seed,
+        recipe.hash
+    );
+    text += &experiment_text(&experiment(folder)?, &asked(folder)).map_err(unknown)?;
+    text += &failures(folder).join("\n");
+    if !recipe.look_at.is_empty() {
+        text += &format!("Look at: {}\n", recipe.look_at);
+    }
+    Ok(text)
+}
+
+fn markdown(folder: &Folder) -> Result<String, Trouble> {
+    let tables = experiment_markdown(&experiment(folder)?, &asked(folder)).map_err(unknown)?;
+    Ok(format!("# {}\n\n{tables}{}\n", folder.recipe.title, failures(folder).join("\n")))
+}
+
+/// The page of all records.
+pub(super) fn page(folder: &Folder) -> Result<String, Trouble> {
+    let trials = experiment(folder)?.trials;
+    let name = |trial: &ExperimentTrial| format!("{}, round {}", folder.recipe.cells[trial.cell].name, trial.round + 1);
+    let records = trials.into_iter().map(|trial| (name(&trial), trial.findings)).collect();
+    Ok(assay_report::html(&assay_report::report(records)))
+}
+
+/// Cells that failed, and trials that something spoiled.
+fn failures(folder: &Folder) -> Vec<String> {
+    let progress = &folder.progress;
+    let failed = progress.failures().map(|(key, cause, details)| {
+        let details: String = details.iter().map(|line| format!("    {line}\n")).collect();
+        format!("failed: {}\n  {cause}\n{details}", folder.recipe.cells[key.cell].name)
+    });
+    let mut all: Vec<String> = failed.collect();
+    let is_spoiled = |outcome: &&Outcome| matches!(outcome, Outcome::Done { spoiled, .. } if !spoiled.is_empty());
+    let spoiled = progress.outcomes.values().filter(is_spoiled).count();
+    if spoiled + progress.repeated.len() > 0 {
+        all.push(format!(
+            "The load generator lacked CPU or was late in {spoiled} of the trials above, and in {} that were repeated.\n",
+            progress.repeated.len()
+        ));
+    }
+    all
+}
+
+fn asked(folder: &Folder) -> Vec<PivotAsked> {
+    let recipe = &folder.recipe;
+    let asked = |table: &assay_recipe::TableAsked| PivotAsked {
+        rows: table.rows.clone(),
+        columns: table.columns.clone(),
+        value: table.value.clone(),
+        ratio_to: table.ratio_to.clone(),
+    };
+    if !recipe.tables.is_empty() {
+        return recipe.tables.iter().map(asked).collect();
+    }
+    // A recipe that asks for nothing gets the table that suits most.
+    let first = recipe.factors.first();
+    vec![PivotAsked {
+        rows: first.map_or("sessions".to_owned(), |factor| factor.name.clone()),
+        columns: recipe.factors.get(1).map(|factor| factor.name.clone()),
+        value: "tps".to_owned(),
+        ratio_to: recipe.factors.get(1).or(first).map(|factor| factor.levels[0].name.clone()),
+    }]
+}
+
+/// Everything measured so far.
+pub(super) fn experiment(folder: &Folder) -> Result<Experiment, Trouble> {
+    let recipe = &folder.recipe;
+    let mut trials = Vec::new();
+    for (key, outcome) in &folder.progress.outcomes {
+        let Outcome::Done { record, parts, .. } = outcome else { continue };
+        let path = folder.path.join(record);
+        let record = Record::read(&path).map_err(|error| Trouble::environment(error.to_string()))?;
+        let findings = assay_report::findings(&record);
+        trials.push(ExperimentTrial { cell: key.cell, round: key.round as usize - 1, findings, parts: parts.clone() });
+    }
+    let levels = |factor: &assay_recipe::Factor| factor.levels.iter().map(|level| level.name.clone()).collect();
+    let cell = |(number, cell): (usize, &assay_recipe::Cell)| ExperimentCell {
+        levels: cell.levels.clone(),
+        price_per_hour: cell.price_per_hour,
+        failed: folder.progress.has_failed(number),
+    };
+    let rounds = trials.iter().map(|trial| trial.round + 1).max().unwrap_or(1).max(recipe.trials.count as usize);
+    Ok(Experiment {
+        factors: recipe.factors.iter().map(|factor| (factor.name.clone(), levels(factor))).collect(),
+        cells: recipe.cells.iter().enumerate().map(cell).collect(),
+        trials,
+        rounds,
+    })
+}
+
+fn unknown(error: UnknownValue) -> Trouble {
+    Trouble::usage(format!("a table of the recipe cannot be shown: {error}"))
+}
+
+/// A bundle's content, in a folder that is removed at the end.
+fn unpack(archive: &Path) -> Result<tempfile::TempDir, Trouble> {
+    let failed = |error: std::io::Error| Trouble::environment(format!("cannot unpack {}: {error}", archive.display()));
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let status = Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(folder.path()).status().map_err(failed)?;
+    match status.success() {
+        true => Ok(folder),
+        false => Err(Trouble::usage(format!("{} is neither an experiment's folder nor a bundle", archive.display()))),
+    }
+}
+
+fn first_folder(path: &Path) -> Result<PathBuf, Trouble> {
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).find(|path| path.is_dir()).ok_or_else(|| Trouble::usage("the bundle is empty"))
+}

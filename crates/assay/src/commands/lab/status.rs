@@ -1,0 +1,45 @@
+//! `assay lab status`: how far experiments are.
+
+use assay_recipe::{Outcome, remaining, seconds_left};
+
+use crate::command_line::LabFolderOptions;
+use crate::commands::lab::folder::{self, Folder};
+use crate::commands::lab::plan::{OVERHEAD_S, about};
+use crate::commands::lab::setup::Lines;
+use crate::diagnostics::{Exit, Trouble};
+use crate::terminal;
+
+/// Of the one named, or of all in the usual place.
+pub(super) fn run(options: &LabFolderOptions) -> Result<Exit, Trouble> {
+    let folders = options.folder.clone().map_or_else(folder::all, |one| vec![one]);
+    if folders.is_empty() {
+        terminal::say(&format!("there is no experiment in {}\n", folder::DEFAULT));
+    }
+    for path in folders {
+        terminal::result(&text(&Folder::read(&path)?))?;
+    }
+    Ok(Exit::Success)
+}
+
+fn text(folder: &Folder) -> String {
+    let (recipe, progress) = (&folder.recipe, &folder.progress);
+    let all = recipe.cells.len() * recipe.trials.count as usize;
+    let done = progress.outcomes.values().filter(|outcome| matches!(outcome, Outcome::Done { .. })).count();
+    let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, progress);
+    let planned = |cell: usize| Lines::of(&recipe.cells[cell].setup).map_or(0.0, |lines| lines.seconds()) + OVERHEAD_S;
+    let mut text = format!("{}: {}\n  {done} of {all} trials measured", folder.path.display(), recipe.title);
+    if !left.is_empty() {
+        text += &format!(", {} left, about {}", left.len(), about(seconds_left(&left, progress, planned)));
+    }
+    text += "\n";
+    if !progress.repeated.is_empty() {
+        text += &format!("  repeated because they were spoiled: {}\n", progress.repeated.len());
+    }
+    if progress.interrupted > 0 {
+        text += &format!("  begun again after assay was killed: {}\n", progress.interrupted);
+    }
+    for (key, cause, _) in progress.failures() {
+        text += &format!("  failed, round {}, {}: {cause}\n", key.round, recipe.cells[key.cell].name);
+    }
+    text
+}

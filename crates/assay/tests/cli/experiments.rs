@@ -1,0 +1,136 @@
+//! `assay lab`: an experiment from its recipe to its bundle, killed in between.
+
+use nix::sys::signal::Signal;
+use testkit::Kind;
+
+use crate::common::{Folder, ONE_TABLE};
+
+/// Two cells and one that the server refuses.
+const RECIPE: &str = r#"title = "How much memory for sorts?"
+
+[server.db]
+product = "postgres"
+
+[data]
+prepare = "./one_table.lua"
+
+[run]
+workload = "./one_table.lua"
+time = "300ms"
+sessions = [1, 2]
+
+[grid]
+work_mem = { "server.db.settings.work_mem" = ["4MB", "banana", "8MB"] }
+
+[trials]
+count = 2
+repeats = 0
+
+[[step]]
+name = "probe"
+when = "before-measure"
+sql = "SELECT pg_sleep(0.01)"
+
+[[step]]
+name = "note"
+when = "after-measure"
+command = 'echo "$ASSAY_ROUND $ASSAY_LEVEL_WORK_MEM" >> steps.txt && test -n "$ASSAY_URL"'
+
+[[show]]
+table = { rows = "sessions", columns = "work_mem", value = "tps", ratio_to = "4MB" }
+[[show]]
+table = { rows = "work_mem", value = "probe" }
+"#;
+
+fn lab() -> String {
+    testkit::lab_folder().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_experiment_that_is_killed_goes_on_and_a_refused_setting_is_a_result() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    folder.write("sorts.toml", RECIPE);
+    let lab = lab();
+    let variables = [("ASSAY_LAB", lab.as_str()), ("PATH", "/usr/bin:/bin")];
+    let plan = folder.expect_with(&variables, "lab plan sorts.toml", 0);
+    assert!(plan.stdout.contains("3 cells in 2 rounds, seed 1, 6 trials"), "{}", plan.shown());
+
+    let line = "lab run sorts.toml --folder sorts";
+    let mut started = folder.start_with(&variables, line);
+    started.wait_for("round 1 of 2");
+    started.wait_for("round 1 of 2");
+    started.signal(Signal::SIGKILL);
+    started.finish();
+    let journal = || std::fs::read_to_string(folder.path().join("sorts/journal.jsonl")).unwrap();
+    let count = |event: &str| journal().matches(&format!(r#"{{"event":"{event}""#)).count();
+    let before = count("done") + count("failed");
+    assert!((1..=2).contains(&before), "{}", journal());
+
+    let status = folder.expect_with(&variables, "lab status sorts", 0);
+    assert!(status.stdout.contains(" of 6 trials measured, "), "{}", status.shown());
+    let ran = folder.expect_with(&variables, line, 0);
+    assert!(ran.stderr.contains(&format!("going on in sorts: {before} trials are there")), "{}", ran.shown());
+    assert_eq!((count("done"), count("failed")), (4, 1), "{}", journal());
+    for part in [
+        "4 of 6 trials · seed 1 · experiment ",
+        "8MB / 4MB",
+        "failed: work_mem=banana\n",
+        "Drift, last round by first: ",
+    ] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
+    }
+    assert!(ran.stdout.contains("invalid value for parameter \"work_mem\""), "{}", ran.shown());
+    let mut notes: Vec<String> =
+        std::fs::read_to_string(folder.path().join("steps.txt")).unwrap().lines().map(str::to_owned).collect();
+    notes.sort();
+    notes.dedup();
+    assert_eq!(notes, ["1 4MB", "1 8MB", "2 4MB", "2 8MB"]);
+
+    // Complete: nothing is run again, and the same is shown.
+    let again = folder.expect_with(&variables, line, 0);
+    assert_eq!(again.stdout, ran.stdout);
+    assert_eq!(count("begun"), 6);
+    let shown =
+        folder.expect_with(&variables, "lab show sorts --csv trials.csv --html page.html --markdown tables.md", 0);
+    assert_eq!(shown.stdout, ran.stdout);
+    let csv = std::fs::read_to_string(folder.path().join("trials.csv")).unwrap();
+    assert!(csv.starts_with("work_mem,round,sessions,tps,") && csv.lines().count() == 9, "{csv}");
+    assert!(std::fs::read_to_string(folder.path().join("tables.md")).unwrap().contains("| sessions |"));
+    let record = assay_record::Record::read(&folder.path().join("sorts/records/round2-cell3-1.json.zst")).unwrap();
+    let server = record.environment.started.unwrap();
+    assert!(server.settings.iter().any(|one| one.name == "work_mem" && one.asked.as_deref() == Some("8MB")));
+    folder.expect_with(&variables, "lab bundle sorts --output sorts.tar.gz", 0);
+    let unpacked = folder.expect_with(&variables, "lab show sorts.tar.gz", 0);
+    assert_eq!(unpacked.stdout, ran.stdout);
+    // Another time is another experiment, and the folder is taken.
+    let other = folder.expect_with(&variables, &format!("{line} --set run.time=1s"), 2);
+    assert!(other.stderr.contains("  run.time: 300ms -> 1s\n"), "{}", other.shown());
+}
+
+#[test]
+fn a_recipe_that_is_wrong_is_refused_with_its_place() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    folder.write("sorts.toml", &RECIPE.replace("db.settings.work_mem", "db.setings.work_mem"));
+    let ran = folder.expect("lab run sorts.toml", 2);
+    assert!(
+        ran.stderr.contains("error: cannot use sorts.toml\n  sorts.toml:15:1: factor work_mem, level 4MB"),
+        "{}",
+        ran.shown()
+    );
+    assert!(ran.stderr.contains("hint: did you mean `settings`?"), "{}", ran.shown());
+    folder.write(
+        "sorts.toml",
+        &RECIPE.replace("workload = \"./one_table.lua\"", "workload = \"./one_table.lua --table-siez 3\""),
+    );
+    let ran = folder.expect("lab plan sorts.toml", 2);
+    assert!(ran.stderr.contains("error: run: there is no option --table-siez"), "{}", ran.shown());
+    let ran = folder.expect("lab run tunnig", 2);
+    assert!(ran.stderr.contains("hint: did you mean tuning?"), "{}", ran.shown());
+    let list = folder.expect("lab list", 0);
+    assert!(list.stdout.contains("\ntuning\n  What does tuning buy on TPC-C"), "{}", list.shown());
+}
