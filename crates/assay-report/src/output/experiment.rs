@@ -8,13 +8,16 @@ use crate::findings::metric::metrics;
 use crate::tables::experiment::ratio_words;
 use crate::tables::table::{Cell, Column, Table};
 
+/// Columns of a terminal that tables may take.
+const WIDTH: usize = 80;
+
 /// Tables for a terminal.
 pub fn experiment_text(experiment: &Experiment, asked: &[PivotAsked]) -> Result<String, UnknownValue> {
     let mut text = String::new();
     for asked in asked {
         let pivot = experiment.pivot(asked)?;
         for table in pivot.tables() {
-            text += &format!("{}\n{}\n", table.caption, table.text());
+            text += &format!("{}\n{}\n", table.caption, table.text(WIDTH));
         }
         text += &(notes(&pivot).join("\n") + "\n\n");
     }

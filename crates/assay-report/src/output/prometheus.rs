@@ -66,16 +66,16 @@ impl Exposition {
 
     /// In the older text format.
     fn text(&self) -> String {
-        self.metrics.iter().map(|metric| metric.text(metric.name)).collect()
+        self.metrics.iter().map(|metric| metric.text(&metric.name)).collect()
     }
 
     /// As OpenMetrics: a counter is called without the `_total` of its samples, and the file says where it ends.
     fn open_metrics(&self) -> String {
-        let name = |metric: &Metric| match metric.kind {
-            "counter" => metric.name.trim_end_matches("_total"),
-            _ => metric.name,
+        let text = |metric: &Metric| match metric.kind.as_str() {
+            "counter" => metric.text(metric.name.trim_end_matches("_total")),
+            _ => metric.text(&metric.name),
         };
-        let all: String = self.metrics.iter().map(|metric| metric.text(name(metric))).collect();
+        let all: String = self.metrics.iter().map(text).collect();
         all + "# EOF\n"
     }
 }
