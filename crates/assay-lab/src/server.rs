@@ -191,9 +191,7 @@ impl Server {
     /// Makes a server's folder, with nothing but its state in it. `state.name`: must not be taken.
     pub(crate) fn create(home: &Home, state: State) -> Result<Server> {
         home.make()?;
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let draft = home.servers.join(format!(".draft-{}-{}-{number}", state.name, std::process::id()));
+        let draft = home.servers.join(format!(".draft-{}-{}", state.name, unique()));
         let _ = fs::remove_dir_all(&draft);
         fs::create_dir(&draft).at("create", &draft)?;
         fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).at("change", &draft)?;
@@ -514,11 +512,10 @@ impl Server {
             return Err(Fault::usage(format!("{} still runs, as process {}", self.name(), identity.pid)));
         }
         self.undo();
-        let folder = self.folder();
-        // Without its state it is no server, whatever happens next.
-        let state = folder.join(STATE);
-        fs::remove_file(&state).at("remove", &state)?;
-        fs::remove_dir_all(&folder).at("remove", &folder)
+        // Out of the way first: another process may want the name while the files go.
+        let (folder, gone) = (self.folder(), self.home.servers.join(format!(".gone-{}-{}", self.name(), unique())));
+        fs::rename(&folder, &gone).at("remove", &folder)?;
+        fs::remove_dir_all(&gone).at("remove", &gone)
     }
 
     /// Before its start: what it is to others.
@@ -599,6 +596,12 @@ impl Server {
 const ATTEMPTS: u32 = 5;
 /// Of a log, in an error.
 const LOG_LINES: usize = 20;
+
+/// A text that no other process, and no other thread, has at the same time.
+fn unique() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
 
 pub(crate) fn taken(name: &str) -> Fault {
     Fault::usage(format!("there is a server {name} already"))
