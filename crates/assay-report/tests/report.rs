@@ -963,12 +963,12 @@ fn what_was_read_is_told_by_second_and_by_transaction_and_a_counter_that_began_a
 #[test]
 fn the_report_says_what_a_transaction_cost_the_server_and_its_machine() {
     let report = text(&findings(&example_with_telemetry()));
-    let from = report.find("\nserver     number").unwrap() + 1;
+    let from = report.find("\nserver      number").unwrap() + 1;
     let lines: Vec<&str> = report[from..].lines().take_while(|line| !line.is_empty()).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
-    server     number 1 · 600 B of log per transaction
-    waits      CPU 100%
-    telemetry  0.20% of a CPU here · 3.00 statements/s on servers · 0.500 ms each
+    server      number 1 · 600 B of log per transaction
+    waits       CPU 100%
+    telemetry   0.20% of a CPU here · 3.00 statements/s on servers · 0.500 ms each
     ");
     assert!(report.contains("tags: disk=nvme, ticket=PERF-7"), "{report}");
 }
