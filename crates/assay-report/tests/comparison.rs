@@ -205,7 +205,7 @@ fn other_work_other_hosts_and_broken_trials_are_told_before_any_number() {
       workload: shop.lua → other.lua
 
     ! the load came from different machines, which may explain a change:
-      host: load1 → load\u{1b}[2J2
+      host: load1 → load\u{1b}[2j2
 
     16 sessions    baseline  candidate                change
     tx/s              1,000      1,255  +25.5% (no interval)  cannot tell

@@ -912,7 +912,10 @@ fn every_field_of_records_and_findings_is_documented() {
     let mut keys = std::collections::BTreeSet::new();
     let mut record = example();
     record.manifest.options.clear();
-    record.environment.servers.iter_mut().for_each(|server| server.settings.clear());
+    record.environment.servers.iter_mut().for_each(|server| {
+        server.settings.clear();
+        server.configuration.clear();
+    });
     collect_keys(&serde_json::to_value(&record).unwrap(), &mut keys);
     let mut findings = findings(&record);
     findings.warnings.push(Warning::NoTransactions { stage: 0 });
@@ -963,12 +966,12 @@ fn what_was_read_is_told_by_second_and_by_transaction_and_a_counter_that_began_a
 #[test]
 fn the_report_says_what_a_transaction_cost_the_server_and_its_machine() {
     let report = text(&findings(&example_with_telemetry()));
-    let from = report.find("\nserver     number").unwrap() + 1;
+    let from = report.find("\nserver      number").unwrap() + 1;
     let lines: Vec<&str> = report[from..].lines().take_while(|line| !line.is_empty()).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
-    server     number 1 · 600 B of log per transaction
-    waits      CPU 100%
-    telemetry  0.20% of a CPU here · 3.00 statements/s on servers · 0.500 ms each
+    server      number 1 · 600 B of log per transaction
+    waits       CPU 100%
+    telemetry   0.20% of a CPU here · 3.00 statements/s on servers · 0.500 ms each
     ");
     assert!(report.contains("tags: disk=nvme, ticket=PERF-7"), "{report}");
 }

@@ -17,17 +17,17 @@ fn without_a_command_the_help_is_shown() {
       prepare      Create and fill a workload's tables
       check        Verify the tables of a workload: row counts and shape
       cleanup      Remove the tables of a workload
-      exec         Run another command that a workload declares
+      exec         Run another command of a workload
       list         List the built-in workloads
       show         Print the final report of a record
       tag          Add tags to records: something to know them by
       compare      Compare the records of two settings, or of several
-      duel         Run two settings in turns, so that drift hits both, and compare them
-      report       Make a page, tables, pictures or series of one or several records
+      duel         Run two settings alternately and compare them
+      report       Write a page, tables, charts or time series from records
       completions  Print completions for a shell, such as: source <(assay completions bash)
       manual       Write the manual pages into a folder
       server       Start servers to load, and look after them
-      sysbench     Do what sysbench does: its command line, scripts and reports
+      sysbench     Accept sysbench's command line and scripts, and print its reports
       pgbench      Do what pgbench does: its command line, scripts, reports and log files
 
     Options:
@@ -92,14 +92,14 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
     Database:
           --db <URL>                    Database to load: postgres://…, mysql://…, mariadb://… or
                                         sqlite:FILE; several share the sessions evenly
-          --prepared <on|off>           Use protocol-level prepared statements; off for pooling proxies
-                                        that cannot hold them [default: on]
+          --prepared <on|off>           Use protocol-level prepared statements; off for connection
+                                        poolers that do not support them [default: on]
           --session-sql <SQL>           Statement to run on every new connection; may be repeated
-          --connect-rate <N>            Connects per second [default: as fast as they go]
-          --connect-pending <N>         Connects under way at once [default: 64]
-          --network-timeout <DURATION>  Treat a connection as lost when the server's host has
-                                        acknowledged nothing for this long, 2s to 9h; a slow statement
-                                        does not count; 0: no limit [default: 30s]
+          --connect-rate <N>            Connections opened per second [default: unlimited]
+          --connect-pending <N>         Connections being opened at the same time, at most [default: 64]
+          --network-timeout <DURATION>  Treat a connection as lost if the server's host acknowledges
+                                        nothing for this long (2s to 9h; 0: no limit); slow statements
+                                        do not count [default: 30s]
 
     Server:
           --server <PRODUCT:VERSION>  Start this server for the run and remove it afterwards, such as
@@ -116,66 +116,66 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
           --front-set <NAME=VALUE>    Setting of the last --front, in its own words; may be repeated
 
     Load:
-          --sessions <N,…|auto>         Concurrent sessions; several numbers are a ladder, one stage
-                                        after the other; auto[:MAX] searches for the number after which
-                                        throughput stops growing, up to 64 or MAX [default: 1; 64 with
-                                        --find-rate]
-          --terminals <N[/OPTION]>      Users at terminals who share connections: N, or N per value of a
+          --sessions <N,…|auto>         Number of concurrent sessions; a list such as 1,2,4 runs one
+                                        step after the other (a ladder); auto[:MAX] searches for the
+                                        number after which throughput stops growing, up to 64 or MAX
+                                        [default: 1; 64 with --find-rate]
+          --terminals <N[/OPTION]>      Users at terminals that share connections: N, or N per unit of a
                                         workload option, such as 10/warehouse
-          --connections <N>             Connections that the terminals share [default: 64]
-          --think-scale <X>             Multiplies the terminals' times to key in and to think [default:
+          --connections <N>             Connections shared by the terminals [default: 64]
+          --think-scale <X>             Multiplier for the terminals' keying and think times [default:
                                         1]
-          --time <DURATION>             Length of the measured part of a stage, such as 30s or 10m; 0:
-                                        no limit [default: 10s, no limit with --transactions]
-          --transactions <N>            End a stage after this many transactions
-          --warmup <DURATION>           Run this long before measuring, in every stage [default: 0s]
-          --rate <N|TIME:N,…>           Transactions due per second, whatever the server does: a number,
-                                        or points in time with straight lines between them, such as
-                                        0:100,60s:2000,120s:500 [default: the next when the one before
-                                        is done]
+          --time <DURATION>             Length of the measured part of each step, such as 30s or 10m; 0:
+                                        no limit [default: 10s; no limit with --transactions]
+          --transactions <N>            End each step after this many transactions
+          --warmup <DURATION>           Warm-up before the measured part of each step [default: 0s]
+          --rate <N|TIME:N,…>           Transactions due per second, however slow the server is: a
+                                        number, or points in time with straight lines between them, such
+                                        as 0:100,60s:2000,120s:500 [default: closed loop]
           --rate-file <FILE>            Transactions due at the instants of this file: seconds since the
                                         start, one per line, ascending
           --find-rate <PROMISE>         Search for the highest rate that keeps a promise, such as 'p99 <
                                         10ms', 'errors < 0.1%' or 'new_order.p95 < 50ms'; each stage of
                                         the search lasts --time; may be repeated
-          --arrival <constant|poisson>  How due times are spaced [default: constant]
-          --backlog-max <N>             Drop due transactions when this many wait; drops are counted
-                                        [default: no bound]
-          --grace <DURATION>            How long transactions in flight may take to finish at the end of
-                                        a stage [default: 10s]
-          --trials <N>                  Run all of it so many times, each with a record and a seed of
-                                        its own, and sum up [default: 1]
+          --arrival <constant|poisson>  Spacing of due times [default: constant]
+          --backlog-max <N>             Drop transactions that become due while this many are waiting;
+                                        drops are counted [default: no limit]
+          --grace <DURATION>            Time for transactions in flight to finish at the end of a step
+                                        [default: 10s]
+          --trials <N>                  Number of trials, each with its own record and seed [default: 1]
           --prepare                     Prepare the workload's tables first if they are missing
-          --check                       Check the workload's tables before the run and after it; exit
-                                        with 1 when something is wrong, or its audit failed
-          --kill-check <CMD>            Run this shell command, which crashes the server and starts it
-                                        again, in the middle of the run; look afterwards for all that
-                                        was acknowledged, and exit with 1 when some is lost
+          --check                       Check the workload's tables before and after the run; exit with
+                                        status 1 if something is wrong or the audit failed
+          --kill-check <CMD>            Shell command that crashes and restarts the server, executed in
+                                        the middle of the run; afterwards everything that was
+                                        acknowledged is looked for, and the exit status is 1 if anything
+                                        is lost
 
     Errors:
-          --retries <N>                 Run a transaction again up to N times after a deadlock,
+          --retries <N>                 Number of retries of a transaction after a deadlock,
                                         serialization failure or lost connection [default: 10]
-          --ignore-errors <CODE,…|all>  Errors that fail a transaction but not the run, such as 1213 or
-                                        40001, or all; what can be retried is retried first
-          --on-error <stop|continue>    What any other error does [default: stop]
-          --reconnect-time <DURATION>   How long to keep trying to reconnect when a connection is lost
+          --ignore-errors <CODE,…|all>  Error codes that fail the transaction but not the run, such as
+                                        1213 or 40001, or all; retries come first
+          --on-error <stop|continue>    What to do on any other error [default: stop]
+          --reconnect-time <DURATION>   How long to try to reconnect after a connection is lost
                                         [default: 60s]
 
     Generator:
-          --seed <N>               The same seed gives every session the same statements [default:
-                                   random, always shown]
-          --workers <N>            Threads driving the sessions [default: one per CPU]
+          --seed <N>               Seed of the random numbers; the same seed gives every session the
+                                   same statements [default: random, shown in the report]
+          --workers <N>            Threads that drive the sessions [default: one per CPU]
           --cpus <CPUS>            CPUs of the load generator: 0-3,8 or socket:0 or core:0-3, each also
                                    with ,no-smt [default: all]
-          --io <auto|epoll|uring>  How sockets are served: `auto` is io_uring where the kernel allows it
-                                   and each worker has 16 sessions or more [default: auto, or ASSAY_IO]
-          --batch <N>              Replies handled between two calls of the kernel: more cost less CPU
-                                   and more median latency [default: 32 with io_uring, 64 with epoll]
-          --rand-type <NAME>       Distribution of the rows that statements touch [default: uniform]
+          --io <auto|epoll|uring>  Event loop; auto: io_uring if the kernel allows it and each worker
+                                   has at least 8 sessions, else epoll [default: auto, or ASSAY_IO]
+          --batch <N>              Replies handled between two system calls: more save CPU, but raise
+                                   the median latency [default: 32 with io_uring, 64 with epoll]
+          --rand-type <NAME>       Distribution of the rows that statements access [default: uniform]
                                    [possible values: uniform, gaussian, special, pareto, zipfian]
-          --rand-spec-iter <N>     gaussian, special: uniform numbers averaged [default: 12]
+          --rand-spec-iter <N>     gaussian, special: number of uniform values averaged [default: 12]
           --rand-spec-pct <N>      special: size of the hot centre in percent of the rows [default: 1]
-          --rand-spec-res <N>      special: how many of 100 accesses go to the hot centre [default: 75]
+          --rand-spec-res <N>      special: percentage of accesses that go to the hot centre [default:
+                                   75]
           --rand-pareto-h <X>      pareto: share that gets the rest of the accesses, 0 … 1 [default:
                                    0.2]
           --rand-zipfian-exp <X>   zipfian: exponent [default: 0.8]
@@ -183,7 +183,7 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
     Output:
           --format <text|json|csv>         Form of the result on stdout [default: text]
           --interval <DURATION>            Length of a reporting interval, at least 100ms [default: 1s]
-          --record <PATH>                  Write the record here [default:
+          --record <PATH>                  Path of the record [default:
                                            assay-records/WORKLOAD-TIME.json.zst]
           --no-record                      Write no record
           --telemetry <off|on|full>        What is read of servers and, where one is local, of this
@@ -191,12 +191,13 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
                                            on]
           --tag <KEY=VALUE>                Something to know this run by, such as disk=nvme: shown,
                                            grouped by, and kept in the record; may be repeated
-          --journal <FILE>                 Write a line about each transaction that the workload has
-                                           something to say of into this file, as CSV (tpcc: the
-                                           deliveries that were queued)
-          --metrics-listen <ADDRESS:PORT>  Serve live metrics to Prometheus at http://ADDRESS/metrics
-                                           while the run goes on
-          --quiet                          Say nothing on stderr but errors and warnings
+          --journal <FILE>                 CSV file with a line for each transaction that the workload
+                                           reports (tpcc: queued deliveries)
+          --metrics-listen <ADDRESS:PORT>  Serve live metrics for Prometheus at http://ADDRESS/metrics
+                                           during the run
+      -v, --verbose                        Show all options in effect, figures that are zero, and what
+                                           the generator did
+          --quiet                          Print only errors and warnings on stderr
 
     Options of ./one_table.lua:
           --greeting <TEXT>  What to say [default: hello]

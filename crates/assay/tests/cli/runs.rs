@@ -76,6 +76,7 @@ fn a_ladder_reports_each_stage() {
 
     sessions tx/s p50 ms p99 ms
     # # # #
+    # # # #
 
     with # sessions, for # s:
 
