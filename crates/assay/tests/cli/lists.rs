@@ -17,17 +17,18 @@ fn without_a_command_the_help_is_shown() {
       prepare      Create and fill a workload's tables
       check        Verify the tables of a workload: row counts and shape
       cleanup      Remove the tables of a workload
-      exec         Run another command that a workload declares
+      exec         Run another command of a workload
       list         List the built-in workloads
       show         Print the final report of a record
       tag          Add tags to records: something to know them by
       compare      Compare the records of two settings, or of several
-      duel         Run two settings in turns, so that drift hits both, and compare them
-      report       Make a page, tables, pictures or series of one or several records
+      duel         Run two settings alternately and compare them
+      report       Write a page, tables, charts or time series from records
       completions  Print completions for a shell, such as: source <(assay completions bash)
       manual       Write the manual pages into a folder
       server       Start servers to load, and look after them
-      sysbench     Do what sysbench does: its command line, scripts and reports
+      lab          Run experiments: what is varied, repeated in drawn order, and compared
+      sysbench     Accept sysbench's command line and scripts, and print its reports
       pgbench      Do what pgbench does: its command line, scripts, reports and log files
 
     Options:
