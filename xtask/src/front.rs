@@ -77,7 +77,7 @@ fn measure() -> Result<()> {
 
 /// The program of this tree, in its root.
 fn assay(words: &[&str]) -> Command {
-    let mut command = cargo(&["run", "--quiet", "--release", "--package", "assay", "--"]);
+    let mut command = cargo(&["run", "--quiet", "--bin", "assay", "--"]);
     command.args(words);
     command
 }

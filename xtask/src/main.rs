@@ -36,7 +36,7 @@ enum Task {
     /// Check what the compiler does not: module heads, crate dependencies, licences, tests that prove nothing
     Tidy,
     /// Fill prose and comments anew that are wider than rustfmt's max_width
-    Wrap,
+    Wrap(tidy::width::Options),
     /// Feed the wire parsers with mutated server messages
     Fuzz(fuzz::Options),
     /// Count the instructions of the measured path per statement, and compare with what is expected
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         Task::Test(options) => test::run_all(&options),
         Task::Install => install::run_all(),
         Task::Tidy => tidy::run(),
-        Task::Wrap => tidy::width::wrap(),
+        Task::Wrap(options) => tidy::width::wrap(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Instructions(options) => instructions::run(&options),
         Task::Bench(options) => bench::run(&options),

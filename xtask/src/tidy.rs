@@ -36,7 +36,6 @@ fn complaints() -> Result<Vec<String>> {
     all.extend(licences::complaints(&metadata));
     all.extend(places::complaints(&files));
     all.extend(refusals::complaints(&metadata, &files));
-    all.extend(width::complaints(&files)?);
     Ok(all)
 }
 

@@ -5,7 +5,8 @@
 
 use std::fs;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use clap::Args;
 
 use super::file::{self, File};
 use crate::steps::root;
@@ -14,11 +15,6 @@ use crate::steps::root;
 struct Line<'a> {
     prefix: &'a str,
     text: &'a str,
-}
-
-pub(super) fn complaints(files: &[File]) -> Result<Vec<String>> {
-    let width = width()?;
-    Ok(files.iter().flat_map(|file| of_file(file, width)).collect())
 }
 
 fn of_file(file: &File, width: usize) -> Vec<String> {
@@ -30,16 +26,27 @@ fn of_file(file: &File, width: usize) -> Vec<String> {
     vec![format!("{}:{}: prose wider than {width} characters; `cargo xtask wrap` fills it anew", file.path, same + 1)]
 }
 
-/// Fills all prose that is too wide.
-pub(crate) fn wrap() -> Result<()> {
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Change nothing, and fail when there is something to change
+    #[arg(long)]
+    check: bool,
+}
+
+/// Fills all prose that is too wide, or complains of it.
+pub(crate) fn wrap(options: &Options) -> Result<()> {
     let width = width()?;
+    let mut complaints = 0;
     for file in file::all(&root())? {
-        let wrapped = wrapped(&file, width);
-        if wrapped != file.text {
-            fs::write(root().join(&file.path), wrapped)?;
-            println!("{}", file.path);
+        for complaint in of_file(&file, width) {
+            complaints += 1;
+            println!("{complaint}");
+            if !options.check {
+                fs::write(root().join(&file.path), wrapped(&file, width))?;
+            }
         }
     }
+    ensure!(!options.check || complaints == 0, "{complaints} files have prose that is too wide");
     Ok(())
 }
 

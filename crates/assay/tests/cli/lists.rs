@@ -27,6 +27,7 @@ fn without_a_command_the_help_is_shown() {
       completions  Print completions for a shell, such as: source <(assay completions bash)
       manual       Write the manual pages into a folder
       server       Start servers to load, and look after them
+      lab          Run experiments: what is varied, repeated in drawn order, and compared
       sysbench     Accept sysbench's command line and scripts, and print its reports
       pgbench      Do what pgbench does: its command line, scripts, reports and log files
 

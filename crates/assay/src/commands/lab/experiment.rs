@@ -95,7 +95,7 @@ fn made(server: &str, options: &RecipeOptions) -> Result<String, Trouble> {
         let words = [workload.name.clone()].into_iter().chain(workload.given_words());
         url_text::shell_line(words)
     });
-    let ladder = run.load.sessions.len() > 1;
+    let ladder = run.load.steps().len() > 1;
     from_words(server, &factors, &url_text::shell_line(&options.words), prepare.as_deref(), ladder)
         .map_err(|error| trouble(&error, "the command line"))
 }
