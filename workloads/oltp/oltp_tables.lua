@@ -167,7 +167,7 @@ end
 
 --- Creates and fills all tables; all sessions work on all of them.
 function cmd_prepare()
-  oltp.check_sizes()
+  oltp.check_sizes(0)
   local driver = sysbench.sql.driver()
   local connection = driver:connect()
   local tables, threads = opt("tables"), sysbench.opt.threads

@@ -114,15 +114,18 @@ function prepare_delete_inserts()
   end
 end
 
---- Without a table, or a row, there is nothing to do: an option that says so is a slip.
-function oltp.check_sizes()
-  for _, name in ipairs { "tables", "table_size" } do
-    if (tonumber(opt(name)) or 1) < 1 then error(("--%s %d: must be at least 1"):format(name:gsub("_", "-"), opt(name)), 0) end
+--- Without a table, or a row to read, there is nothing to do: an option that says so is a slip.
+function oltp.check_sizes(rows_min)
+  for _, bound in ipairs { { "tables", 1 }, { "table_size", rows_min } } do
+    local name, least = bound[1], bound[2]
+    if (tonumber(opt(name)) or least) < least then
+      error(("--%s %d: must be at least %d"):format(name:gsub("_", "-"), opt(name), least), 0)
+    end
   end
 end
 
 function thread_init()
-  oltp.check_sizes()
+  oltp.check_sizes(1)
   drv = sysbench.sql.driver()
   con = drv:connect()
   if sysbench.tid == 0 then compare_tables(con) end

@@ -2,7 +2,6 @@
 //! they are what the program of today makes of it. A test of the binary compares.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -84,6 +83,8 @@ fn assay(words: &[&str]) -> Command {
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+
     use super::*;
 
     #[test]

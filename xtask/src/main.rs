@@ -116,6 +116,9 @@ mod tests {
             }
             for line in lines(&path, &["cargo xtask ", "benches/many-connections.sh "]) {
                 let line = line.replace("benches/many-connections.sh", "cargo xtask bench connections");
+                if line.trim() == "cargo xtask" {
+                    continue; // it lists the tasks
+                }
                 let words = line.split_whitespace().skip(1);
                 assert!(Arguments::try_parse_from(words).is_ok(), "{path}: {line}");
                 seen += 1;

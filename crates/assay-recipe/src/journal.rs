@@ -4,7 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::TrialKey;
+/// A trial: one cell in one round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TrialKey {
+    /// Counts from 1.
+    pub round: u32,
+    /// Counts from 0.
+    pub cell: usize,
+}
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,16 +2,7 @@
 
 use assay_random::Random;
 
-use crate::journal::Progress;
-
-/// A trial: one cell in one round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TrialKey {
-    /// Counts from 1.
-    pub round: u32,
-    /// Counts from 0.
-    pub cell: usize,
-}
+use crate::journal::{Progress, TrialKey};
 
 /// The order of a round's cells: a permutation drawn from the seed, whatever the other rounds are. Source: Fisher and Yates,
 /// as in Knuth, The Art of Computer Programming 2, algorithm 3.4.2P.

@@ -217,7 +217,7 @@ mod tests {
         check(
             "x.lua",
             "--- What it is for is this\n-- and that\nlocal x\n",
-            "--- What it is for is\n-- this and that\nlocal x\n",
+            "--- What it is for\n-- is this and that\nlocal x\n",
         );
         check("x.rs", "let text = \"a string that is wide\";\n", "let text = \"a string that is wide\";\n");
     }

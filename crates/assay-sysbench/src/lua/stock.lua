@@ -116,6 +116,7 @@ end
 function loaded.oltp_transactions(oltp)
   oltp.is_redshift = function() return false end -- the option is there, and nothing is done about it
   oltp.tables_are_shared, oltp.key_is_late = false, false
+  oltp.check_sizes = function() end
 end
 
 function loaded.oltp_tables()

@@ -416,7 +416,7 @@ fn slips_are_refused_with_their_cause_and_what_to_do() {
     $ assay prepare oltp_read_write --table-size -5 --db sqlite:a.db
     exit 2
     --- stderr
-    error: --table-size -5: must be at least 1
+    error: --table-size -5: must be at least 0
     ");
 }
 

@@ -175,7 +175,7 @@ fn a_server_that_takes_connections_and_serves_them_no_more_is_told_with_its_limi
             "of 40 sessions",
             "may have run out of something (see its log): open files",
             "open_files_limit",
-            "`--connect-pending` (now 64)",
+            "lower `--connect-pending`, now 64",
         ] {
             assert!(said.contains(part), "{part}: {said}");
         }

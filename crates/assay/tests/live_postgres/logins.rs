@@ -54,7 +54,10 @@ fn asked(folder: &Folder, server: &Server, variables: &[(&str, &str)], url: &str
     assert!(output.stdout.is_empty(), "{output:?}");
     let socket_folder = server.socket().parent().unwrap().to_str().unwrap();
     let home = folder.path().to_str().unwrap();
-    let known = [(home, "[HOME]"), (socket_folder, "[SERVER]"), (&*server.port().to_string(), "[PORT]")];
+    let port = server.port().to_string();
+    let mut known = vec![(home, "[HOME]"), (socket_folder, "[SERVER]"), (&*port, "[PORT]")];
+    let certificate = url.split(['?', '&']).find_map(|part| part.strip_prefix("sslrootcert="));
+    known.extend(certificate.and_then(|path| path.rsplit_once('/')).map(|(folder, _)| (folder, "[CERTIFICATES]")));
     testkit::redact::replace(std::str::from_utf8(&output.stderr).unwrap(), &known).replace('\t', " ")
 }
 
@@ -239,7 +242,7 @@ fn every_sslmode_does_what_it_does_in_libpq() {
         }
         assert_eq!(with_tls("localhost", &verify_full), "trusting app TLS\n");
         assert_snapshot!(with_tls("127.0.0.1", &verify_full), @r"
-        error: cannot connect to postgres://trusting@127.0.0.1:[PORT]/app?sslrootcert=[SERVER]/ca.pem&sslmode=verify-full
+        error: cannot connect to postgres://trusting@127.0.0.1:[PORT]/app?sslrootcert=[CERTIFICATES]/ca.pem&sslmode=verify-full
           TLS handshake with 127.0.0.1:[PORT]: the server's certificate is for localhost, not for 127.0.0.1
 
         hint: connect by a name that the certificate has, or check only its chain (`verify-ca`)
@@ -250,7 +253,7 @@ fn every_sslmode_does_what_it_does_in_libpq() {
             assert_eq!(without(mode), "app app plain\n", "{mode}");
         }
         for mode in ["require", &verify_ca, &verify_full] {
-            assert_snapshot!(without(mode).replace(&format!("sslrootcert={ca}&"), "").replace(mode.split('&').next().unwrap(), "[MODE]"), @r"
+            assert_snapshot!(without(mode).replace("sslrootcert=[CERTIFICATES]/ca.pem&", "").replace(mode.split('&').next().unwrap(), "[MODE]"), @r"
             error: cannot connect to postgres://app@127.0.0.1:[PORT]/app?sslmode=[MODE]
               the server does not offer TLS
 
@@ -268,7 +271,7 @@ fn a_certificate_that_a_stranger_signed_is_refused() {
         for mode in ["require", "verify-ca", "verify-full"] {
             let said = asked_as(server, "localhost", "trusting", &format!("?sslmode={mode}&sslrootcert={stranger}"));
             assert_snapshot!(said.replace("verify-full", "verify-ca"), @r"
-            error: cannot connect to postgres://trusting@localhost:[PORT]/app?sslrootcert=[SERVER]/stranger.pem&sslmode=verify-ca
+            error: cannot connect to postgres://trusting@localhost:[PORT]/app?sslrootcert=[CERTIFICATES]/stranger.pem&sslmode=verify-ca
               TLS handshake with 127.0.0.1:[PORT]: the server's certificate is signed by an authority that we do not trust
 
             hint: name the file of the root certificate that signed it, or do not verify (`require`)

@@ -40,7 +40,7 @@ fn batched_statements_leave_the_same_tables() {
             assert_eq!(findings["options"]["batch_statements"], !option.is_empty(), "{findings}");
             let held = digest(&place);
             if place.kind.is_some() && !option.is_empty() {
-                let ran = place.expect("run", "--no-record --prepared off --batch-statements", 3);
+                let ran = place.expect("run", "--no-record --prepared off --batch-statements", 2);
                 assert!(
                     ran.stderr.contains("--batch-statements needs statements that the server prepares"),
                     "{}",
