@@ -180,9 +180,9 @@ fn asked(product: &dyn Product, program: &Path, origin: Origin, account: &Accoun
             account.name,
             program.display()
         ))
-        .hint(format!(
-            "let it enter the folders above (chmod o+x), put the programs elsewhere, or choose a user with `--run-as`"
-        )),
+        .hint(
+            "let it enter the folders above (chmod o+x), put the programs elsewhere, or choose a user with `--run-as`",
+        ),
         _ => Fault::file("run", program, &error),
     })?;
     let words = String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned();

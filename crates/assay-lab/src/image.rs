@@ -134,7 +134,7 @@ pub fn list(home: &Home) -> Result<Vec<Image>> {
         let key = entry.file_name().to_string_lossy().into_owned();
         images.push(Image { key, contents: manifest.contents, bytes, used });
     }
-    images.sort_by(|a, b| b.used.cmp(&a.used));
+    images.sort_by_key(|image| std::cmp::Reverse(image.used));
     Ok(images)
 }
 

@@ -187,6 +187,9 @@ pub fn all(home: &Home) -> Vec<Server> {
     names.iter().filter_map(|name| Server::open(home, name).ok()).collect()
 }
 
+/// A program, its arguments and its environment.
+type Rendered = (PathBuf, Vec<std::ffi::OsString>, Vec<(String, String)>);
+
 impl Server {
     /// Makes a server's folder, with nothing but its state in it. `state.name`: must not be taken.
     pub(crate) fn create(home: &Home, state: State) -> Result<Server> {
@@ -393,7 +396,7 @@ impl Server {
     }
 
     /// Writes its configuration and says how to run it.
-    fn render(&self, state: &State) -> Result<(PathBuf, Vec<std::ffi::OsString>, Vec<(String, String)>)> {
+    fn render(&self, state: &State) -> Result<Rendered> {
         let folder = self.folder();
         let (files, arguments, environment) = match &state.what {
             What::Database { data, role, settings, file, access, .. } => {

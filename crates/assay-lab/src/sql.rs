@@ -127,6 +127,6 @@ fn text_of(rows: &Rows) -> Vec<Row> {
         Cell::Int(value) => Some(value.to_string()),
         Cell::Double(value) => Some(value.to_string()),
     };
-    let cell = |row, column| rows.cell(0, row, column).map_or(None, text);
+    let cell = |row, column| rows.cell(0, row, column).and_then(text);
     (0..rows.len(0)).map(|row| (0..rows.columns(0)).map(|column| cell(row, column)).collect()).collect()
 }

@@ -415,7 +415,7 @@ impl Swatch {
 }
 
 /// As many as have room for their names.
-fn side_by_side<'a>(ticks: &'a [Tick], place: impl Fn(f64) -> f32) -> Vec<&'a Tick> {
+fn side_by_side(ticks: &[Tick], place: impl Fn(f64) -> f32) -> Vec<&Tick> {
     let mut free = f32::NEG_INFINITY;
     let has_room = |tick: &&Tick| {
         let half = width_of(&tick.text, 12.0) / 2.0;

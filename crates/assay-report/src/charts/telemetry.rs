@@ -176,6 +176,9 @@ struct Scope<'a> {
     target: u32,
 }
 
+/// Seconds since the start, and what was read there.
+type Reading = (f64, Option<f64>);
+
 impl<'a> Scope<'a> {
     /// Where each stage begins, and what was read in it.
     fn stages(&self) -> impl Iterator<Item = (f64, &'a ScopeFindings)> {
@@ -211,14 +214,14 @@ impl<'a> Scope<'a> {
 
     /// Of all CPUs, in percent.
     fn cpu(&self) -> Vec<Line> {
-        let kinds: Vec<(&str, Vec<(f64, Option<f64>)>)> =
+        let kinds: Vec<(&str, Vec<Reading>)> =
             CPU_KINDS.iter().map(|(name, metric)| (*name, self.points(metric))).collect();
         let Some((_, first)) = kinds.first() else { return Vec::new() };
-        let at = |points: &[(f64, Option<f64>)], number: usize| points.get(number).and_then(|(_, value)| *value);
+        let at = |points: &[Reading], number: usize| points.get(number).and_then(|(_, value)| *value);
         let sums: Vec<f64> = (0..first.len())
             .map(|number| kinds.iter().filter_map(|(_, points)| at(points, number)).sum::<f64>())
             .collect();
-        let share = |points: &[(f64, Option<f64>)]| {
+        let share = |points: &[Reading]| {
             let shares = points.iter().zip(&sums);
             shares
                 .map(|((at, value), sum)| (*at, value.filter(|_| *sum > 0.0).map(|value| value / sum * 100.0)))
@@ -229,7 +232,7 @@ impl<'a> Scope<'a> {
 
     fn hit_ratio(&self) -> Vec<Line> {
         let (reads, misses) = (self.points("buffer_reads"), self.points("buffer_misses"));
-        let ratio = |((at, reads), (_, misses)): (&(f64, Option<f64>), &(f64, Option<f64>))| {
+        let ratio = |((at, reads), (_, misses)): (&Reading, &Reading)| {
             let share = reads.filter(|reads| *reads > 0.0).zip(*misses).map(|(reads, misses)| 1.0 - misses / reads);
             (*at, share.map(|share| share.clamp(0.0, 1.0) * 100.0))
         };

@@ -243,7 +243,7 @@ impl<'a> TimeLine<'a> {
         if self.parts.len() < DOTS_MIN {
             return vec![all];
         }
-        let width = (self.parts.len() / MEDIANS | 1).max(5);
+        let width = ((self.parts.len() / MEDIANS) | 1).max(5);
         let mut medians =
             self.by_stage().flat_map(|parts| rolling_median(&parts.iter().map(rate).collect::<Vec<_>>(), width));
         let length_ns = (self.parts[0].to - self.parts[0].from) * 1e9;

@@ -250,10 +250,10 @@ fn gauge(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)]) {
     found.last = known.last().copied();
 }
 
-fn waits_findings(
-    waits: &record::Waits,
-    within: &[(usize, i128)],
-) -> (Option<Vec<WaitFindings>>, Vec<(u64, Vec<f64>)>) {
+/// Nanoseconds since the start of the stage, and the sessions seen in each event.
+type WaitsOverTime = Vec<(u64, Vec<f64>)>;
+
+fn waits_findings(waits: &record::Waits, within: &[(usize, i128)]) -> (Option<Vec<WaitFindings>>, WaitsOverTime) {
     let looks_at = |number: usize| waits.looks.get(number).copied().unwrap_or(0);
     // The looks of a sample lie between the one before and itself: those of the first are not of this stage.
     let steps: Vec<(usize, i128)> =

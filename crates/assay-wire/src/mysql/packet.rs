@@ -18,8 +18,6 @@ pub(super) const PACKET_MAX: usize = 1 << 30;
 /// A buffer that grew past this is not kept for the next incomplete packet.
 const KEEP_MAX: usize = 4096;
 
-/// An error that ends the connection or answers an operation.
-
 /// The error for a peer that breaks the protocol; `what` fits after "the server …".
 pub(super) fn violation(what: &str) -> Box<StatementError> {
     Box::new(StatementError::client(Class::Protocol, format!("the server broke the MySQL protocol: it {what}")))

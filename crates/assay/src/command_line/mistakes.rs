@@ -92,7 +92,7 @@ fn having(option: &str, words: &[String]) -> Option<String> {
         program.is_ok_and(|program| program.options().iter().any(|option| option.name.replace('_', "-") == name))
     };
     let runnable = assay_workloads::builtin().iter().filter(|builtin| builtin.runnable).map(|builtin| builtin.name);
-    let found: Vec<&str> = runnable.filter(|name| has(&name)).collect();
+    let found: Vec<&str> = runnable.filter(|name| has(name)).collect();
     let more = if found.len() > NAMED_MAX { " and others" } else { "" };
     (!found.is_empty()).then(|| found[..found.len().min(NAMED_MAX)].join(", ") + more)
 }

@@ -27,7 +27,8 @@ pub(super) fn run(options: &LabShowOptions) -> Result<Exit, Trouble> {
     };
     let folder = Folder::read(&path)?;
     terminal::result(&text(&folder)?)?;
-    let outputs: [(&Option<PathBuf>, &dyn Fn() -> Result<String, Trouble>); 3] = [
+    type Write<'a> = &'a dyn Fn() -> Result<String, Trouble>;
+    let outputs: [(&Option<PathBuf>, Write<'_>); 3] = [
         (&options.markdown, &|| markdown(&folder)),
         (&options.csv, &|| Ok(experiment_csv(&experiment(&folder)?))),
         (&options.html, &|| page(&folder)),
