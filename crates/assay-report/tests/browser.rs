@@ -101,7 +101,7 @@ fn one_record(page: &mut Page) {
     page.check(readout, "0:01 · 16 sessions · 6 errors");
     // What is heard has the values too.
     let heard = "document.querySelector('#chart-throughput-1 .heard').textContent";
-    page.check(heard, "0:01, transactions/s 1,200, 16 sessions, 6 errors");
+    page.check(heard, "0:01, transactions/s 1,200, due/s 1,300, 16 sessions, 6 errors");
     page.check(output, "1,200");
     page.browser.press("End").unwrap();
     page.check(output, "2,400");

@@ -326,7 +326,7 @@ fn every_interval_is_a_row_of_the_csv() {
     // Two stages of two intervals: all together, two types, three classes.
     assert_eq!(lines.len(), 1 + 4 * 6);
     assert!(lines[0].ends_with(",cpus_used,type,class,time,server,load,seed,option_items,option_refund_share,option_regions,option_secondary,option_table"));
-    let settings = "2026-03-14T15:09:26.635Z,2 servers,\"poisson 2,000 tx/s\",18446744073709551615,100000,0.25,\"north,south\",false,orders";
+    let settings = "2026-03-14T15:09:26.635Z,2 servers,\"Poisson 2,000 tx/s\",18446744073709551615,100000,0.25,\"north,south\",false,orders";
     let interval = "shop.lua,r0.json.zst,0,shop.lua,0,16,0,1000000000";
     assert_eq!(
         lines[1],
@@ -451,7 +451,7 @@ fn a_picture_says_what_it_is_of_and_looks_as_asked() {
     let plain = svg(chart, &PictureOptions::default());
     assert!(plain.contains(">Throughput over time</text>"), "{plain}");
     assert!(
-        plain.contains(">shop.lua · 2 servers · 16, 64 sessions · poisson 2,000 tx/s · 2026-03-14</text>"),
+        plain.contains(">shop.lua · 2 servers · 16, 64 sessions · Poisson 2,000 tx/s · 2026-03-14</text>"),
         "{plain}"
     );
     assert!(plain.contains("width=\"960\" height=\"460\"") && plain.contains("fill=\"#ffffff\""), "{plain}");

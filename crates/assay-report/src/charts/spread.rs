@@ -114,7 +114,7 @@ pub(crate) fn percentiles(settings: &[Setting]) -> Option<Chart> {
     Some(Chart::new(
         "percentiles",
         "Response time by percentile",
-        if banded { "log scale, band: min to max" } else { "log scale" },
+        if banded { "log scale; band: range" } else { "log scale" },
         [axis("percentile", Scale::Nines), axis("response time, ms", Scale::Log)],
         Body::Lines { lines },
     ))
