@@ -117,7 +117,7 @@ fn one_record(page: &mut Page) {
     page.browser.evaluate("document.querySelector('#chart-throughput-1 .behind').open = true").unwrap();
     let cells = "new Promise((done) => setTimeout(() => done([...document.querySelectorAll( \
         '#chart-throughput-1 .behind tbody td')].map((cell) => cell.textContent).join(' '))))";
-    page.check(cells, "1 1,200 2 1,200 3.1 2,400 4.1 2,400");
+    page.check(cells, "1 1,200 1,300 2 1,200 1,300 3.1 2,400 2,600 4.1 2,400 2,600");
     page.is_sound("wide");
     page.browser.resize(View { dark: true, ..WIDE }).unwrap();
     page.check("getComputedStyle(document.body).backgroundColor", "rgb(20, 22, 26)");
