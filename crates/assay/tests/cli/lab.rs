@@ -42,7 +42,9 @@ fn a_server_is_started_loaded_stopped_and_removed() {
     assert!(listed(&folder, &name).contains(&format!("running {url}")));
     let again = expect(&folder, &format!("server start postgres --name {name}"), 2);
     assert!(again.stderr.contains(&format!("error: there is a server {name} already")), "{}", again.shown());
-    assert!(expect(&folder, &format!("server log {name} --lines 3"), 0).stdout.contains("ready to accept connections"));
+    assert!(
+        expect(&folder, &format!("server log {name} --lines 100"), 0).stdout.contains("ready to accept connections")
+    );
     expect(&folder, &format!("server restart {name}"), 0);
     let stopped = expect(&folder, &format!("server stop {name}"), 0);
     assert!(stopped.stderr.starts_with(&format!("stopped {name} (SIGINT, ")), "{}", stopped.shown());
