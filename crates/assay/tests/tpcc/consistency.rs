@@ -223,7 +223,8 @@ fn each_condition_fails_when_its_data_is_broken_and_no_other_does() {
 #[test]
 fn rows_that_are_gone_and_values_that_were_spoiled_are_noticed() {
     let place = Place::sqlite();
-    place.expect("prepare", SMALL, 0);
+    // Whether another customer for an order breaks more than one condition depends on the load.
+    place.expect("prepare", &format!("{SMALL} --seed 3"), 0);
     let database = place.folder.path().join("tpcc.db");
     let right = place.folder.path().join("right.db");
     std::fs::copy(&database, &right).unwrap();
