@@ -68,7 +68,7 @@ pub fn fetch_command(artifact: &Artifact) -> String {
 const PLUGIN: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1";
 
 /// Programs for what is wanted, fetched if need be. `named`: a folder, an archive or the server program itself.
-/// `say` is told what takes long.
+/// `say` receives a line before each slow step.
 pub fn find(
     home: &Home,
     wanted: &Wanted,

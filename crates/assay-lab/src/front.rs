@@ -28,7 +28,7 @@ pub trait Front: Sync {
     fn arguments(&self, place: &Place<'_>) -> Vec<OsString>;
 }
 
-/// Where a front lives and what it is told.
+/// Where a front lives, and its configuration.
 pub struct Place<'a> {
     /// Its files.
     pub folder: &'a Path,

@@ -150,7 +150,7 @@ pub fn remove(home: &Home, key: &str) -> Result<()> {
     if !folder.join(MANIFEST).is_file() {
         return Err(Fault::usage(format!("there is no image {key}")).hint("`assay server images` lists them"));
     }
-    // Without its manifest it is no image, whatever happens next.
+    // Without its manifest it is not an image, even if the rest fails.
     let manifest = folder.join(MANIFEST);
     fs::remove_file(&manifest).at("remove", &manifest)?;
     fs::remove_dir_all(&folder).at("remove", &folder)

@@ -475,7 +475,7 @@ impl<I: Io> Links<I> {
         Some(Heard::Refused { link, error })
     }
 
-    /// Closes the socket at once; the next operation is told `why`.
+    /// Closes the socket at once; the next operation fails with `why`.
     pub(super) fn sever(&mut self, link: usize, why: StatementError) {
         self.no_longer_pending(link);
         if self.links[link].is_open() {

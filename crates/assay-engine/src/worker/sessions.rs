@@ -758,7 +758,7 @@ impl<I: Io> Sessions<I> {
     fn connect(&mut self, session: usize, connection: ConnectionNumber, targets: Range<usize>) {
         let target = match self.plan.connects.deal {
             Deal::BySession => self.all[session].target,
-            // Where there is no choice, the counter stays as it is.
+            // With a single choice the counter stays as it is.
             Deal::ByConnection if targets.len() == 1 => targets.start,
             Deal::ByConnection => targets.start + self.shared.dealt.fetch_add(1, Ordering::Relaxed) % targets.len(),
         };
