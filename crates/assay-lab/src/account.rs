@@ -48,7 +48,7 @@ impl Account {
 
     fn of(user: Option<User>, name: &str) -> Result<Account> {
         let user = user.ok_or_else(|| {
-            Fault::environment(format!("there is no user {name} to run servers as"))
+            Fault::environment(format!("user {name} does not exist, so no server can run as it"))
                 .hint("name an existing unprivileged user with `--run-as`; assay creates none")
         })?;
         Ok(Account { name: user.name, uid: user.uid.as_raw(), gid: user.gid.as_raw() })

@@ -148,7 +148,7 @@ pub fn remove(home: &Home, key: &str) -> Result<()> {
     let _lock = lock(home, key)?;
     let folder = home.images().join(key);
     if !folder.join(MANIFEST).is_file() {
-        return Err(Fault::usage(format!("there is no image {key}")).hint("`assay server images` lists them"));
+        return Err(Fault::usage(format!("image {key} does not exist")).hint("`assay server images` lists them"));
     }
     // Without its manifest it is not an image, even if the rest fails.
     let manifest = folder.join(MANIFEST);
