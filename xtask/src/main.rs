@@ -17,6 +17,7 @@ mod fuzz;
 mod install;
 mod instructions;
 mod steps;
+mod suites;
 mod test;
 mod tidy;
 

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::steps::{Steps, cargo, run};
-use crate::{fuzz, install, instructions, tidy};
+use crate::{fuzz, install, instructions, suites, tidy};
 
 /// Options of the task.
 #[derive(Args)]
@@ -25,12 +25,12 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
         steps.run("tidiness", tidy::run);
         // After the install nothing may be absent, so nothing may be skipped.
         steps.run("tests", || {
-            let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"]);
-            tests.env("ASSAY_TEST_STRICT", "1");
-            if options.matrix {
-                tests.env("ASSAY_TEST_MATRIX", "1");
-            }
-            run(&mut tests)
+            suites::run_all(&|tests| {
+                tests.env("ASSAY_TEST_STRICT", "1");
+                if options.matrix {
+                    tests.env("ASSAY_TEST_MATRIX", "1");
+                }
+            })
         });
         steps.run("instructions", || instructions::run(&instructions::Options::check()));
         steps.run("fuzzing", || fuzz::run(&fuzz::Options::brief()));

@@ -1,0 +1,137 @@
+//! The tests of the workspace, several binaries at once: most of them wait for servers, not for a CPU.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Seek, Write};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::steps::{cargo, run};
+
+/// Which tests one command of cargo runs: `["--test", "tpcc"]`.
+type Suite = Vec<String>;
+
+/// Compiles all tests, then runs them, as many binaries at once as there are CPUs. What each printed is shown whole when it is
+/// done. `ready` completes each command.
+///
+/// # Errors
+/// What does not compile, and the suites that failed, after all have run.
+pub(crate) fn run_all(ready: &(dyn Fn(&mut Command) + Sync)) -> Result<()> {
+    run(&mut cargo(&["test", "--workspace", "--no-run"]))?;
+    let suites = all()?;
+    let count = suites.len();
+    let left = Mutex::new(suites.into_iter());
+    let outcome = Mutex::new((0, Vec::new()));
+    let next = || left.lock().expect("nobody panics with it").next();
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(suite) = next() {
+                    let start = Instant::now();
+                    let result = one(&suite, ready);
+                    let name = suite.join(" ");
+                    let (done, failed) = &mut *outcome.lock().expect("nobody panics with it");
+                    *done += 1;
+                    let (said, passed) = match result {
+                        Ok((output, true)) => (format!("{output}-- {name}: ok"), true),
+                        Ok((output, false)) => (format!("{output}-- {name}: FAILED"), false),
+                        Err(error) => (format!("-- {name}: FAILED: {error:#}"), false),
+                    };
+                    if !passed {
+                        failed.push(name);
+                    }
+                    // A closed pipe is no failure of a test.
+                    let _ = writeln!(
+                        std::io::stdout(),
+                        "{said}, {:.1} s ({done} of {count})",
+                        start.elapsed().as_secs_f64()
+                    );
+                }
+            });
+        }
+    });
+    let (_, failed) = outcome.into_inner().expect("nobody panics with it");
+    ensure!(failed.is_empty(), "{}", failed.join(", "));
+    Ok(())
+}
+
+/// Runs one suite. What it printed, errors included and in order, and whether it passed.
+fn one(suite: &Suite, ready: &(dyn Fn(&mut Command) + Sync)) -> Result<(String, bool)> {
+    let mut output = tempfile::tempfile().context("a file for what tests print")?;
+    let mut command = cargo(&["test", "--quiet", "--workspace", "--no-fail-fast"]);
+    command.args(suite).args(["--", "--format", "pretty"]);
+    ready(&mut command);
+    let status = command
+        .stdout(output.try_clone()?)
+        .stderr(output.try_clone()?)
+        .status()
+        .with_context(|| format!("running cargo test {}", suite.join(" ")))?;
+    output.rewind()?;
+    let mut bytes = Vec::new();
+    output.read_to_end(&mut bytes)?;
+    Ok((String::from_utf8_lossy(&bytes).into_owned(), status.success()))
+}
+
+/// All suites of the workspace: tests in files of their own, those with the longest sources first, since they take longest;
+/// then the tests beside the code, then those in documentation.
+fn all() -> Result<Vec<Suite>> {
+    let output = cargo(&["metadata", "--no-deps", "--format-version", "1"]).output().context("running cargo metadata")?;
+    ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).context("reading cargo metadata")?;
+    let mut suites: Vec<Suite> =
+        files(&metadata)?.into_iter().map(|name| vec!["--test".to_owned(), name]).collect();
+    suites.push(vec!["--lib".to_owned(), "--bins".to_owned()]);
+    suites.push(vec!["--doc".to_owned()]);
+    Ok(suites)
+}
+
+/// The names of test files, longest sources first. Two packages may have one of the same name: one command runs both.
+fn files(metadata: &serde_json::Value) -> Result<Vec<String>> {
+    let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
+    let packages = metadata["packages"].as_array().context("cargo metadata has no packages")?;
+    for target in packages.iter().filter_map(|package| package["targets"].as_array()).flatten() {
+        let is_test = target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "test"));
+        if let (true, Some(name), Some(source)) = (is_test, target["name"].as_str(), target["src_path"].as_str()) {
+            *sizes.entry(name.to_owned()).or_default() += size(Path::new(source))?;
+        }
+    }
+    let mut names: Vec<_> = sizes.into_iter().collect();
+    names.sort_by(|(one, size), (other, rest)| rest.cmp(size).then_with(|| one.cmp(other)));
+    Ok(names.into_iter().map(|(name, _)| name).collect())
+}
+
+/// Bytes of a test's source: of its whole folder where it is one with a `main.rs`.
+fn size(source: &Path) -> Result<u64> {
+    let about = || format!("reading {}", source.display());
+    if source.file_name().is_some_and(|name| name != "main.rs") {
+        return Ok(fs::metadata(source).with_context(about)?.len());
+    }
+    let folder = source.parent().with_context(about)?;
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder).with_context(about)? {
+        bytes += entry?.metadata()?.len();
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_test_file_is_in_a_suite_and_the_longest_come_first() {
+        let suites = all().unwrap();
+        let place = |words: &[&str]| suites.iter().position(|suite| suite == words);
+        for name in ["cli", "tpcc", "simulation", "coverage", "fuzz", "servers"] {
+            assert_eq!(suites.iter().filter(|suite| suite[1..] == [name.to_owned()]).count(), 1, "{name}");
+        }
+        assert!(place(&["--test", "sysbench"]) < place(&["--test", "refused"]));
+        assert_eq!(place(&["--lib", "--bins"]), Some(suites.len() - 2));
+        assert_eq!(place(&["--doc"]), Some(suites.len() - 1));
+    }
+}
