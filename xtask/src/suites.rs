@@ -80,11 +80,11 @@ fn one(suite: &Suite, ready: &(dyn Fn(&mut Command) + Sync)) -> Result<(String, 
 /// All suites of the workspace: tests in files of their own, those with the longest sources first, since they take longest;
 /// then the tests beside the code, then those in documentation.
 fn all() -> Result<Vec<Suite>> {
-    let output = cargo(&["metadata", "--no-deps", "--format-version", "1"]).output().context("running cargo metadata")?;
+    let output =
+        cargo(&["metadata", "--no-deps", "--format-version", "1"]).output().context("running cargo metadata")?;
     ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).context("reading cargo metadata")?;
-    let mut suites: Vec<Suite> =
-        files(&metadata)?.into_iter().map(|name| vec!["--test".to_owned(), name]).collect();
+    let mut suites: Vec<Suite> = files(&metadata)?.into_iter().map(|name| vec!["--test".to_owned(), name]).collect();
     suites.push(vec!["--lib".to_owned(), "--bins".to_owned()]);
     suites.push(vec!["--doc".to_owned()]);
     Ok(suites)
