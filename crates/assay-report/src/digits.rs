@@ -118,6 +118,13 @@ pub(crate) fn micros(ns: f64) -> String {
     figure(ns / 1e3)
 }
 
+/// A block for each value, as high as it is of the largest.
+pub(crate) fn sparkline(values: &[f64]) -> String {
+    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    values.iter().map(|value| BLOCKS[((value / most * 7.0).round() as usize).min(7)]).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,7 +21,10 @@ mod plain;
 mod tables;
 mod words;
 
-pub use charts::chart::{Axis, Body, Boxed, Chart, Line, Mark, MarkKind, Quartiles, Scale};
+pub use charts::asked::{ChartAsked, ChartKind, NoChart};
+pub use charts::chart::{
+    Axis, Body, Boxed, Chart, ColumnSet, Line, Mark, MarkKind, Panel, PanelBody, Quartiles, Scale,
+};
 pub use charts::palette::Theme;
 pub use charts::picture::{PICTURE_SIZES, PictureOptions, png, svg};
 pub use charts::{Charts, charts};
@@ -33,7 +36,7 @@ pub use findings::comparison::{
     ChangeFindings, Comparison, MetricComparison, Side, SideFindings, StageComparison, Verdict, compare,
 };
 pub use findings::condition::{BadCondition, Beyond, Condition, metric_names};
-pub use findings::experiment::{Experiment, ExperimentCell, ExperimentTrial, PivotAsked, UnknownValue};
+pub use findings::experiment::{BEST, Experiment, ExperimentCell, ExperimentTrial, OfTrials, PivotAsked, Unknown};
 pub use findings::interval::{IntervalFindings, bucket_bounds_ns, interval_findings};
 pub use findings::judgement::{ConditionFindings, Judgement, Outcome};
 pub use findings::latency::LatencyFindings;
@@ -53,14 +56,16 @@ pub use findings::telemetry::{
 };
 pub use findings::throughput::{ShiftFindings, SteadyFindings, ThroughputFindings, WavesFindings};
 pub use findings::warning::{Advice, Warning};
+pub use findings::window::{NoWindow, Window, WindowFindings, findings_within};
 pub use output::comparison_text::{comparison_text, grid_text, summary_text};
 pub use output::csv::{comparison_csv, csv, summary_csv};
-pub use output::experiment::{experiment_csv, experiment_markdown, experiment_text};
+pub use output::experiment::experiment_csv;
 pub use output::json::{json, report_json};
 pub use output::markdown::markdown;
 pub use output::page::html;
 pub use output::progress::{LineOf, Progress, interval_header, interval_line, progress_line};
 pub use output::prometheus::{LiveMetrics, prometheus};
+pub use output::shown::{ShowAsked, Shown, shown, shown_csv, shown_markdown, shown_text};
 pub use output::series::{MixedSeries, change_points_csv, intervals_csv, telemetry_csv};
 pub use output::text::{text, text_in};
 pub use plain::View;

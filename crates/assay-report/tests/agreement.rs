@@ -98,10 +98,10 @@ fn every_output_says_the_same_of_a_record() {
     assert_eq!([all[4], all[6], all[7]], shown);
     let steps = cells(&text, "64 ", "  ");
     assert_eq!(steps[2..6], ["2,400", &shown[0], &shown[1], &shown[2]]);
-    let markdown = markdown(&both);
+    let markdown = markdown(&both, &[]);
     let row = cells(&markdown, "| 64 sessions", "|");
     assert_eq!(row[1..6], ["2,400", "7,200", &shown[0], &shown[1], &shown[2]]);
-    let page = html(&both);
+    let page = html(&both, &[]);
     let row = page.split("<th scope=\"row\">64</th>").nth(1).unwrap().split("</tr>").next().unwrap();
     let row: Vec<&str> = row.split(['<', '>']).filter(|cell| cell.starts_with(|c: char| c.is_ascii_digit())).collect();
     assert_eq!(row[..5], ["2,400", "7,200", &shown[0], &shown[1], &shown[2]]);

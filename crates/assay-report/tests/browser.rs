@@ -33,7 +33,7 @@ impl Page {
         let records = records.iter().enumerate().map(|(number, record)| (file(number), findings(record)));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("page.html");
-        std::fs::write(&path, html(&report(records.collect()))).unwrap();
+        std::fs::write(&path, html(&report(records.collect()), &[])).unwrap();
         self.browser.open(&path, view).unwrap();
         assert_eq!(self.browser.requests(), [format!("file://{}", path.display())]);
     }

@@ -476,3 +476,189 @@ fn throughput_that_falls_from_trial_to_trial_is_pointed_out() {
     assert!(words.contains("−8.3% from the first to the last"), "{text}");
     assert_eq!(words.matches("drifts").count(), 1, "{text}");
 }
+
+/// A trial of a setting of the server, from which another follows, in the order of starts.
+fn with_buffers(number: u64, buffers: &str, sessions: u32, rate: u64) -> (String, Findings) {
+    let mut record = trial(30, 5, |second| rate + second % 3);
+    record.started = Time::from_unix_ms(record.started.unix_ms() + number * 60_000);
+    record.manifest.sessions = vec![sessions];
+    record.stages[0].sessions = sessions;
+    let settings = &mut record.environment.servers[0].settings;
+    settings.insert("shared_buffers".into(), buffers.into());
+    settings.insert("wal_buffers".into(), format!("{buffers} by 32"));
+    (format!("{number}.json.zst"), findings(&record))
+}
+
+/// Three rounds of three sizes with two numbers of sessions; the machine is slower in the last round.
+fn grid() -> Report {
+    let mut records = Vec::new();
+    for (round, slow) in [(0, 0), (1, 3), (2, 40)] {
+        for (at, (buffers, rate)) in [("1GB", 900), ("16MB", 400), ("128MB", 700)].into_iter().enumerate() {
+            for (step, sessions) in [4, 16].into_iter().enumerate() {
+                let number = round * 6 + at as u64 * 2 + step as u64;
+                records.push(with_buffers(number, buffers, sessions, rate * (step as u64 + 1) - slow + number % 5));
+            }
+        }
+    }
+    report(records)
+}
+
+fn table(rows: &str, columns: Option<&str>, ratio_to: Option<&str>, of: OfTrials) -> ShowAsked {
+    let [columns, ratio_to] = [columns, ratio_to].map(|name| name.map(str::to_owned));
+    ShowAsked::Table(PivotAsked { rows: rows.into(), columns, value: "tps".into(), ratio_to, of })
+}
+
+fn drawn(kind: ChartKind, x: Option<&str>, colour: Option<&str>, facet: Option<&str>, values: &[&str]) -> ChartAsked {
+    let [x, colour, facet] = [x, colour, facet].map(|name| name.map(str::to_owned));
+    let values = values.iter().map(|value| (*value).to_owned()).collect();
+    ChartAsked { kind, x, colour, facet, values, ratio_to: None }
+}
+
+fn show(report: &Report, asked: &[ShowAsked], axes: &[&str]) -> Result<Vec<Shown>, NoChart> {
+    let axes: Vec<String> = axes.iter().map(|axis| (*axis).to_owned()).collect();
+    assay_report::shown(&Experiment::of_report(report, &axes)?, asked)
+}
+
+#[test]
+fn records_become_pivot_tables_with_ratios() {
+    let asked = [
+        table("sessions", Some("shared_buffers"), Some("128MB"), OfTrials::All),
+        table("shared_buffers", None, Some("best"), OfTrials::Worst),
+    ];
+    let shown = show(&grid(), &asked, &["sessions", "shared_buffers"]).unwrap();
+    // Sizes are in order, and what follows from them makes no setting of its own.
+    insta::assert_snapshot!(shown_text(&shown, 120), @r"
+    tps
+    sessions  shared_buffers 16MB  shared_buffers 128MB  shared_buffers 1GB          16MB / 128MB        1GB / 128MB
+    4                     389 ±12               688 ±21             887 ±27  0.566 [0.534, 0.599]  1.29 [1.22, 1.37]
+    16                    789 ±15             1,388 ±26           1,789 ±34  0.568 [0.549, 0.589]  1.29 [1.24, 1.34]
+
+    Trials of a cell differ by 1.6% (standard deviation).
+    Drift, last round by first: 0.934 [0.900, 0.969]; ratios are free of it.
+    Ratios with 95% confidence intervals that hold for the whole table; `same`: no difference above 3%; `? n rounds`: cannot tell, n rounds in all might.
+
+    tps, worst trial, sessions=4
+    shared_buffers  tps, worst trial
+    16MB                    365  42%
+    128MB                   662  77%
+    1GB                    863  100%
+
+    tps, worst trial, sessions=16
+    shared_buffers  tps, worst trial
+    16MB                    761  43%
+    128MB                 1,363  77%
+    1GB                  1,764  100%
+
+    Trials of a cell differ by 1.6% (standard deviation).
+    Drift, last round by first: 0.934 [0.900, 0.969]; ratios are free of it.
+    ");
+    insta::assert_snapshot!(shown_csv(&shown[..1]), @r"
+    table,sessions,shared_buffers,value,low,high,of_best,ratio,ratio_low,ratio_high,verdict
+    ,4,16MB,389.2668562774365,377.68499871662397,401.20387601046855,,0.5657352651821366,0.5343017386803417,0.5990180587119209,less
+    ,4,128MB,688.072461157452,667.6002398313096,709.1724711226943,,,,,
+    ,4,1GB,887.4933198465634,861.0877293091824,914.7086481004337,,1.28982537442881,1.2181597693568995,1.3657071415178212,more
+    ,16,16MB,788.7481578346935,774.0822591526618,803.6919192136265,,0.5684441342760412,0.5486061492140322,0.5889994748614696,less
+    ,16,128MB,1387.55615596109,1361.7560855624222,1413.8450390330652,,,,,
+    ,16,1GB,1788.5810462364834,1755.3243620234673,1822.4678174401279,,1.2890152506999788,1.2440302403072596,1.335626950777937,more
+    ");
+}
+
+#[test]
+fn what_differs_beside_the_factors_is_never_pooled() {
+    let (name, mut other) = with_buffers(40, "1GB", 4, 100);
+    other.tags.insert("disk".into(), "slow".into());
+    let mut records: Vec<(String, Findings)> =
+        grid().entries.into_iter().map(|entry| (entry.file, entry.findings)).collect();
+    records.push((name, other));
+    let report = report(records);
+    let bars = ShowAsked::Chart(drawn(ChartKind::Bars, Some("shared_buffers"), Some("sessions"), None, &["tps"]));
+    let shown = show(&report, &[bars], &["shared_buffers", "sessions"]).unwrap();
+    insta::assert_snapshot!(shown_text(&shown, 120), @r"
+    Throughput by shared_buffers (95% intervals; points: trials)
+    no disk, transactions per second
+    shared_buffers                 low  value   high
+    16MB             4 sessions    347    389    436  ███████▒
+                    16 sessions    743    789    837  ██████████████▒▒
+    128MB            4 sessions    614    688    771  ████████████▒▒▒
+                    16 sessions  1,307  1,388  1,473  █████████████████████████▒▒▒
+    1GB              4 sessions    792    887    994  ███████████████▒▒▒▒
+                    16 sessions  1,685  1,789  1,899  ████████████████████████████████▒▒▒▒
+
+    disk=slow, transactions per second
+    shared_buffers               low  value  high
+    1GB             4 sessions  87.9    101   116  ███████████████████████████▒▒▒▒▒▒▒▒▒
+    ");
+    let error = show(&report, &[], &["shared_bufers"]).err().unwrap();
+    insta::assert_snapshot!(error, @r#"no record has a setting "shared_bufers"; there are: shared_buffers, wal_buffers, disk, sessions, setting"#);
+    let missing = table("shared_buffers", None, Some("2GB"), OfTrials::All);
+    insta::assert_snapshot!(show(&report, &[missing], &["shared_buffers"]).err().unwrap(), @r#"no level of shared_buffers to divide by: "2GB"; there are: 16MB, 128MB, 1GB, best"#);
+    let unfit = ShowAsked::Chart(drawn(ChartKind::Dots, Some("sessions"), None, None, &["tps"]));
+    insta::assert_snapshot!(show(&report, &[unfit], &["setting"]).err().unwrap(), @"dots and lines are drawn over time: name factors as colour or facet");
+    let unknown = ShowAsked::Chart(drawn(ChartKind::Lines, None, None, None, &["tpmC"]));
+    insta::assert_snapshot!(show(&report, &[unknown], &["setting"]).err().unwrap(), @r#"no trial has over time a value "tpmC"; there are: tps, qps, p50, p90, p95, p99, p999, mean, max, errors, retries, failed, backlog, cpus_used, shop.tps"#);
+}
+
+#[test]
+fn charts_of_settings_share_their_axes_in_every_output() {
+    let asked = [
+        ShowAsked::Chart(drawn(ChartKind::Boxes, Some("shared_buffers"), None, Some("sessions"), &["tps"])),
+        ShowAsked::Chart(drawn(ChartKind::Dots, None, None, Some("shared_buffers"), &["tps", "p99"])),
+        ShowAsked::Chart(drawn(ChartKind::Curves, Some("sessions"), Some("shared_buffers"), None, &["p99"])),
+    ];
+    let report = grid();
+    let shown = show(&report, &asked, &["sessions", "shared_buffers"]).unwrap();
+    let charts: Vec<&Chart> = shown.iter().filter_map(Shown::chart).collect();
+    let names: Vec<&str> = charts.iter().map(|chart| chart.file.as_str()).collect();
+    assert_eq!(names, ["boxes-tps", "dots-tps-p99", "curves-p99"]);
+    let panels = |chart: &Chart| match &chart.body {
+        Body::Panels { across, panels } => {
+            (*across, panels.iter().map(|panel| panel.name.clone()).collect::<Vec<_>>())
+        }
+        _ => panic!("{chart:?}"),
+    };
+    assert_eq!(panels(charts[0]), (2, vec!["sessions=4".into(), "sessions=16".into()]));
+    let (across, dots) = panels(charts[1]);
+    assert_eq!((across, dots.len(), dots[0].as_str()), (6, 12, "shared_buffers=16MB, sessions=4"));
+    let svg = svg(charts[0], &PictureOptions::default());
+    assert!(svg.contains(">16MB</text>") && svg.contains(">sessions=16</text>") && !svg.contains("NaN"), "{svg}");
+    for chart in &charts {
+        assert!(png(chart, &PictureOptions::default()).starts_with(b"\x89PNG"));
+    }
+    let page = html(&report, &shown);
+    assert!(page.contains("id=\"chart-asked-1\"") && page.contains("on-dark") && page.contains("Results"));
+    assert!(markdown(&report, &shown).contains("### Throughput by shared\\_buffers"));
+    // Every box stands in the figures, with its number of seconds: three trials of 30.
+    let figures = shown_csv(&shown[..1]);
+    assert_eq!(figures.lines().filter(|line| line.ends_with(",90")).count(), 6, "{figures}");
+}
+
+#[test]
+fn a_window_is_as_a_run_of_its_own() {
+    let record = trial(120, 5, |second| if second < 60 { 1000 } else { 600 });
+    let last = findings_within(&record, Window::Last { ns: 60_000_000_000 }).unwrap();
+    let stage = &last.stages[0];
+    assert_eq!((stage.total.tps, stage.total.transactions, stage.intervals.len()), (600.0, 36_000, 60));
+    assert_eq!(stage.window.map(|of| (of.from_ns, of.to_ns, of.of_ns)), Some((60_000_000_000, 120_000_000_000, 120_000_000_000)));
+    assert_eq!((stage.intervals[0].start_ns, stage.throughput.shifts.len()), (0, 0));
+    assert!(stage.total.response.p99_ns.is_some() && stage.total.types[0].response == stage.total.response);
+    assert_eq!(stage.total.service.count, 0);
+    let told = report(vec![("a.json".into(), last.clone())]);
+    let throughput = charts(&told).iter().next().unwrap().clone();
+    assert_eq!((&*throughput.caption, &*throughput.x.label), ("1:00 to 2:00", "time since the start of the window"));
+    assert!(text(&last).contains("Only 1:00 to 2:00 is shown"), "{}", text(&last));
+    // Where the whole run is in the window, nothing changes but what is not known of parts.
+    let whole = findings_within(&record, Window::Between { from_ns: 0, to_ns: None }).unwrap();
+    let all = findings(&record);
+    let [part, of_all] = [&whole, &all].map(|of| of.stages[0].total.response);
+    assert_eq!((part.count, part.min_ns, part.max_ns), (of_all.count, of_all.min_ns, of_all.max_ns));
+    assert_eq!((&whole.stages[0].throughput, &whole.stages[0].intervals), (&all.stages[0].throughput, &all.stages[0].intervals));
+    let between = |from: u64, to: u64| {
+        findings_within(&record, Window::Between { from_ns: from * 1_000_000_000, to_ns: Some(to * 1_000_000_000) })
+    };
+    assert_eq!(between(50, 70).unwrap().stages[0].total.tps, 800.0);
+    assert!(matches!(between(130, 140), Err(NoWindow::Empty { .. })));
+    assert_eq!(findings_within(&record, Window::Steady { to_ns: None }), Err(NoWindow::NotSteady));
+    let steady = trial(120, 5, |second| if second < 20 { 300 } else { 1000 + second % 7 });
+    let found = findings_within(&steady, Window::Steady { to_ns: None }).unwrap();
+    assert_eq!(found.stages[0].window.map(|of| of.from_ns), Some(20_000_000_000));
+}

@@ -64,7 +64,7 @@ fn a_ladder_that_stops_growing_has_its_knee_in_words_table_and_chart() {
         vec![Rate { name: "orders".into(), of: None, rolled_back: false, per_ns: 60_000_000_000, nominal: None }];
     let report = told(vec![record]);
     assert!(summary(&report)[1].ends_with(" From 64 sessions on throughput hardly grew."), "{:?}", summary(&report));
-    let page = html(&report);
+    let page = html(&report, &[]);
     let markup = markup(&page);
     assert_eq!(markup.matches("<td class=\"words\">knee, most tx/s</td>").count(), 1);
     let charts = charts(&report);
@@ -97,7 +97,7 @@ fn an_embedded_database_is_not_a_generator_in_the_way_or_out_of_it() {
 fn nothing_in_a_record_becomes_markup() {
     let mut other = hostile();
     other.manifest.session_sql.push("</dd><script>other".into());
-    let page = html(&told(vec![hostile(), hostile(), other]));
+    let page = html(&told(vec![hostile(), hostile(), other]), &[]);
     let markup = markup(&page);
     for forbidden in ["<script", "<img", "<!--", "\u{202e}", "\x1b", "\0"] {
         assert!(!markup.contains(forbidden), "{forbidden:?} in {markup}");
@@ -110,7 +110,7 @@ fn nothing_in_a_record_becomes_markup() {
 
 #[test]
 fn a_page_names_no_other_place() {
-    let page = html(&told(vec![example()]));
+    let page = html(&told(vec![example()]), &[]);
     assert!(page.contains("default-src 'none'"));
     let markup = markup(&page);
     for reference in ["src=", "href=\"http", "url(", "@import"] {
@@ -134,7 +134,7 @@ fn a_made_up_record_of_thousands_of_parts_makes_a_page_that_opens() {
         vec![TransactionTally { response: Latencies::default(), service: Latencies::default(), ..one }; 2_000];
     record.stages = vec![record.stages[0].clone(); 2];
     record.environment.servers[0].settings = (0..50_000).map(|number| (number.to_string(), "y".repeat(100))).collect();
-    let page = html(&told(vec![record]));
+    let page = html(&told(vec![record]), &[]);
     assert!(page.len() < 4 << 20, "{} bytes", page.len());
     assert!(page.contains("more rows"));
 }
@@ -154,7 +154,7 @@ fn an_hour_of_ten_records_makes_a_page_of_a_few_megabytes_with_every_second() {
         })
         .collect();
     let report = told(vec![record; 10]);
-    let page = html(&report);
+    let page = html(&report, &[]);
     assert!(page.len() < 16 << 20, "{} bytes", page.len());
     let Body::Lines { lines } = &charts(&report).of_entries[9][0].body else { panic!("throughput is a line") };
     assert_eq!(lines[0].y.len(), 3600);
@@ -166,9 +166,9 @@ fn a_record_in_which_nothing_happened_makes_a_page() {
     record.stages.clear();
     record.environment.servers.clear();
     record.manifest.targets.clear();
-    let page = html(&told(vec![record]));
+    let page = html(&told(vec![record]), &[]);
     assert!(page.contains("Nothing was measured."));
-    assert!(html(&told(vec![])).contains("There is no record."));
+    assert!(html(&told(vec![]), &[]).contains("There is no record."));
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn no_output_passes_on_what_a_hostile_record_wants_to_do() {
         assert!(!text.contains(hidden), "{text}");
     };
     // Markdown: no markup, no link, no mention, and no fence ends early.
-    let text = markdown(&report);
+    let text = markdown(&report, &[]);
     commands(&text);
     let (before, code) = text.split_once("````sh\n").expect(&text);
     assert!(
@@ -389,7 +389,7 @@ fn seconds_are_dots_under_their_rolling_median() {
     // The same on the page and in pictures.
     let picture = svg(chart_of(&charts, "throughput-1"), &PictureOptions::default());
     assert_eq!(picture.matches("fill-opacity=\"0.4\"").count(), 60);
-    assert!(html(&report).contains("\"dots\":true"));
+    assert!(html(&report, &[]).contains("\"dots\":true"));
 }
 
 #[test]
@@ -469,7 +469,7 @@ fn a_picture_says_what_it_is_of_and_looks_as_asked() {
         let places = picture.split(" x=\"").chain(picture.split(" cx=\"")).filter_map(|rest| rest.split('"').next());
         assert_eq!(places.filter(|x| beside(x)).count(), 0, "{picture}");
     }
-    assert!(html(&Report { title: Some("Our shop".into()), ..report }).contains("<h1>Our shop</h1>"));
+    assert!(html(&Report { title: Some("Our shop".into()), ..report }, &[]).contains("<h1>Our shop</h1>"));
 }
 
 #[test]

@@ -1113,7 +1113,7 @@ fn what_repeats_a_run_has_its_seed_and_writes_over_no_record() {
     record.manifest.seed = 7;
     let words = "assay run tpcc --record a.json --trials=5 --seed 1 --time 5s --journal=b.csv";
     record.manifest.command = words.split(' ').map(str::to_owned).collect();
-    let page = markdown(&report(vec![("a.json".into(), findings(&record))]));
+    let page = markdown(&report(vec![("a.json".into(), findings(&record))]), &[]);
     assert!(page.contains("\nassay run tpcc --time 5s --seed 7\n"), "{page}");
 }
 

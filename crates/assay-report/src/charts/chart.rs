@@ -109,6 +109,56 @@ pub enum Body {
         /// From left to right.
         boxes: Vec<Boxed>,
     },
+    /// Small charts that share their axes: those in a row the upper one, all of them the one across.
+    Panels {
+        /// Panels in a row.
+        across: usize,
+        /// Row by row.
+        panels: Vec<Panel>,
+    },
+}
+
+/// One of several charts in a picture.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Panel {
+    /// What tells it from those beside it; may be empty.
+    pub name: String,
+    /// Upwards; the same for all in a row.
+    pub y: Axis,
+    /// What is drawn.
+    #[serde(flatten)]
+    pub body: PanelBody,
+}
+
+/// What is drawn in a panel.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "kind")]
+pub enum PanelBody {
+    /// Lines through points, and dots.
+    Lines {
+        /// In the order of the legend.
+        lines: Vec<Line>,
+    },
+    /// Boxes or bars over the levels of a factor.
+    Columns {
+        /// Names, from left to right.
+        levels: Vec<String>,
+        /// Columns of one colour.
+        sets: Vec<ColumnSet>,
+        /// Bars from zero to the value, instead of boxes.
+        bars: bool,
+    },
+}
+
+/// Columns of one colour, one for each level.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ColumnSet {
+    /// For the legend; may be empty.
+    pub name: String,
+    /// Its colour's number.
+    pub group: usize,
+    /// Over each level; `None` where nothing was measured.
+    pub columns: Vec<Option<Boxed>>,
 }
 
 /// A line: `x` ascends, and all lists are as long; `None` is a gap.
@@ -209,6 +259,10 @@ impl Chart {
             Body::Lines { lines } => !lines.iter().any(|line| line.y.iter().any(Option::is_some)),
             Body::Heat { columns, .. } => columns.is_empty(),
             Body::Boxes { boxes } => boxes.is_empty(),
+            Body::Panels { panels, .. } => panels.iter().all(|panel| match &panel.body {
+                PanelBody::Lines { lines } => !lines.iter().any(|line| line.y.iter().any(Option::is_some)),
+                PanelBody::Columns { sets, .. } => !sets.iter().any(|set| set.columns.iter().any(Option::is_some)),
+            }),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::charts::chart::{Axis, Body, Boxed, Chart, Line, Scale};
+use crate::charts::chart::{Axis, Body, Boxed, Chart, Line, Panel, PanelBody, Scale};
 use crate::charts::palette::SERIES_MANY;
 use crate::digits::figure;
 
@@ -48,6 +48,7 @@ const DASHES: [&[f32]; 3] = [&[], &[7.0, 3.0], &[2.0, 3.0]];
 /// Ticks wanted across, and upwards.
 const ACROSS: f64 = 10.0;
 const UPWARDS: f64 = 6.0;
+const UPWARDS_IN_PANELS: f64 = 5.0;
 /// More numbers of sessions than these are not named each.
 const NAMED_MAX: usize = 16;
 
@@ -72,8 +73,45 @@ impl Layout {
                 let low = if around { (least - 0.25 * (most - least)).max(0.0) } else { 0.0 };
                 Layout { x, y: Range::new((low, most + 0.02 * (most - low)), false, 1.0, UPWARDS), looks: Vec::new() }
             }
+            Body::Panels { panels, .. } => {
+                let (x, mut rows) = panel_ranges(chart, panels.len().max(1), panels);
+                let y = rows.pop().unwrap_or_else(|| Range::new((0.0, 1.0), false, 1.0, UPWARDS));
+                Layout { x, y, looks: Vec::new() }
+            }
         }
     }
+}
+
+/// What panels share: all of them the axis across, those in a row the one upwards.
+pub(crate) fn panel_ranges(chart: &Chart, columns: usize, panels: &[Panel]) -> (Range, Vec<Range>) {
+    let lines = |panels: &[Panel]| -> Vec<Line> {
+        let of = |panel: &Panel| match &panel.body {
+            PanelBody::Lines { lines } => lines.clone(),
+            PanelBody::Columns { .. } => Vec::new(),
+        };
+        panels.iter().flat_map(of).collect()
+    };
+    let row = |row: &[Panel]| {
+        let columns = row.iter().filter_map(|panel| match &panel.body {
+            PanelBody::Columns { sets, .. } => Some(sets),
+            PanelBody::Lines { .. } => None,
+        });
+        let boxes = columns.flatten().flat_map(|set| set.columns.iter().flatten());
+        let most = boxes.flat_map(values).fold(0.0, f64::max);
+        let range = upwards(&row[0].y, &lines(row));
+        if most > 0.0 { Range::new((0.0, most), false, 1.06, UPWARDS_IN_PANELS) } else { range }
+    };
+    let all = lines(panels);
+    let mut x = across(&chart.x, &all);
+    if matches!(chart.x.scale, Scale::Linear | Scale::Log) {
+        let mut places: Vec<f64> = all.iter().flat_map(|line| line.x.iter().copied()).collect();
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        if places.len() <= NAMED_MAX {
+            x.ticks = named(places);
+        }
+    }
+    (x, panels.chunks(columns.max(1)).map(row).collect())
 }
 
 /// Everything that is drawn of a box.
@@ -83,7 +121,7 @@ fn values(one: &Boxed) -> impl Iterator<Item = f64> {
     quartiles.chain(ends).chain(one.points.iter().copied()).chain([one.median])
 }
 
-fn look(line: &Line) -> Look {
+pub(crate) fn look(line: &Line) -> Look {
     Look { colour: line.group % SERIES_MANY, dash: DASHES[line.group / SERIES_MANY % DASHES.len()] }
 }
 

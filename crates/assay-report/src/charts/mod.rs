@@ -3,9 +3,12 @@
 use serde::Serialize;
 
 use crate::charts::chart::Chart;
-use crate::findings::report::Report;
+use crate::findings::report::{Entry, Report};
+use crate::findings::run::Findings;
 use crate::words::subject::{slug, subject};
+use crate::words::window::window_words;
 
+pub(crate) mod asked;
 mod capacity;
 pub(crate) mod chart;
 mod ladder;
@@ -29,11 +32,11 @@ pub struct Charts {
 /// Every chart that `report` has figures for.
 pub fn charts(report: &Report) -> Charts {
     let several = report.entries.len() > 1;
-    let of_entry = |(number, entry)| {
-        let (subject, name) = (subject([entry]), slug(entry, several));
+    let of_entry = |(number, entry): (usize, &Entry)| {
+        let (subject, name) = (subject([&entry.findings]), slug(entry, several));
         let named = |chart: Chart| {
             let what = chart.id.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('-');
-            Chart { subject: subject.clone(), file: format!("{name}-{what}"), ..chart }
+            Chart { subject: subject.clone(), file: format!("{name}-{what}"), ..chart }.of_window([&entry.findings])
         };
         // What a run did, and below it what servers and their machine did at the same time.
         let all = time::of_entry(entry, number).into_iter().chain(telemetry::of_entry(entry, number));
@@ -79,10 +82,21 @@ fn of_all(report: &Report) -> Vec<Chart> {
     charts.extend(spread::percentiles(&settings));
     charts.extend(spread::boxes(&settings));
     charts.retain(|chart| !chart.is_empty());
-    let (subject, name) = (subject(&report.entries), slug(first, false));
+    let records = || report.entries.iter().map(|entry| &entry.findings);
+    let (subject, name) = (subject(records()), slug(first, false));
     let named = |chart: Chart| {
         let what = chart.id.trim_end_matches("-all");
-        Chart { subject: subject.clone(), file: format!("{name}-{what}"), ..chart }
+        Chart { subject: subject.clone(), file: format!("{name}-{what}"), ..chart }.of_window(records())
     };
     charts.into_iter().map(Chart::with_groups).map(named).collect()
+}
+
+impl Chart {
+    /// Says in the caption which part of the runs it shows.
+    pub(crate) fn of_window<'a>(mut self, records: impl IntoIterator<Item = &'a Findings>) -> Chart {
+        let Some(window) = window_words(records.into_iter().flat_map(|record| &record.stages)) else { return self };
+        let told = std::mem::take(&mut self.caption);
+        self.caption = if told.is_empty() { window } else { format!("{window}; {told}") };
+        self
+    }
 }

@@ -3,8 +3,8 @@
 
 use tiny_skia::Pixmap;
 
-use crate::charts::chart::{Body, Boxed, Chart, Line, MarkKind, Scale};
-use crate::charts::layout::{Layout, Look, Range, Tick};
+use crate::charts::chart::{Body, Boxed, Chart, ColumnSet, Line, MarkKind, Panel, PanelBody, Scale};
+use crate::charts::layout::{Layout, Look, Range, Tick, look, panel_ranges};
 use crate::charts::palette::{Colour, Palette, Theme, hex};
 use crate::charts::shape::{Anchor, DENSITY, Shape, width_of};
 use crate::plain::{DOT, clean};
@@ -40,6 +40,11 @@ const LEGEND_ROW: f32 = 20.0;
 const FOOT: f32 = 8.0;
 /// Least height between the axes.
 const PLOT_MIN: f32 = 100.0;
+/// Between panels, and above those with names.
+const PANEL_GAP: f32 = 24.0;
+const PANEL_NAME: f32 = 22.0;
+/// Widest box or bar, with the gap beside it.
+const COLUMN_MAX: f32 = 60.0;
 const DOT_OPACITY: f32 = 0.4;
 const BAND_OPACITY: f32 = 0.2;
 
@@ -117,6 +122,8 @@ impl Drawing {
         let legend = drawing.legend_rows(chart, &layout.looks);
         if let Body::Boxes { boxes } = &chart.body {
             drawing.boxes(&chart.y.label, boxes, &layout.y);
+        } else if let Body::Panels { across, panels } = &chart.body {
+            drawing.panels(chart, *across, panels, LEGEND_ROW * legend.len() as f32);
         } else {
             let below = BELOW_AXIS + LEGEND_ROW * legend.len() as f32 + FOOT;
             drawing.bottom = (height - below).max(drawing.top + PLOT_MIN);
@@ -124,7 +131,7 @@ impl Drawing {
             let y = Place { from: drawing.bottom, to: drawing.top, range: &layout.y };
             drawing.outages_and_stages(chart, &x);
             match &chart.body {
-                Body::Boxes { .. } => (),
+                Body::Boxes { .. } | Body::Panels { .. } => (),
                 Body::Lines { lines } => {
                     drawing.axes(chart, &x, &y);
                     drawing.bands(lines, &layout.looks, (&x, &y));
@@ -275,6 +282,163 @@ impl Drawing {
         self.line(vec![(median, middle - 10.0), (median, middle + 10.0)], palette.ink, 2.5);
     }
 
+    /// A grid of small charts. `legend`: the room that it wants below.
+    fn panels(&mut self, chart: &Chart, across: usize, panels: &[Panel], legend: f32) {
+        let across = across.max(1);
+        let rows = panels.len().div_ceil(across);
+        let (x_range, y_ranges) = panel_ranges(chart, across, panels);
+        let has_names = panels.iter().any(|panel| !panel.name.is_empty());
+        let above = if has_names { PANEL_NAME } else { 0.0 };
+        let room = self.height - self.top - BELOW_AXIS - legend - FOOT;
+        let each = (room / rows as f32 - above - PANEL_GAP).max(PLOT_MIN);
+        let width = (self.width - LEFT - RIGHT - PANEL_GAP * (across - 1) as f32) / across as f32;
+        let mut top = self.top - 12.0;
+        for (row, (panels_of_row, y_range)) in panels.chunks(across).zip(&y_ranges).enumerate() {
+            let (from, bottom) = (top + above, top + above + each);
+            for (column, panel) in panels_of_row.iter().enumerate() {
+                let left = LEFT + column as f32 * (width + PANEL_GAP);
+                let x = Place { from: left, to: left + width, range: &x_range };
+                let y = Place { from: bottom, to: from, range: y_range };
+                let is_lowest = (row + 1) * across + column >= panels.len();
+                self.panel(chart, panel, (&x, &y), (column == 0, is_lowest));
+            }
+            top = bottom + PANEL_GAP;
+        }
+        self.bottom = top - PANEL_GAP;
+        let middle = f32::midpoint(LEFT, self.width - RIGHT);
+        self.text((middle, self.bottom + 38.0), &chart.x.label, 12.0, self.palette.soft, Anchor::Middle);
+    }
+
+    /// `is_first`: of its row, with names of the axis upwards; `is_lowest`: of its column, with those of the axis across.
+    fn panel(&mut self, chart: &Chart, panel: &Panel, (x, y): (&Place, &Place), (is_first, is_lowest): (bool, bool)) {
+        let (palette, bottom, top) = (self.palette, y.from, y.to);
+        if !panel.name.is_empty() {
+            let name = fitting(&panel.name, 12.0, x.to - x.from);
+            self.text((f32::midpoint(x.from, x.to), top - 7.0), &name, 12.0, palette.ink, Anchor::Middle);
+        }
+        for tick in &y.range.ticks {
+            self.line(vec![(x.from, y.of(tick.at)), (x.to, y.of(tick.at))], palette.grid, 1.0);
+            if is_first {
+                self.text((x.from - 8.0, y.of(tick.at) + 4.0), &tick.text, 12.0, palette.soft, Anchor::End);
+            }
+        }
+        if is_first {
+            let label = fitting(&clean(&panel.y.label, 80), 12.0, (bottom - top) + PANEL_GAP);
+            let at = (16.0, f32::midpoint(top, bottom));
+            self.shapes.push(Shape::Text {
+                at,
+                text: label,
+                size: 12.0,
+                colour: palette.soft,
+                anchor: Anchor::Middle,
+                upwards: true,
+            });
+        }
+        self.line(vec![(x.from, bottom), (x.to, bottom)], palette.soft, 1.0);
+        match &panel.body {
+            PanelBody::Lines { lines } => {
+                // The last name would run into the first of the next panel.
+                let has_room = |tick: &&Tick| {
+                    x.of(tick.at) + width_of(&tick.text, 12.0) / 2.0 <= x.to + PANEL_GAP / 3.0 || x.to + RIGHT >= self.width
+                };
+                let ticks: Vec<&Tick> = side_by_side(&x.range.ticks, |at| x.of(at));
+                for tick in ticks.into_iter().filter(has_room).filter(|_| is_lowest).collect::<Vec<_>>() {
+                    self.line(vec![(x.of(tick.at), bottom), (x.of(tick.at), bottom + 5.0)], palette.soft, 1.0);
+                    self.text((x.of(tick.at), bottom + 18.0), &tick.text, 12.0, palette.soft, Anchor::Middle);
+                }
+                let looks: Vec<Look> = lines.iter().map(look).collect();
+                self.bands(lines, &looks, (x, y));
+                self.lines(chart, lines, &looks, (x, y));
+            }
+            PanelBody::Columns { levels, sets, bars } => self.columns(levels, sets, *bars, (x, y), is_lowest),
+        }
+    }
+
+    /// Boxes or bars side by side over each level.
+    fn columns(&mut self, levels: &[String], sets: &[ColumnSet], bars: bool, (x, y): (&Place, &Place), named: bool) {
+        let slot = (x.to - x.from) / levels.len().max(1) as f32;
+        let wide = (slot * 0.8 / sets.len().max(1) as f32).min(COLUMN_MAX);
+        for (level, name) in levels.iter().enumerate() {
+            let middle = x.from + slot * (level as f32 + 0.5);
+            if named {
+                let name = fitting(name, 12.0, slot - 4.0);
+                self.text((middle, y.from + 18.0), &name, 12.0, self.palette.ink, Anchor::Middle);
+            }
+            let first = middle - wide * sets.len() as f32 / 2.0;
+            for (number, set) in sets.iter().enumerate() {
+                if let Some(Some(one)) = set.columns.get(level) {
+                    let at = first + wide * (number as f32 + 0.5);
+                    self.column(one, set.group, bars, (at, wide * 0.4), y);
+                }
+            }
+        }
+    }
+
+    /// `at`: its middle, and half its width.
+    fn column(&mut self, one: &Boxed, group: usize, bars: bool, (at, half): (f32, f32), y: &Place) {
+        let palette = self.palette;
+        let colour = palette.series[group % palette.series.len()];
+        let mut filled = |from: f32, to: f32, opacity: f32| {
+            let points = vec![(at - half, from), (at + half, from), (at + half, to), (at - half, to)];
+            self.shapes.push(Shape::Area { points, colour, opacity });
+        };
+        if bars {
+            filled(y.from, y.of(one.median), 0.45);
+        }
+        if let Some(of) = one.quartiles {
+            let [low, lower, upper, high] = [of.low, of.lower, of.upper, of.high].map(|value| y.of(value));
+            filled(lower, upper.min(lower - 1.0), 0.45);
+            self.line(vec![(at, low), (at, lower)], palette.ink, 1.0);
+            self.line(vec![(at, upper), (at, high)], palette.ink, 1.0);
+            for end in [low, high] {
+                self.line(vec![(at - half / 2.0, end), (at + half / 2.0, end)], palette.ink, 1.0);
+            }
+        }
+        let (radius, colour) = if one.quartiles.is_some() { (1.5, palette.soft) } else { (3.0, colour) };
+        for value in &one.points {
+            self.shapes.push(Shape::Circle { at: (at, y.of(*value)), radius, colour, opacity: 0.7 });
+        }
+        if let Some((low, high)) = one.interval {
+            let [low, high] = [low, high].map(|value| y.of(value));
+            self.line(vec![(at, low), (at, high)], palette.ink, 1.5);
+            for end in [low, high] {
+                self.line(vec![(at - half / 3.0, end), (at + half / 3.0, end)], palette.ink, 1.5);
+            }
+        }
+        self.line(vec![(at - half, y.of(one.median)), (at + half, y.of(one.median))], palette.ink, 2.0);
+    }
+
+    /// What panels have in common is told once.
+    fn panel_legend(&self, panels: &[Panel]) -> Vec<(Swatch, String)> {
+        let mut told: Vec<(String, usize, bool)> = Vec::new();
+        let mut entries = Vec::new();
+        for panel in panels {
+            let all: Vec<(&str, usize, bool, Swatch)> = match &panel.body {
+                PanelBody::Lines { lines } => {
+                    let entry = |line| {
+                        let look: Look = look(line);
+                        let colour = self.palette.series[look.colour];
+                        let swatch = if line.dots { Swatch::Dot(colour) } else { Swatch::Line(colour, look.dash) };
+                        (line.name.as_str(), line.group, line.dots, swatch)
+                    };
+                    lines.iter().map(entry).collect()
+                }
+                PanelBody::Columns { sets, .. } => {
+                    let colour = |set: &ColumnSet| self.palette.series[set.group % self.palette.series.len()];
+                    sets.iter().map(|set| (set.name.as_str(), set.group, false, Swatch::Square(colour(set)))).collect()
+                }
+            };
+            for (name, group, dots, swatch) in all {
+                let key = (name.to_owned(), group, dots);
+                if !name.is_empty() && !told.contains(&key) {
+                    told.push(key);
+                    entries.push((swatch, fitting(name, 12.0, self.width - LEFT - RIGHT - 30.0)));
+                }
+            }
+        }
+        entries
+    }
+
     fn outages_and_stages(&mut self, chart: &Chart, x: &Place) {
         let (top, height) = (self.top, self.bottom - self.top);
         let span = |from: f64, to: f64| (x.of(from), (x.of(to) - x.of(from)).max(1.0));
@@ -342,6 +506,9 @@ impl Drawing {
     /// What the legend says, in as many rows as it needs, each entry with its place from the left.
     fn legend_rows(&self, chart: &Chart, looks: &[Look]) -> Vec<Vec<(f32, Swatch, String)>> {
         let mut entries: Vec<(Swatch, String)> = Vec::new();
+        if let Body::Panels { panels, .. } = &chart.body {
+            entries.extend(self.panel_legend(panels));
+        }
         if let Body::Lines { lines } = &chart.body {
             for (line, look) in lines.iter().zip(looks) {
                 let colour = self.palette.series[look.colour];

@@ -63,32 +63,12 @@ pub(crate) fn trials(report: &Report, settings: &[Setting]) -> Option<Chart> {
 pub(crate) fn boxes(settings: &[Setting]) -> Option<Chart> {
     let all = stages(settings);
     let many = all.len();
-    let boxed = |one: Stages| {
-        let tps = || one.stages.iter().flat_map(|stage| &stage.intervals).map(|interval| interval.tps);
-        let found = box_figures(tps()).filter(|found| found.count > 1)?;
-        let few = found.count < BOX_MIN;
-        let step = found.outside.len().div_ceil(OUTSIDE_MAX).max(1);
-        let points = if few {
-            tps().map(rounded).collect()
-        } else {
-            found.outside.into_iter().step_by(step).map(rounded).collect()
-        };
-        Some(Boxed {
-            name: one.name,
-            group: one.group,
-            count: found.count,
-            median: rounded(found.median),
-            quartiles: (!few).then(|| Quartiles {
-                low: rounded(found.low),
-                lower: rounded(found.lower_quartile),
-                upper: rounded(found.upper_quartile),
-                high: rounded(found.high),
-            }),
-            interval: None,
-            points,
-        })
+    let of_stages = |one: Stages| {
+        let tps = one.stages.iter().flat_map(|stage| &stage.intervals).map(|interval| interval.tps).collect();
+        let found = boxed(tps).filter(|found| found.count > 1)?;
+        Some(Boxed { name: one.name, group: one.group, ..found })
     };
-    let boxes: Vec<Boxed> = all.into_iter().take(BOXES_MAX).filter_map(boxed).collect();
+    let boxes: Vec<Boxed> = all.into_iter().take(BOXES_MAX).filter_map(of_stages).collect();
     let caption = match boxes.iter().any(|one| one.quartiles.is_some()) {
         _ if many > BOXES_MAX => format!("first {BOXES_MAX} of {}", count(many as u64)),
         true => "dots: beyond 1.5 IQR".into(),
@@ -101,6 +81,28 @@ pub(crate) fn boxes(settings: &[Setting]) -> Option<Chart> {
         [axis("", Scale::Names), axis("transactions per second", Scale::Linear)],
         Body::Boxes { boxes },
     ))
+}
+
+/// Points where values are few, else a box with what lies outside its whiskers; `None` of nothing.
+pub(crate) fn boxed(values: Vec<f64>) -> Option<Boxed> {
+    let found = box_figures(values.iter().copied())?;
+    let few = found.count < BOX_MIN;
+    let step = found.outside.len().div_ceil(OUTSIDE_MAX).max(1);
+    let points = if few { values } else { found.outside.into_iter().step_by(step).collect() };
+    Some(Boxed {
+        name: String::new(),
+        group: 0,
+        count: found.count,
+        median: rounded(found.median),
+        quartiles: (!few).then(|| Quartiles {
+            low: rounded(found.low),
+            lower: rounded(found.lower_quartile),
+            upper: rounded(found.upper_quartile),
+            high: rounded(found.high),
+        }),
+        interval: None,
+        points: points.into_iter().map(rounded).collect(),
+    })
 }
 
 /// A line for every setting and number of sessions; where they are too many, for the best number of sessions of every setting.

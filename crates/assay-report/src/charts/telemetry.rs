@@ -147,7 +147,7 @@ pub(super) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
             _ => title.to_owned(),
         };
         let chart = |name: &str, of: &str, caption: &str, unit: &str, lines: Vec<Line>| {
-            let axes = [time_axis(), axis(unit, Scale::Linear)];
+            let axes = [time_axis([&entry.findings]), axis(unit, Scale::Linear)];
             Chart::new(id(name), &title(of), caption, axes, Body::Lines { lines }).with_marks(time.marks())
         };
         let plans = if kind == ScopeKind::Server { &OF_SERVER[..] } else { &OF_MACHINE[..] };

@@ -35,7 +35,7 @@ pub(crate) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
     let per_second = || axis("transactions per second", Scale::Linear);
     let response = || axis("response time, ms", Scale::Log);
     let chart = |name: &str, title: &str, caption: &str, y: Axis, body: Body| {
-        Chart::new(id(name), title, time.caption(caption), [time_axis(), y], body).with_marks(time.marks())
+        Chart::new(id(name), title, time.caption(caption), [time_axis([&entry.findings]), y], body).with_marks(time.marks())
     };
     let mut throughput = time.throughput();
     if entry.findings.stages.iter().any(|stage| stage.open.is_some()) {
@@ -107,6 +107,7 @@ pub(crate) fn over_time(settings: &[Setting]) -> Vec<Chart> {
         settings.iter().zip(&times).map(|(setting, trials)| pooled(setting, trials, of)).collect()
     };
     let caption = if settings.iter().any(|setting| setting.trials.len() > 1) { "band: min to max" } else { "" };
+    let time_axis = || time_axis(settings.iter().flat_map(|setting| &setting.trials).map(|trial| &trial.findings));
     vec![
         Chart::new(
             "throughput-all",
@@ -385,6 +386,9 @@ impl Part<'_> {
     }
 }
 
-pub(super) fn time_axis() -> Axis {
-    axis("time since the first measured second", Scale::Time)
+/// Of runs of which a part is shown, instants count from the start of that part.
+pub(crate) fn time_axis<'a>(findings: impl IntoIterator<Item = &'a Findings>) -> Axis {
+    let cut = findings.into_iter().flat_map(|of| &of.stages).any(|stage| stage.window.is_some());
+    let start = if cut { "the start of the window" } else { "the first measured second" };
+    axis(&format!("time since {start}"), Scale::Time)
 }

@@ -5,10 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use assay_stats::{Blocks, MARGIN_DEFAULT, Observation, Ratio};
+use assay_stats::{Blocks, MARGIN_DEFAULT, Observation, Ratio, Verdict};
 
-use crate::findings::metric::{MetricUnit, metrics, stage_sessions};
+use crate::findings::arithmetic::ratio;
+use crate::findings::factors::SETTING;
+use crate::findings::metric::{Better, MetricUnit, metrics, stage_sessions};
 use crate::findings::run::Findings;
+use crate::findings::stage::StageFindings;
 
 /// What was measured of a grid.
 #[derive(Clone, Debug)]
@@ -56,14 +59,34 @@ pub struct PivotAsked {
     pub columns: Option<String>,
     /// A metric's name, `per_price`, or that of a part, for its seconds.
     pub value: String,
-    /// The level of `columns`, or of `rows` without columns, that the others are divided by.
+    /// The level of `columns`, or of `rows` without columns, that the others are divided by; `BEST`: every value as a share of
+    /// the best one in its table.
     pub ratio_to: Option<String>,
+    /// Which of its trials stand for a cell.
+    pub of: OfTrials,
 }
 
-/// A figure that was asked for is not there.
+/// The level that is no level: the best value of a table or a chart is 100 %.
+pub const BEST: &str = "best";
+
+/// Which of its trials stand for a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OfTrials {
+    /// All of them, by the fit of cells and rounds.
+    #[default]
+    All,
+    /// The worst one.
+    Worst,
+    /// The best one.
+    Best,
+}
+
+/// Something that was asked for is not there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no trial has a value {name:?}; there are: {known}")]
-pub struct UnknownValue {
+#[error("no {what} {name:?}; there are: {known}")]
+pub struct Unknown {
+    /// `trial has a value`, `level of memory`.
+    pub what: String,
     /// As asked.
     pub name: String,
     /// With commas between.
@@ -79,6 +102,10 @@ pub(crate) struct Pivot {
     pub(crate) column_levels: Vec<String>,
     /// The column, or the row without columns, that others are divided by.
     pub(crate) base: Option<usize>,
+    /// Values are shown by the best one too.
+    pub(crate) by_best: bool,
+    /// What there would have to be more of to tell more: `rounds`, or `trials` of records that were not measured in rounds.
+    pub(crate) more_of: &'static str,
     pub(crate) facets: Vec<Facet>,
     /// Standard deviation of a trial, as a share; the largest of all steps of a ladder.
     pub(crate) deviation: Option<f64>,
@@ -101,6 +128,8 @@ pub(crate) enum Place {
         value: f64,
         interval: Option<(f64, f64)>,
         ratio: Option<Ratio>,
+        /// By the best value of its table: 1 is the best, where more is better and where less is.
+        of_best: Option<f64>,
     },
     Failed,
     /// Left out, or not yet measured.
@@ -109,113 +138,206 @@ pub(crate) enum Place {
 
 /// An axis: a factor by its number, or the steps of a ladder.
 #[derive(Clone, Copy, PartialEq)]
-enum Axis {
+pub(crate) enum Axis {
     Factor(usize),
     Sessions,
 }
 
-const SESSIONS: &str = "sessions";
+pub(crate) const SESSIONS: &str = "sessions";
 const PER_PRICE: &str = "per_price";
 
 impl Experiment {
-    pub(crate) fn pivot(&self, asked: &PivotAsked) -> Result<Pivot, UnknownValue> {
-        let sessions = stage_sessions(self.trials.iter().map(|trial| &trial.findings));
+    pub(crate) fn pivot(&self, asked: &PivotAsked) -> Result<Pivot, Unknown> {
+        let sessions = self.sessions();
         let (unit, scale) = self.unit(&asked.value)?;
         let fits: Vec<Option<Blocks>> = sessions.iter().map(|step| self.fit(&asked.value, *step, scale)).collect();
-        let axis = |name: &String| {
-            if name == SESSIONS {
-                Some(Axis::Sessions)
-            } else {
-                self.factors.iter().position(|(one, _)| one == name).map(Axis::Factor)
-            }
+        let rows = self.axis(&asked.rows)?;
+        let columns = asked.columns.as_ref().map(|name| self.axis(name)).transpose()?;
+        let others = self.others(&[Some(rows), columns]);
+        let row_levels = self.levels(rows);
+        let column_levels = columns.map_or(Vec::new(), |axis| self.levels(axis));
+        let by_best = asked.ratio_to.as_deref() == Some(BEST);
+        let base = match &asked.ratio_to {
+            Some(base) if !by_best => Some(self.base(columns.unwrap_or(rows), base)?),
+            _ => None,
         };
-        let rows = axis(&asked.rows).unwrap_or(Axis::Sessions);
-        let columns = asked.columns.as_ref().and_then(axis);
-        let names = |axis: Axis| match axis {
-            Axis::Factor(number) => self.factors[number].1.clone(),
-            Axis::Sessions => sessions.iter().map(u32::to_string).collect(),
-        };
-        let all = (0..self.factors.len()).map(Axis::Factor).chain([Axis::Sessions]);
-        let others: Vec<Axis> = all.filter(|one| *one != rows && Some(*one) != columns).collect();
-        let row_levels = names(rows);
-        let column_levels = columns.map_or(Vec::new(), names);
-        let base = asked.ratio_to.as_ref().and_then(|base| {
-            if columns.is_some() { &column_levels } else { &row_levels }.iter().position(|level| level == base)
-        });
-        let counts: Vec<usize> = others.iter().map(|axis| names(*axis).len()).collect();
-        let facets_count: usize = counts.iter().product();
-        let places = row_levels.len() * column_levels.len().max(1) * facets_count;
+        let facets_of = self.combinations(&others);
+        let places = row_levels.len() * column_levels.len().max(1) * facets_of.len();
         let per_base = if columns.is_some() { column_levels.len() } else { row_levels.len() };
         let family = places - places / per_base.max(1);
-        let at = |facet: &[usize], row: usize, column: usize| {
-            let mut levels = vec![0; self.factors.len()];
-            let mut step = 0;
-            let chosen = others.iter().copied().zip(facet.iter().copied()).chain([(rows, row)]);
-            for (axis, level) in chosen.chain(columns.map(|axis| (axis, column))) {
-                match axis {
-                    Axis::Factor(number) => levels[number] = level,
-                    Axis::Sessions => step = level,
-                }
-            }
-            (self.cells.iter().position(|cell| cell.levels == levels), step)
+        let at = |facet: &[(Axis, usize)], row: usize, column: usize| {
+            let own = columns.map(|axis| (axis, column));
+            self.cell(facet.iter().copied().chain([(rows, row)]).chain(own))
         };
-        let place = |facet: &[usize], row: usize, column: usize| {
+        let place = |facet: &[(Axis, usize)], row: usize, column: usize| {
             let (Some(cell), step) = at(facet, row, column) else { return Place::Nothing };
             if self.cells[cell].failed {
                 return Place::Failed;
             }
             let Some(fit) = fits.get(step).and_then(Option::as_ref) else { return Place::Nothing };
-            let Some((value, interval)) = fit.value(cell) else { return Place::Nothing };
+            let found = match asked.of {
+                OfTrials::All => fit.value(cell).map(|(value, interval)| (value, interval.map(|it| (it.low, it.high)))),
+                which => self.extreme(which, &asked.value, cell, sessions[step]).map(|value| (value * scale, None)),
+            };
+            let Some((value, interval)) = found else { return Place::Nothing };
             let of_base = base.filter(|base| *base != if columns.is_some() { column } else { row });
             let ratio = of_base.and_then(|base| {
                 let (base, _) = if columns.is_some() { at(facet, row, base) } else { at(facet, base, column) };
                 fit.ratio(base?, cell, family, MARGIN_DEFAULT)
             });
-            Place::Measured { value, interval: interval.map(|found| (found.low, found.high)), ratio }
+            let trials = self.stages(cell, sessions[step]).count();
+            let ratio = ratio.map(|ratio| if self.rounds > 1 { ratio } else { with_more_than(trials, ratio) });
+            Place::Measured { value, interval, ratio, of_best: None }
         };
-        let facets = (0..facets_count).map(|number| {
-            let mut rest = number;
-            let mut facet: Vec<usize> = counts
-                .iter()
-                .rev()
-                .map(|count| {
-                    let level = rest % count;
-                    rest /= count;
-                    level
-                })
-                .collect();
-            facet.reverse();
-            let named = others.iter().zip(&facet).filter(|(axis, _)| names(**axis).len() > 1).map(|(axis, level)| {
-                let name = match axis {
-                    Axis::Factor(number) => self.factors[*number].0.as_str(),
-                    Axis::Sessions => SESSIONS,
-                };
-                format!("{name}={}", names(*axis)[*level])
-            });
-            let name = named.collect::<Vec<_>>().join(", ");
+        let facets = facets_of.iter().map(|facet| {
             let columns = column_levels.len().max(1);
-            let row = |row: usize| (0..columns).map(|column| place(&facet, row, column)).collect::<Vec<_>>();
-            Facet {
-                name,
-                rows: row_levels.iter().cloned().enumerate().map(|(number, level)| (level, row(number))).collect(),
+            let row = |row: usize| (0..columns).map(|column| place(facet, row, column)).collect::<Vec<_>>();
+            let rows = row_levels.iter().cloned().enumerate().map(|(number, level)| (level, row(number)));
+            let mut facet = Facet { name: self.facet_name(facet), rows: rows.collect() };
+            if by_best {
+                facet.compare_with_best(self.better(&asked.value));
             }
+            facet
         });
         let facets: Vec<Facet> = facets.collect();
         let found = fits.iter().flatten();
         let drifts = found.clone().filter_map(Blocks::drift);
+        let of = match asked.of {
+            OfTrials::All => "",
+            OfTrials::Worst => ", worst trial",
+            OfTrials::Best => ", best trial",
+        };
         Ok(Pivot {
-            value: if unit.is_empty() { asked.value.clone() } else { format!("{} {unit}", asked.value) },
+            value: if unit.is_empty() { format!("{}{of}", asked.value) } else { format!("{} {unit}{of}", asked.value) },
             rows: asked.rows.clone(),
             columns: asked.columns.clone(),
             column_levels,
             base,
+            by_best,
+            more_of: if self.rounds > 1 { "rounds" } else { "trials" },
             facets,
             deviation: found.filter_map(Blocks::deviation).max_by(f64::total_cmp),
             drift: drifts.max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs())),
         })
     }
 
-    fn fit(&self, value: &str, sessions: u32, scale: f64) -> Option<Blocks> {
+    /// The numbers of sessions that were measured.
+    pub(crate) fn sessions(&self) -> Vec<u32> {
+        let mut sessions = stage_sessions(self.trials.iter().map(|trial| &trial.findings));
+        sessions.sort_unstable();
+        sessions
+    }
+
+    /// The axis of this name.
+    pub(crate) fn axis(&self, name: &str) -> Result<Axis, Unknown> {
+        if name == SESSIONS {
+            return Ok(Axis::Sessions);
+        }
+        self.factors.iter().position(|(one, _)| one == name).map(Axis::Factor).ok_or_else(|| {
+            let names = self.factors.iter().map(|(one, _)| one.as_str()).chain([SESSIONS]);
+            Unknown { what: "factor".into(), name: name.to_owned(), known: names.collect::<Vec<_>>().join(", ") }
+        })
+    }
+
+    pub(crate) fn axis_name(&self, axis: Axis) -> &str {
+        match axis {
+            Axis::Factor(number) => &self.factors[number].0,
+            Axis::Sessions => SESSIONS,
+        }
+    }
+
+    /// Their names.
+    pub(crate) fn levels(&self, axis: Axis) -> Vec<String> {
+        match axis {
+            Axis::Factor(number) => self.factors[number].1.clone(),
+            Axis::Sessions => self.sessions().iter().map(u32::to_string).collect(),
+        }
+    }
+
+    /// The axes that are none of these.
+    pub(crate) fn others(&self, axes: &[Option<Axis>]) -> Vec<Axis> {
+        let all = (0..self.factors.len()).map(Axis::Factor).chain([Axis::Sessions]);
+        all.filter(|one| !axes.contains(&Some(*one))).collect()
+    }
+
+    /// Every combination of the levels of some axes; one that is empty when there are no axes.
+    pub(crate) fn combinations(&self, axes: &[Axis]) -> Vec<Vec<(Axis, usize)>> {
+        axes.iter().fold(vec![Vec::new()], |all, axis| {
+            let levels = self.levels(*axis).len();
+            let with = |one: Vec<(Axis, usize)>| {
+                (0..levels).map(move |level| one.iter().copied().chain([(*axis, level)]).collect())
+            };
+            all.into_iter().flat_map(with).collect()
+        })
+    }
+
+    /// The cell where these levels meet, and the number of its step of a ladder.
+    pub(crate) fn cell(&self, at: impl Iterator<Item = (Axis, usize)>) -> (Option<usize>, usize) {
+        let mut levels = vec![0; self.factors.len()];
+        let mut step = 0;
+        for (axis, level) in at {
+            match axis {
+                Axis::Factor(number) => levels[number] = level,
+                Axis::Sessions => step = level,
+            }
+        }
+        (self.cells.iter().position(|cell| cell.levels == levels), step)
+    }
+
+    /// `memory=1G, sessions=4`, of axes that have several levels.
+    pub(crate) fn facet_name(&self, facet: &[(Axis, usize)]) -> String {
+        let several = facet.iter().map(|(axis, level)| (*axis, self.levels(*axis), *level)).filter(|one| one.1.len() > 1);
+        let name = |(axis, levels, level): (Axis, Vec<String>, usize)| match self.axis_name(axis) {
+            // It says itself what it is.
+            SETTING => levels[level].clone(),
+            name => format!("{name}={}", levels[level]),
+        };
+        several.map(name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The level that others are divided by.
+    fn base(&self, axis: Axis, name: &str) -> Result<usize, Unknown> {
+        let levels = if axis == Axis::Sessions { Vec::new() } else { self.levels(axis) };
+        levels.iter().position(|level| level == name).ok_or_else(|| Unknown {
+            what: format!("level of {} to divide by:", self.axis_name(axis)),
+            name: name.to_owned(),
+            known: levels.into_iter().chain([BEST.to_owned()]).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// Its trials, each with the stage of so many sessions.
+    pub(crate) fn stages(&self, cell: usize, sessions: u32) -> impl Iterator<Item = &StageFindings> {
+        let trials = self.trials.iter().filter(move |trial| trial.cell == cell);
+        trials.filter_map(move |trial| trial.findings.stages.iter().find(|stage| stage.sessions == sessions))
+    }
+
+    /// A value of each trial of a cell, by a metric's own unit.
+    pub(crate) fn values(&self, value: &str, cell: usize, sessions: u32) -> Vec<f64> {
+        let trials = self.trials.iter().filter(|trial| trial.cell == cell);
+        trials.filter_map(|trial| self.value_of(trial, value, sessions)).collect()
+    }
+
+    fn extreme(&self, which: OfTrials, value: &str, cell: usize, sessions: u32) -> Option<f64> {
+        let values = self.values(value, cell, sessions).into_iter();
+        let least = matches!((which, self.better(value)), (OfTrials::Best, Better::Lower) | (OfTrials::Worst, Better::Higher));
+        if least { values.min_by(f64::total_cmp) } else { values.max_by(f64::total_cmp) }
+    }
+
+    /// Which way a value is good; what trials are timed by is better when it is short.
+    pub(crate) fn better(&self, value: &str) -> Better {
+        if value == PER_PRICE {
+            return Better::Higher;
+        }
+        let stages = self.trials.iter().flat_map(|trial| &trial.findings.stages);
+        let found = stages.flat_map(metrics).find(|(metric, _)| metric.name == value).map(|(metric, _)| metric.better);
+        match found {
+            Some(Better::Neither) => Better::Higher,
+            Some(better) => better,
+            None => Better::Lower,
+        }
+    }
+
+    pub(crate) fn fit(&self, value: &str, sessions: u32, scale: f64) -> Option<Blocks> {
         let observation = |trial: &ExperimentTrial| {
             let found = self.value_of(trial, value, sessions)? * scale;
             (found > 0.0 && found.is_finite()).then_some(Observation {
@@ -240,7 +362,7 @@ impl Experiment {
     }
 
     /// A value's unit, and what makes it so.
-    fn unit(&self, name: &str) -> Result<(&'static str, f64), UnknownValue> {
+    pub(crate) fn unit(&self, name: &str) -> Result<(&'static str, f64), Unknown> {
         let stages = || self.trials.iter().flat_map(|trial| &trial.findings.stages);
         let mut known: BTreeMap<String, MetricUnit> = BTreeMap::new();
         known.extend(stages().flat_map(metrics).map(|(metric, _)| (metric.name, metric.unit)));
@@ -260,6 +382,33 @@ impl Experiment {
                 names.push(part.clone());
             }
         }
-        Err(UnknownValue { name: name.to_owned(), known: names.join(", ") })
+        Err(Unknown { what: "trial has a value".into(), name: name.to_owned(), known: names.join(", ") })
     }
+}
+
+impl Facet {
+    /// The best value is 1, and so is what is as good.
+    fn compare_with_best(&mut self, better: Better) {
+        let value = |place: &Place| match place {
+            Place::Measured { value, .. } => Some(*value),
+            _ => None,
+        };
+        let all = self.rows.iter().flat_map(|(_, places)| places).filter_map(value);
+        let best = if better == Better::Lower { all.reduce(f64::min) } else { all.reduce(f64::max) };
+        let Some(best) = best else { return };
+        for place in self.rows.iter_mut().flat_map(|(_, places)| places) {
+            if let Place::Measured { value, of_best, .. } = place {
+                *of_best = if better == Better::Lower { ratio(best, *value) } else { ratio(*value, best) };
+            }
+        }
+    }
+}
+
+/// Where all trials are of one round, what is needed is trials, and more than there were.
+fn with_more_than(trials: usize, ratio: Ratio) -> Ratio {
+    let verdict = match ratio.verdict {
+        Verdict::CannotTell { trials_needed } => Verdict::CannotTell { trials_needed: trials_needed.max(trials + 1) },
+        verdict => verdict,
+    };
+    Ratio { verdict, ..ratio }
 }

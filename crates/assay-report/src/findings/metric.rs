@@ -5,12 +5,13 @@
 
 use std::collections::BTreeSet;
 
-use assay_record::{Reading, ScopeKind};
+use assay_record::Reading;
 use assay_stats::trials;
 use serde::Serialize;
 
 use crate::findings::arithmetic::ratio;
 use crate::findings::capacity::{Capacity, SearchState};
+use crate::findings::course::scope_name;
 use crate::findings::latency::LatencyFindings;
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
@@ -97,11 +98,7 @@ pub(crate) fn metrics(stage: &StageFindings) -> Vec<(Metric, Option<f64>)> {
         each(&one.name, one.sum, Better::Neither);
     }
     for scope in &stage.telemetry {
-        let of = match (scope.scope, scope.target) {
-            (ScopeKind::Machine, _) => "machine".to_owned(),
-            (ScopeKind::Server, 0) => "server".to_owned(),
-            (ScopeKind::Server, target) => format!("server{}", target.saturating_add(1)),
-        };
+        let of = scope_name(scope);
         for one in &scope.metrics {
             let unit = if one.reading == Reading::Counter { MetricUnit::PerTransaction } else { MetricUnit::Level };
             let (name, value) = one.compared();

@@ -49,7 +49,7 @@ pub struct Mixed {
     pub values: Vec<String>,
 }
 
-type Settings = BTreeMap<(SettingKind, String), String>;
+pub(crate) type Settings = BTreeMap<(SettingKind, String), String>;
 
 /// All settings of one run as text, by kind and name. Seeds are not among them: trials differ in them; nor is what
 /// `harmless` lists.
@@ -201,7 +201,7 @@ pub(crate) fn named_groups(trials: Vec<(String, Findings)>, width: usize) -> Vec
 }
 
 /// What to call each: its tags where they tell them apart, otherwise everything that they do not share.
-fn names(all: &[Settings], width: usize) -> Vec<String> {
+pub(crate) fn names(all: &[Settings], width: usize) -> Vec<String> {
     let tags = |settings: &Settings| -> Settings {
         settings.clone().into_iter().filter(|((kind, _), _)| *kind == SettingKind::Tag).collect()
     };

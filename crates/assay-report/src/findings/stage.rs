@@ -12,6 +12,7 @@ use crate::findings::outage::outages;
 use crate::findings::tally::{TallyFindings, tally_findings};
 use crate::findings::telemetry::{ScopeFindings, scopes};
 use crate::findings::throughput::{Beside, Steps, ThroughputFindings, throughput_findings};
+use crate::findings::window::WindowFindings;
 
 /// One stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,6 +23,8 @@ pub struct StageFindings {
     pub started: Time,
     /// Length of the measured part.
     pub measured_ns: u64,
+    /// The part of the stage that all figures are of; `None`: of the whole.
+    pub window: Option<WindowFindings>,
     /// Most transactions per second of all stages; only when there are several.
     pub best: bool,
     /// The step of a ladder after which throughput stops growing: no later one has `KNEE_GROWTH` more. Not marked on the
@@ -157,6 +160,7 @@ pub(crate) fn stage_findings(stage: &record::Stage, record: &Record, open: Optio
         sessions: stage.sessions,
         started: stage.started,
         measured_ns: stage.measured_ns,
+        window: None,
         best: false,
         knee: false,
         targets: stage.targets.iter().map(|tally| tally_findings(tally, stage.measured_ns)).collect(),

@@ -1,64 +1,10 @@
-//! An experiment's results: pivot tables with what has to be known of them, and a row per trial for other tools.
+//! An experiment as a row per trial, for other tools.
 
 use std::collections::BTreeSet;
 
-use crate::digits::percent;
-use crate::findings::experiment::{Experiment, Pivot, PivotAsked, UnknownValue};
+use crate::findings::experiment::Experiment;
 use crate::findings::metric::metrics;
-use crate::tables::experiment::ratio_words;
 use crate::tables::table::{Cell, Column, Table};
-
-/// Columns of a terminal that tables may take.
-const WIDTH: usize = 80;
-
-/// Tables for a terminal.
-pub fn experiment_text(experiment: &Experiment, asked: &[PivotAsked]) -> Result<String, UnknownValue> {
-    let mut text = String::new();
-    for asked in asked {
-        let pivot = experiment.pivot(asked)?;
-        for table in pivot.tables() {
-            text += &format!("{}\n{}\n", table.caption, table.text(WIDTH));
-        }
-        text += &(notes(&pivot).join("\n") + "\n\n");
-    }
-    Ok(text)
-}
-
-/// The same as Markdown.
-pub fn experiment_markdown(experiment: &Experiment, asked: &[PivotAsked]) -> Result<String, UnknownValue> {
-    let mut text = String::new();
-    for asked in asked {
-        let pivot = experiment.pivot(asked)?;
-        for table in pivot.tables() {
-            text +=
-                &format!("### {}\n\n{}\n", crate::tables::as_markdown::escaped(&table.caption, 200), table.markdown());
-        }
-        text += &(notes(&pivot).join("\n") + "\n\n");
-    }
-    Ok(text)
-}
-
-/// What has to be known of a table.
-fn notes(pivot: &Pivot) -> Vec<String> {
-    let mut notes = Vec::new();
-    match pivot.deviation {
-        Some(deviation) => {
-            notes.push(format!("Trials of a cell differ by {} (standard deviation).", percent(deviation)))
-        }
-        None => notes.push("No intervals: they need at least two rounds.".to_owned()),
-    }
-    if let Some(drift) = &pivot.drift {
-        notes.push(format!("Drift, last round by first: {}; ratios are free of it.", ratio_words(drift)));
-    }
-    if pivot.base.is_some() {
-        notes.push(
-            "Ratios with 95% confidence intervals that hold for the whole table; `same`: no difference above 3%; `? n rounds`: \
-             cannot tell, n rounds in all might."
-                .to_owned(),
-        );
-    }
-    notes
-}
 
 /// A row per trial and step of its ladder: factors, round, sessions, every metric, every part's seconds.
 pub fn experiment_csv(experiment: &Experiment) -> String {

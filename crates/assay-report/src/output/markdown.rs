@@ -6,6 +6,7 @@
 use crate::findings::report::{Entry, Report};
 use crate::findings::run::Findings;
 use crate::output::comparison_text::comparison_text;
+use crate::output::shown::{Shown, shown_markdown};
 use crate::plain::clean;
 use crate::tables::as_markdown::escaped;
 use crate::tables::latency::responses;
@@ -19,8 +20,8 @@ const TEXT_WIDTH: usize = 200;
 const COMMAND_WIDTH: usize = 4000;
 const ENTRIES_MAX: usize = 200;
 
-/// The Markdown.
-pub fn markdown(report: &Report) -> String {
+/// The Markdown; what somebody asked to see comes first.
+pub fn markdown(report: &Report, asked: &[Shown]) -> String {
     let mut text = format!("# {}\n", escaped(&title(report), TEXT_WIDTH));
     for sentence in summary(report) {
         text += &format!("\n{}\n", escaped(&sentence, 1000));
@@ -28,6 +29,9 @@ pub fn markdown(report: &Report) -> String {
     for (causes, hint) in warnings_by_hint(report.runs(), |_| true).into_iter().take(ENTRIES_MAX) {
         let hint = if hint.is_empty() { hint } else { format!(" What to do: {hint}.") };
         text += &format!("\n> **Warning:** {}\n", escaped(&format!("{}.{hint}", causes.join("; ")), 1000));
+    }
+    if !asked.is_empty() {
+        text += &format!("\n## Results\n\n{}", shown_markdown(asked));
     }
     if let [_, _, ..] = &report.entries[..] {
         text += "\n## Records side by side\n\n";

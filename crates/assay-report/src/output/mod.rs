@@ -9,4 +9,5 @@ pub(crate) mod page;
 pub(crate) mod progress;
 pub(crate) mod prometheus;
 pub(crate) mod series;
+pub(crate) mod shown;
 pub(crate) mod text;

@@ -16,7 +16,8 @@ use assay_record::{Place, ScopeKind};
 
 use crate::charts::chart::{Body, Chart};
 use crate::charts::layout::Layout;
-use crate::charts::palette;
+use crate::charts::palette::{self, Theme};
+use crate::charts::picture::{PictureOptions, svg};
 use crate::charts::{Charts, charts};
 use crate::digits::{count, figure, ms, seconds};
 use crate::findings::comparison::Comparison;
@@ -24,6 +25,7 @@ use crate::findings::report::{Entry, Report};
 use crate::findings::run::{Findings, ServerFindings};
 use crate::findings::stage::StageFindings;
 use crate::findings::telemetry::ScopeFindings;
+use crate::output::shown::{Content, Shown};
 use crate::plain::{DOT, clean};
 use crate::tables::as_html::{ROWS_MAX, shown, shown_to};
 use crate::tables::comparison::changes;
@@ -58,10 +60,13 @@ const FAILURE_WIDTH: usize = 2000;
 /// Of the line that a closed box of warnings shows.
 const FIRST_WARNING_WIDTH: usize = 160;
 
-/// The page.
-pub fn html(report: &Report) -> String {
+/// The page; what somebody asked to see comes first.
+pub fn html(report: &Report, asked: &[Shown]) -> String {
     let (title, charts) = (title(report), charts(report));
-    let sections = sections(report, &charts);
+    let mut sections = sections(report, &charts);
+    if !asked.is_empty() {
+        sections.insert(0, Section { id: "asked", title: "Results", content: shown_on_page(asked) });
+    }
     let style = format!("{UPLOT_CSS}{}{CSS}", palette::css());
     let policy = format!(
         "default-src 'none'; script-src {} {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
@@ -426,6 +431,33 @@ fn figure_of(chart: &Chart) -> Markup {
             details.behind { summary { "Figures as a table" } }
         }
         "\n"
+    }
+}
+
+/// Charts stand here as the pictures they are, for light and for dark ground.
+fn shown_on_page(asked: &[Shown]) -> Markup {
+    let picture = |chart: &Chart, theme: Theme, class: &str| {
+        let options = PictureOptions { theme, ..PictureOptions::default() };
+        html! { div class=(class) { (PreEscaped(svg(chart, &options))) } }
+    };
+    html! {
+        @for one in asked {
+            @match &one.0 {
+                Content::Tables { tables, notes, .. } => {
+                    @for table in tables { (table.html()) }
+                    @for note in notes { p.soft { (shown(note)) } }
+                }
+                Content::Chart(chart) => {
+                    figure id={ "chart-" (chart.id) } {
+                        div.picture role="img" aria-label=(clean(&format!("Chart: {}.", chart.title), 400)) {
+                            (picture(chart, Theme::Light, "on-light"))
+                            (picture(chart, Theme::Dark, "on-dark"))
+                        }
+                        details.behind { summary { "Figures as a table" } (chart.figures().html()) }
+                    }
+                }
+            }
+        }
     }
 }
 

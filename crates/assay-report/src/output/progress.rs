@@ -1,6 +1,6 @@
 //! What is shown while a trial runs: a line for every interval, or on a terminal one line that is drawn again and again.
 
-use crate::digits::{clock, count, short, short_count, short_ms};
+use crate::digits::{clock, count, short, short_count, short_ms, sparkline};
 use crate::findings::interval::IntervalFindings;
 use crate::plain::View;
 
@@ -57,13 +57,6 @@ pub fn progress_line(progress: &Progress, view: View) -> String {
         return line;
     }
     format!("{line}  {}", sparkline(&progress.tps[progress.tps.len().saturating_sub(room)..]))
-}
-
-/// A block for each value, as high as it is of the largest.
-fn sparkline(values: &[f64]) -> String {
-    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let most = values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    values.iter().map(|value| BLOCKS[((value / most * 7.0).round() as usize).min(7)]).collect()
 }
 
 /// Which columns a line has.

@@ -23,6 +23,7 @@ use crate::words::run::{growth, is_given, load, option_value, servers, sessions}
 use crate::words::steadiness::{latency_intervals, over_time};
 use crate::words::telemetry::telemetry;
 use crate::words::warning::warnings_by_hint;
+use crate::words::window::window_sentence;
 
 const FACT_WIDTH: usize = 80;
 const FAILURE_LINES_MAX: usize = 40;
@@ -99,6 +100,9 @@ fn head(findings: &Findings, view: View) -> String {
         |(name, value): (&String, &OptionValue)| format!("{}={}", clean(name, NAME_WIDTH), option_value(value));
     let options = findings.options.iter().filter(|(name, _)| view.verbose || is_given(findings, name));
     text += &wrap_to(view.width, "", [format!("seed {}", findings.seed)].into_iter().chain(options.map(option)), DOT);
+    if let Some(window) = window_sentence(&findings.stages) {
+        text += &wrap_to(view.width, "", window.split(' '), " ");
+    }
     if !findings.tags.is_empty() {
         let tag =
             |(name, value): (&String, &String)| format!("{}={}", clean(name, NAME_WIDTH), clean(value, FACT_WIDTH));

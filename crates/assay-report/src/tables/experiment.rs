@@ -2,8 +2,9 @@
 
 use assay_stats::{Ratio, Verdict};
 
-use crate::digits::{figure, with_interval};
+use crate::digits::{figure, percent, with_interval};
 use crate::findings::experiment::{Pivot, Place};
+use crate::findings::factors::SETTING;
 use crate::plain::clean;
 use crate::tables::table::{Cell, Column, Table};
 
@@ -18,11 +19,12 @@ impl Pivot {
         match &axis {
             None => columns.push(Column::figures(self.value.clone())),
             Some(axis) => {
-                columns.extend(
-                    self.column_levels
-                        .iter()
-                        .map(|level| Column::figures(format!("{axis} {}", clean(level, LEVEL_WIDTH)))),
-                );
+                let head = |level: &String| match axis.as_str() {
+                    // It says itself what it is.
+                    SETTING => clean(level, LEVEL_WIDTH),
+                    axis => format!("{axis} {}", clean(level, LEVEL_WIDTH)),
+                };
+                columns.extend(self.column_levels.iter().map(|level| Column::figures(head(level))));
             }
         }
         let ratios: Vec<usize> = match (self.base, &axis) {
@@ -48,39 +50,90 @@ impl Pivot {
             let mut table = Table::new(columns.iter().map(|column| Column { head: column.head.clone(), ..*column }));
             for (level, places) in &facet.rows {
                 let mut cells = vec![Cell::foreign(level)];
-                cells.extend(places.iter().map(value));
-                cells.extend(ratios.iter().map(|column| ratio(&places[*column])));
+                cells.extend(places.iter().map(|place| value(place, self.by_best)));
+                cells.extend(ratios.iter().map(|column| ratio(&places[*column], self.more_of)));
                 table.row(cells);
             }
             table.with_caption(format!("{}{name}", self.value))
         };
         self.facets.iter().map(table).collect()
     }
+
+    /// A row for each place, for spreadsheets.
+    pub(crate) fn figures(&self) -> Table {
+        let rows = clean(&self.rows, LEVEL_WIDTH);
+        let columns = self.columns.as_ref().map(|name| clean(name, LEVEL_WIDTH));
+        let words = ["table".to_owned(), rows].into_iter().chain(columns).map(|name| Column::words(name, LEVEL_WIDTH));
+        let figures = ["value", "low", "high", "of_best", "ratio", "ratio_low", "ratio_high"].map(Column::figures);
+        let mut table = Table::new(words.chain(figures).chain([Column::words("verdict", LEVEL_WIDTH)]));
+        for facet in &self.facets {
+            for (level, places) in &facet.rows {
+                for (number, place) in places.iter().enumerate() {
+                    let mut row = vec![Cell::foreign(&facet.name), Cell::foreign(level)];
+                    row.extend(self.column_levels.get(number).map(|level| Cell::foreign(level)));
+                    row.extend(plain(place));
+                    table.row(row);
+                }
+            }
+        }
+        table
+    }
 }
 
-fn value(place: &Place) -> Cell {
+/// A place's figures, unrounded.
+fn plain(place: &Place) -> Vec<Cell> {
+    let ends = |ends: Option<(f64, f64)>| {
+        let (low, high) = ends.unzip();
+        [low, high].map(|end| end.map_or(Cell::Blank, Cell::Number))
+    };
+    let blanks = |many: usize| std::iter::repeat_n(Cell::Blank, many);
     match place {
-        Place::Measured { value, interval: Some((low, high)), .. } => Cell::words(with_interval(*value, *low, *high)),
-        Place::Measured { value, .. } => Cell::words(figure(*value)),
+        Place::Measured { value, interval, ratio, of_best } => {
+            let mut row = vec![Cell::Number(*value)];
+            row.extend(ends(*interval));
+            row.push(of_best.map_or(Cell::Blank, Cell::Number));
+            row.push(ratio.map_or(Cell::Blank, |ratio| Cell::Number(ratio.ratio)));
+            row.extend(ends(ratio.and_then(|ratio| ratio.interval)));
+            row.push(ratio.map_or(Cell::Blank, |ratio| match ratio.verdict {
+                Verdict::More => Cell::words("more"),
+                Verdict::Less => Cell::words("less"),
+                Verdict::NoDifference => Cell::words("same"),
+                Verdict::CannotTell { .. } => Cell::words("cannot_tell"),
+            }));
+            row
+        }
+        Place::Failed => blanks(7).chain([Cell::words("failed")]).collect(),
+        Place::Nothing => blanks(8).collect(),
+    }
+}
+
+/// With its share of the best one behind it.
+fn value(place: &Place, by_best: bool) -> Cell {
+    match place {
+        Place::Measured { value, interval, of_best, .. } => {
+            let figure = interval.map_or_else(|| figure(*value), |(low, high)| with_interval(*value, low, high));
+            let share = of_best.filter(|_| by_best).map(|share| format!("  {}", percent(share)));
+            Cell::words(figure + &share.unwrap_or_default())
+        }
         Place::Failed => Cell::words("failed"),
         Place::Nothing => Cell::Unknown,
     }
 }
 
-fn ratio(place: &Place) -> Cell {
+fn ratio(place: &Place, more_of: &str) -> Cell {
     match place {
-        Place::Measured { ratio: Some(found), .. } => Cell::words(ratio_words(found)),
+        Place::Measured { ratio: Some(found), .. } => Cell::words(ratio_words(found, more_of)),
         _ => Cell::Blank,
     }
 }
 
-/// `1.12 [1.08, 1.16]`, and what cannot be told.
-pub(crate) fn ratio_words(found: &Ratio) -> String {
+/// `1.12 [1.08, 1.16]`, and what cannot be told without more rounds or trials.
+pub(crate) fn ratio_words(found: &Ratio, more_of: &str) -> String {
     let interval = found.interval.map_or(String::new(), |(low, high)| format!(" [{}, {}]", figure(low), figure(high)));
     let verdict = match found.verdict {
         Verdict::More | Verdict::Less => String::new(),
         Verdict::NoDifference => " same".to_owned(),
-        Verdict::CannotTell { trials_needed } => format!(" ? {trials_needed} rounds"),
+        Verdict::CannotTell { trials_needed } => format!(" ? {trials_needed} {more_of}"),
     };
     format!("{}{interval}{verdict}", figure(found.ratio))
 }

@@ -6,6 +6,7 @@ pub(crate) mod as_markdown;
 pub(crate) mod as_text;
 pub(crate) mod comparison;
 pub(crate) mod experiment;
+pub(crate) mod figures;
 pub(crate) mod generator;
 pub(crate) mod latency;
 pub(crate) mod stages;

@@ -12,3 +12,4 @@ pub(crate) mod subject;
 pub(crate) mod summary;
 pub(crate) mod telemetry;
 pub(crate) mod warning;
+pub(crate) mod window;

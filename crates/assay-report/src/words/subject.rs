@@ -13,8 +13,8 @@ const LISTED_MAX: usize = 2;
 const SLUG_WIDTH: usize = 80;
 
 /// `oltp_read_write · PostgreSQL 15.14 · 16 sessions · closed loop · 2026-03-14`; what records do not share is listed or counted.
-pub(crate) fn subject<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> String {
-    let all: Vec<&Findings> = entries.into_iter().map(|entry| &entry.findings).collect();
+pub(crate) fn subject<'a>(records: impl IntoIterator<Item = &'a Findings>) -> String {
+    let all: Vec<&Findings> = records.into_iter().collect();
     let each = |of: &dyn Fn(&Findings) -> String, what: &str| {
         let mut values: Vec<String> = Vec::new();
         for value in all.iter().map(|findings| of(findings)) {

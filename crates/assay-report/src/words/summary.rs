@@ -15,6 +15,7 @@ use crate::words::comparison::conclusion;
 use crate::words::generator::limited;
 use crate::words::run::{error_name, load, number_of, servers, sessions};
 use crate::words::steadiness::over_time;
+use crate::words::window::window_sentence;
 
 const NAME_WIDTH: usize = 80;
 /// More settings than this are left to the tables.
@@ -43,6 +44,11 @@ pub(crate) fn title(report: &Report) -> String {
 
 /// One paragraph for one record; a sentence about each of several.
 pub fn summary(report: &Report) -> Vec<String> {
+    let window = window_sentence(report.entries.iter().flat_map(|entry| &entry.findings.stages));
+    sentences(report).into_iter().chain(window).collect()
+}
+
+fn sentences(report: &Report) -> Vec<String> {
     match &report.entries[..] {
         [] => vec!["There is no record.".into()],
         [entry] => [

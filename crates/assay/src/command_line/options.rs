@@ -355,6 +355,89 @@ pub struct ReportOptions {
     /// Background of pictures
     #[arg(long, value_name = "light|dark", hide_possible_values = true, value_enum, default_value = "light")]
     pub theme: Theme,
+    /// Window, charts and tables of settings.
+    #[command(flatten)]
+    pub shown: ShownOptions,
+}
+
+/// Which part of runs is shown, and how their settings are put beside each other.
+#[derive(Args, Clone)]
+pub struct ShownOptions {
+    /// Use only the last part of each run
+    #[arg(long, value_name = "DURATION", value_parser = values::duration, conflicts_with_all = ["from", "to"], help_heading = "Window")]
+    pub last: Option<Nanos>,
+    /// Use each run from this time on; `steady`: from where it was steady
+    #[arg(long, value_name = "TIME|steady", value_parser = window_start, help_heading = "Window")]
+    pub from: Option<WindowStart>,
+    /// Use each run up to this time
+    #[arg(long, value_name = "TIME", value_parser = values::duration, help_heading = "Window")]
+    pub to: Option<Nanos>,
+    /// Draw the settings of the records: dots, lines (over time), boxes, bars, curves (over --x); may be repeated
+    #[arg(long, value_name = "KIND", value_enum, hide_possible_values = true, help_heading = "Charts and tables of settings")]
+    pub chart: Vec<ChartKind>,
+    /// Factor from left to right: a setting, option, fact or tag that differs, `sessions`, or `setting` for all that differs
+    #[arg(long, value_name = "FACTOR", help_heading = "Charts and tables of settings")]
+    pub x: Option<String>,
+    /// Factor shown by colours
+    #[arg(long, value_name = "FACTOR", help_heading = "Charts and tables of settings")]
+    pub colour: Option<String>,
+    /// Factor shown by panels beside each other
+    #[arg(long, value_name = "FACTOR", help_heading = "Charts and tables of settings")]
+    pub facet: Option<String>,
+    /// Pivot table with a row for each level of this factor
+    #[arg(long, value_name = "FACTOR", help_heading = "Charts and tables of settings")]
+    pub rows: Option<String>,
+    /// Factor with a column for each level
+    #[arg(long, value_name = "FACTOR", requires = "rows", help_heading = "Charts and tables of settings")]
+    pub columns: Option<String>,
+    /// Metrics, as `assay compare` names them; over time also readings such as server.log_bytes
+    #[arg(long, value_name = "METRIC,…", value_delimiter = ',', default_value = "tps", help_heading = "Charts and tables of settings")]
+    pub value: Vec<String>,
+    /// Level that the others are divided by; `best`: the best value is 100%
+    #[arg(long, value_name = "LEVEL", help_heading = "Charts and tables of settings")]
+    pub ratio_to: Option<String>,
+    /// Trials that stand for a setting in tables: all, worst or best
+    #[arg(long, value_name = "TRIALS", value_enum, hide_possible_values = true, default_value = "all", help_heading = "Charts and tables of settings")]
+    pub of: OfTrials,
+}
+
+/// Where a window begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowStart {
+    /// Since the start of the measured part.
+    At(Nanos),
+    /// Where throughput was steady.
+    Steady,
+}
+
+/// How settings are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ChartKind {
+    /// Seconds.
+    Dots,
+    /// Over time.
+    Lines,
+    /// Of seconds, over a factor.
+    Boxes,
+    /// With intervals, over a factor.
+    Bars,
+    /// Over numbers.
+    Curves,
+}
+
+/// Which trials stand for a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OfTrials {
+    /// Their middle, with an interval.
+    All,
+    /// The worst.
+    Worst,
+    /// The best.
+    Best,
+}
+
+fn window_start(text: &str) -> Result<WindowStart, String> {
+    if text == "steady" { Ok(WindowStart::Steady) } else { values::duration(text).map(WindowStart::At) }
 }
 
 /// Background of pictures.

@@ -6,9 +6,12 @@
 use std::fs;
 use std::path::Path;
 
-use assay_report::{Chart, PictureOptions, Report};
+use assay_report::{
+    Chart, ChartAsked, Experiment, Findings, NoChart, NoWindow, PictureOptions, PivotAsked, Report, ShowAsked, Shown,
+    StageFindings, SteadyFindings, Window,
+};
 
-use crate::command_line::{ReportOptions, Theme};
+use crate::command_line::{ChartKind, OfTrials, ReportOptions, ShownOptions, Theme, WindowStart};
 use crate::commands::show;
 use crate::diagnostics::{Exit, Trouble};
 use crate::terminal;
@@ -22,20 +25,28 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
         return Err(Trouble::usage(format!("{} records are too many for one report", options.records.len()))
             .hint(format!("name at most {RECORDS_MAX}")));
     }
+    let window = window(&options.shown)?;
     let mut records = Vec::new();
     for path in &options.records {
-        records.push((path.display().to_string(), assay_report::findings(&show::read(path)?)));
+        records.push((path.display().to_string(), found(path, window)?));
     }
     let report = Report { title: options.title.clone(), ..assay_report::report(records) };
-    type Output = fn(&Report) -> Result<String, Trouble>;
+    if window.is_none() {
+        suggest_steady(&report);
+    }
+    let shown = shown(&report, &options.shown)?;
+    type Output = fn(&Report, &[Shown]) -> Result<String, Trouble>;
     let outputs: [(_, Output); 7] = [
-        (&options.html, |report| Ok(assay_report::html(report))),
-        (&options.markdown, |report| Ok(assay_report::markdown(report))),
-        (&options.csv, |report| Ok(assay_report::intervals_csv(report))),
-        (&options.telemetry_csv, |report| Ok(assay_report::telemetry_csv(report))),
-        (&options.json, |report| Ok(assay_report::report_json(report))),
-        (&options.prometheus, |report| Ok(assay_report::prometheus(report))),
-        (&options.otava, |report| {
+        (&options.html, |report, shown| Ok(assay_report::html(report, shown))),
+        (&options.markdown, |report, shown| Ok(assay_report::markdown(report, shown))),
+        (&options.csv, |report, shown| match shown {
+            [] => Ok(assay_report::intervals_csv(report)),
+            shown => Ok(assay_report::shown_csv(shown)),
+        }),
+        (&options.telemetry_csv, |report, _| Ok(assay_report::telemetry_csv(report))),
+        (&options.json, |report, _| Ok(assay_report::report_json(report))),
+        (&options.prometheus, |report, _| Ok(assay_report::prometheus(report))),
+        (&options.otava, |report, _| {
             let mixed = |error: assay_report::MixedSeries| Trouble::usage(error.to_string());
             assay_report::change_points_csv(report).map_err(mixed)
         }),
@@ -44,10 +55,12 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
     let mut texts = Vec::new();
     for (path, output) in outputs {
         if let Some(path) = path {
-            texts.push((path, output(&report)?));
+            texts.push((path, output(&report, &shown)?));
         }
     }
     let charts = assay_report::charts(&report);
+    let asked_for: Vec<&Chart> = shown.iter().filter_map(Shown::chart).collect();
+    let charts: Vec<&Chart> = if asked_for.is_empty() { charts.iter().collect() } else { asked_for };
     let mut asked = !texts.is_empty();
     for (path, text) in texts {
         write(path, text.as_bytes())?;
@@ -76,17 +89,125 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
                 }
                 trouble.hint(format!("--{ending} takes a folder, for a picture of each chart"))
             })?;
-            for chart in charts.iter() {
+            for chart in &charts {
                 write(&folder.join(format!("{}.{ending}", chart.file)), &picture(chart, &looks))?;
             }
         }
     }
-    if !asked {
+    if !asked && !shown.is_empty() {
+        terminal::result(&assay_report::shown_text(&shown, terminal::view(false).width))?;
+    } else if !asked {
         for entry in &report.entries {
             terminal::result(&format!("{}\n", assay_report::text_in(&entry.findings, terminal::view(false))))?;
         }
     }
     Ok(Exit::Success)
+}
+
+/// The part of each run that is wanted; `None`: all of it.
+fn window(options: &ShownOptions) -> Result<Option<Window>, Trouble> {
+    let to_ns = options.to.map(|to| to.0);
+    let window = match (options.last, options.from) {
+        (Some(last), _) => Window::Last { ns: last.0 },
+        (None, Some(WindowStart::Steady)) => Window::Steady { to_ns },
+        (None, Some(WindowStart::At(from))) => Window::Between { from_ns: from.0, to_ns },
+        (None, None) if to_ns.is_some() => Window::Between { from_ns: 0, to_ns },
+        (None, None) => return Ok(None),
+    };
+    match window {
+        Window::Last { ns: 0 } => Err(Trouble::usage("--last 0s leaves nothing of the runs")),
+        Window::Between { from_ns, to_ns: Some(to_ns) } if from_ns >= to_ns => {
+            Err(Trouble::usage("--from is not before --to"))
+        }
+        window => Ok(Some(window)),
+    }
+}
+
+fn found(path: &Path, window: Option<Window>) -> Result<Findings, Trouble> {
+    let record = show::read(path)?;
+    let Some(window) = window else { return Ok(assay_report::findings(&record)) };
+    assay_report::findings_within(&record, window).map_err(|error| {
+        let trouble = Trouble::usage(format!("{} cannot be cut to the window: {error}", path.display()));
+        match error {
+            NoWindow::NotSteady => trouble.hint("name the part: --last 60s, or --from 1m --to 2m"),
+            _ => trouble,
+        }
+    })
+}
+
+/// What comes before the steady part is in every figure unless it is left out.
+fn suggest_steady(report: &Report) {
+    let late = |stage: &StageFindings| match stage.throughput.steady {
+        SteadyFindings::Steady { start_ns, .. } => start_ns > 0,
+        _ => false,
+    };
+    let stages = || report.entries.iter().flat_map(|entry| &entry.findings.stages);
+    let number = stages().filter(|stage| late(stage)).count();
+    let is_steady = |stage: &StageFindings| matches!(stage.throughput.steady, SteadyFindings::Steady { .. });
+    if number > 0 && stages().all(is_steady) {
+        terminal::say("hint: these runs were not steady from the start: --from steady uses their steady part only\n");
+    }
+}
+
+/// The charts and tables of settings that were asked for.
+fn shown(report: &Report, options: &ShownOptions) -> Result<Vec<Shown>, Trouble> {
+    let axes = [&options.x, &options.colour, &options.facet, &options.rows, &options.columns];
+    let mut axes: Vec<String> = axes.into_iter().flatten().cloned().collect();
+    let kinds = match (&options.chart[..], &options.rows) {
+        // A place for a factor is enough to ask for the chart that it suits.
+        ([], None) if options.x.is_some() => vec![assay_report::ChartKind::Boxes],
+        ([], None) if options.facet.is_some() => vec![assay_report::ChartKind::Dots],
+        ([], None) if options.colour.is_some() => vec![assay_report::ChartKind::Lines],
+        (kinds, _) => kinds.iter().map(|kind| chart_kind(*kind)).collect(),
+    };
+    if kinds.is_empty() && options.rows.is_none() {
+        return match options.ratio_to {
+            Some(_) => Err(Trouble::usage("--ratio-to needs a table (--rows) or a chart (--chart bars)")),
+            None => Ok(Vec::new()),
+        };
+    }
+    // Where no place was named, everything that differs has one.
+    if axes.iter().all(|axis| axis == "sessions") {
+        axes.push("setting".to_owned());
+    }
+    let mut asked = Vec::new();
+    for value in options.value.iter().filter(|_| options.rows.is_some()) {
+        asked.push(ShowAsked::Table(PivotAsked {
+            rows: options.rows.clone().unwrap_or_default(),
+            columns: options.columns.clone(),
+            value: value.clone(),
+            ratio_to: options.ratio_to.clone(),
+            of: match options.of {
+                OfTrials::All => assay_report::OfTrials::All,
+                OfTrials::Worst => assay_report::OfTrials::Worst,
+                OfTrials::Best => assay_report::OfTrials::Best,
+            },
+        }));
+    }
+    let of_chart = options.ratio_to.clone().filter(|base| options.rows.is_none() || base == assay_report::BEST);
+    for kind in kinds {
+        asked.push(ShowAsked::Chart(ChartAsked {
+            kind,
+            x: options.x.clone(),
+            colour: options.colour.clone(),
+            facet: options.facet.clone(),
+            values: options.value.clone(),
+            ratio_to: of_chart.clone(),
+        }));
+    }
+    let unfit = |error: NoChart| Trouble::usage(error.to_string());
+    let experiment = Experiment::of_report(report, &axes).map_err(|error| unfit(error.into()))?;
+    assay_report::shown(&experiment, &asked).map_err(unfit)
+}
+
+fn chart_kind(kind: ChartKind) -> assay_report::ChartKind {
+    match kind {
+        ChartKind::Dots => assay_report::ChartKind::Dots,
+        ChartKind::Lines => assay_report::ChartKind::Lines,
+        ChartKind::Boxes => assay_report::ChartKind::Boxes,
+        ChartKind::Bars => assay_report::ChartKind::Bars,
+        ChartKind::Curves => assay_report::ChartKind::Curves,
+    }
 }
 
 /// Writes `content` to a file and says so, or to stdout.

@@ -6,14 +6,17 @@ use std::process::Command;
 use assay_recipe::Outcome;
 use assay_record::Record;
 use assay_report::{
-    Experiment, ExperimentCell, ExperimentTrial, PivotAsked, UnknownValue, experiment_csv, experiment_markdown,
-    experiment_text,
+    Experiment, ExperimentCell, ExperimentTrial, NoChart, OfTrials, PivotAsked, ShowAsked, Shown, experiment_csv,
+    shown_markdown, shown_text,
 };
 
 use crate::command_line::LabShowOptions;
 use crate::commands::lab::folder::{Folder, only, unwritable};
 use crate::diagnostics::{Exit, Trouble};
 use crate::terminal;
+
+/// Columns of a terminal that tables may take.
+const WIDTH: usize = 80;
 
 /// Prints the tables of the recipe, and writes what else was asked for.
 pub(super) fn run(options: &LabShowOptions) -> Result<Exit, Trouble> {
@@ -56,7 +59,7 @@ pub(super) fn text(folder: &Folder) -> Result<String, Trouble> {
         recipe.trials.seed,
         recipe.hash
     );
-    text += &experiment_text(&experiment(folder)?, &asked(folder)).map_err(unknown)?;
+    text += &shown_text(&shown(folder)?, WIDTH);
     text += &failures(folder).join("\n");
     if !recipe.look_at.is_empty() {
         text += &format!("Look at: {}\n", recipe.look_at);
@@ -65,7 +68,7 @@ pub(super) fn text(folder: &Folder) -> Result<String, Trouble> {
 }
 
 fn markdown(folder: &Folder) -> Result<String, Trouble> {
-    let tables = experiment_markdown(&experiment(folder)?, &asked(folder)).map_err(unknown)?;
+    let tables = shown_markdown(&shown(folder)?);
     Ok(format!("# {}\n\n{tables}{}\n", folder.recipe.title, failures(folder).join("\n")))
 }
 
@@ -74,7 +77,7 @@ pub(super) fn page(folder: &Folder) -> Result<String, Trouble> {
     let trials = experiment(folder)?.trials;
     let name = |trial: &ExperimentTrial| format!("{}, round {}", folder.recipe.cells[trial.cell].name, trial.round + 1);
     let records = trials.into_iter().map(|trial| (name(&trial), trial.findings)).collect();
-    Ok(assay_report::html(&assay_report::report(records)))
+    Ok(assay_report::html(&assay_report::report(records), &shown(folder)?))
 }
 
 /// Cells that failed, and trials that something spoiled.
@@ -96,25 +99,34 @@ fn failures(folder: &Folder) -> Vec<String> {
     all
 }
 
-fn asked(folder: &Folder) -> Vec<PivotAsked> {
+/// What the recipe asks for, as far as it was measured.
+fn shown(folder: &Folder) -> Result<Vec<Shown>, Trouble> {
+    assay_report::shown(&experiment(folder)?, &asked(folder)).map_err(unknown)
+}
+
+fn asked(folder: &Folder) -> Vec<ShowAsked> {
     let recipe = &folder.recipe;
-    let asked = |table: &assay_recipe::TableAsked| PivotAsked {
-        rows: table.rows.clone(),
-        columns: table.columns.clone(),
-        value: table.value.clone(),
-        ratio_to: table.ratio_to.clone(),
+    let asked = |table: &assay_recipe::TableAsked| {
+        ShowAsked::Table(PivotAsked {
+            rows: table.rows.clone(),
+            columns: table.columns.clone(),
+            value: table.value.clone(),
+            ratio_to: table.ratio_to.clone(),
+            of: OfTrials::All,
+        })
     };
     if !recipe.tables.is_empty() {
         return recipe.tables.iter().map(asked).collect();
     }
     // A recipe that asks for nothing gets the table that suits most.
     let first = recipe.factors.first();
-    vec![PivotAsked {
+    vec![ShowAsked::Table(PivotAsked {
         rows: first.map_or("sessions".to_owned(), |factor| factor.name.clone()),
         columns: recipe.factors.get(1).map(|factor| factor.name.clone()),
         value: "tps".to_owned(),
         ratio_to: recipe.factors.get(1).or(first).map(|factor| factor.levels[0].name.clone()),
-    }]
+        of: OfTrials::All,
+    })]
 }
 
 /// Everything measured so far.
@@ -143,8 +155,8 @@ pub(super) fn experiment(folder: &Folder) -> Result<Experiment, Trouble> {
     })
 }
 
-fn unknown(error: UnknownValue) -> Trouble {
-    Trouble::usage(format!("a table of the recipe cannot be shown: {error}"))
+fn unknown(error: NoChart) -> Trouble {
+    Trouble::usage(format!("the recipe asks for what cannot be shown: {error}"))
 }
 
 /// A bundle's content, in a folder that is removed at the end.

@@ -1,0 +1,461 @@
+//! Charts that somebody asked for, as they are published: of an experiment's cells, over time or over a factor, in panels.
+//!
+//! Nothing is pooled but trials of one cell. Axes that nobody gave a place become panels.
+
+use std::collections::BTreeMap;
+
+use crate::charts::chart::{
+    Body, Boxed, Chart, ColumnSet, LINES_MAX, Line, NAME_WIDTH, Panel, PanelBody, Scale, axis, rounded,
+};
+use crate::charts::spread::boxed;
+use crate::charts::time::time_axis;
+use crate::findings::arithmetic::rolling_median;
+use crate::findings::course::{Course, course, course_names};
+use crate::findings::experiment::{Axis, BEST, Experiment, SESSIONS, Unknown};
+use crate::findings::factors::SETTING;
+use crate::findings::metric::Better;
+use crate::findings::stage::StageFindings;
+use crate::plain::clean;
+
+/// How an experiment is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ChartKind {
+    /// Every second of every trial as a dot, with a rolling median: how even it was.
+    Dots,
+    /// Lines over time, runs aligned at their start.
+    Lines,
+    /// Boxes of all seconds over the levels of a factor.
+    Boxes,
+    /// Bars of a metric over the levels of a factor, with intervals; trials are points.
+    Bars,
+    /// A metric by sessions, or by another factor of numbers: a line for each setting.
+    Curves,
+}
+
+/// A chart that is wanted. Axes are factors, or `sessions`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChartAsked {
+    /// How it is drawn.
+    pub kind: ChartKind,
+    /// The factor from left to right; `None`: the first one, of curves `sessions`. Over time there is none.
+    pub x: Option<String>,
+    /// The factor told by colours; `None`: of curves and lines `setting`, if there is such a factor.
+    pub colour: Option<String>,
+    /// The factor whose levels have a panel each, beside each other.
+    pub facet: Option<String>,
+    /// Metrics, those of one row of panels each: `tps`, `p99`; over time also readings such as `server.log_bytes`.
+    pub values: Vec<String>,
+    /// `BEST`: bars and boxes as a share of the best one in their panel. Nothing else.
+    pub ratio_to: Option<String>,
+}
+
+/// Why a chart cannot be drawn.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoChart {
+    /// A factor or a metric is not there.
+    #[error(transparent)]
+    Unknown(#[from] Unknown),
+    /// What was asked for does not go together.
+    #[error("{0}")]
+    Unfit(String),
+    /// No trial has what was asked for.
+    #[error("nothing was measured that it could show")]
+    Empty,
+}
+
+/// Panels of one picture; more would be too small to read.
+const PANELS_MAX: usize = 48;
+/// In a row.
+const ACROSS_MAX: usize = 4;
+/// Dots of one colour in one panel; of more, evenly chosen ones are drawn.
+const DOTS_MAX: usize = 20_000;
+const MEDIANS: usize = 40;
+
+impl Experiment {
+    /// The chart; `number` tells charts of one report apart.
+    pub(crate) fn chart(&self, asked: &ChartAsked, number: usize) -> Result<Chart, NoChart> {
+        let unfit = |words: &str| Err(NoChart::Unfit(words.to_owned()));
+        let over_time = matches!(asked.kind, ChartKind::Dots | ChartKind::Lines);
+        if over_time && asked.x.is_some() {
+            return unfit("dots and lines are drawn over time: name factors as colour or facet");
+        }
+        if asked.ratio_to.as_deref().is_some_and(|base| base != BEST) {
+            return unfit("charts are drawn by the best value only (best); ratios to a level stand in tables");
+        }
+        if asked.ratio_to.is_some() && !matches!(asked.kind, ChartKind::Bars | ChartKind::Boxes) {
+            return unfit("only bars and boxes are drawn by the best value");
+        }
+        let named = |name: &Option<String>| name.as_ref().map(|name| self.axis(name)).transpose();
+        let [x, colour, facet] = [named(&asked.x)?, named(&asked.colour)?, named(&asked.facet)?];
+        let x = x.or_else(|| self.usual_x(asked.kind, [colour, facet]));
+        let colour = colour.or_else(|| self.usual_colour(asked.kind, [x, facet]));
+        let twice = [x, colour, facet].iter().flatten().enumerate().any(|(at, one)| {
+            [x, colour, facet].iter().flatten().skip(at + 1).any(|other| other == one)
+        });
+        if twice {
+            return unfit("one factor cannot be in two places of a chart");
+        }
+        let rest: Vec<Axis> = self.others(&[x, colour]);
+        let mut facets = self.combinations(&rest);
+        facets.retain(|facet| self.has_trials(facet));
+        let rows = asked.values.len().max(1);
+        if facets.len() * rows > PANELS_MAX {
+            return Err(NoChart::Unfit(format!(
+                "{} panels are too many for one picture (at most {PANELS_MAX}): name fewer records, or give factors a place",
+                facets.len() * rows
+            )));
+        }
+        let across = if rows > 1 { facets.len() } else { facets.len().min(ACROSS_MAX) }.max(1);
+        let mut panels = Vec::new();
+        let mut x_axis = time_axis(self.trials.iter().map(|trial| &trial.findings));
+        for value in &asked.values {
+            for facet in &facets {
+                let name = clean(&self.facet_name(facet), NAME_WIDTH);
+                let place = Place { experiment: self, facet, x, colour };
+                let (label, body) = match asked.kind {
+                    ChartKind::Dots | ChartKind::Lines => place.over_time(value, asked.kind == ChartKind::Dots)?,
+                    ChartKind::Boxes => place.boxes(value)?,
+                    ChartKind::Bars => place.bars(value)?,
+                    ChartKind::Curves => place.curves(value)?,
+                };
+                let mut panel = Panel { name, y: axis(&label, Scale::Linear), body };
+                if asked.ratio_to.is_some() {
+                    panel.by_best(value, self.better(value));
+                }
+                panels.push(panel);
+            }
+        }
+        if let Some(axis_of) = x {
+            let name = clean(self.axis_name(axis_of), NAME_WIDTH);
+            let scale = if asked.kind == ChartKind::Curves { curve_scale(&panels) } else { Scale::Names };
+            x_axis = axis(&name, scale);
+        }
+        let chart = Chart::new(
+            format!("asked-{}", number + 1),
+            &self.title(asked, x),
+            caption(asked),
+            [x_axis, axis("", Scale::Linear)],
+            Body::Panels { across, panels },
+        );
+        let what = match asked.kind {
+            ChartKind::Dots => "dots",
+            ChartKind::Lines => "lines",
+            ChartKind::Boxes => "boxes",
+            ChartKind::Bars => "bars",
+            ChartKind::Curves => "curves",
+        };
+        let values: Vec<String> = asked.values.iter().map(|value| value.replace(['.', '_'], "-")).collect();
+        let chart = Chart { file: format!("{what}-{}", values.join("-")), ..chart };
+        if chart.is_empty() { Err(NoChart::Empty) } else { Ok(chart) }
+    }
+
+    /// The first factor that has no place; of curves the sessions.
+    fn usual_x(&self, kind: ChartKind, taken: [Option<Axis>; 2]) -> Option<Axis> {
+        let free = |one: &Axis| !taken.contains(&Some(*one));
+        match kind {
+            ChartKind::Dots | ChartKind::Lines => None,
+            ChartKind::Curves => Some(Axis::Sessions).filter(free),
+            ChartKind::Boxes | ChartKind::Bars => {
+                (0..self.factors.len()).map(Axis::Factor).find(free).or(Some(Axis::Sessions).filter(free))
+            }
+        }
+    }
+
+    fn usual_colour(&self, kind: ChartKind, taken: [Option<Axis>; 2]) -> Option<Axis> {
+        let setting = self.axis(SETTING).ok().filter(|one| !taken.contains(&Some(*one)));
+        let first = || (0..self.factors.len()).map(Axis::Factor).find(|one| !taken.contains(&Some(*one)));
+        match kind {
+            ChartKind::Lines | ChartKind::Curves => setting.or_else(first),
+            _ => None,
+        }
+    }
+
+    fn has_trials(&self, facet: &[(Axis, usize)]) -> bool {
+        let sessions = self.sessions();
+        self.trials.iter().any(|trial| {
+            let cell = &self.cells[trial.cell];
+            facet.iter().all(|(axis, level)| match axis {
+                Axis::Factor(number) => cell.levels[*number] == *level,
+                Axis::Sessions => trial.findings.stages.iter().any(|stage| stage.sessions == sessions[*level]),
+            })
+        })
+    }
+
+    fn title(&self, asked: &ChartAsked, x: Option<Axis>) -> String {
+        let values: Vec<&str> = asked.values.iter().map(|value| name_of(value)).collect();
+        let values = values.join(", ");
+        let mut title = values;
+        title += match (asked.kind, x) {
+            (_, None) => " over time".to_owned(),
+            (_, Some(x)) => format!(" by {}", clean(self.axis_name(x), NAME_WIDTH)),
+        }
+        .as_str();
+        let mut chars = title.chars();
+        chars.next().map_or(String::new(), |first| first.to_uppercase().collect::<String>() + chars.as_str())
+    }
+}
+
+/// What people call it, where they have a word.
+fn name_of(value: &str) -> &str {
+    match value {
+        "tps" => "throughput",
+        "qps" => "statements",
+        "p50" => "median response time",
+        "server.checkpoint_age_bytes" => "checkpoint age",
+        "server.log_bytes" => "log written",
+        other => other,
+    }
+}
+
+fn caption(asked: &ChartAsked) -> String {
+    let best = if asked.ratio_to.is_some() { ", best = 100%" } else { "" };
+    let text = match asked.kind {
+        ChartKind::Dots => "dots: seconds; line: median",
+        ChartKind::Lines => "",
+        ChartKind::Boxes => "seconds; whiskers: 1.5 IQR",
+        ChartKind::Bars => "95% intervals; points: trials",
+        ChartKind::Curves => "points: medians; band: range",
+    };
+    format!("{text}{best}").trim_start_matches(", ").to_owned()
+}
+
+/// Where a panel's cells are.
+struct Place<'a> {
+    experiment: &'a Experiment,
+    facet: &'a [(Axis, usize)],
+    x: Option<Axis>,
+    colour: Option<Axis>,
+}
+
+impl Place<'_> {
+    /// A name and a number for each colour.
+    fn colours(&self) -> Vec<(String, Option<(Axis, usize)>)> {
+        let Some(axis) = self.colour else { return vec![(String::new(), None)] };
+        if self.experiment.levels(axis).len() == 1 {
+            return vec![(String::new(), Some((axis, 0)))];
+        }
+        let name = |level: String| match self.experiment.axis_name(axis) {
+            SETTING => level,
+            SESSIONS if level == "1" => "1 session".into(),
+            SESSIONS => format!("{level} sessions"),
+            name => format!("{name}={level}"),
+        };
+        let levels = self.experiment.levels(axis).into_iter().enumerate();
+        levels.map(|(number, level)| (clean(&name(level), NAME_WIDTH), Some((axis, number)))).collect()
+    }
+
+    /// The cell of these levels, and its sessions.
+    fn cell(&self, colour: Option<(Axis, usize)>, x: Option<usize>) -> Option<(usize, u32)> {
+        let at = self.facet.iter().copied().chain(colour).chain(self.x.zip(x));
+        let (cell, step) = self.experiment.cell(at);
+        Some((cell?, *self.experiment.sessions().get(step)?))
+    }
+
+    fn stages(&self, colour: Option<(Axis, usize)>, x: Option<usize>) -> Vec<&StageFindings> {
+        self.cell(colour, x).map_or(Vec::new(), |(cell, sessions)| self.experiment.stages(cell, sessions).collect())
+    }
+
+    fn unknown(&self, value: &str) -> Unknown {
+        let stages = self.experiment.trials.iter().flat_map(|trial| &trial.findings.stages);
+        let mut known: Vec<String> = Vec::new();
+        for name in stages.flat_map(course_names) {
+            if !known.contains(&name) {
+                known.push(name);
+            }
+        }
+        Unknown { what: "trial has over time a value".into(), name: value.to_owned(), known: known.join(", ") }
+    }
+
+    fn is_known(&self, value: &str) -> bool {
+        let mut stages = self.experiment.trials.iter().flat_map(|trial| &trial.findings.stages);
+        stages.any(|stage| course(stage, value).is_some())
+    }
+
+    fn over_time(&self, value: &str, dots: bool) -> Result<(String, PanelBody), NoChart> {
+        if !self.is_known(value) {
+            return Err(self.unknown(value).into());
+        }
+        let mut lines = Vec::new();
+        let mut label = value.to_owned();
+        for (number, (name, colour)) in self.colours().into_iter().enumerate().take(LINES_MAX) {
+            let stages = self.stages(colour, None);
+            let courses: Vec<Course> = stages.iter().filter_map(|stage| course(stage, value)).collect();
+            if courses.is_empty() {
+                continue;
+            }
+            label = label_of(value, courses[0].unit);
+            let trials = courses.len();
+            let points = together(courses);
+            let is_only = name.is_empty();
+            let width = match (dots, trials) {
+                // The median of all trials in about a second.
+                (false, trials) => trials | 1,
+                (true, trials) => ((points.len() / MEDIANS) | 1).max(5 * trials | 1),
+            };
+            let group = if self.colour.is_some() { number } else { 0 };
+            if dots {
+                let step = points.len().div_ceil(DOTS_MAX).max(1);
+                let (x, y) = points.iter().step_by(step).map(|(x, y)| (*x, y.map(rounded))).unzip();
+                let name = if is_only { "each second".to_owned() } else { name.clone() };
+                lines.push(Line { group, dots: true, x, y, ..Line::new(&name, group) });
+            }
+            // Of several colours, a legend needs no second entry each.
+            let name = match (dots, is_only) {
+                (false, _) => name,
+                (true, true) => "median".to_owned(),
+                (true, false) => String::new(),
+            };
+            lines.push(Line { group, ..medians(&name, &points, width) });
+            // What it must not reach.
+            if let Some(of) = value.strip_suffix("_bytes") {
+                let limit = stages.iter().find_map(|stage| course(stage, &format!("{of}_limit_bytes")));
+                lines.extend(limit.map(|limit| {
+                    let (x, y) = limit.points.into_iter().map(|(x, y)| (x, y.map(rounded))).unzip();
+                    Line { x, y, ..Line::new("limit", 1) }
+                }));
+            }
+        }
+        Ok((label, PanelBody::Lines { lines }))
+    }
+
+    fn columns(
+        &self,
+        bars: bool,
+        of: &dyn Fn(Option<(Axis, usize)>, usize) -> Option<Boxed>,
+    ) -> PanelBody {
+        let levels = self.x.map_or(vec![String::new()], |axis| self.experiment.levels(axis));
+        let set = |(number, (name, colour)): (usize, (String, Option<(Axis, usize)>))| ColumnSet {
+            name,
+            group: number,
+            columns: (0..levels.len()).map(|level| of(colour, level)).collect(),
+        };
+        let sets = self.colours().into_iter().enumerate().map(set).collect();
+        PanelBody::Columns { levels: levels.iter().map(|level| clean(level, NAME_WIDTH)).collect(), sets, bars }
+    }
+
+    fn boxes(&self, value: &str) -> Result<(String, PanelBody), NoChart> {
+        if !self.is_known(value) {
+            return Err(self.unknown(value).into());
+        }
+        let unit = std::cell::Cell::new("");
+        let of_cell = |colour: Option<(Axis, usize)>, level: usize| {
+            let stages = self.stages(colour, Some(level));
+            let courses: Vec<Course> = stages.iter().filter_map(|stage| course(stage, value)).collect();
+            unit.set(courses.first().map_or(unit.get(), |one| one.unit));
+            boxed(courses.iter().flat_map(|course| &course.points).filter_map(|(_, value)| *value).collect())
+        };
+        let body = self.columns(false, &of_cell);
+        Ok((label_of(value, unit.get()), body))
+    }
+
+    fn bars(&self, value: &str) -> Result<(String, PanelBody), NoChart> {
+        let (unit, scale) = self.experiment.unit(value)?;
+        let mut fits = BTreeMap::new();
+        for sessions in self.experiment.sessions() {
+            fits.insert(sessions, self.experiment.fit(value, sessions, scale));
+        }
+        let bar = |colour: Option<(Axis, usize)>, level: usize| {
+            let (cell, sessions) = self.cell(colour, Some(level))?;
+            let points: Vec<f64> =
+                self.experiment.values(value, cell, sessions).iter().map(|one| rounded(one * scale)).collect();
+            let fitted = fits.get(&sessions)?.as_ref().and_then(|fit| fit.value(cell));
+            let (median, interval) = match fitted {
+                Some((value, interval)) => (value, interval.map(|it| (rounded(it.low), rounded(it.high)))),
+                // A value may be zero, of which no logarithm can be fitted.
+                None => (points.iter().sum::<f64>() / points.len().max(1) as f64, None),
+            };
+            (!points.is_empty()).then(|| Boxed {
+                name: String::new(),
+                group: 0,
+                count: points.len(),
+                median: rounded(median),
+                quartiles: None,
+                interval,
+                points,
+            })
+        };
+        let body = self.columns(true, &bar);
+        Ok((label_of(value, unit), body))
+    }
+
+    fn curves(&self, value: &str) -> Result<(String, PanelBody), NoChart> {
+        let (unit, scale) = self.experiment.unit(value)?;
+        let axis = self.x.unwrap_or(Axis::Sessions);
+        let levels = self.experiment.levels(axis);
+        let Some(places) = levels.iter().map(|level| level.parse().ok()).collect::<Option<Vec<f64>>>() else {
+            let name = self.experiment.axis_name(axis);
+            return Err(NoChart::Unfit(format!("curves need numbers from left to right, and {name} has none: use bars")));
+        };
+        let mut lines = Vec::new();
+        for (number, (name, colour)) in self.colours().into_iter().enumerate().take(LINES_MAX) {
+            let mut line = Line::new(&name, number);
+            for (level, place) in places.iter().enumerate() {
+                let cell = self.cell(colour, Some(level));
+                let values = cell.map_or(Vec::new(), |(cell, sessions)| self.experiment.values(value, cell, sessions));
+                if !values.is_empty() {
+                    line.push(*place, &values.iter().map(|one| one * scale).collect::<Vec<_>>());
+                }
+            }
+            lines.extend((!line.x.is_empty()).then_some(line));
+        }
+        Ok((label_of(value, unit), PanelBody::Lines { lines }))
+    }
+}
+
+impl Panel {
+    /// Everything as a share of the best, in percent.
+    fn by_best(&mut self, value: &str, better: Better) {
+        let PanelBody::Columns { sets, .. } = &mut self.body else { return };
+        let all = sets.iter().flat_map(|set| set.columns.iter().flatten()).map(|one| one.median);
+        let best = if better == Better::Lower { all.reduce(f64::min) } else { all.reduce(f64::max) };
+        let Some(best) = best.filter(|best| *best > 0.0) else { return };
+        let share = |value: &mut f64| *value = rounded(*value / best * 100.0);
+        for one in sets.iter_mut().flat_map(|set| set.columns.iter_mut().flatten()) {
+            share(&mut one.median);
+            one.points.iter_mut().for_each(share);
+            one.interval.iter_mut().for_each(|(low, high)| [low, high].into_iter().for_each(share));
+            if let Some(of) = &mut one.quartiles {
+                [&mut of.low, &mut of.lower, &mut of.upper, &mut of.high].into_iter().for_each(share);
+            }
+        }
+        self.y.label = format!("{}, percent of the best", name_of(value));
+    }
+}
+
+fn label_of(value: &str, unit: &str) -> String {
+    match (value, unit) {
+        ("tps", _) => "transactions per second".to_owned(),
+        ("qps", _) => "statements per second".to_owned(),
+        (value, "") => value.to_owned(),
+        ("p50" | "p90" | "p95" | "p99" | "p999" | "mean" | "max", "ms") => format!("response time, {value}, ms"),
+        (value, unit) => format!("{}, {unit}", name_of(value)),
+    }
+}
+
+/// The points of all trials in the order of time, aligned at their start.
+fn together(courses: Vec<Course>) -> Vec<(f64, Option<f64>)> {
+    let mut points: Vec<(f64, Option<f64>)> = courses.into_iter().flat_map(|course| course.points).collect();
+    points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    points
+}
+
+/// The rolling median of what is known, at most `MEDIANS_MAX` points of it.
+fn medians(name: &str, points: &[(f64, Option<f64>)], width: usize) -> Line {
+    const MEDIANS_MAX: usize = 7_200;
+    let known: Vec<(f64, f64)> = points.iter().filter_map(|(x, y)| Some((*x, (*y)?))).collect();
+    let smooth = rolling_median(&known.iter().map(|(_, y)| *y).collect::<Vec<_>>(), width);
+    let step = known.len().div_ceil(MEDIANS_MAX).max(1);
+    let (x, y) = known.iter().zip(smooth).step_by(step).map(|((x, _), y)| (*x, Some(rounded(y)))).unzip();
+    Line { x, y, ..Line::new(name, 0) }
+}
+
+/// Logarithmic where the largest place is far from the smallest.
+fn curve_scale(panels: &[Panel]) -> Scale {
+    let lines = panels.iter().filter_map(|panel| match &panel.body {
+        PanelBody::Lines { lines } => Some(lines),
+        PanelBody::Columns { .. } => None,
+    });
+    let all: Vec<f64> = lines.flatten().flat_map(|line| line.x.iter().copied()).collect();
+    let (low, high) = (all.iter().copied().fold(f64::INFINITY, f64::min), all.iter().copied().fold(0.0, f64::max));
+    if low > 0.0 && high >= 8.0 * low { Scale::Log } else { Scale::Linear }
+}

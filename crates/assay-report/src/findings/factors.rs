@@ -1,0 +1,213 @@
+//! Records as an experiment: what they differ in becomes its factors, and their trials its rounds.
+//!
+//! Records that differ in more than the axes that were asked for are never taken together: what is left over becomes a factor of
+//! its own, `setting`. What follows from the axes (a default that the server derives) does not.
+
+use std::collections::BTreeSet;
+
+use crate::findings::experiment::{Experiment, ExperimentCell, ExperimentTrial, SESSIONS, Unknown};
+use crate::findings::report::{Entry, Report};
+use crate::findings::setting::{SettingKind, Settings, names, settings};
+
+/// The axis of whatever differs beside the other axes.
+pub(crate) const SETTING: &str = "setting";
+/// Of a level that is made of several values.
+const LEVEL_WIDTH: usize = 60;
+/// A value that a record does not have.
+const ABSENT: &str = "none";
+
+type Key = (SettingKind, String);
+
+impl Experiment {
+    /// `axes`: names of settings, options, facts or tags, as reports write them; `setting` for everything else that
+    /// differs; `sessions`.
+    pub fn of_report(report: &Report, axes: &[String]) -> Result<Experiment, Unknown> {
+        let all: Vec<Settings> = report.entries.iter().map(|entry| without_sessions(settings(&entry.findings))).collect();
+        let mut columns: Vec<(String, Vec<String>)> = Vec::new();
+        let mut taken: BTreeSet<Key> = BTreeSet::new();
+        for axis in axes {
+            let is_known = columns.iter().any(|(name, _)| name == axis);
+            if is_known || axis == SESSIONS || axis == SETTING {
+                continue;
+            }
+            let key = key_of(axis, &all)?;
+            let value = |one: &Settings| one.get(&key).filter(|value| !value.is_empty()).cloned();
+            let values = all.iter().map(|one| value(one).unwrap_or_else(|| ABSENT.to_owned())).collect();
+            columns.push((axis.clone(), values));
+            taken.insert(key);
+        }
+        let rest = rest(&all, &columns, &taken);
+        if axes.iter().any(|axis| axis == SETTING) || rest.iter().any(|one| *one != rest[0]) {
+            columns.push((SETTING.to_owned(), named(&rest, report)));
+        }
+        let levels: Vec<Vec<String>> = columns.iter().map(|(_, values)| levels(values)).collect();
+        let place = |entry: usize| -> Vec<usize> {
+            let at = |((_, values), levels): (&(String, Vec<String>), &Vec<String>)| {
+                levels.iter().position(|level| *level == values[entry]).expect("every value is a level")
+            };
+            columns.iter().zip(&levels).map(at).collect()
+        };
+        let mut cells: Vec<ExperimentCell> = Vec::new();
+        let mut of_entries = Vec::new();
+        for entry in 0..report.entries.len() {
+            let levels = place(entry);
+            let known = cells.iter().position(|cell| cell.levels == levels);
+            of_entries.push(known.unwrap_or_else(|| {
+                cells.push(ExperimentCell { levels, price_per_hour: None, failed: false });
+                cells.len() - 1
+            }));
+        }
+        let rounds = rounds(&report.entries, &of_entries);
+        let trial = |((entry, cell), round): ((&Entry, &usize), &usize)| ExperimentTrial {
+            cell: *cell,
+            round: *round,
+            findings: entry.findings.clone(),
+            parts: Vec::new(),
+        };
+        Ok(Experiment {
+            factors: columns.into_iter().map(|(name, _)| name).zip(levels).collect(),
+            cells,
+            trials: report.entries.iter().zip(&of_entries).zip(&rounds).map(trial).collect(),
+            rounds: rounds.iter().max().map_or(1, |last| last + 1),
+        })
+    }
+}
+
+/// Sessions are an axis anyway: of a ladder's steps, or of records.
+fn without_sessions(mut all: Settings) -> Settings {
+    all.remove(&(SettingKind::Work, SESSIONS.to_owned()));
+    all
+}
+
+/// The setting that people call so: `shared_buffers` is the server's, `tables` an option, `disk` a tag. One that differs comes before
+/// one that does not, and a tag before all others.
+fn key_of(axis: &str, all: &[Settings]) -> Result<Key, Unknown> {
+    let keys: BTreeSet<&Key> = all.iter().flat_map(|one| one.keys()).collect();
+    let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "_");
+    let differs = |key: &Key| all.iter().any(|one| one.get(key) != all[0].get(key));
+    let is_called = |(_, what): &Key| plain(what) == plain(axis) || plain(short(what)) == plain(axis);
+    let called = keys.iter().copied().filter(|key| is_called(key));
+    match called.min_by_key(|key| (!differs(key), key.0 != SettingKind::Tag, (*key).clone())) {
+        Some(key) => Ok(key.clone()),
+        None => {
+            let mut known: Vec<String> =
+                keys.into_iter().filter(|key| differs(key)).map(|(_, what)| short(what).replace(' ', "_")).collect();
+            known.extend([SESSIONS, SETTING].map(str::to_owned));
+            Err(Unknown { what: "record has a setting".into(), name: axis.to_owned(), known: known.join(", ") })
+        }
+    }
+}
+
+/// Without what kind of setting it is.
+fn short(what: &str) -> &str {
+    match what.split_once(' ') {
+        Some(("option" | "server" | "tag", name)) => name,
+        _ => what,
+    }
+}
+
+/// What each record has beside the axes, without what these decide.
+fn rest(all: &[Settings], columns: &[(String, Vec<String>)], taken: &BTreeSet<Key>) -> Vec<Settings> {
+    let same_place = |a: usize, b: usize| columns.iter().all(|(_, values)| values[a] == values[b]);
+    let follows = |key: &Key| {
+        let pairs = (0..all.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
+        pairs.filter(|(a, b)| same_place(*a, *b)).all(|(a, b)| all[a].get(key) == all[b].get(key))
+    };
+    let keys: BTreeSet<&Key> = all.iter().flat_map(|one| one.keys()).collect();
+    let differs = |key: &Key| all.iter().any(|one| one.get(key) != all[0].get(key));
+    let kept: BTreeSet<&Key> =
+        keys.into_iter().filter(|key| !taken.contains(*key) && differs(key) && !follows(key)).collect();
+    let only = |one: &Settings| one.clone().into_iter().filter(|(key, _)| kept.contains(key)).collect();
+    all.iter().map(only).collect()
+}
+
+/// A name for what is left over of each record; what are different settings never have one name.
+fn named(rest: &[Settings], report: &Report) -> Vec<String> {
+    let mut distinct: Vec<Settings> = Vec::new();
+    for one in rest {
+        if !distinct.contains(one) {
+            distinct.push(one.clone());
+        }
+    }
+    if let [_] = distinct[..] {
+        return report.entries.iter().map(|entry| entry.findings.workload.clone()).collect();
+    }
+    let names = names(&distinct, LEVEL_WIDTH);
+    let name = |one: &Settings| {
+        let number = distinct.iter().position(|other| other == one).expect("every one was put in");
+        match names.iter().filter(|name| **name == names[number]).count() {
+            1 => names[number].clone(),
+            _ => format!("{}: {}", number + 1, names[number]),
+        }
+    };
+    rest.iter().map(name).collect()
+}
+
+/// Each value once: by size where all are sizes, else in the order of the records.
+fn levels(values: &[String]) -> Vec<String> {
+    let mut levels: Vec<String> = Vec::new();
+    for value in values {
+        if !levels.contains(value) {
+            levels.push(value.clone());
+        }
+    }
+    let sizes: Option<Vec<f64>> = levels.iter().map(|level| size(level)).collect();
+    if let Some(sizes) = sizes {
+        let mut sorted: Vec<(f64, String)> = sizes.into_iter().zip(levels).collect();
+        sorted.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        return sorted.into_iter().map(|(_, level)| level).collect();
+    }
+    levels
+}
+
+/// A number, with a unit behind it or not: `128MB`, `0.5`, `30 s`. `None`: it is not one.
+pub(crate) fn size(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-').unwrap_or(text.len());
+    let number: f64 = text[..digits].parse().ok()?;
+    let scale = match text[digits..].trim().to_lowercase().as_str() {
+        "" | "b" | "s" => 1.0,
+        "k" | "kb" | "kib" => 1024.0,
+        "m" | "mb" | "mib" => 1024f64.powi(2),
+        "g" | "gb" | "gib" => 1024f64.powi(3),
+        "t" | "tb" | "tib" => 1024f64.powi(4),
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        "8kb" => 8192.0,
+        _ => return None,
+    };
+    Some(number * scale)
+}
+
+/// The round of each record, from 0: the first trials of all cells, then the second, when they were measured so. Where cells were
+/// measured one after the other there are no rounds, and all have the same number.
+fn rounds(entries: &[Entry], cells: &[usize]) -> Vec<usize> {
+    let sessions = |entry: &Entry| entry.findings.stages.iter().map(|stage| stage.sessions).collect::<Vec<_>>();
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    order.sort_by_key(|number| entries[*number].findings.started);
+    let mut rounds = vec![0; entries.len()];
+    for (at, number) in order.iter().enumerate() {
+        let is_same =
+            |other: &&usize| cells[**other] == cells[*number] && sessions(&entries[**other]) == sessions(&entries[*number]);
+        rounds[*number] = order[..at].iter().filter(is_same).count();
+    }
+    let in_rounds = order.windows(2).all(|two| rounds[two[0]] <= rounds[two[1]]);
+    if in_rounds { rounds } else { vec![0; entries.len()] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_ordered_by_size_where_they_are_sizes() {
+        let ordered = |values: &[&str]| levels(&values.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>());
+        assert_eq!(ordered(&["1GB", "16MB", "1GB", "128MB"]), ["16MB", "128MB", "1GB"]);
+        assert_eq!(ordered(&["10", "9", "0.5"]), ["0.5", "9", "10"]);
+        assert_eq!(ordered(&["on", "off", "on"]), ["on", "off"]);
+        assert_eq!(ordered(&["8kB", "16 bytes"]), ["8kB", "16 bytes"]);
+    }
+}

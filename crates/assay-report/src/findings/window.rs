@@ -1,0 +1,179 @@
+//! A part of a run: of every stage the intervals from one instant to another, as if nothing else had been measured.
+//!
+//! What a record keeps for each interval is of the part alone: counts, throughput, response times, errors, telemetry.
+//! What it keeps for whole stages only is left out (times of types, service times, counters, audits, servers apart) or, for the
+//! generator and its lag, stays that of the whole stage.
+
+use assay_record::{Interval, Record, Stage, StatementTally, Tally, Time, TransactionTally};
+use serde::Serialize;
+
+use crate::findings::arithmetic::{map, sum};
+use crate::findings::latency::LatencyFindings;
+use crate::findings::run::{Findings, findings};
+use crate::findings::stage::StageFindings;
+use crate::findings::tally::ErrorFindings;
+use crate::findings::throughput::SteadyFindings;
+
+/// Which part of every stage is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// The last so many nanoseconds; all of a stage that is shorter.
+    Last {
+        /// > 0
+        ns: u64,
+    },
+    /// Between two instants since the start of the measured part.
+    Between {
+        /// The first.
+        from_ns: u64,
+        /// The second, or the end; from_ns < to_ns.
+        to_ns: Option<u64>,
+    },
+    /// From where the stage was steady on.
+    Steady {
+        /// Until then, or the end.
+        to_ns: Option<u64>,
+    },
+}
+
+/// The part of a stage that its figures are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct WindowFindings {
+    /// Since the start of the measured part. What is told of the stage counts its instants from here.
+    pub from_ns: u64,
+    /// The same of its end. from_ns < to_ns
+    pub to_ns: u64,
+    /// Length of the whole stage.
+    pub of_ns: u64,
+}
+
+/// There is no such part.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoWindow {
+    /// No whole interval lies in it.
+    #[error("no whole interval of a run of {} lies in it", crate::digits::seconds(*measured_ns))]
+    Empty {
+        /// Length of the stage.
+        measured_ns: u64,
+    },
+    /// `Window::Steady` of a stage that was not.
+    #[error("throughput was not steady, or is not known to be")]
+    NotSteady,
+    /// Stages of a search have no times of their own.
+    #[error("the stages of a search cannot be cut")]
+    Search,
+}
+
+/// What `record` says of a part of each stage.
+pub fn findings_within(record: &Record, window: Window) -> Result<Findings, NoWindow> {
+    let whole = findings(record);
+    if whole.capacity.is_some() {
+        return Err(NoWindow::Search);
+    }
+    let mut part = record.clone();
+    part.rules.clear();
+    let mut cut = Vec::new();
+    for (stage, of) in part.stages.iter_mut().zip(&whole.stages) {
+        cut.push(narrow(stage, of, window)?);
+    }
+    let mut found = findings(&part);
+    for ((stage, of), window) in found.stages.iter_mut().zip(&whole.stages).zip(cut) {
+        complete(stage, of, window);
+    }
+    found.errors = found.stages.iter().flat_map(|stage| stage.total.errors_by_kind.clone()).collect();
+    Ok(found)
+}
+
+/// Keeps the intervals of a stage that lie in `window`, and of its sums those that follow from them.
+fn narrow(stage: &mut Stage, whole: &StageFindings, window: Window) -> Result<WindowFindings, NoWindow> {
+    let of_ns = stage.measured_ns;
+    let (from_ns, to_ns) = match window {
+        Window::Last { ns } => (of_ns.saturating_sub(ns), of_ns),
+        Window::Between { from_ns, to_ns } => (from_ns, to_ns.unwrap_or(of_ns)),
+        Window::Steady { to_ns } => match whole.throughput.steady {
+            SteadyFindings::Steady { start_ns, .. } => (start_ns, to_ns.unwrap_or(of_ns)),
+            _ => return Err(NoWindow::NotSteady),
+        },
+    };
+    let end_of = |interval: &Interval| interval.start_ns.saturating_add(interval.length_ns);
+    // Intervals end a little late: what lies in the window but for a hundredth of its length is in it.
+    let is_in = |one: &Interval| {
+        let slack = one.length_ns / 100;
+        one.start_ns.saturating_add(slack) >= from_ns && end_of(one) <= to_ns.saturating_add(slack)
+    };
+    stage.intervals.retain(is_in);
+    let (Some(first), Some(last)) = (stage.intervals.first(), stage.intervals.last()) else {
+        return Err(NoWindow::Empty { measured_ns: of_ns });
+    };
+    let (from_ns, to_ns) = (first.start_ns, end_of(last));
+    stage.measured_ns = to_ns - from_ns;
+    stage.started = Time::from_unix_ms(stage.started.unix_ms().saturating_add(from_ns / 1_000_000));
+    stage.start_ns = stage.start_ns.map(|start| start.saturating_add(from_ns));
+    stage.targets.clear();
+    stage.total = tally(&stage.total, &stage.intervals);
+    for interval in &mut stage.intervals {
+        let since = |ns: &mut u64| *ns = ns.saturating_sub(from_ns);
+        since(&mut interval.start_ns);
+        interval.first_done_ns.iter_mut().for_each(since);
+        interval.last_done_ns.iter_mut().for_each(since);
+    }
+    Ok(WindowFindings { from_ns, to_ns, of_ns })
+}
+
+/// The sums of some intervals. Behind the types stands one more for each interval, which carries what is known of all types together.
+fn tally(whole: &Tally, intervals: &[Interval]) -> Tally {
+    let of_type = |number: usize| sum(intervals.iter().map(|one| one.transactions.get(number).copied().unwrap_or(0)));
+    let types = whole.transactions.iter().enumerate().map(|(number, one)| TransactionTally {
+        name: one.name.clone(),
+        count: of_type(number),
+        ..TransactionTally::default()
+    });
+    let carriers = intervals.iter().map(|one| TransactionTally {
+        failed: one.failed,
+        retries: one.retries,
+        response: one.response.clone(),
+        ..TransactionTally::default()
+    });
+    let mut statements = assay_record::ByClass::<u64>::default();
+    for one in intervals {
+        statements.read = statements.read.saturating_add(one.statements.read);
+        statements.write = statements.write.saturating_add(one.statements.write);
+        statements.other = statements.other.saturating_add(one.statements.other);
+    }
+    Tally {
+        transactions: types.chain(carriers).collect(),
+        statements: map(&statements, |count| StatementTally { count: *count, ..StatementTally::default() }),
+        reconnects: sum(intervals.iter().map(|one| one.reconnects)),
+        due: sum(intervals.iter().map(|one| one.due.unwrap_or(0))),
+        dropped: whole.dropped,
+        unstarted: whole.unstarted,
+        unfinished: whole.unfinished,
+        stopped: whole.stopped,
+        lag: whole.lag.clone(),
+        ..Tally::default()
+    }
+}
+
+/// Puts in what is known of the whole stage only, and takes out what `tally` put in to carry it.
+fn complete(stage: &mut StageFindings, whole: &StageFindings, window: WindowFindings) {
+    stage.window = Some(window);
+    stage.generator = whole.generator;
+    stage.session_transactions_mean = whole.session_transactions_mean;
+    let total = &mut stage.total;
+    total.types.truncate(whole.total.types.len());
+    let mut ended = total.types.iter_mut().filter(|one| one.transactions > 0);
+    if let (Some(only), None) = (ended.next(), ended.next()) {
+        (only.response, only.failed, only.retries) = (total.response, total.failed, total.retries);
+    }
+    total.service = LatencyFindings::default();
+    total.errors = sum(stage.intervals.iter().map(|interval| interval.errors));
+    if total.errors > 0 {
+        total.errors_by_kind = vec![ErrorFindings {
+            origin: "all".into(),
+            class: "of any kind".into(),
+            code: String::new(),
+            count: total.errors,
+            message: "the record has their kinds for whole stages only".into(),
+        }];
+    }
+}

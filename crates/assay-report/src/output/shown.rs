@@ -1,0 +1,151 @@
+//! What somebody asked to see of an experiment, or of records: pivot tables with what has to be known of them, and charts. Made once
+//! for every output.
+
+use crate::charts::asked::{ChartAsked, NoChart};
+use crate::charts::chart::Chart;
+use crate::digits::percent;
+use crate::findings::experiment::{Experiment, Pivot, PivotAsked};
+use crate::plain::clean;
+use crate::tables::as_markdown::escaped;
+use crate::tables::experiment::ratio_words;
+use crate::tables::table::Table;
+use crate::words::subject::subject;
+use crate::words::window::window_words;
+
+/// Something to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShowAsked {
+    /// A pivot table.
+    Table(PivotAsked),
+    /// A chart.
+    Chart(ChartAsked),
+}
+
+/// Something that can be shown.
+pub struct Shown(pub(crate) Content);
+
+pub(crate) enum Content {
+    /// One per facet, and what has to be known of them.
+    Tables { tables: Vec<Table>, notes: Vec<String>, figures: Table },
+    Chart(Box<Chart>),
+}
+
+/// What was asked for, in its order.
+pub fn shown(experiment: &Experiment, asked: &[ShowAsked]) -> Result<Vec<Shown>, NoChart> {
+    let records = || experiment.trials.iter().map(|trial| &trial.findings);
+    let window = window_words(records().flat_map(|record| &record.stages));
+    let mut files = Vec::new();
+    let one = |(number, asked): (usize, &ShowAsked)| match asked {
+        ShowAsked::Table(asked) => {
+            let pivot = experiment.pivot(asked)?;
+            let mut tables = pivot.tables();
+            for table in &mut tables {
+                table.caption.extend(window.iter().map(|window| format!(", {window}")));
+            }
+            Ok(Shown(Content::Tables { tables, notes: notes(&pivot), figures: pivot.figures() }))
+        }
+        ShowAsked::Chart(asked) => {
+            let mut chart = Chart { subject: subject(records()), ..experiment.chart(asked, number)? }.of_window(records());
+            let own = chart.file.clone();
+            let mut again = 2;
+            while files.contains(&chart.file) {
+                chart.file = format!("{own}-{again}");
+                again += 1;
+            }
+            files.push(chart.file.clone());
+            Ok(Shown(Content::Chart(Box::new(chart))))
+        }
+    };
+    asked.iter().enumerate().map(one).collect()
+}
+
+impl Shown {
+    /// The chart, if it is one.
+    pub fn chart(&self) -> Option<&Chart> {
+        match &self.0 {
+            Content::Chart(chart) => Some(chart),
+            Content::Tables { .. } => None,
+        }
+    }
+}
+
+/// For a terminal of `width` columns.
+pub fn shown_text(all: &[Shown], width: usize) -> String {
+    let mut text = String::new();
+    for one in all {
+        match &one.0 {
+            Content::Tables { tables, notes, .. } => {
+                for table in tables {
+                    text += &format!("{}\n{}\n", table.caption, table.text(width));
+                }
+                text += &(notes.join("\n") + "\n\n");
+            }
+            Content::Chart(chart) => {
+                text += &format!("{}{}\n", clean(&chart.title, 200), in_brackets(&chart.caption));
+                for table in chart.sketches() {
+                    text += &format!("{}\n{}\n", table.caption, table.text(width));
+                }
+            }
+        }
+    }
+    text
+}
+
+/// As Markdown; charts as tables, since a text has no pictures.
+pub fn shown_markdown(all: &[Shown]) -> String {
+    let mut text = String::new();
+    for one in all {
+        match &one.0 {
+            Content::Tables { tables, notes, .. } => {
+                for table in tables {
+                    text += &format!("### {}\n\n{}\n", escaped(&table.caption, 200), table.markdown());
+                }
+                text += &(notes.join("\n") + "\n\n");
+            }
+            Content::Chart(chart) => {
+                let title = format!("{}{}", chart.title, in_brackets(&chart.caption));
+                text += &format!("### {}\n\n", escaped(&title, 300));
+                for table in chart.sketches() {
+                    text += &format!("{}\n\n{}\n", escaped(&table.caption, 200), table.markdown());
+                }
+            }
+        }
+    }
+    text
+}
+
+/// The figures of all of it, each with a head of its own and a blank line between them.
+pub fn shown_csv(all: &[Shown]) -> String {
+    let csv = |one: &Shown| match &one.0 {
+        Content::Tables { figures, .. } => figures.csv(),
+        Content::Chart(chart) => chart.figures().csv(),
+    };
+    all.iter().map(csv).collect::<Vec<_>>().join("\n")
+}
+
+fn in_brackets(caption: &str) -> String {
+    if caption.is_empty() { String::new() } else { format!(" ({})", clean(caption, 200)) }
+}
+
+/// What has to be known of a table.
+fn notes(pivot: &Pivot) -> Vec<String> {
+    let mut notes = Vec::new();
+    match pivot.deviation {
+        Some(deviation) => {
+            notes.push(format!("Trials of a cell differ by {} (standard deviation).", percent(deviation)))
+        }
+        None => notes.push("No confidence intervals: they need at least two trials of a cell.".to_owned()),
+    }
+    if let Some(drift) = &pivot.drift {
+        notes.push(format!("Drift, last round by first: {}; ratios are free of it.", ratio_words(drift, pivot.more_of)));
+    }
+    if pivot.base.is_some() {
+        let more = pivot.more_of;
+        notes.push(format!(
+            "Ratios with 95% confidence intervals that hold for the whole table; `same`: no difference above 3%; `? n {more}`: \
+             cannot tell, n {more} in all might."
+        ));
+    }
+    notes
+}
+

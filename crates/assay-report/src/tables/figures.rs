@@ -1,0 +1,171 @@
+//! What a chart that was asked for shows, as figures: for spreadsheets, and for people who do not see it.
+
+use crate::charts::chart::{Boxed, Chart, Line, Panel, PanelBody};
+use crate::tables::table::{Cell, Column, Table};
+
+const NAME_WIDTH: usize = 76;
+
+impl Chart {
+    /// A row for each point, box and bar: `low` and `high` are the ends of an interval, a band or the whiskers.
+    pub(crate) fn figures(&self) -> Table {
+        let names = ["panel", "value", "series", "x"].map(|name| Column::words(name, NAME_WIDTH));
+        let figures = ["y", "low", "high", "lower_quartile", "upper_quartile", "count"].map(Column::figures);
+        let mut table = Table::new(names.into_iter().chain(figures));
+        for panel in self.panels() {
+            let head = |series: &str, x: Cell| {
+                vec![Cell::foreign(&panel.name), Cell::foreign(&panel.y.label), Cell::foreign(series), x]
+            };
+            match &panel.body {
+                PanelBody::Lines { lines } => lines.iter().for_each(|line| {
+                    for (number, (x, y)) in line.x.iter().zip(&line.y).enumerate() {
+                        let mut row = head(&line.name, Cell::Number(*x));
+                        row.push(Cell::of(*y, Cell::Number));
+                        if let Some(Some((low, high))) = line.band.get(number) {
+                            row.extend([*low, *high].map(Cell::Number));
+                        }
+                        table.row(row);
+                    }
+                }),
+                PanelBody::Columns { levels, sets, .. } => {
+                    for set in sets {
+                        for (level, one) in levels.iter().zip(&set.columns) {
+                            let Some(one) = one else { continue };
+                            let mut row = head(&set.name, Cell::foreign(level));
+                            row.extend(column(one));
+                            table.row(row);
+                        }
+                    }
+                }
+            }
+        }
+        table
+    }
+
+    pub(crate) fn panels(&self) -> &[Panel] {
+        match &self.body {
+            crate::charts::chart::Body::Panels { panels, .. } => panels,
+            _ => &[],
+        }
+    }
+
+    /// A table for each panel, for a terminal: figures, and beside them what they look like.
+    pub(crate) fn sketches(&self) -> Vec<Table> {
+        let several = self.panels().len() > 1;
+        let table = |panel: &Panel| {
+            let caption = match (several, panel.name.is_empty()) {
+                (true, false) => format!("{}, {}", panel.name, panel.y.label),
+                _ => panel.y.label.clone(),
+            };
+            let table = match &panel.body {
+                PanelBody::Lines { lines } => line_table(&self.x.label, lines),
+                PanelBody::Columns { levels, sets, bars } => {
+                    let all = || sets.iter().flat_map(|set| set.columns.iter().flatten());
+                    let most = all().flat_map(ends).fold(0.0, f64::max);
+                    let named = sets.iter().any(|set| !set.name.is_empty());
+                    let middle = if *bars { "value" } else { "median" };
+                    let mut columns = vec![Column::words(&self.x.label, 24)];
+                    columns.extend(named.then(|| Column::figures("")));
+                    columns.extend(["low", middle, "high"].map(Column::figures));
+                    columns.push(Column::words("", STRIP_WIDTH));
+                    let mut table = Table::new(columns);
+                    for (level, name) in levels.iter().enumerate() {
+                        for (number, set) in sets.iter().enumerate() {
+                            let Some(Some(one)) = set.columns.get(level) else { continue };
+                            let name = if number == 0 { name.as_str() } else { "" };
+                            let (low, high) = reach(one);
+                            let mut row = vec![Cell::foreign(name)];
+                            row.extend(named.then(|| Cell::foreign(&set.name)));
+                            row.extend([low, one.median, high].map(Cell::Number));
+                            row.push(Cell::words(if *bars { bar(one, most) } else { box_strip(one, most) }));
+                            table.row(row);
+                        }
+                    }
+                    table
+                }
+            };
+            table.with_caption(caption)
+        };
+        self.panels().iter().map(table).collect()
+    }
+}
+
+/// Characters of a drawn box or bar.
+const STRIP: usize = 36;
+/// With what lies at its very end.
+const STRIP_WIDTH: usize = STRIP + 1;
+
+fn column(one: &Boxed) -> Vec<Cell> {
+    let (low, high) = reach(one);
+    let quartiles = one.quartiles.map(|of| [of.lower, of.upper]);
+    let [lower, upper] = quartiles.map_or([const { Cell::Blank }; 2], |of| of.map(Cell::Number));
+    let [middle, low, high] = [one.median, low, high].map(Cell::Number);
+    vec![middle, low, high, lower, upper, Cell::Count(one.count as u64)]
+}
+
+/// Of the interval, of the whiskers, or of the values.
+fn reach(one: &Boxed) -> (f64, f64) {
+    let whiskers = one.quartiles.map(|of| (of.low, of.high));
+    let points = || {
+        let all = || one.points.iter().copied().chain([one.median]);
+        (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max))
+    };
+    one.interval.or(whiskers).unwrap_or_else(points)
+}
+
+fn ends(one: &Boxed) -> [f64; 2] {
+    let (low, high) = reach(one);
+    [low, high]
+}
+
+/// What is certain is full, what lies in the interval is half.
+fn bar(one: &Boxed, most: f64) -> String {
+    let (low, high) = one.interval.unwrap_or((one.median, one.median));
+    let [low, high] = [low, high].map(|value| place(value, most));
+    "█".repeat(low) + &"▒".repeat(high.saturating_sub(low))
+}
+
+/// `   ├──▒▒┃▒▒▒───┤`; points where values are few.
+fn box_strip(one: &Boxed, most: f64) -> String {
+    let mut strip = vec![' '; STRIP_WIDTH];
+    let at = |value: f64| place(value, most).min(STRIP);
+    if let Some(of) = one.quartiles {
+        (at(of.low)..=at(of.high)).for_each(|at| strip[at] = '─');
+        (at(of.lower)..=at(of.upper)).for_each(|at| strip[at] = '▒');
+    }
+    one.points.iter().for_each(|value| strip[at(*value)] = '·');
+    strip[at(one.median)] = '┃';
+    strip.into_iter().collect::<String>().trim_end().to_owned()
+}
+
+fn place(value: f64, most: f64) -> usize {
+    if most > 0.0 { (value / most * STRIP as f64).round().clamp(0.0, STRIP as f64) as usize } else { 0 }
+}
+
+/// How each line goes.
+fn line_table(x: &str, lines: &[Line]) -> Table {
+    let mut table = Table::new([
+        Column::words("", 40),
+        Column::figures("lowest"),
+        Column::figures("mean"),
+        Column::figures("highest"),
+        Column::words(x, STRIP_WIDTH),
+    ]);
+    let several = lines.iter().any(|line| !line.name.is_empty());
+    for line in lines.iter().filter(|line| !several || !line.name.is_empty()) {
+        let known: Vec<f64> = line.y.iter().flatten().copied().collect();
+        let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
+        let low = known.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = known.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let mut row = vec![Cell::foreign(&line.name)];
+        row.extend([low, mean, high].map(|value| if value.is_finite() { Cell::Number(value) } else { Cell::Unknown }));
+        row.push(Cell::words(crate::digits::sparkline(&thinned(&known))));
+        table.row(row);
+    }
+    table
+}
+
+/// As many means as a strip has characters.
+fn thinned(values: &[f64]) -> Vec<f64> {
+    let each = values.len().div_ceil(STRIP).max(1);
+    values.chunks(each).map(|some| some.iter().sum::<f64>() / some.len() as f64).collect()
+}
