@@ -611,9 +611,7 @@ fn charts_of_settings_share_their_axes_in_every_output() {
     let names: Vec<&str> = charts.iter().map(|chart| chart.file.as_str()).collect();
     assert_eq!(names, ["boxes-tps", "dots-tps-p99", "curves-p99"]);
     let panels = |chart: &Chart| match &chart.body {
-        Body::Panels { across, panels } => {
-            (*across, panels.iter().map(|panel| panel.name.clone()).collect::<Vec<_>>())
-        }
+        Body::Panels { across, panels } => (*across, panels.iter().map(|panel| panel.name.clone()).collect::<Vec<_>>()),
         _ => panic!("{chart:?}"),
     };
     assert_eq!(panels(charts[0]), (2, vec!["sessions=4".into(), "sessions=16".into()]));
@@ -638,7 +636,10 @@ fn a_window_is_as_a_run_of_its_own() {
     let last = findings_within(&record, Window::Last { ns: 60_000_000_000 }).unwrap();
     let stage = &last.stages[0];
     assert_eq!((stage.total.tps, stage.total.transactions, stage.intervals.len()), (600.0, 36_000, 60));
-    assert_eq!(stage.window.map(|of| (of.from_ns, of.to_ns, of.of_ns)), Some((60_000_000_000, 120_000_000_000, 120_000_000_000)));
+    assert_eq!(
+        stage.window.map(|of| (of.from_ns, of.to_ns, of.of_ns)),
+        Some((60_000_000_000, 120_000_000_000, 120_000_000_000))
+    );
     assert_eq!((stage.intervals[0].start_ns, stage.throughput.shifts.len()), (0, 0));
     assert!(stage.total.response.p99_ns.is_some() && stage.total.types[0].response == stage.total.response);
     assert_eq!(stage.total.service.count, 0);
@@ -651,7 +652,10 @@ fn a_window_is_as_a_run_of_its_own() {
     let all = findings(&record);
     let [part, of_all] = [&whole, &all].map(|of| of.stages[0].total.response);
     assert_eq!((part.count, part.min_ns, part.max_ns), (of_all.count, of_all.min_ns, of_all.max_ns));
-    assert_eq!((&whole.stages[0].throughput, &whole.stages[0].intervals), (&all.stages[0].throughput, &all.stages[0].intervals));
+    assert_eq!(
+        (&whole.stages[0].throughput, &whole.stages[0].intervals),
+        (&all.stages[0].throughput, &all.stages[0].intervals)
+    );
     let between = |from: u64, to: u64| {
         findings_within(&record, Window::Between { from_ns: from * 1_000_000_000, to_ns: Some(to * 1_000_000_000) })
     };

@@ -89,9 +89,11 @@ impl Experiment {
         let [x, colour, facet] = [named(&asked.x)?, named(&asked.colour)?, named(&asked.facet)?];
         let x = x.or_else(|| self.usual_x(asked.kind, [colour, facet]));
         let colour = colour.or_else(|| self.usual_colour(asked.kind, [x, facet]));
-        let twice = [x, colour, facet].iter().flatten().enumerate().any(|(at, one)| {
-            [x, colour, facet].iter().flatten().skip(at + 1).any(|other| other == one)
-        });
+        let twice = [x, colour, facet]
+            .iter()
+            .flatten()
+            .enumerate()
+            .any(|(at, one)| [x, colour, facet].iter().flatten().skip(at + 1).any(|other| other == one));
         if twice {
             return unfit("one factor cannot be in two places of a chart");
         }
@@ -318,11 +320,7 @@ impl Place<'_> {
         Ok((label, PanelBody::Lines { lines }))
     }
 
-    fn columns(
-        &self,
-        bars: bool,
-        of: &dyn Fn(Option<(Axis, usize)>, usize) -> Option<Boxed>,
-    ) -> PanelBody {
+    fn columns(&self, bars: bool, of: &dyn Fn(Option<(Axis, usize)>, usize) -> Option<Boxed>) -> PanelBody {
         let levels = self.x.map_or(vec![String::new()], |axis| self.experiment.levels(axis));
         let set = |(number, (name, colour)): (usize, (String, Option<(Axis, usize)>))| ColumnSet {
             name,
@@ -384,7 +382,9 @@ impl Place<'_> {
         let levels = self.experiment.levels(axis);
         let Some(places) = levels.iter().map(|level| level.parse().ok()).collect::<Option<Vec<f64>>>() else {
             let name = self.experiment.axis_name(axis);
-            return Err(NoChart::Unfit(format!("curves need numbers from left to right, and {name} has none: use bars")));
+            return Err(NoChart::Unfit(format!(
+                "curves need numbers from left to right, and {name} has none: use bars"
+            )));
         };
         let mut lines = Vec::new();
         for (number, (name, colour)) in self.colours().into_iter().enumerate().take(LINES_MAX) {

@@ -339,7 +339,8 @@ impl Drawing {
             PanelBody::Lines { lines } => {
                 // The last name would run into the first of the next panel.
                 let has_room = |tick: &&Tick| {
-                    x.of(tick.at) + width_of(&tick.text, 12.0) / 2.0 <= x.to + PANEL_GAP / 3.0 || x.to + RIGHT >= self.width
+                    x.of(tick.at) + width_of(&tick.text, 12.0) / 2.0 <= x.to + PANEL_GAP / 3.0
+                        || x.to + RIGHT >= self.width
                 };
                 let ticks: Vec<&Tick> = side_by_side(&x.range.ticks, |at| x.of(at));
                 for tick in ticks.into_iter().filter(has_room).filter(|_| is_lowest).collect::<Vec<_>>() {

@@ -35,7 +35,8 @@ pub(crate) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
     let per_second = || axis("transactions per second", Scale::Linear);
     let response = || axis("response time, ms", Scale::Log);
     let chart = |name: &str, title: &str, caption: &str, y: Axis, body: Body| {
-        Chart::new(id(name), title, time.caption(caption), [time_axis([&entry.findings]), y], body).with_marks(time.marks())
+        Chart::new(id(name), title, time.caption(caption), [time_axis([&entry.findings]), y], body)
+            .with_marks(time.marks())
     };
     let mut throughput = time.throughput();
     if entry.findings.stages.iter().any(|stage| stage.open.is_some()) {

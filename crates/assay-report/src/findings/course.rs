@@ -55,13 +55,26 @@ pub(crate) fn course(stage: &StageFindings, name: &str) -> Option<Course> {
 /// Names that `course` knows of this stage.
 pub(crate) fn course_names(stage: &StageFindings) -> Vec<String> {
     let plain = [
-        "tps", "qps", "p50", "p90", "p95", "p99", "p999", "mean", "max", "errors", "retries", "failed", "backlog",
+        "tps",
+        "qps",
+        "p50",
+        "p90",
+        "p95",
+        "p99",
+        "p999",
+        "mean",
+        "max",
+        "errors",
+        "retries",
+        "failed",
+        "backlog",
         "cpus_used",
     ];
     let types = stage.total.types.iter().filter(|one| one.has_ended()).map(|one| format!("{}.tps", one.name));
-    let telemetry = stage.telemetry.iter().flat_map(|scope| {
-        scope.metrics.iter().map(|metric| format!("{}.{}", scope_name(scope), metric.metric))
-    });
+    let telemetry = stage
+        .telemetry
+        .iter()
+        .flat_map(|scope| scope.metrics.iter().map(|metric| format!("{}.{}", scope_name(scope), metric.metric)));
     plain.map(str::to_owned).into_iter().chain(types).chain(telemetry).collect()
 }
 
@@ -80,7 +93,8 @@ fn telemetry(stage: &StageFindings, name: &str) -> Option<Course> {
     let scope = stage.telemetry.iter().find(|scope| scope_name(scope) == of)?;
     let found = scope.metric(metric)?;
     let (unit, scale) = unit(found);
-    let point = |one: &crate::findings::telemetry::Point| (one.at_ns as f64 / 1e9, one.value.map(|value| value / scale));
+    let point =
+        |one: &crate::findings::telemetry::Point| (one.at_ns as f64 / 1e9, one.value.map(|value| value / scale));
     Some(Course { unit, points: found.points.iter().map(point).collect() })
 }
 

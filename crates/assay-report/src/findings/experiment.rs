@@ -286,7 +286,8 @@ impl Experiment {
 
     /// `memory=1G, sessions=4`, of axes that have several levels.
     pub(crate) fn facet_name(&self, facet: &[(Axis, usize)]) -> String {
-        let several = facet.iter().map(|(axis, level)| (*axis, self.levels(*axis), *level)).filter(|one| one.1.len() > 1);
+        let several =
+            facet.iter().map(|(axis, level)| (*axis, self.levels(*axis), *level)).filter(|one| one.1.len() > 1);
         let name = |(axis, levels, level): (Axis, Vec<String>, usize)| match self.axis_name(axis) {
             // It says itself what it is.
             SETTING => levels[level].clone(),
@@ -319,7 +320,8 @@ impl Experiment {
 
     fn extreme(&self, which: OfTrials, value: &str, cell: usize, sessions: u32) -> Option<f64> {
         let values = self.values(value, cell, sessions).into_iter();
-        let least = matches!((which, self.better(value)), (OfTrials::Best, Better::Lower) | (OfTrials::Worst, Better::Higher));
+        let least =
+            matches!((which, self.better(value)), (OfTrials::Best, Better::Lower) | (OfTrials::Worst, Better::Higher));
         if least { values.min_by(f64::total_cmp) } else { values.max_by(f64::total_cmp) }
     }
 

@@ -22,7 +22,8 @@ impl Experiment {
     /// `axes`: names of settings, options, facts or tags, as reports write them; `setting` for everything else that
     /// differs; `sessions`.
     pub fn of_report(report: &Report, axes: &[String]) -> Result<Experiment, Unknown> {
-        let all: Vec<Settings> = report.entries.iter().map(|entry| without_sessions(settings(&entry.findings))).collect();
+        let all: Vec<Settings> =
+            report.entries.iter().map(|entry| without_sessions(settings(&entry.findings))).collect();
         let mut columns: Vec<(String, Vec<String>)> = Vec::new();
         let mut taken: BTreeSet<Key> = BTreeSet::new();
         for axis in axes {
@@ -190,8 +191,9 @@ fn rounds(entries: &[Entry], cells: &[usize]) -> Vec<usize> {
     order.sort_by_key(|number| entries[*number].findings.started);
     let mut rounds = vec![0; entries.len()];
     for (at, number) in order.iter().enumerate() {
-        let is_same =
-            |other: &&usize| cells[**other] == cells[*number] && sessions(&entries[**other]) == sessions(&entries[*number]);
+        let is_same = |other: &&usize| {
+            cells[**other] == cells[*number] && sessions(&entries[**other]) == sessions(&entries[*number])
+        };
         rounds[*number] = order[..at].iter().filter(is_same).count();
     }
     let in_rounds = order.windows(2).all(|two| rounds[two[0]] <= rounds[two[1]]);

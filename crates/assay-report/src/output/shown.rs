@@ -26,7 +26,11 @@ pub struct Shown(pub(crate) Content);
 
 pub(crate) enum Content {
     /// One per facet, and what has to be known of them.
-    Tables { tables: Vec<Table>, notes: Vec<String>, figures: Table },
+    Tables {
+        tables: Vec<Table>,
+        notes: Vec<String>,
+        figures: Table,
+    },
     Chart(Box<Chart>),
 }
 
@@ -45,7 +49,8 @@ pub fn shown(experiment: &Experiment, asked: &[ShowAsked]) -> Result<Vec<Shown>,
             Ok(Shown(Content::Tables { tables, notes: notes(&pivot), figures: pivot.figures() }))
         }
         ShowAsked::Chart(asked) => {
-            let mut chart = Chart { subject: subject(records()), ..experiment.chart(asked, number)? }.of_window(records());
+            let mut chart =
+                Chart { subject: subject(records()), ..experiment.chart(asked, number)? }.of_window(records());
             let own = chart.file.clone();
             let mut again = 2;
             while files.contains(&chart.file) {
@@ -137,7 +142,8 @@ fn notes(pivot: &Pivot) -> Vec<String> {
         None => notes.push("No confidence intervals: they need at least two trials of a cell.".to_owned()),
     }
     if let Some(drift) = &pivot.drift {
-        notes.push(format!("Drift, last round by first: {}; ratios are free of it.", ratio_words(drift, pivot.more_of)));
+        notes
+            .push(format!("Drift, last round by first: {}; ratios are free of it.", ratio_words(drift, pivot.more_of)));
     }
     if pivot.base.is_some() {
         let more = pivot.more_of;
@@ -148,4 +154,3 @@ fn notes(pivot: &Pivot) -> Vec<String> {
     }
     notes
 }
-

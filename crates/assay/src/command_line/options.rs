@@ -373,7 +373,13 @@ pub struct ShownOptions {
     #[arg(long, value_name = "TIME", value_parser = values::duration, help_heading = "Window")]
     pub to: Option<Nanos>,
     /// Draw the settings of the records: dots, lines (over time), boxes, bars, curves (over --x); may be repeated
-    #[arg(long, value_name = "KIND", value_enum, hide_possible_values = true, help_heading = "Charts and tables of settings")]
+    #[arg(
+        long,
+        value_name = "KIND",
+        value_enum,
+        hide_possible_values = true,
+        help_heading = "Charts and tables of settings"
+    )]
     pub chart: Vec<ChartKind>,
     /// Factor from left to right: a setting, option, fact or tag that differs, `sessions`, or `setting` for all that differs
     #[arg(long, value_name = "FACTOR", help_heading = "Charts and tables of settings")]
@@ -391,13 +397,26 @@ pub struct ShownOptions {
     #[arg(long, value_name = "FACTOR", requires = "rows", help_heading = "Charts and tables of settings")]
     pub columns: Option<String>,
     /// Metrics, as `assay compare` names them; over time also readings such as server.log_bytes
-    #[arg(long, value_name = "METRIC,…", value_delimiter = ',', default_value = "tps", help_heading = "Charts and tables of settings")]
+    #[arg(
+        long,
+        value_name = "METRIC,…",
+        value_delimiter = ',',
+        default_value = "tps",
+        help_heading = "Charts and tables of settings"
+    )]
     pub value: Vec<String>,
     /// Level that the others are divided by; `best`: the best value is 100%
     #[arg(long, value_name = "LEVEL", help_heading = "Charts and tables of settings")]
     pub ratio_to: Option<String>,
     /// Trials that stand for a setting in tables: all, worst or best
-    #[arg(long, value_name = "TRIALS", value_enum, hide_possible_values = true, default_value = "all", help_heading = "Charts and tables of settings")]
+    #[arg(
+        long,
+        value_name = "TRIALS",
+        value_enum,
+        hide_possible_values = true,
+        default_value = "all",
+        help_heading = "Charts and tables of settings"
+    )]
     pub of: OfTrials,
 }
 
