@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS %s(
 end
 
 function tell_removed()
-  assay.log(("sbtest1 to sbtest%d are removed, as far as they existed"):format(sysbench.opt.threads))
+  assay.log(("removed sbtest1 to sbtest%d where they existed"):format(sysbench.opt.threads))
 end
 
 function cleanup()

@@ -1,8 +1,8 @@
 --- How the tables of the OLTP workloads are created, filled, checked and dropped.
 --
 -- A part of `oltp_common` that all sessions share, loaded when one of its functions is needed: sessions that run
--- transactions need none. Each function below that is not `local` is a global that a script may replace, and it is looked
--- up when it is called.
+-- transactions need none. Each function below that is not `local` is a global that a script may replace, and it is
+-- looked up when it is called.
 
 local oltp = assay.share("oltp_transactions")
 local opt, formats, is_redshift, tell = oltp.opt, oltp.formats, oltp.is_redshift, assay.tell
@@ -55,7 +55,8 @@ function get_pad_value() return sysbench.rand.string(formats.pad) end
 local C_CELL, PAD_CELL = assay.random_cell(formats.c), assay.random_cell(formats.pad)
 local own_c_value, own_pad_value = get_c_value, get_pad_value
 
---- On PostgreSQL sorting the ids once is quicker than putting each row's into its place. On the others rows lie in the key.
+--- On PostgreSQL sorting the ids once is quicker than putting each row's into its place. On the others rows lie in the
+-- key.
 local function has_late_key(driver)
   return oltp.key_is_late and driver:name() == "pgsql" and not (sysbench.opt.secondary or is_redshift())
 end
@@ -152,7 +153,8 @@ end
 -- Rows a session claims at a time. Small enough that sessions end together, large enough to be appended in order.
 local CHUNK = 50000
 
---- Loads chunks of table `n` until no session has any left to claim. Rows are those of the seed, whichever session makes them.
+--- Loads chunks of table `n` until no session has any left to claim. Rows are those of the seed, whichever session
+-- makes them.
 local function load_chunks(connection, n)
   local size, counter, loader = opt("table_size"), "rows of " .. table_name(n), nil
   while true do
@@ -186,7 +188,7 @@ function cmd_prepare()
   local existing = sysbench.opt.replace and {} or existing_tables(driver, connection, tables)
   for n = 1, tables do
     if existing[table_name(n)] then
-      error(("table %s exists already and nothing was changed; remove the tables with `cleanup`, "
+      error(("table %s already exists and nothing was changed; remove the tables with `cleanup`, "
         .. "or let prepare do it with --replace"):format(table_name(n)), 0)
     end
   end
@@ -206,7 +208,8 @@ function cmd_prepare()
   assay.barrier()
 
   if driver:name() == "pgsql" and threads > 1 and tables >= threads then
-    -- Each session sorts a table: helpers of the server's would only get in each other's way. Servers before 11 have none.
+    -- Each session sorts a table: helpers of the server's would only get in each other's way. Servers before 11 have
+    -- none.
     local setting = "max_parallel_maintenance_workers"
     connection:query(("SELECT set_config(name, '0', false) FROM pg_settings WHERE name = '%s'"):format(setting))
   end
@@ -229,8 +232,8 @@ function cleanup()
 end
 local own_cleanup = cleanup
 
---- Runs `cleanup` in all sessions, and says what there was to remove; one that a script put in its place expects to be called
---- once.
+--- Runs `cleanup` in all sessions, and says what there was to remove; one that a script put in its place expects to be
+--- called once.
 function cmd_cleanup()
   if cleanup ~= own_cleanup then
     if sysbench.tid == 0 then return cleanup() end
@@ -254,12 +257,13 @@ function cmd_cleanup()
     assay.log(("nothing to remove: %s to %s do not exist"):format(table_name(1), table_name(tables)))
   end
   if existing[table_name(tables + 1)] then
-    assay.log(("table %s is still there: --tables is %d"):format(table_name(tables + 1), tables))
+    assay.log(("table %s was not removed: --tables is %d"):format(table_name(tables + 1), tables))
   end
 end
 
---- Says when the tables are not those that the options describe: transactions would leave out a part of them, or look for rows
---- that do not exist. Looks at the ends of the index only. `one`: the workload reads one table, however many there are.
+--- Says when the tables are not those that the options describe: transactions would leave out a part of them, or look
+--- for rows that do not exist. Looks at the ends of the index only. `one`: the workload reads one table, however many
+--- there are.
 function compare_tables(connection, one)
   if create_table ~= own_create_table then return end
   local tables, size = opt("tables"), opt("table_size")
@@ -277,12 +281,12 @@ function compare_tables(connection, one)
     assay.log(("warning: " .. text .. "\n  were the tables prepared with other options?"):format(...))
   end
   if larger then
-    warn("--table-size is %d, but %s has rows up to id %d: the run leaves them out", size, larger[1], larger[2])
+    warn("--table-size is %d, but %s has rows up to id %d: the run does not use them", size, larger[1], larger[2])
   elseif smaller and expected_rows() == size then
-    warn("--table-size is %d, but %s ends at id %d: statements look for rows that do not exist", size, smaller[1], smaller[2])
+    warn("--table-size is %d, but %s ends at id %d: statements will look for rows that do not exist", size, smaller[1], smaller[2])
   end
   if existing[table_name(tables + 1)] and not one then
-    warn("--tables is %d, but there is a table %s: the run leaves it out", tables, table_name(tables + 1))
+    warn("--tables is %d, but there is a table %s: the run does not use it", tables, table_name(tables + 1))
   end
 end
 
@@ -290,7 +294,7 @@ end
 function cmd_warmup()
   local driver = sysbench.sql.driver()
   if driver:name() ~= "mysql" then
-    error("warmup exists for MySQL and MariaDB only; let a run warm the caches with --warmup", 0)
+    error("warmup works with MySQL and MariaDB only; to warm the caches before a run, use --warmup", 0)
   end
   local connection = driver:connect()
   connection:query("SET tmp_table_size = 2 * 1024 * 1024 * 1024")
@@ -369,7 +373,7 @@ function cmd_check()
   end)
   connection:disconnect()
   if not right and assay.claim("advice") == 0 then
-    assay.log("give the options that the tables were prepared with, or remove them with `cleanup` and prepare them again")
+    assay.log("use the options that the tables were prepared with, or remove them with `cleanup` and prepare them again")
   end
   return right
 end

@@ -1,31 +1,32 @@
 --- The statements of the OLTP workloads, and what their transactions are made of; the options too.
 --
--- A part of `oltp_common` that all sessions share: what differs between them (`con`, `stmt`, `param`) are globals of theirs.
+-- A part of `oltp_common` that all sessions share: what differs between them (`con`, `stmt`, `param`) are globals of
+-- theirs.
 --
 -- Left out on purpose: preparing statements anew after a lost connection, which the driver does by itself.
 
 local options = {
   tables = { "Number of tables", 1 },
   table_size = { "Number of rows per table", 10000 },
-  range_size = { "Number of rows of a range SELECT", 100 },
+  range_size = { "Rows per range SELECT", 100 },
   point_selects = { "Point SELECTs per transaction", 10 },
-  range_selects = { "Execute range SELECTs at all", true },
+  range_selects = { "Execute range SELECTs", true },
   simple_ranges = { "Range SELECTs per transaction", 1 },
   sum_ranges = { "Range SELECTs with SUM() per transaction", 1 },
   order_ranges = { "Range SELECTs with ORDER BY per transaction", 1 },
   distinct_ranges = { "Range SELECTs with DISTINCT per transaction", 1 },
-  index_updates = { "UPDATEs of the indexed column per transaction", 1 },
-  non_index_updates = { "UPDATEs of a column without index per transaction", 1 },
-  delete_inserts = { "Pairs of DELETE and INSERT of the same id per transaction", 1 },
-  skip_trx = { "Leave out BEGIN and COMMIT: each statement is a transaction", false },
-  auto_inc = { "Let the database number new rows; otherwise the workload does", true },
-  secondary = { "Index id with a secondary index instead of the primary key", false },
+  index_updates = { "UPDATEs of an indexed column per transaction", 1 },
+  non_index_updates = { "UPDATEs of a non-indexed column per transaction", 1 },
+  delete_inserts = { "DELETE and INSERT pairs of the same id per transaction", 1 },
+  skip_trx = { "Skip BEGIN and COMMIT: each statement is its own transaction", false },
+  auto_inc = { "Let the database generate ids; otherwise the workload does", true },
+  secondary = { "Use a secondary index on id instead of the primary key", false },
   create_secondary = { "Create an index on column k", true },
   create_table_options = { "Text to append to CREATE TABLE", "" },
   mysql_storage_engine = { "Storage engine on MySQL and MariaDB", "innodb" },
-  pgsql_variant = { "Kind of PostgreSQL; `redshift`: without index on k and delete_inserts" },
-  reconnect = { "Connect anew after so many transactions; 0: never", 0 },
-  replace = { "Let prepare drop tables that exist already", false },
+  pgsql_variant = { "PostgreSQL variant; `redshift`: no index on k, no delete_inserts" },
+  reconnect = { "Reconnect after this many transactions; 0: never", 0 },
+  replace = { "Drop existing tables in prepare", false },
 }
 
 local rand, defaults = sysbench.rand, {}
@@ -79,8 +80,8 @@ function prepare_for_each_table(key)
   end
 end
 
--- A plain BEGIN takes SQLite's write lock at the first write. When that comes after a read, and another session has written
--- in between, SQLite can only refuse: the transaction would start over, again and again under load.
+-- A plain BEGIN takes SQLite's write lock at the first write. When that comes after a read, and another session has
+-- written in between, SQLite can only refuse: the transaction would start over, again and again under load.
 function prepare_begin() stmt.begin = con:prepare(drv:name() == "sqlite" and "BEGIN IMMEDIATE" or "BEGIN") end
 
 --- For transactions that never write: on SQLite they need not queue up for the write lock.
@@ -103,7 +104,8 @@ function prepare_index_updates() prepare_for_each_table("index_updates") end
 function prepare_non_index_updates() prepare_for_each_table("non_index_updates") end
 
 --- On PostgreSQL a DELETE that waited for another transaction's delete and insert of the same id does not see the new
---- row, and the INSERT after it finds the id taken. Nobody's mistake: the transaction is started over, as after a deadlock.
+--- row, and the INSERT after it finds the id taken. Nobody's mistake: the transaction is started over, as after a
+--- deadlock.
 local function is_lost_race(failure) return failure.sql_state == "23505" end
 
 function prepare_delete_inserts()

@@ -2,7 +2,7 @@
 require("oltp_common")
 
 sysbench.cmdline.options.number_of_ranges = { "Number of BETWEEN conditions", 10 }
-sysbench.cmdline.options.delta = { "Distance of a range's two ends", 5 }
+sysbench.cmdline.options.delta = { "Difference between the two ends of a range", 5 }
 
 local statement, ends, low, high
 

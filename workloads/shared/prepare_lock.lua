@@ -1,8 +1,8 @@
 --- Keeps two prepares of one database apart: `require("prepare_lock")(driver)` is a lock until it is disconnected.
 --
--- The server keeps the lock for a connection of its own, so that it is gone when the prepare ends, however it ends. On PostgreSQL
--- it lasts as long as a transaction, which connection poolers keep on one connection. SQLite has no such locks, and servers that
--- only speak the language of another may have none: there nothing is kept apart.
+-- The server keeps the lock for a connection of its own, so that it is gone when the prepare ends, however it ends. On
+-- PostgreSQL it lasts as long as a transaction, which connection poolers keep on one connection. SQLite has no such
+-- locks, and servers that only speak the language of another may have none: there nothing is kept apart.
 
 local statements = {
   pgsql = {
@@ -20,7 +20,7 @@ return function(driver)
   local known, taken = pcall(connection.query_row, connection, own.lock)
   if known and tonumber(taken) ~= 1 then
     connection:disconnect()
-    error("another `prepare` is at work on this database; nothing was changed: let it end first", 0)
+    error("another `prepare` is running on this database; nothing was changed: wait for it to finish", 0)
   end
   return connection
 end

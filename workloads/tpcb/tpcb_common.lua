@@ -1,14 +1,15 @@
 --- What the workloads after pgbench's built-in scripts share: their option, their tables, and the check of these.
 --
--- The tables have the names, columns and rows of pgbench's, so that either tool runs on what the other made; PostgreSQL's own
--- options of `pgbench -i` are those of `assay pgbench -i`. Parts of 10,000 accounts are loaded by whichever session is free.
+-- The tables have the names, columns and rows of pgbench's, so that either tool runs on what the other made;
+-- PostgreSQL's own options of `pgbench -i` are those of `assay pgbench -i`. Parts of 10,000 accounts are loaded by
+-- whichever session is free.
 
 local tpcb = {}
 
 local TELLERS, ACCOUNTS, PART = 10, 100000, 10000
 
 sysbench.cmdline.options = sysbench.cmdline.options or {}
-sysbench.cmdline.options.scale = { "Branches; each has 10 tellers and 100,000 accounts", 1 }
+sysbench.cmdline.options.scale = { "Number of branches, each with 10 tellers and 100,000 accounts", 1 }
 
 local function scale() return sysbench.opt.scale end
 
@@ -63,8 +64,9 @@ local function prepare()
   end
 end
 
---- Every teller and branch is there, and all balances agree: those of accounts, tellers and branches with the sum of the history.
---- `tellers`: tellers and branches take part (the workload `tpcb`); `tpcb_simple_update` leaves them as they are.
+--- Every teller and branch is there, and all balances agree: those of accounts, tellers and branches with the sum of
+--- the history. `tellers`: tellers and branches take part (the workload `tpcb`); `tpcb_simple_update` leaves them as
+--- they are.
 function check()
   local con = connect()
   local function number(text) return tonumber((con:query_row(text))) end
@@ -75,7 +77,7 @@ function check()
   local rows = { pgbench_branches = scale(), pgbench_tellers = TELLERS * scale(), pgbench_accounts = ACCOUNTS * scale() }
   for _, name in ipairs { "pgbench_branches", "pgbench_tellers", "pgbench_accounts" } do
     local found = number("SELECT COUNT(*) FROM " .. name)
-    if found ~= rows[name] then return complain("%s has %d rows and not %d", name, found, rows[name]) end
+    if found ~= rows[name] then return complain("%s has %d rows instead of %d", name, found, rows[name]) end
   end
   local accounts = number("SELECT COALESCE(SUM(abalance), 0) FROM pgbench_accounts")
   local tellers = number("SELECT COALESCE(SUM(tbalance), 0) FROM pgbench_tellers")

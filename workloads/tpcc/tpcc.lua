@@ -1,12 +1,12 @@
 --- TPC-C 5.11: orders, payments and deliveries of a wholesaler, audited clause by clause while they run.
 --
--- A session, its deck of cards, and the audit. Each transaction has a file of its own, with its statements, inputs and counts:
--- `tpcc_new_order`, `tpcc_payment`, `tpcc_order_status`, `tpcc_delivery`, `tpcc_stock_level`. `tpcc_load` makes the tables,
--- `tpcc_check` verifies them, `tpcc_isolation` tries what transactions see of each other, `tpcc_procedures` has the transactions
--- as stored procedures. docs/tpcc.md says clause by clause what is followed and what is not.
+-- A session, its deck of cards, and the audit. Each transaction has a file of its own, with its statements, inputs and
+-- counts: `tpcc_new_order`, `tpcc_payment`, `tpcc_order_status`, `tpcc_delivery`, `tpcc_stock_level`. `tpcc_load` makes
+-- the tables, `tpcc_check` verifies them, `tpcc_isolation` tries what transactions see of each other, `tpcc_procedures`
+-- has the transactions as stored procedures. docs/tpcc.md says clause by clause what is followed and what is not.
 --
--- Functions that are not `local`, here and in those files, may be replaced by a script that requires this one, and so may
--- the statements (procedures are made of them by the `prepare` of that script).
+-- Functions that are not `local`, here and in those files, may be replaced by a script that requires this one, and so
+-- may the statements (procedures are made of them by the `prepare` of that script).
 local tpcc = require("tpcc_common")
 
 sysbench.cmdline.options = tpcc.options
@@ -40,8 +40,8 @@ local TRANSACTIONS = {
 
 -- Name → text and the kinds of its parameters. {name} is a table of the set, <lock> and <now> are the dialect's.
 --
--- What is read to be written, or found by a row that is locked, is read with a lock. At REPEATABLE READ InnoDB answers other
--- reads from a snapshot that may be older than the locked row: the order of a new order, say, may not be in it.
+-- What is read to be written, or found by a row that is locked, is read with a lock. At REPEATABLE READ InnoDB answers
+-- other reads from a snapshot that may be older than the locked row: the order of a new order, say, may not be in it.
 tpcc.statements = {}
 for _, part in ipairs { require("tpcc_customers"), unpack(TRANSACTIONS) } do
   for name, definition in pairs(part.statements) do tpcc.statements[name] = definition end
@@ -58,7 +58,8 @@ local function prepare_set(connection, dialect, set)
   return prepared
 end
 
--- The session ----------------------------------------------------------------------------------------------------------
+-- The session
+-- ----------------------------------------------------------------------------------------------------------
 
 local by_statements = {}
 for _, transaction in ipairs(TRANSACTIONS) do by_statements[transaction.name] = transaction.by_statements end
@@ -75,8 +76,8 @@ local function check_procedures(dialect, set, state)
   if state.customers ~= 3000 or state.items ~= 100000 then
     command = ("%s --customers %d --items %d"):format(command, state.customers, state.items)
   end
-  fail("--procedures: those of set %d %s; make them with `%s --db …`", set,
-    state.procedures and "are of another version, or of other statements" or "are not there", command)
+  fail("--procedures: the procedures of set %d %s; create them with `%s --db …`", set,
+    state.procedures and "belong to another version or to other statements" or "do not exist", command)
 end
 
 --- What is there to run on, by the tables' own account.
@@ -85,10 +86,10 @@ local function read_states(dialect)
   for set = 1, settings.sets do
     local state = tpcc.read_state(session.con, set)
     if state.complete ~= 1 then
-      fail("the tables of set %d are not complete: their load was interrupted; `prepare` goes on with it", set)
+      fail("the tables of set %d are incomplete because their load was interrupted; `prepare` resumes it", set)
     end
     if set > 1 and state.warehouses ~= warehouses then
-      fail("set %d has %d warehouses, set 1 has %d: they were prepared apart", set, state.warehouses, warehouses)
+      fail("set %d has %d warehouses but set 1 has %d: they were prepared separately", set, state.warehouses, warehouses)
     end
     warehouses, customers, items = state.warehouses, state.customers, state.items
     if settings.procedures then check_procedures(dialect, set, state) end
@@ -102,13 +103,13 @@ local function read_states(dialect)
   session.is_scaled_down = customers < 3000 or items < 100000
 end
 
---- What isolation there really is. The transactions that write lock what they depend on; Order-Status reads without locks,
---- and sees one state of the database (level 3 of clause 3.4.1) only where a transaction has one snapshot.
+--- What isolation there really is. The transactions that write lock what they depend on; Order-Status reads without
+--- locks, and sees one state of the database (level 3 of clause 3.4.1) only where a transaction has one snapshot.
 local function read_levels(dialect, begin_text, begin_reading_text)
   local settings, con = session.settings, session.con
   local level, reading = tpcc.level(con, dialect, begin_text), nil
   if settings.isolation and level ~= settings.isolation then
-    fail("--isolation: the server was told %s, and gives %s", settings.isolation, level)
+    fail("--isolation: requested %s, but the server uses %s", settings.isolation, level)
   end
   if begin_reading_text == begin_text then
     reading = level
@@ -135,7 +136,7 @@ local function read_mix()
     for _ = 1, number do mix[#mix + 1] = kind end
   end
   if kind ~= #TRANSACTIONS or #mix == 0 or #mix > 10000 then
-    fail("--mix %s: expected five numbers of cards, such as 10,10,1,1,1", text)
+    fail("--mix %s: expected five card counts, such as 10,10,1,1,1", text)
   end
 end
 
@@ -167,8 +168,8 @@ local function declare_audit()
     local name, seconds = limit[1], limit[2]
     rule(seconds == 80 and "2.7.2.2" or "5.2.5.3", "p90 of " .. name, { percentile = 90, of = name, high = seconds })
   end
-  -- 4.2.1: ten terminals to a warehouse, whose times to key in and think allow 12.86 New-Orders per minute and warehouse.
-  -- Without these times there is no tpmC.
+  -- 4.2.1: ten terminals to a warehouse, whose times to key in and think allow 12.86 New-Orders per minute and
+  -- warehouse. Without these times there is no tpmC.
   if (sysbench.opt.terminals or 0) > 0 and (sysbench.opt.think_scale or 1) == 1 then
     assay.rate {
       name = "tpmC", of = "new_order", per = "minute", rolled_back = true,
@@ -183,13 +184,13 @@ end
 local function check_batching(dialect)
   if dialect.one_writer then
     if assay.claim("told of batching") == 0 then
-      assay.log("--batch-statements changes nothing on SQLite: it runs in this process, and answers at once")
+      assay.log("--batch-statements has no effect on SQLite, which runs in this process and answers immediately")
     end
     return
   end
   local waits = session.begin:defer()
   session.commit:execute()
-  if not waits then fail("--batch-statements needs statements that the server prepares: leave out --prepared off") end
+  if not waits then fail("--batch-statements needs prepared statements: leave out --prepared off") end
 end
 
 --- Makes the session ready to execute transactions.
@@ -216,8 +217,8 @@ function open_session()
   session.c_for_customers, session.c_for_items = tpcc.constant_of_run(1023, 1024), tpcc.constant_of_run(8191, 8192)
 end
 
---- Notes in tpcc_load how many warehouses there was a run on, which `check` has to know. Some sessions see to it, so that it
---- is done on each server where there are several; a note that is there already is no error.
+--- Notes in tpcc_load how many warehouses there was a run on, which `check` has to know. Some sessions see to it, so
+--- that it is done on each server where there are several; a note that is there already is no error.
 local function note_run()
   for set = 1, sysbench.tid < 16 and session.settings.sets or 0 do
     if not session.sets[set].runs[session.warehouses] then
@@ -233,14 +234,14 @@ local function point_out()
   if terminals == 0 or assay.claim("pointed out") > 0 then return end
   local warehouses = session.warehouses * session.settings.sets
   if terminals > 10 * warehouses then
-    assay.log(("warning: %d terminals on %d warehouses: TPC-C has ten to a warehouse (4.2.1), and efficiency above 100 %% means nothing")
+    assay.log(("warning: %d terminals on %d warehouses: TPC-C has ten per warehouse (4.2.1), so an efficiency above 100 %% is meaningless")
       :format(terminals, warehouses))
   end
   local new_order = TRANSACTIONS[1]
   local cycle, time = (new_order.keying + new_order.thinking) * sysbench.opt.think_scale, sysbench.opt.time
   if time > 0 and time + sysbench.opt.warmup < cycle then
-    assay.log(("warning: %g s, warm-up included, are less than the %g s that a user keys in and thinks for one New-Order (5.2.5.7):"
-      .. " few transactions will be due; give a longer --time, or a smaller --think-scale to try things out")
+    assay.log(("warning: %g s, including warm-up, is shorter than the %g s of keying and think time for one New-Order (5.2.5.7):"
+      .. " few transactions will be due; use a longer --time, or a smaller --think-scale for experiments")
       :format(time + sysbench.opt.warmup, cycle))
   end
 end
@@ -251,7 +252,7 @@ function thread_init()
   if session.settings.deferred_delivery then
     session.enter_delivery = assay.journal(require("tpcc_delivery").columns())
   elseif sysbench.opt.journal then
-    fail("--journal: only deferred deliveries have a result file (2.7.2); give --deferred-delivery too")
+    fail("--journal: only deferred deliveries have a result file (2.7.2); add --deferred-delivery")
   end
   declare_audit()
   for _, what in ipairs { "warehouses", "customers", "items" } do assay.found(what, session[what]) end
@@ -261,7 +262,8 @@ end
 
 function thread_done() session.con:disconnect() end
 
--- Terminals and the mix --------------------------------------------------------------------------------------------------
+-- Terminals and the mix
+-- --------------------------------------------------------------------------------------------------
 
 --- The kind of a user's next transaction: each has a deck, shuffled anew when its last card was drawn.
 local function draw_card(of)
@@ -298,8 +300,8 @@ function terminal_init()
   assay.think(time_to_think(1) + TRANSACTIONS[one.next].keying) -- as if each had just ended a New-Order
 end
 
--- The running transaction: what was drawn before it begins, so that one that is started over does the same again; whose it
--- is; what executes it.
+-- The running transaction: what was drawn before it begins, so that one that is started over does the same again; whose
+-- it is; what executes it.
 local input = { item = {}, supply = {}, quantity = {}, number = {} }
 local user, kind, execute
 
@@ -344,9 +346,9 @@ end
 
 --- For `tpcc_isolation`: a session with its transactions, their input, and what it takes to stop in one.
 function parts()
-  if sysbench.opt.deferred_delivery then fail("--deferred-delivery: the isolation tests keep no result file") end
+  if sysbench.opt.deferred_delivery then fail("--deferred-delivery: the isolation tests do not write a result file") end
   if sysbench.opt.procedures then
-    fail("--procedures: the isolation tests stop inside of transactions, and a procedure runs to its end")
+    fail("--procedures: the isolation tests pause inside transactions, which is not possible in a procedure")
   end
   sysbench.opt.batch_statements = false -- who stops has sent what came before
   open_session()

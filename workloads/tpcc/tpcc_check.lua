@@ -1,9 +1,9 @@
---- Verifies the data of TPC-C: the twelve consistency conditions of clause 3.3.2, what tables hold and how many rows, what
---- transactions since the load have left there, and what those that only read answer.
+--- Verifies the data of TPC-C: the twelve consistency conditions of clause 3.3.2, what tables hold and how many rows,
+--- what transactions since the load have left there, and what those that only read answer.
 --
 -- Every condition is one statement that answers with the rows that break it, none when it holds. They group and join
--- whole tables instead of looking at one district after another, and compare in both directions (UNION ALL, then
--- GROUP BY), so that a row that is missing on either side is found as well. Shares (what was drawn at random, as the data has
+-- whole tables instead of looking at one district after another, and compare in both directions (UNION ALL, then GROUP
+-- BY), so that a row that is missing on either side is found as well. Shares (what was drawn at random, as the data has
 -- it) are one statement each too, which counts; `tpcc_inspection` executes the transactions that read.
 
 local tpcc = require("tpcc_common")
@@ -46,8 +46,8 @@ end
 local NAMES = {}
 for n = 0, 999 do NAMES[n + 1] = "'" .. tpcc.last_name(n) .. "'" end
 
--- Clause, what must hold, the statement. {name} is a table of the set; <…> makes a sum of money comparable; JOINED(a, b) is text
--- put together; #name is a number of the load.
+-- Clause, what must hold, the statement. {name} is a table of the set; <…> makes a sum of money comparable; JOINED(a,
+-- b) is text put together; #name is a number of the load.
 local CONDITIONS = {
   {
     "3.3.2.1", "w_ytd is the sum of its districts' d_ytd",
@@ -326,9 +326,10 @@ local CONDITIONS = {
   },
 }
 
--- Shares: what was drawn at random since the load, as the data has it. Clause, what should be; a statement that answers with
--- rows of a number and how often it was found; which numbers each are as often as any other, or the shares of some.
--- `even`: the first and the last of the numbers; `load`: rows of the load that are among those of the first number.
+-- Shares: what was drawn at random since the load, as the data has it. Clause, what should be; a statement that answers
+-- with rows of a number and how often it was found; which numbers each are as often as any other, or the shares of
+-- some. `even`: the first and the last of the numbers; `load`: rows of the load that are among those of the first
+-- number.
 local SHARES = {
   {
     "2.4.1.2", "orders are spread evenly over districts", even = { 1, 10 },
@@ -375,8 +376,8 @@ local SHARES = {
   },
 }
 
--- A share is broken when its interval of five standard deviations (Wilson 1927) lies outside of what is allowed. Even without
--- any room there that happens by chance to one of 1.7 million.
+-- A share is broken when its interval of five standard deviations (Wilson 1927) lies outside of what is allowed. Even
+-- without any room there that happens by chance to one of 1.7 million.
 local SIGMAS = 5
 local ENOUGH = 100 -- of fewer rows nothing is told: the isolation tests make some that are not drawn at random
 local ROOM = 0.2 -- of a share: transactions that fail for good are not in the data, and long orders fail more often
@@ -387,7 +388,8 @@ local function interval(part, whole)
   return (centre - half) / (1 + z2 / whole), (centre + half) / (1 + z2 / whole)
 end
 
---- The shares a rule allows: a list of { name, part, whole, low, high }. `found`: number → how often. Nil: there is nothing to tell.
+--- The shares a rule allows: a list of { name, part, whole, low, high }. `found`: number → how often. Nil: there is
+-- nothing to tell.
 local function allowed_shares(share, found, state)
   local whole, list = 0, {}
   for _, times in pairs(found) do whole = whole + times end
@@ -492,8 +494,8 @@ local function is_as_drawn(connection, dialect, set, state, share)
   return false
 end
 
---- Verifies all table sets; a line for each condition. False when any is broken. `open_session` makes the session ready to
---- execute transactions.
+--- Verifies all table sets; a line for each condition. False when any is broken. `open_session` makes the session ready
+--- to execute transactions.
 function check.check(open_session)
   local settings = tpcc.settings()
   local connection, dialect = tpcc.connect(settings)
@@ -502,7 +504,7 @@ function check.check(open_session)
     states[set] = tpcc.read_state(connection, set)
     if states[set].complete ~= 1 then
       if sysbench.tid == 0 then
-        assay.log(format("set %d: its load was interrupted; `prepare` goes on with it", set))
+        assay.log(format("set %d: its load was interrupted; `prepare` resumes it", set))
       end
       right = false
     end
@@ -531,14 +533,14 @@ function check.check(open_session)
   assay.barrier()
   if sysbench.tid > 0 then return right end
   if assay.claim("broken") > 0 then
-    assay.log("Order-Status and Stock-Level are not tried on broken tables")
+    assay.log("Order-Status and Stock-Level are not tested on broken tables")
     return false
   end
   return require("tpcc_inspection").inspect(open_session)
 end
 
---- Looks for the new orders that were acknowledged before and after a crash; false when any is missing. The keys come in
---- order: one query reads the orders of a district.
+--- Looks for the new orders that were acknowledged before and after a crash; false when any is missing. The keys come
+--- in order: one query reads the orders of a district.
 function check.verify()
   local connection = tpcc.connect(tpcc.settings())
   local seen, orders, shown, missing = nil, nil, {}, 0

@@ -1,49 +1,50 @@
 --- What the parts of the TPC-C workload share: options, tables, dialects, and the random values of the specification.
 --
--- Clauses are those of the TPC-C standard specification, revision 5.11. The parts are `tpcc` (sessions, mix and audit), a file for
--- each transaction, `tpcc_customers` (how they choose customers), `tpcc_load` (prepare and cleanup), `tpcc_check` (the
--- consistency conditions), `tpcc_isolation` (the isolation tests) and `tpcc_procedures` (--procedures); the latter four are
--- loaded by who needs them only, so that other sessions do not carry them.
+-- Clauses are those of the TPC-C standard specification, revision 5.11. The parts are `tpcc` (sessions, mix and audit),
+-- a file for each transaction, `tpcc_customers` (how they choose customers), `tpcc_load` (prepare and cleanup),
+-- `tpcc_check` (the consistency conditions), `tpcc_isolation` (the isolation tests) and `tpcc_procedures`
+-- (--procedures); the latter four are loaded by who needs them only, so that other sessions do not carry them.
 
 local tpcc = {}
 
---- What the transactions of this session share; `thread_init` makes it ready. `settings`: the options; `con`: the connection;
---- `begin`, `begin_reading`, `commit`, `rollback`: statements; `defer`: executes a statement whose answer nothing waits for, at once
---- or, with --batch-statements, with the next one; `sets`: per table set, its statements, or calls, and the constant for last
---- names; `by`: the transactions as they are executed, by statements or calls; `warehouses`, `customers`, `items`, `names`: how
---- many there are; `c_for_customers`, `c_for_items`: constants of NURand; `has_vanishing_rows`: see the dialects;
---- `level_of_writing`: what the other transactions run at, Stock-Level apart; `level_of_reading`, `is_isolated`: what
---- Order-Status reads at, and whether that is what 3.4.1 asks for; `enter_delivery`: writes a line of the result file (2.7.2.2).
+--- What the transactions of this session share; `thread_init` makes it ready. `settings`: the options; `con`: the
+--- connection; `begin`, `begin_reading`, `commit`, `rollback`: statements; `defer`: executes a statement whose answer
+--- nothing waits for, at once or, with --batch-statements, with the next one; `sets`: per table set, its statements, or
+--- calls, and the constant for last names; `by`: the transactions as they are executed, by statements or calls;
+--- `warehouses`, `customers`, `items`, `names`: how many there are; `c_for_customers`, `c_for_items`: constants of
+--- NURand; `has_vanishing_rows`: see the dialects; `level_of_writing`: what the other transactions run at, Stock-Level
+--- apart; `level_of_reading`, `is_isolated`: what Order-Status reads at, and whether that is what 3.4.1 asks for;
+--- `enter_delivery`: writes a line of the result file (2.7.2.2).
 tpcc.session = {}
 
 -- Options ------------------------------------------------------------------------------------------------------------
 
 tpcc.options = {
-  warehouses = { "Warehouses; 0: as many as were prepared, or 1 to prepare", 0 },
-  tables = { "Sets of tables, each with all its warehouses", 1 },
-  foreign_keys = { "Declare the foreign keys of clause 1.3 (once the data is there; on SQLite with the tables)", false },
-  history_key = { "Give the history table a primary key, which TPC-C does not (group replication wants one)", false },
+  warehouses = { "Number of warehouses; 0: as prepared, or 1 for prepare", 0 },
+  tables = { "Number of table sets, each with all warehouses", 1 },
+  foreign_keys = { "Declare the foreign keys of clause 1.3 (after loading; on SQLite with the tables)", false },
+  history_key = { "Add a primary key to the history table, which TPC-C does not have (needed by group replication)", false },
   mysql_engine = { "Storage engine on MySQL and MariaDB", "innodb" },
   mysql_table_options = { "Text to append to CREATE TABLE on MySQL and MariaDB", "" },
-  pg_fillfactor = { "Fill factor of tables on PostgreSQL, 10 to 100; 0: the server's", 0 },
-  partitions = { "Hash partitions by warehouse of every table but item; 0: none", 0 },
-  customers = { "Customers per district, 20 to 3000. Fewer than 3000 is for trying things out, and not TPC-C", 3000 },
-  items = { "Items, 100 to 100000. Fewer than 100000 is for trying things out, and not TPC-C", 100000 },
-  mix = { "New-Order, Payment, Order-Status, Delivery and Stock-Level transactions in a deck (5.2.4.2)", "10,10,1,1,1" },
-  isolation = { "read-committed, repeatable-read or serializable; without it, as the server is set up", "" },
+  pg_fillfactor = { "Fill factor of tables on PostgreSQL, 10 to 100; 0: server default", 0 },
+  partitions = { "Number of hash partitions by warehouse, for every table except item; 0: none", 0 },
+  customers = { "Customers per district, 20 to 3000; fewer than 3000 is not TPC-C", 3000 },
+  items = { "Items, 100 to 100000; fewer than 100000 is not TPC-C", 100000 },
+  mix = { "Number of New-Order, Payment, Order-Status, Delivery and Stock-Level cards in a deck (5.2.4.2)", "10,10,1,1,1" },
+  isolation = { "Isolation level: read-committed, repeatable-read or serializable; without it, the server's default", "" },
   batch_statements = {
-    "Send statements whose answers nothing waits for together with the next one, on PostgreSQL, MySQL and MariaDB", false,
+    "Send statements whose answers are not needed together with the next one, on PostgreSQL, MySQL and MariaDB", false,
   },
   procedures = {
-    "Execute each transaction as one call of a stored procedure, on PostgreSQL, MySQL and MariaDB; `prepare` makes them", false,
+    "Execute each transaction as one stored procedure call, on PostgreSQL, MySQL and MariaDB; `prepare` creates them", false,
   },
-  deferred_delivery = { "Deliveries are deferred ones (2.7): 80 s allowed from queue to commit, and a result file (--journal)", false },
-  scale = { "The same as warehouses (older name)", 0 },
-  use_fk = { "The same as foreign-keys (older name): 0 or 1", "" },
-  force_pk = { "The same as history-key (older name): 0 or 1", "" },
-  trx_level = { "The same as isolation (older name): RC, RR or SER", "" },
-  mysql_storage_engine = { "The same as mysql-engine (older name)", "" },
-  enable_purge = { "Older scripts delete orders with it; here only no is understood, since it breaks 3.3.2", "no" },
+  deferred_delivery = { "Deferred deliveries (2.7): up to 80 s from queue to commit, and a result file (--journal)", false },
+  scale = { "Old name of warehouses", 0 },
+  use_fk = { "Old name of foreign-keys: 0 or 1", "" },
+  force_pk = { "Old name of history-key: 0 or 1", "" },
+  trx_level = { "Old name of isolation: RC, RR or SER", "" },
+  mysql_storage_engine = { "Old name of mysql-engine", "" },
+  enable_purge = { "Deletes old orders in other scripts; only `no` is accepted here, because deleting violates 3.3.2", "no" },
 }
 
 local LEVELS = {
@@ -100,7 +101,7 @@ function tpcc.settings()
     procedures = opt.procedures,
   }
   if settings.procedures and settings.batch_statements then
-    refuse("--procedures and --batch-statements: a call is one statement, and nothing is left to be sent with it; give one of the two")
+    refuse("--procedures and --batch-statements cannot be used together: a call is already a single statement")
   end
   if settings.customers % 20 ~= 0 then refuse("--customers %d: expected a multiple of 20", settings.customers) end
   if settings.items % 100 ~= 0 then refuse("--items %d: expected a multiple of 100", settings.items) end
@@ -108,7 +109,7 @@ function tpcc.settings()
     refuse("--pg_fillfactor %d: expected 0, or 10 to 100", settings.fillfactor)
   end
   if SWITCH[tostring(opt.enable_purge):lower()] ~= false then
-    refuse("--enable_purge is not here: deleting orders breaks the consistency conditions of clause 3.3.2")
+    refuse("--enable_purge is not supported: deleting orders violates the consistency conditions of clause 3.3.2")
   end
   local level = either("isolation", "trx_level")
   if level ~= "" then
@@ -161,7 +162,7 @@ local dialects = {
       .. " AND table_name IN (%s)",
     procedures = "SELECT routine_name FROM information_schema.routines WHERE routine_schema = current_schema()"
       .. " AND routine_name IN (%s)",
-    to_make_procedures = "privileges: CREATE on the schema, USAGE on the language plpgsql, and to own those that are there",
+    to_make_procedures = "privileges: CREATE on the schema, USAGE on the language plpgsql, and ownership of the existing ones",
     index = "SELECT COUNT(*) FROM pg_indexes WHERE schemaname = current_schema()"
       .. " AND tablename = '%s' AND indexname = '%s'",
     foreign_key = "SELECT COUNT(*) FROM information_schema.table_constraints WHERE table_schema = current_schema()"
@@ -195,7 +196,7 @@ function tpcc.connect(settings)
   dialect.kind = kind
   if kind == "sqlite" then
     if settings.isolation and settings.isolation ~= "SERIALIZABLE" then
-      refuse("--isolation: SQLite knows serializable only")
+      refuse("--isolation: SQLite supports serializable only")
     end
     if settings.partitions > 0 then refuse("--partitions: SQLite has no partitions") end
     if settings.procedures then refuse("--procedures: SQLite has no stored procedures") end
@@ -222,8 +223,8 @@ end
 
 tpcc.DISTRICTS = 10
 
--- Name → columns, key, the column of the warehouse (clause 1.3). Identifiers are INTEGER where 16 bits could be too few:
--- also w_id, and counters that long runs on few warehouses carry beyond four digits.
+-- Name → columns, key, the column of the warehouse (clause 1.3). Identifiers are INTEGER where 16 bits could be too
+-- few: also w_id, and counters that long runs on few warehouses carry beyond four digits.
 tpcc.tables = {
   {
     name = "warehouse", key = "w_id", warehouse = "w_id",
@@ -290,8 +291,8 @@ function tpcc.sql(text, set)
   return (text:gsub("{([%w_]+)}", "%1" .. set))
 end
 
---- What was prepared, by the tables' own account: name → number; `pieces`, a set of "kind number"; `runs`, on how many warehouses
---- there were any: number → true. Raises the server's error when the table is not there.
+--- What was prepared, by the tables' own account: name → number; `pieces`, a set of "kind number"; `runs`, on how many
+--- warehouses there were any: number → true. Raises the server's error when the table is not there.
 function tpcc.read_state(connection, set)
   local state, pieces, runs = {}, {}, {}
   local result = connection:query(tpcc.sql("SELECT what, n, v FROM {tpcc_load}", set))
@@ -319,8 +320,9 @@ function nurand(a, c, low, high)
   return (bor(uniform(0, a), uniform(low, high)) + c) % (high - low + 1) + low
 end
 
--- How often `bor` of 0 to a and low to high, modulo how many values there are, has each value: (a + 1) × (high − low + 1)
--- pairs in all; a + 1 is a power of two. Below a, a number is a set of bits: those of one are joined with any others.
+-- How often `bor` of 0 to a and low to high, modulo how many values there are, has each value: (a + 1) × (high − low +
+-- 1) pairs in all; a + 1 is a power of two. Below a, a number is a set of bits: those of one are joined with any
+-- others.
 local function pairs_of(a, low, high)
   local range, size, of = high - low + 1, a + 1, {}
   for r = 0, range - 1 do of[r] = 0 end
@@ -347,9 +349,9 @@ local function pairs_of(a, low, high)
   return of, range
 end
 
---- Which values NURand favours: more likely than an even generator makes them, in the upper half, and of every second run of
---- a + 1, so that a larger `a` and a smaller range show as well. For values less low and the constant, modulo how many there are: a text with a 1 for each that is
---- favoured. And the share of all draws that these should have.
+--- Which values NURand favours: more likely than an even generator makes them, in the upper half, and of every second
+--- run of a + 1, so that a larger `a` and a smaller range show as well. For values less low and the constant, modulo
+--- how many there are: a text with a 1 for each that is favoured. And the share of all draws that these should have.
 function tpcc.favoured(a, low, high)
   local of, range = pairs_of(a, low, high)
   local flags, favoured, is_short = {}, 0, range < 2 * (a + 1)

@@ -1,4 +1,5 @@
---- Delivery (TPC-C 5.11, clause 2.7): the oldest new order of each district, all in one transaction (2.7.4.2 allows that).
+--- Delivery (TPC-C 5.11, clause 2.7): the oldest new order of each district, all in one transaction (2.7.4.2 allows
+-- that).
 
 local tpcc = require("tpcc_common")
 
@@ -40,7 +41,7 @@ local function deliver(set, w, d, carrier)
   o = tonumber(o)
   defer(set.delete_new_order, w, d, o)
   local c = tonumber((set.customer_of_order:row(w, d, o)))
-    or tpcc.fail("new order %d of warehouse %d, district %d is no order", o, w, d)
+    or tpcc.fail("new order %d of warehouse %d, district %d has no matching order", o, w, d)
   defer(set.set_carrier, carrier, w, d, o)
   defer(set.deliver_lines, w, d, o)
   local amount = tonumber((set.amount_of_order:row(w, d, o)))
@@ -64,8 +65,8 @@ local delivered = {} -- district → its order
 local before = {} -- the same of the session's last delivery, with its `set` and warehouse, `w`
 local entry = {} -- of the result file: set, warehouse, carrier, the orders
 
---- Executes it as drawn, and counts what it did. A deferred one (2.7.2) is the same transaction, counted once: queued when
---- it is due, and executed when the session is free.
+--- Executes it as drawn, and counts what it did. A deferred one (2.7.2) is the same transaction, counted once: queued
+--- when it is due, and executed when the session is free.
 function delivery.run(input, home)
   for d = 1, DISTRICTS do delivered[d] = nil end
   local skipped = session.by.delivery(session.sets[input.set], home, input.carrier, delivered) or 0

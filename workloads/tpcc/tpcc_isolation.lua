@@ -1,10 +1,10 @@
 --- The isolation tests of TPC-C (clause 3.4.2): what two transactions see of each other.
 --
--- Two sessions, each with a connection, run the workload's own transactions. The first stops inside of one, T1, before its
--- COMMIT or between two reads; the second runs another, T2, meanwhile. Whether T2 waits for T1 is the server's choice; what is
--- read and left behind is not. All of it is done in warehouse 1 of table set 1, which the tests leave consistent: they are
--- transactions like others, and prices and new orders that a test takes away are put back, after an interruption by the
--- next `isolation`.
+-- Two sessions, each with a connection, run the workload's own transactions. The first stops inside of one, T1, before
+-- its COMMIT or between two reads; the second runs another, T2, meanwhile. Whether T2 waits for T1 is the server's
+-- choice; what is read and left behind is not. All of it is done in warehouse 1 of table set 1, which the tests leave
+-- consistent: they are transactions like others, and prices and new orders that a test takes away are put back, after
+-- an interruption by the next `isolation`.
 
 local tpcc = require("tpcc_common")
 
@@ -53,11 +53,11 @@ local function run(name, input)
     if not TO_START_OVER[tostring(message):match("state = '(%w+)'") or ""] then error(message, 0) end
     parts.con:query("ROLLBACK")
   end
-  error("the transaction was started over ten times", 0)
+  error("the transaction was retried ten times", 0)
 end
 
---- T1 is where it was to stop: T2 begins, and T1 goes on when T2 has ended, or did not for some time. Two sessions share
---- nothing but counters: each look claims a number of `turn`, and so does T2 at its end.
+--- T1 is where it was to stop: T2 begins, and T1 goes on when T2 has ended, or did not for some time. Two sessions
+--- share nothing but counters: each look claims a number of `turn`, and so does T2 at its end.
 local function stop(turn)
   assay.barrier()
   for look = 1, LOOKS do
@@ -160,7 +160,8 @@ local function paying(turn, roll_back)
     after, waited_text(waited))
 end
 
--- T1 reads, stops, and reads again what T2 changes meanwhile. `run_first(seen)` and `run_second()` run them; `seen` has what was read.
+-- T1 reads, stops, and reads again what T2 changes meanwhile. `run_first(seen)` and `run_second()` run them; `seen` has
+-- what was read.
 local function reading_twice(turn, run_first, run_second)
   assay.barrier()
   local seen, attempts = {}, 1
@@ -174,12 +175,12 @@ local function reading_twice(turn, run_first, run_second)
   assay.barrier()
   if not is_first then return end
   local held = attempts > 1 or seen[1] == seen[2]
-  return held, attempts > 1 and "T1 was ended by the server, and began anew"
+  return held, attempts > 1 and "T1 was aborted by the server and retried"
     or format("T1 read %s, and again %s", tostring(seen[1] or "nothing"), tostring(seen[2] or "nothing"))
 end
 
---- Runs T1, whose statement `name`, when it is executed with `wanted` as its value number `place`, is followed by a stop. With
---- `again` it is executed once more then, else T1 does that by itself.
+--- Runs T1, whose statement `name`, when it is executed with `wanted` as its value number `place`, is followed by a
+--- stop. With `again` it is executed once more then, else T1 does that by itself.
 local function read_twice(turn, seen, name, place, wanted, again, transaction, input)
   return with_statement(name, function(real, ...)
     local result = { real:row(...) }

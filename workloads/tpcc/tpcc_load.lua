@@ -1,12 +1,12 @@
 --- Makes, fills and removes the tables of TPC-C (population: clause 4.3).
 --
--- The work is cut into pieces of about 50,000 rows: a tenth of the items, a tenth of a warehouse's stock, a district with
--- its customers and orders. Sessions take pieces as they get free. A piece is one transaction, and its last row says in
--- the table tpcc_load that the piece is there: a load that was killed leaves whole pieces, and the next prepare makes
--- the others. Engines without transactions (MyISAM) cannot promise that.
+-- The work is cut into pieces of about 50,000 rows: a tenth of the items, a tenth of a warehouse's stock, a district
+-- with its customers and orders. Sessions take pieces as they get free. A piece is one transaction, and its last row
+-- says in the table tpcc_load that the piece is there: a load that was killed leaves whole pieces, and the next prepare
+-- makes the others. Engines without transactions (MyISAM) cannot promise that.
 --
--- Each piece has random numbers of its own, from the load's seed, which tpcc_load keeps: what is in the tables depends on seed
--- and size (and, for dates, on the clock), not on how many sessions there are, nor on an interruption.
+-- Each piece has random numbers of its own, from the load's seed, which tpcc_load keeps: what is in the tables depends
+-- on seed and size (and, for dates, on the clock), not on how many sessions there are, nor on an interruption.
 
 local tpcc = require("tpcc_common")
 
@@ -161,12 +161,13 @@ end
 
 local function pieces(warehouses) return PARTS + warehouses * (PARTS + DISTRICTS) end
 
---- How many pieces of a table set come last, when the tables that have indexes besides their keys are full and get these:
---- a third of the stock, which takes as long.
+--- How many pieces of a table set come last, when the tables that have indexes besides their keys are full and get
+--- these: a third of the stock, which takes as long.
 local function pieces_beside_indexes(warehouses) return floor(warehouses * PARTS / 3) end
 
--- Work of piece `n` of a table set, counted from 0. Districts are spread evenly between the other pieces, items and then stock,
--- so that few sessions append to the same table at the same time; but for the last pieces, which are of stock alone.
+-- Work of piece `n` of a table set, counted from 0. Districts are spread evenly between the other pieces, items and
+-- then stock, so that few sessions append to the same table at the same time; but for the last pieces, which are of
+-- stock alone.
 local function piece_of(n, warehouses)
   local districts = warehouses * DISTRICTS
   local spread = pieces(warehouses) - pieces_beside_indexes(warehouses)
@@ -290,8 +291,8 @@ local function drop_tables(connection, dialect, set)
   connection:query(tpcc.sql("DROP TABLE IF EXISTS {tpcc_load}", set))
 end
 
---- Begins a set, unless a prepare before this one did: creates the table that says what becomes of it. A set that was begun
---- has the options and the seed to go on with.
+--- Begins a set, unless a prepare before this one did: creates the table that says what becomes of it. A set that was
+--- begun has the options and the seed to go on with.
 local function begin_set(connection, dialect, set, settings, wanted, c_last, seed)
   local names = names_of(set)
   local account = tpcc.sql("{tpcc_load}", set)
@@ -300,7 +301,7 @@ local function begin_set(connection, dialect, set, settings, wanted, c_last, see
     local state = tpcc.read_state(connection, set)
     for _, what in ipairs { "warehouses", "customers", "items" } do
       if state[what] ~= wanted[what] then
-        fail("the tables of set %d were prepared for %d %s, not %d; give the same options, or remove them with `cleanup`", set,
+        fail("the tables of set %d were prepared for %d %s, not %d; use the same options, or remove them with `cleanup`", set,
           state[what], what, wanted[what])
       end
     end
@@ -311,7 +312,7 @@ local function begin_set(connection, dialect, set, settings, wanted, c_last, see
   else
     for _, name in ipairs(names) do
       if found[name] then
-        fail("table %s exists already, and is not of this workload's making; remove it, or use another database", name)
+        fail("table %s already exists and was not created by this workload; remove it, or use another database", name)
       end
     end
   end
@@ -376,8 +377,8 @@ local function share(name, list)
   end
 end
 
---- Creates, fills and indexes all table sets; all sessions work on all of them. Goes on with a load that was interrupted. With
---- --procedures these are made, last, also for tables that are complete.
+--- Creates, fills and indexes all table sets; all sessions work on all of them. Goes on with a load that was
+--- interrupted. With --procedures these are made, last, also for tables that are complete.
 function load.prepare()
   local settings = tpcc.settings()
   local connection, dialect = tpcc.connect(settings)
@@ -413,12 +414,12 @@ function load.prepare()
     end
   end
   if complete == settings.sets and not settings.procedures then
-    fail("the tables of TPC-C are here already, complete, and nothing was changed; remove them with `cleanup`")
+    fail("the TPC-C tables already exist and are complete; nothing was changed; remove them with `cleanup`")
   end
   assay.barrier() -- all have looked before any goes on
   if sysbench.tid == 0 then
     if missing < total and complete < settings.sets then
-      assay.log(format("going on with an interrupted prepare: %d of %d pieces are there", total - missing, total))
+      assay.log(format("resuming an interrupted prepare: %d of %d pieces are complete", total - missing, total))
     end
     assay.expect(floor(rows_missing))
   end
@@ -486,7 +487,7 @@ function load.cleanup()
   connection:disconnect()
   assay.barrier()
   if sysbench.tid ~= 0 then return end
-  assay.log(count == 0 and "nothing to remove: there are no tables of TPC-C" or format("removed %d of %d tables", count, total))
+  assay.log(count == 0 and "nothing to remove: there are no TPC-C tables" or format("removed %d of %d tables", count, total))
 end
 
 return load

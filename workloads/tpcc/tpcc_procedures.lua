@@ -1,8 +1,9 @@
 --- The five transactions of TPC-C as stored procedures, for --procedures.
 --
--- A procedure executes the statements of `tpcc.statements`, in the order of the function `by_statements` that it stands for: one
--- round trip instead of 6 to 50. `prepare` makes them, on PostgreSQL in PL/pgSQL, on MySQL and MariaDB in SQL/PSM, and notes
--- in tpcc_load what they were made of, so that a run can tell that it calls what it would have executed. A run never makes them.
+-- A procedure executes the statements of `tpcc.statements`, in the order of the function `by_statements` that it stands
+-- for: one round trip instead of 6 to 50. `prepare` makes them, on PostgreSQL in PL/pgSQL, on MySQL and MariaDB in
+-- SQL/PSM, and notes in tpcc_load what they were made of, so that a run can tell that it calls what it would have
+-- executed. A run never makes them.
 --
 -- They begin and end their transaction, and answer once it is committed, with what a terminal shows. What they undo
 -- themselves (an unused item, above all) has no answer, which here reads as nil.
@@ -13,7 +14,8 @@ local procedures = {}
 
 local format, concat = string.format, table.concat
 
--- Statements -----------------------------------------------------------------------------------------------------------
+-- Statements
+-- -----------------------------------------------------------------------------------------------------------
 
 --- Those of the workload, and what becomes of some of them where they are not executed one by one.
 local function statements()
@@ -54,13 +56,15 @@ local function executed(text, arguments, variables)
   return format("SELECT %s INTO %s %s", joined(columns, count), variables, rest)
 end
 
--- Procedures -----------------------------------------------------------------------------------------------------------
+-- Procedures
+-- -----------------------------------------------------------------------------------------------------------
 
--- In SQL/PSM, where `name(a, b) INTO x, y;` is the statement of that name with these arguments. A variable of the list that
--- is the last, but not for the last column, gets those that are left as one text. A SELECT that finds no row leaves its
--- variables as they are (PL/pgSQL: NULL). No variable is called like a column, whose place it would take.
+-- In SQL/PSM, where `name(a, b) INTO x, y;` is the statement of that name with these arguments. A variable of the list
+-- that is the last, but not for the last column, gets those that are left as one text. A SELECT that finds no row
+-- leaves its variables as they are (PL/pgSQL: NULL). No variable is called like a column, whose place it would take.
 --
--- `takes`: its arguments; `has`: its variables; `gives`: those that it answers with, the first NULL when there is no answer.
+-- `takes`: its arguments; `has`: its variables; `gives`: those that it answers with, the first NULL when there is no
+-- answer.
 
 -- 2.5.2.2: by last name, the one in the middle, rounded up, of those ordered by first name.
 local CHOOSE_CUSTOMER = [[
@@ -76,8 +80,8 @@ local CHOOSE_CUSTOMER = [[
   END IF;
 ]]
 
--- A line of an order among the arguments: warehouse, item, quantity and number, each with its digits. A text of them is the
--- cheapest to take apart of what all databases have: neither array nor JSON, and not 60 arguments.
+-- A line of an order among the arguments: warehouse, item, quantity and number, each with its digits. A text of them is
+-- the cheapest to take apart of what all databases have: neither array nor JSON, and not 60 arguments.
 local LINE = "%07d%06d%02d%02d"
 
 local PROCEDURES = {
@@ -215,8 +219,8 @@ local PROCEDURES = {
   },
 }
 
--- What differs. `words`: for <…> in bodies; `list`: what makes a text of the lines found; `before`: what stands in front of a
--- declaration, unless it is the first; `answer`: what stands for one in a CALL.
+-- What differs. `words`: for <…> in bodies; `list`: what makes a text of the lines found; `before`: what stands in
+-- front of a declaration, unless it is the first; `answer`: what stands for one in a CALL.
 local languages = {
   pgsql = {
     -- The transaction is that of the CALL. One that reads begins another, for a level of its own.
@@ -334,14 +338,15 @@ function procedures.make(connection, dialect, set)
     end
   end)
   if not made then
-    if tostring(problem):find("denied") then assay.log("--procedures: to make them takes " .. dialect.to_make_procedures) end
+    if tostring(problem):find("denied") then assay.log("--procedures: creating them needs " .. dialect.to_make_procedures) end
     error(problem, 0)
   end
   connection:query(tpcc.sql(format("INSERT INTO {tpcc_load} (what, n, v) VALUES ('procedures', 0, %d)",
     procedures.fingerprint(dialect)), set))
 end
 
--- Calls ----------------------------------------------------------------------------------------------------------------
+-- Calls
+-- ----------------------------------------------------------------------------------------------------------------
 
 local LETTERS = { INTEGER = "i", DECIMAL = "d", VARCHAR = "t" }
 
@@ -360,7 +365,8 @@ function procedures.prepare_set(connection, dialect, set)
   return prepared
 end
 
---- The transactions as in `tpcc`. `own_level`: Order-Status and Stock-Level have that of the dialect, not the session's.
+--- The transactions as in `tpcc`. `own_level`: Order-Status and Stock-Level have that of the dialect, not the
+-- session's.
 function procedures.transactions(own_level)
   own_level = own_level and 1 or 0
   local calls, lines = {}, {}
@@ -394,7 +400,7 @@ function procedures.transactions(own_level)
   end
 
   function calls.delivery(set, w, carrier, delivered)
-    local orders = set.delivery:row(w, carrier) or error(format("a new order of warehouse %d is no order", w), 0)
+    local orders = set.delivery:row(w, carrier) or error(format("a new order of warehouse %d has no matching order", w), 0)
     local d, skipped = 0, 0
     for o in orders:gmatch("%d+") do
       d = d + 1

@@ -12,18 +12,20 @@ pub trait Observer {
     /// Something happened.
     fn notice(&mut self, notice: Notice<'_>);
 
-    /// The last report, after `Notice::Ends`, for a hook of the script that runs in the environment of `init` and `done`.
+    /// The last report, after `Notice::Ends`, for a hook of the script that runs in the environment of `init` and
+    /// `done`.
     fn last_report(&mut self) -> Option<Report> {
         None
     }
 
-    /// How much earlier than workers need it a stage is announced (`Notice::StageBegins`): time for whoever looks on to get
-    /// ready.
+    /// How much earlier than workers need it a stage is announced (`Notice::StageBegins`): time for whoever looks on to
+    /// get ready.
     fn ahead(&self) -> Nanos {
         Nanos::ZERO
     }
 
-    /// A stage to run after the last of those planned, decided by what was measured so far: a search. `None` ends the run.
+    /// A stage to run after the last of those planned, decided by what was measured so far: a search. `None` ends the
+    /// run.
     fn next_stage(&mut self, so_far: &Outcome) -> Option<Stage> {
         let _ = so_far;
         None
@@ -34,7 +36,8 @@ pub trait Observer {
         false
     }
 
-    /// Whether `Notice::Overdue` ends the program, should it come now. If not, workers are waited for, and it does not come.
+    /// Whether `Notice::Overdue` ends the program, should it come now. If not, workers are waited for, and it does not
+    /// come.
     fn gives_up(&self) -> bool {
         false
     }
@@ -156,7 +159,7 @@ pub enum Warning {
         /// What to do.
         hint: String,
     },
-    /// The server is away; the run goes on trying. Said once per outage and target.
+    /// The server is away; the run continues trying. Said once per outage and target.
     Outage {
         /// Index into `Plan::targets`.
         target: usize,

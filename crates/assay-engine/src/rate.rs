@@ -1,7 +1,7 @@
 //! How many transactions are due per second, over time.
 //!
-//! Pure: a rate knows how many are due until an instant, and when each of them is. It goes in straight lines from point to
-//! point; two points at one instant are a step.
+//! Pure: a rate knows how many are due until an instant, and when each of them is. It goes in straight lines from point
+//! to point; two points at one instant are a step.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ struct Piece {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRate {
     /// There are none.
-    #[error("a rate needs a point")]
+    #[error("a rate needs at least one point")]
     Empty,
     /// An instant lies before the one in front of it.
     #[error("the instants of a rate must not go back")]

@@ -29,7 +29,7 @@ impl Address {
                 let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
                 let unknown = |why: String| ConnectError {
                     message: format!("looking up the host {host}: {why}"),
-                    hint: Some("check the spelling of the host name, or give an IP address".into()),
+                    hint: Some("check the spelling of the host name, or use an IP address".into()),
                 };
                 let found = (bare, *port).to_socket_addrs().map_err(|error| unknown(os_error::words(&error)))?;
                 let mut addresses = Vec::new();

@@ -44,8 +44,8 @@ pub struct Tls {
 impl Tls {
     /// Reads the certificates that `settings` name. Fails with the file and reason.
     ///
-    /// What is checked: nothing but that the server holds its certificate's key up to `Require`; from `VerifyCa` that the
-    /// certificate chains to a root (or is one, byte for byte, as OpenSSL allows); in `VerifyFull` also that it is
+    /// What is checked: nothing but that the server holds its certificate's key up to `Require`; from `VerifyCa` that
+    /// the certificate chains to a root (or is one, byte for byte, as OpenSSL allows); in `VerifyFull` also that it is
     /// for `server_name`, a host or an IP address. `Require` with a root file is `VerifyCa`, as in libpq.
     pub fn new(settings: &TlsSettings) -> Result<Tls, ConnectError> {
         let mode = match settings.mode {
@@ -56,8 +56,11 @@ impl Tls {
         let checks_name = mode == TlsMode::VerifyFull;
         if checks_name && name.is_err() {
             return Err(ConnectError {
-                message: format!("`{}` is no host name that a certificate could be checked for", settings.server_name),
-                hint: Some("name the host, or check only the certificate's chain (`verify-ca`)".into()),
+                message: format!(
+                    "`{}` is not a host name that can be checked against a certificate",
+                    settings.server_name
+                ),
+                hint: Some("use the host's name, or check only the certificate's chain (`verify-ca`)".into()),
             });
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -71,7 +74,7 @@ impl Tls {
             let (usable, _) = store.add_parsable_certificates(roots.iter().cloned());
             if usable == 0 {
                 let from = settings.root.as_deref().unwrap_or(Path::new("the system"));
-                return Err(unusable(from, "no certificate in it can serve as a root"));
+                return Err(unusable(from, "it contains no usable root certificate"));
             }
             Verifier::chain(algorithms, store, roots, checks_name)
         } else {
@@ -87,7 +90,9 @@ impl Tls {
             Some((certificate, key)) => {
                 let chain = certificates(certificate, "certificates")?;
                 let private = PrivateKeyDer::from_pem_file(key).map_err(|error| match error {
-                    pem::Error::NoItemsFound => unusable(key, "it holds no private key (encrypted ones are not read)"),
+                    pem::Error::NoItemsFound => {
+                        unusable(key, "it contains no private key (encrypted keys are not supported)")
+                    }
                     error => unreadable(key, &error),
                 })?;
                 let signer = provider
@@ -114,7 +119,7 @@ impl Tls {
 fn certificates(path: &Path, what: &str) -> Result<Vec<CertificateDer<'static>>, ConnectError> {
     let read = CertificateDer::pem_file_iter(path).and_then(|found| found.collect::<Result<Vec<_>, _>>());
     let found = read.map_err(|error| unreadable(path, &error))?;
-    if found.is_empty() { Err(unusable(path, &format!("it holds no {what} in PEM form"))) } else { Ok(found) }
+    if found.is_empty() { Err(unusable(path, &format!("it contains no {what} in PEM format"))) } else { Ok(found) }
 }
 
 fn system_roots() -> Result<Vec<CertificateDer<'static>>, ConnectError> {
@@ -125,7 +130,7 @@ fn system_roots() -> Result<Vec<CertificateDer<'static>>, ConnectError> {
     let why = found.errors.first().map_or_else(|| "there are none".to_owned(), ToString::to_string);
     Err(ConnectError {
         message: format!("reading the system's root certificates: {why}"),
-        hint: Some("install the package ca-certificates, or name a file of root certificates".into()),
+        hint: Some("install the package ca-certificates, or give a file with root certificates".into()),
     })
 }
 
@@ -339,9 +344,9 @@ pub(crate) fn interrupted(why: Closed) -> Closed {
     }
 }
 
-const ROOT: &str = "name the file of the root certificate that signed it, or do not verify (`require`)";
+const ROOT: &str = "give the root certificate that signed it, or do not verify (`require`)";
 const VERSIONS: &str = "the server must offer TLS 1.3, or TLS 1.2 with ECDHE";
-const CLIENT: &str = "check our certificate and key, and the authorities that the server trusts";
+const CLIENT: &str = "check the client certificate and key, and the authorities that the server trusts";
 
 fn words(error: &rustls::Error) -> (String, Option<&'static str>) {
     use rustls::Error::{AlertReceived, InvalidCertificate, PeerIncompatible as Incompatible};
@@ -354,11 +359,11 @@ fn words(error: &rustls::Error) -> (String, Option<&'static str>) {
             ("the server does not speak TLS 1.2 or newer".into(), Some(VERSIONS))
         }
         AlertReceived(AlertDescription::HandshakeFailure) => {
-            ("the server found no cipher in common with us".into(), Some(VERSIONS))
+            ("the server and assay have no cipher in common".into(), Some(VERSIONS))
         }
-        Incompatible(why) => (format!("the server's TLS does not fit ours: {why:?}"), Some(VERSIONS)),
+        Incompatible(why) => (format!("the server's TLS is not compatible: {why:?}"), Some(VERSIONS)),
         AlertReceived(AlertDescription::CertificateRequired) => {
-            ("the server demands a client certificate".into(), Some("name our certificate and key"))
+            ("the server demands a client certificate".into(), Some("give a client certificate and key"))
         }
         AlertReceived(
             alert @ (AlertDescription::BadCertificate
@@ -369,8 +374,8 @@ fn words(error: &rustls::Error) -> (String, Option<&'static str>) {
             | AlertDescription::UnknownCA
             | AlertDescription::AccessDenied
             | AlertDescription::DecryptError),
-        ) => (format!("the server refused our certificate: {alert:?}"), Some(CLIENT)),
-        AlertReceived(alert) => (format!("the server broke it off: {alert:?}"), None),
+        ) => (format!("the server refused the client certificate: {alert:?}"), Some(CLIENT)),
+        AlertReceived(alert) => (format!("the server aborted it: {alert:?}"), None),
         rustls::Error::InvalidMessage(
             InvalidMessage::InvalidContentType
             | InvalidMessage::UnknownProtocolVersion
@@ -386,26 +391,24 @@ fn words(error: &rustls::Error) -> (String, Option<&'static str>) {
 fn certificate_words(error: &CertificateError) -> (String, Option<&'static str>) {
     use CertificateError as E;
     match error {
-        E::UnknownIssuer => {
-            ("the server's certificate is signed by an authority that we do not trust".into(), Some(ROOT))
-        }
+        E::UnknownIssuer => ("the server's certificate is signed by an unknown authority".into(), Some(ROOT)),
         E::Other(OtherError(why)) if why.is::<SelfSigned>() => (
             "the server's certificate is self-signed and not among the roots".into(),
-            Some("name the certificate itself as root, or do not verify (`require`)"),
+            Some("give the certificate itself as root, or do not verify (`require`)"),
         ),
         E::Other(OtherError(why)) if why.is::<Version1>() => (
-            "the server's certificate is of X.509 version 1, which names no host to compare with".into(),
+            "the server's certificate is X.509 version 1, which contains no host name to verify".into(),
             Some("issue one of version 3 with the host as alternative name, or check only its chain (`verify-ca`)"),
         ),
         E::NotValidForNameContext { expected, presented } if presented.is_empty() => (
-            format!("the server's certificate names no host, so it is not for {}", expected.to_str()),
+            format!("the server's certificate contains no host name, so it is not valid for {}", expected.to_str()),
             Some(
                 "issue it with the host as subject alternative name (the common name does not count), or check only \
                  its chain (`verify-ca`)",
             ),
         ),
         E::NotValidForNameContext { expected, presented } => (
-            format!("the server's certificate is for {}, not for {}", hosts(presented), expected.to_str()),
+            format!("the server's certificate is valid for {}, not for {}", hosts(presented), expected.to_str()),
             Some("connect by a name that the certificate has, or check only its chain (`verify-ca`)"),
         ),
         E::Expired | E::ExpiredContext { .. } => {

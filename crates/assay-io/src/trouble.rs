@@ -19,8 +19,7 @@ pub(crate) fn lost(address: &Address, error: &io::Error) -> Closed {
         Some(libc::ETIMEDOUT | libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EHOSTDOWN) => Closed {
             message: format!("lost the connection to {address}: its host no longer answers"),
             hint: Some(
-                "the server's machine is down, or the network between drops packets; `--network-timeout` sets how long to \
-                 wait for a sign of life"
+                "the server's machine is down, or the network drops packets; `--network-timeout` sets how long to wait for a response from the host"
                     .into(),
             ),
             tls: false,
@@ -44,16 +43,15 @@ fn advice(address: &Address, error: &io::Error) -> Option<String> {
     let unix = matches!(address, Address::Unix(_));
     Some(match error.raw_os_error()? {
         libc::ECONNREFUSED if unix => {
-            "no server listens on this socket file: start the server, or name the socket it uses now".into()
+            "no server is listening on this socket file: start the server, or use its current socket".into()
         }
         libc::ENOENT if unix => {
-            "there is no such socket file: start the server, or look where its configuration puts the socket".into()
+            "there is no such socket file: start the server, or check the socket path in its configuration".into()
         }
         libc::EACCES if unix => "this user may not write to the socket file or enter its folder".into(),
-        libc::EAGAIN if unix => "the server's queue of pending connects is full: connect more slowly \
-             (`--connect-rate`), or raise the server's listen backlog and net.core.somaxconn"
+        libc::EAGAIN if unix => "the server's connection queue is full: connect more slowly (`--connect-rate`), or raise the server's listen backlog and net.core.somaxconn"
             .into(),
-        libc::ECONNREFUSED => "check that the server runs and listens on this address and port".into(),
+        libc::ECONNREFUSED => "check that the server is running and listening on this address and port".into(),
         libc::ETIMEDOUT => "a firewall may drop the packets, or the server's accept queue is full: check \
              the address, connect more slowly (`--connect-rate`), or raise the server's listen backlog"
             .into(),
@@ -72,7 +70,7 @@ fn advice(address: &Address, error: &io::Error) -> Option<String> {
             let limit = process::FilesLimit::get().map(|limit| format!(" of {}", limit.soft));
             format!("this process has reached its limit{} open files: raise `ulimit -n`", limit.unwrap_or_default())
         }
-        libc::ENFILE => "this machine may not open more files: raise fs.file-max".into(),
+        libc::ENFILE => "this machine has reached its limit of open files: raise fs.file-max".into(),
         libc::ENOBUFS | libc::ENOMEM => "the kernel has no memory for more sockets: use fewer sessions".into(),
         _ => return None,
     })

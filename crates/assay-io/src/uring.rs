@@ -5,17 +5,17 @@
 //! statement shares its system call with the others of its batch, where epoll needs one to send, one to receive, and
 //! a share of one to wait. After `batch_max` events what is to be sent goes out without waiting for the rest.
 //!
-//! Sends do not wait in the kernel and say nothing when all went well (`MSG_DONTWAIT`, `CQE_SKIP_SUCCESS`): when the call
-//! returns, their bytes are the kernel's or we hear how many are not. Only those are sent again, as a request that
-//! waits and that holds its own bytes. Receives take a buffer from a ring of buffers when bytes have arrived, so
-//! an idle socket holds none. They look whether there is something only when the kernel is told so (`POLL_FIRST`):
-//! right after a request there is not.
+//! Sends do not wait in the kernel and say nothing when all went well (`MSG_DONTWAIT`, `CQE_SKIP_SUCCESS`): when the
+//! call returns, their bytes are the kernel's or we hear how many are not. Only those are sent again, as a request that
+//! waits and that holds its own bytes. Receives take a buffer from a ring of buffers when bytes have arrived, so an
+//! idle socket holds none. They look whether there is something only when the kernel is told so (`POLL_FIRST`): right
+//! after a request there is not.
 //!
 //! The ring belongs to one thread (`SINGLE_ISSUER`), and completions are made only while that thread asks for them
 //! (`DEFER_TASKRUN`, kernel 6.1): nothing interrupts the worker between two waits.
 //!
-//! It knows no protocol, and retries nothing. Rejected: multishot receives, which save a request per reply and look at the
-//! socket once more instead, and the kernel's polling thread, which takes a CPU from the server.
+//! It knows no protocol, and retries nothing. Rejected: multishot receives, which save a request per reply and look at
+//! the socket once more instead, and the kernel's polling thread, which takes a CPU from the server.
 
 use std::alloc::{self, Layout};
 use std::collections::VecDeque;
@@ -83,8 +83,8 @@ pub struct Uring {
     to_connect: Vec<SocketId>,
     /// Sends of the call under way.
     sending: Vec<SocketId>,
-    /// Empty buffers: a socket has one only while it has something to send. The last one used is the next one taken, since
-    /// it is still in the processor's cache. spares.len() <= SPARES_MAX
+    /// Empty buffers: a socket has one only while it has something to send. The last one used is the next one taken,
+    /// since it is still in the processor's cache. spares.len() <= SPARES_MAX
     spares: Vec<Vec<u8>>,
     /// What has ended and was not looked at.
     ended: VecDeque<Ended>,
@@ -193,8 +193,8 @@ impl Ended {
 
 impl Uring {
     /// An event loop of the calling thread whose instants are those of `clock`. `batch_max`: events handed out before
-    /// what they led to is sent, at least 1; usually `BATCH_MAX`. Fails where the kernel has no such thing or does not allow
-    /// it: `explain` says why.
+    /// what they led to is sent, at least 1; usually `BATCH_MAX`. Fails where the kernel has no such thing or does not
+    /// allow it: `explain` says why.
     pub fn new(clock: Clock, batch_max: usize) -> io::Result<Uring> {
         let ring: IoUring = IoUring::builder()
             .setup_single_issuer()
@@ -722,8 +722,8 @@ impl Socket {
         }
     }
 
-    /// The peer is gone. What it said before, its reason perhaps, is still to be read; after it the read ends. The first
-    /// reason counts: what is under way fails in its wake.
+    /// The peer is gone. What it said before, its reason perhaps, is still to be read; after it the read ends. The
+    /// first reason counts: what is under way fails in its wake.
     fn fail(&mut self, errno: i32) {
         if self.broken == 0 {
             self.broken = errno;
@@ -748,7 +748,8 @@ impl Stream {
     }
 }
 
-/// Ends what waits for the socket. Bytes that arrived before can still be read. Fails only when there is nothing to end.
+/// Ends what waits for the socket. Bytes that arrived before can still be read. Fails only when there is nothing to
+/// end.
 fn shut_down(fd: RawFd) {
     // SAFETY: no pointers are passed.
     unsafe { libc::shutdown(fd, libc::SHUT_RDWR) };
@@ -821,16 +822,16 @@ impl Buffers {
     fn give(&mut self, buffer: u16) {
         assert!(buffer < BUFFERS, "the kernel names buffers that it was given");
         let place = usize::from(self.tail % BUFFERS);
-        // SAFETY: `place` lies in the ring. The kernel reads entries below the tail only, and this one is above it: there
-        // are as many places as buffers.
+        // SAFETY: `place` lies in the ring. The kernel reads entries below the tail only, and this one is above it:
+        // there are as many places as buffers.
         let entry = unsafe { &mut *self.ring.as_ptr().add(place) };
         // SAFETY: the buffer lies in the memory.
         entry.set_addr(unsafe { self.memory.as_ptr().add(usize::from(buffer) * BUFFER_BYTES) } as u64);
         entry.set_len(BUFFER_BYTES as u32);
         entry.set_bid(buffer);
         self.tail = self.tail.wrapping_add(1);
-        // SAFETY: the tail lies in the ring's first entry, in a field that `set_*` do not touch, and is aligned. The kernel
-        // reads it while we write, hence the atomic.
+        // SAFETY: the tail lies in the ring's first entry, in a field that `set_*` do not touch, and is aligned. The
+        // kernel reads it while we write, hence the atomic.
         let tail = unsafe { AtomicU16::from_ptr(BufRingEntry::tail(self.ring.as_ptr()).cast_mut()) };
         tail.store(self.tail, Ordering::Release);
     }
@@ -870,17 +871,15 @@ pub fn explain(error: &io::Error) -> String {
 /// `switched_off`: the content of kernel.io_uring_disabled; empty where there is no such setting.
 fn words(error: &io::Error, switched_off: &str) -> String {
     match error.raw_os_error() {
-        Some(libc::ENOSYS) => "this kernel, or a security policy that says so (seccomp), does not have it".to_owned(),
+        Some(libc::ENOSYS) => "not available in this kernel, or blocked by a security policy (seccomp)".to_owned(),
         Some(libc::EPERM) if !matches!(switched_off, "" | "0") => {
             format!("it is switched off on this machine (kernel.io_uring_disabled = {switched_off})")
         }
         Some(libc::EPERM | libc::EACCES) => {
             "a security policy (seccomp, as in many containers, or an LSM) forbids it".to_owned()
         }
-        Some(libc::EINVAL) => "this kernel is too old for it: it takes Linux 6.1".to_owned(),
-        Some(libc::ENOMEM) => {
-            "the limit of locked memory is too low for it (`ulimit -l`), or memory ran out".to_owned()
-        }
+        Some(libc::EINVAL) => "this kernel is too old: Linux 6.1 or later is needed".to_owned(),
+        Some(libc::ENOMEM) => "the locked memory limit is too low (`ulimit -l`), or memory ran out".to_owned(),
         _ => os_error::words(error),
     }
 }

@@ -31,25 +31,26 @@ impl Account {
             let name = run_as.unwrap_or(DEFAULT);
             let account = Account::of(User::from_name(name).ok().flatten(), name)?;
             return match account.uid {
-                0 => Err(Fault::usage(format!("servers do not run as {name}, which is root"))
-                    .hint("name an unprivileged user with `--run-as`")),
+                0 => Err(Fault::usage(format!("cannot run servers as {name}: that is root"))
+                    .hint("choose an unprivileged user with `--run-as`")),
                 _ => Ok(account),
             };
         }
         let account = Account::of(User::from_uid(me).ok().flatten(), &format!("of number {me}"))?;
         match run_as {
-            Some(other) if other != account.name => {
-                Err(Fault::environment(format!("only root can run a server as {other}; this is {}", account.name))
-                    .hint("leave out `--run-as`, or use sudo"))
-            }
+            Some(other) if other != account.name => Err(Fault::environment(format!(
+                "only root can run a server as {other}; the current user is {}",
+                account.name
+            ))
+            .hint("leave out `--run-as`, or use sudo")),
             _ => Ok(account),
         }
     }
 
     fn of(user: Option<User>, name: &str) -> Result<Account> {
         let user = user.ok_or_else(|| {
-            Fault::environment(format!("user {name} does not exist, so no server can run as it"))
-                .hint("name an existing unprivileged user with `--run-as`; assay creates none")
+            Fault::environment(format!("cannot run a server as {name}: there is no such user"))
+                .hint("choose an existing unprivileged user with `--run-as`; assay does not create users")
         })?;
         Ok(Account { name: user.name, uid: user.uid.as_raw(), gid: user.gid.as_raw() })
     }

@@ -36,7 +36,7 @@ pub fn product(name: &str) -> Result<&'static dyn Product> {
     found.ok_or_else(|| {
         let names = || PRODUCTS.iter().map(|product| product.name());
         let known = names().collect::<Vec<_>>().join(", ");
-        let fault = Fault::usage(format!("no server is called {name}")).detail(format!("known: {known}"));
+        let fault = Fault::usage(format!("unknown server {name}")).detail(format!("known: {known}"));
         let synonym = [("pg", "postgres"), ("postgresql", "postgres"), ("maria", "mariadb"), ("percona", "mysql")];
         let meant = synonym.iter().find(|(other, _)| *other == name).map(|(_, meant)| *meant);
         match meant.or_else(|| nearest(name, names())) {
@@ -82,7 +82,7 @@ pub fn find(
         return match wanted.fits(&found.version) {
             true => Ok(found),
             false => Err(Fault::usage(format!("{} is {} {}", path.display(), product.title(), found.version))
-                .detail(format!("asked for: {wanted}"))),
+                .detail(format!("requested: {wanted}"))),
         };
     }
     let all = sources(home, product, account);
@@ -92,10 +92,10 @@ pub fn find(
         Some(Source::Catalogue(_, artifact)) => fetch(home, product, artifact, account, say),
         None => {
             let versions: Vec<String> = all.iter().map(|source| version_of(source).to_string()).collect();
-            Err(Fault::environment(format!("there is no {wanted} here, and none in the catalogue"))
+            Err(Fault::environment(format!("{wanted} is not installed, and not in the catalog"))
                 .detail(format!("of {}: {}", product.name(), versions.join(", ")))
                 .hint(format!(
-                    "install it (apt-get install {}), or name its folder with `--binaries`",
+                    "install it (apt-get install {}), or give its folder with `--binaries`",
                     product.package()
                 )))
         }
@@ -106,7 +106,7 @@ pub fn find(
 pub fn version_of(source: &Source) -> Version {
     match source {
         Source::Here(binaries) => binaries.version.clone(),
-        Source::Catalogue(_, artifact) => artifact.version.parse().expect("the catalogue holds versions"),
+        Source::Catalogue(_, artifact) => artifact.version.parse().expect("the catalog holds versions"),
     }
 }
 
@@ -131,7 +131,7 @@ fn of_place(home: &Home, product: &dyn Product, path: &Path, account: &Account) 
     }
     Err(last.unwrap_or_else(|| {
         Fault::usage(format!("no {} in {}", programs.join(" or "), path.display()))
-            .hint(format!("name the folder that holds bin/{}, or an archive of it", programs[0]))
+            .hint(format!("give the folder that contains bin/{}, or an archive of it", programs[0]))
     }))
 }
 
@@ -176,19 +176,19 @@ fn asked(product: &dyn Product, program: &Path, origin: Origin, account: &Accoun
     command.arg("--version").envs(product.environment(&draft)).stdin(Stdio::null());
     let said = command.output().map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => Fault::environment(format!(
-            "{} may not run {}",
+            "{} is not allowed to run {}",
             account.name,
             program.display()
         ))
         .hint(
-            "let it enter the folders above (chmod o+x), put the programs elsewhere, or choose a user with `--run-as`",
+            "allow it to enter the parent folders (chmod o+x), put the programs elsewhere, or choose another user with `--run-as`",
         ),
         _ => Fault::file("run", program, &error),
     })?;
     let words = String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned();
     if let Some(library) = missing_library(&words) {
         return Err(Fault::environment(format!("{} cannot run: the library {library} is missing", program.display()))
-            .hint(format!("install the package that holds it{}", package_of(library))));
+            .hint(format!("install the package that contains it{}", package_of(library))));
     }
     Ok(product.version_said(&words).map(|version| Binaries { version, ..draft }))
 }
@@ -227,7 +227,7 @@ fn fetched(home: &Home, product: &dyn Product) -> Vec<Binaries> {
         let folder = folder_of(home, product, artifact);
         let program =
             product.programs().iter().map(|name| folder.join("bin").join(name)).find(|path| path.is_file())?;
-        let version = artifact.version.parse().expect("the catalogue holds versions");
+        let version = artifact.version.parse().expect("the catalog holds versions");
         Some(Binaries { product: product.name().to_owned(), version, program, origin: Origin::Fetched })
     };
     product.catalogue().iter().filter_map(of).collect()
@@ -243,15 +243,15 @@ pub fn fetch(
 ) -> Result<Binaries> {
     let missing: Vec<&str> = ["mvn", "unzip", "tar", "xz"].into_iter().filter(|name| !is_on_path(name)).collect();
     if !missing.is_empty() {
-        return Err(Fault::environment(format!("{} {} has to be fetched first", product.title(), artifact.version))
-            .detail(format!("missing for that: {}", missing.join(", ")))
+        return Err(Fault::environment(format!("{} {} has to be downloaded first", product.title(), artifact.version))
+            .detail(format!("this needs: {}", missing.join(", ")))
             .hint("apt-get install maven unzip xz-utils")
-            .hint("or name a folder with its programs with `--binaries`"));
+            .hint("or give the folder with its programs with `--binaries`"));
     }
     let folder = folder_of(home, product, artifact);
     let what = format!("{} {}, {} MB", product.title(), artifact.version, artifact.megabytes);
     whole(home, &folder, |draft| {
-        say(&format!("fetching {what} from the Maven repository"));
+        say(&format!("downloading {what} from the Maven repository"));
         let mut maven = Command::new("mvn");
         maven.args(["-B", "-q", &format!("{PLUGIN}:copy")]).arg(format!("-Dartifact={}", artifact.coordinates));
         output(&format!("fetch {what}"), maven.arg(format!("-DoutputDirectory={}", draft.display())))?;
@@ -289,7 +289,7 @@ pub fn fetch(
         Ok(content)
     })?;
     let found = fetched(home, product).into_iter().find(|binaries| binaries.program.starts_with(&folder));
-    let found = found.ok_or_else(|| Fault::environment(format!("{} holds no server program", folder.display())))?;
+    let found = found.ok_or_else(|| Fault::environment(format!("no server program in {}", folder.display())))?;
     // It says what is missing now, not at the first start.
     asked(product, &found.program, Origin::Fetched, account)?;
     Ok(found)

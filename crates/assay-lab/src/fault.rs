@@ -1,6 +1,7 @@
 //! What goes wrong around servers: cause, place, and what to do.
 //!
-//! One type for the crate, because every fault ends the same way: a person reads it. The binary maps `Blame` to an exit code.
+//! One type for the crate, because every fault ends the same way: a person reads it. The binary maps `Blame` to an exit
+//! code.
 
 use std::fmt;
 use std::io;
@@ -59,9 +60,9 @@ impl Fault {
         let fault = Fault::environment(format!("cannot {doing} {}: {error}", path.display()));
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                fault.hint("free some space, or choose another folder with ASSAY_LAB")
+                fault.hint("free some space, or set ASSAY_LAB to another folder")
             }
-            io::ErrorKind::PermissionDenied => fault.hint("choose a folder that you may write with ASSAY_LAB"),
+            io::ErrorKind::PermissionDenied => fault.hint("set ASSAY_LAB to a folder that you can write to"),
             _ => fault,
         }
     }

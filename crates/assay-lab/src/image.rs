@@ -1,8 +1,9 @@
 //! Images: data directories as they were after a clean stop, made once and copied for every start.
 //!
-//! An image is made in a draft beside its place and moved there whole; a restored directory likewise. Its list of files,
-//! with sizes and times, is what a restore is verified by. Copy-on-write is used where the filesystem can, and the method is
-//! said: it changes what a server's writes cost. Images that were not used for longest go when a bound is reached.
+//! An image is made in a draft beside its place and moved there whole; a restored directory likewise. Its list of
+//! files, with sizes and times, is what a restore is verified by. Copy-on-write is used where the filesystem can, and
+//! the method is said: it changes what a server's writes cost. Images that were not used for longest go when a bound is
+//! reached.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -26,7 +27,7 @@ use crate::wait::{self, Stopwatch};
 /// The variable that bounds the sum of all images, in bytes or with K, M, G, T.
 pub const BOUND_VARIABLE: &str = "ASSAY_IMAGES_MAX";
 /// The bound where the variable is not set.
-const BOUND_DEFAULT: u64 = 20 << 30;
+pub const BOUND_DEFAULT: u64 = 20 << 30;
 
 /// What an image is of. Its hash is the image's name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -227,7 +228,7 @@ pub fn verify(home: &Home, key: &str) -> Result<()> {
     let changed = manifest.files.iter().find(|(path, file)| now.get(*path) != Some(file));
     match changed {
         None => Ok(()),
-        Some((path, _)) => Err(damaged(key, &format!("{} has another content", path.display()))),
+        Some((path, _)) => Err(damaged(key, &format!("the contents of {} differ", path.display()))),
     }
 }
 
@@ -235,8 +236,8 @@ const MANIFEST: &str = "image.json";
 const DATA: &str = "data";
 
 fn damaged(key: &str, what: &str) -> Fault {
-    Fault::environment(format!("the image {key} is damaged: {what}"))
-        .hint(format!("remove it with `assay server images --remove {key}`; it is made again when it is needed"))
+    Fault::environment(format!("image {key} is damaged: {what}"))
+        .hint(format!("remove it with `assay server images --remove {key}`; it is created again when needed"))
 }
 
 fn manifest(home: &Home, key: &str) -> Result<Manifest> {
@@ -261,14 +262,14 @@ fn remove_all(folder: &Path) -> Result<()> {
 /// Removes images that were not used for longest until `bytes` more stay within the bound.
 fn make_room(home: &Home, bytes: u64, bound: u64, say: &dyn Fn(&str)) -> Result<()> {
     if bytes > bound {
-        return Err(Fault::environment(format!("an image of {} MB is more than all images may have", bytes >> 20))
-            .hint(format!("raise the bound of {} MB with {BOUND_VARIABLE}", bound >> 20)));
+        return Err(Fault::environment(format!("an image of {} MB exceeds the limit for all images", bytes >> 20))
+            .hint(format!("raise the limit of {} MB with {BOUND_VARIABLE}", bound >> 20)));
     }
     let mut images = list(home)?;
     let mut sum: u64 = images.iter().map(|image| image.bytes).sum();
     while sum + bytes > bound {
         let Some(oldest) = images.pop() else { break };
-        say(&format!("removing the image {}, {} MB, to stay below {} MB", oldest.key, oldest.bytes >> 20, bound >> 20));
+        say(&format!("removing image {}, {} MB, to stay below {} MB", oldest.key, oldest.bytes >> 20, bound >> 20));
         remove(home, &oldest.key)?;
         sum -= oldest.bytes;
     }
@@ -296,8 +297,11 @@ fn files_of(data: &Path) -> Result<BTreeMap<PathBuf, Entry>> {
             let entry = entry.at("read", &place)?;
             let (path, metadata) = (folder.join(entry.file_name()), entry.metadata().at("look at", &entry.path())?);
             if metadata.is_symlink() {
-                return Err(Fault::environment(format!("{} leads out of the data directory", entry.path().display()))
-                    .hint("an image holds one folder: do without tablespaces and log directories elsewhere"));
+                return Err(Fault::environment(format!(
+                    "{} points outside the data directory",
+                    entry.path().display()
+                ))
+                .hint("an image is one folder: tablespaces and log directories must be inside it"));
             }
             if metadata.is_dir() {
                 folders.push(path);
@@ -323,8 +327,8 @@ fn same(data: &Path, files: &BTreeMap<PathBuf, Entry>) -> Result<()> {
     let extra = found.keys().find(|path| !files.contains_key(*path));
     match differs.map(|(path, _)| path).or(extra) {
         None => Ok(()),
-        Some(path) => Err(Fault::environment(format!("{} is not as the image has it", data.join(path).display()))
-            .hint("is another program writing there?")),
+        Some(path) => Err(Fault::environment(format!("{} differs from the image", data.join(path).display()))
+            .hint("another program may be writing there")),
     }
 }
 
@@ -393,8 +397,8 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    /// Copies these files, with their times and permissions, on as many threads as there are CPUs, at most 4. Returns the
-    /// files as they were copied. What takes long is said every few seconds.
+    /// Copies these files, with their times and permissions, on as many threads as there are CPUs, at most 4. Returns
+    /// the files as they were copied. What takes long is said every few seconds.
     fn run(&self, files: &BTreeMap<PathBuf, Entry>, say: &dyn Fn(&str)) -> Result<BTreeMap<PathBuf, Entry>> {
         self.folders()?;
         let all: Vec<(&PathBuf, &Entry)> = files.iter().collect();

@@ -1,7 +1,7 @@
 //! Processes of servers: started so that a record of them exists before they run, addressed by number and start time.
 //!
-//! A process id alone may be somebody else's tomorrow. An `Identity` is also the instant the process started and the boot
-//! it belongs to, so a server that is no longer ours is never signalled.
+//! A process id alone may be somebody else's tomorrow. An `Identity` is also the instant the process started and the
+//! boot it belongs to, so a server that is no longer ours is never signalled.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -76,8 +76,8 @@ impl Identity {
         self.children().iter().chain([self]).for_each(|process| process.signal(Signal::SIGCONT));
     }
 
-    /// Kills it and its children without a goodbye and waits until they are gone. `false`: something is still there after
-    /// `patience` (a process in an uninterruptible call of the kernel).
+    /// Kills it and its children without a goodbye and waits until they are gone. `false`: something is still there
+    /// after `patience` (a process in an uninterruptible call of the kernel).
     pub fn kill(&self, patience: Duration) -> bool {
         self.signal(Signal::SIGSTOP);
         let all: Vec<Identity> = self.children().into_iter().chain([self.clone()]).collect();
@@ -166,7 +166,7 @@ impl Launch<'_> {
             .at("start", self.program)?;
         let mut go = child.stdin.take().expect("asked for a pipe");
         let identity = Identity::of(child.id())
-            .ok_or_else(|| Fault::environment(format!("{} ended before it was started", self.program.display())))?;
+            .ok_or_else(|| Fault::environment(format!("{} exited before it was started", self.program.display())))?;
         let started = write_identity(self.folder, &identity).and_then(|()| before(&identity));
         if let Err(fault) = started {
             drop(go);
@@ -199,8 +199,8 @@ pub fn log_tail(folder: &Path, lines: usize) -> String {
     all[all.len().saturating_sub(lines)..].join("\n")
 }
 
-/// Runs a program to its end and returns what it printed. `doing`: what failed when it fails, such as `initialise the data
-/// directory`; its own words follow.
+/// Runs a program to its end and returns what it printed. `doing`: what failed when it fails, such as `initialise the
+/// data directory`; its own words follow.
 pub(crate) fn output(doing: &str, command: &mut std::process::Command) -> Result<String> {
     let program = PathBuf::from(command.get_program());
     let output = command.stdin(Stdio::null()).output().at("run", &program)?;
@@ -214,7 +214,7 @@ pub(crate) fn output(doing: &str, command: &mut std::process::Command) -> Result
     let fault = Fault::server(format!("{} could not {doing}: {}", program.display(), output.status)).detail(&last);
     Err(missing_library(&last).map_or(fault.clone(), |library| {
         Fault { blame: crate::fault::Blame::Environment, ..fault }
-            .hint(format!("install the package that holds {library}"))
+            .hint(format!("install the package that contains {library}"))
     }))
 }
 

@@ -36,7 +36,7 @@ pub fn front(name: &str) -> Result<&'static dyn Front> {
     let found = FRONTS.into_iter().find(|front| front.name() == name);
     found.ok_or_else(|| {
         let known: Vec<&str> = FRONTS.iter().map(|front| front.name()).collect();
-        Fault::usage(format!("no front is called {name}")).detail(format!("known: {}", known.join(", ")))
+        Fault::usage(format!("unknown front {name}")).detail(format!("known: {}", known.join(", ")))
     })
 }
 
@@ -128,7 +128,7 @@ impl Status {
 /// How a server was ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// The last signal that was needed; `None`: it did not run.
+    /// The last signal that was needed; `None`: was not running.
     pub by: Option<Signal>,
     /// How long that took.
     pub took: Duration,
@@ -221,7 +221,7 @@ impl Server {
         })?;
         let state: State = serde_json::from_slice(&text).map_err(|error| {
             Fault::environment(format!("{} cannot be read: {error}", path.display()))
-                .hint("it was written by another version of assay; stop the server with that one")
+                .hint("it was written by another version of assay; use that version to stop the server")
         })?;
         Ok(Server { home: home.clone(), state: Mutex::new(state), running: Mutex::new(None) })
     }
@@ -255,7 +255,8 @@ impl Server {
         }
     }
 
-    /// A URL over TCP for the user `app`, who may do everything and needs no password, unless it was started with others.
+    /// A URL over TCP for the user `app`, who may do everything and needs no password, unless it was started with
+    /// others.
     pub fn url(&self, database: &str) -> String {
         let state = self.state();
         let scheme = match &state.what {
@@ -322,13 +323,14 @@ impl Server {
         found.map(|program| (program, arguments))
     }
 
-    /// Starts it: on a port that is free where none was chosen (`state.port` is 0). Nothing is left running when it fails.
+    /// Starts it: on a port that is free where none was chosen (`state.port` is 0). Nothing is left running when it
+    /// fails.
     pub(crate) fn start(&self) -> Result<()> {
         let _lock = self.lock()?;
         let chosen = self.port();
         if chosen != 0 {
             return self.launch().map_err(|fault| match self.says_in_use() {
-                true => fault.hint(format!("port {chosen} is taken: name another with `--port`, or none")),
+                true => fault.hint(format!("port {chosen} is in use: choose another with `--port`, or leave it out")),
                 false => fault,
             });
         }
@@ -361,7 +363,7 @@ impl Server {
         let folder = self.folder();
         let mut state = self.snapshot();
         if let Some(identity) = process::identity_in(&folder).filter(Identity::runs) {
-            return Err(Fault::usage(format!("{} runs already, as process {}", state.name, identity.pid)));
+            return Err(Fault::usage(format!("{} is already running as process {}", state.name, identity.pid)));
         }
         let (program, arguments, environment) = self.render(&state)?;
         let name = state.name.clone();
@@ -447,15 +449,15 @@ impl Server {
         Err(Fault::server(format!("{} does not answer after {seconds} s", state.title()))
             .detail(format!("last attempt to connect: {last}"))
             .detail(self.log_tail(LOG_LINES))
-            .hint("give it more time with `--patience`, if it is only slow"))
+            .hint("if it is only slow, give it more time with `--patience`"))
     }
 
     fn died(&self, state: &State, status: &str) -> Fault {
         let words = self.log_tail(LOG_LINES);
-        let fault = Fault::server(format!("{} did not start: it ended with {status}", state.title())).detail(&words);
+        let fault = Fault::server(format!("{} did not start: it exited with {status}", state.title())).detail(&words);
         let killed = state.undo.iter().any(|undo| matches!(undo, Undo::Group(group) if memory::kills(group) > 0));
         match missing_library(&words) {
-            Some(library) => fault.hint(format!("install the package that holds {library}")),
+            Some(library) => fault.hint(format!("install the package that contains {library}")),
             None if killed => fault.hint("the kernel killed it for using more memory than `--memory` allows"),
             None => fault,
         }
@@ -489,11 +491,8 @@ impl Server {
     pub fn kill(&self) -> Result<()> {
         let Some(identity) = self.identity() else { return Ok(()) };
         if !identity.kill(LAST_PATIENCE) {
-            return Err(Fault::environment(format!(
-                "process {} cannot be killed: it hangs in the kernel",
-                identity.pid
-            ))
-            .hint("the machine's log (dmesg) may say on what"));
+            return Err(Fault::environment(format!("cannot kill process {}: it is stuck in the kernel", identity.pid))
+                .hint("the kernel log (dmesg) may show why"));
         }
         self.bury();
         Ok(())
@@ -512,7 +511,7 @@ impl Server {
     /// Removes its folder, and with it its data, but for a data directory that was named. It must not run.
     pub fn remove(&self) -> Result<()> {
         if let Some(identity) = self.identity().filter(Identity::runs) {
-            return Err(Fault::usage(format!("{} still runs, as process {}", self.name(), identity.pid)));
+            return Err(Fault::usage(format!("{} is still running as process {}", self.name(), identity.pid)));
         }
         self.undo();
         // Out of the way first: another process may want the name while the files go.
@@ -607,7 +606,7 @@ fn unique() -> String {
 }
 
 pub(crate) fn taken(name: &str) -> Fault {
-    Fault::usage(format!("there is a server {name} already"))
+    Fault::usage(format!("there is already a server {name}"))
         .hint("choose another with `--name`, or stop and remove it")
 }
 

@@ -91,7 +91,7 @@ impl Session {
                 Progress::Pending => {}
                 Progress::Failed(error) => return Err(format!("{} ({})", error.message, error.code)),
                 Progress::StartTls | Progress::Reconnect | Progress::Wait(_) => {
-                    return Err("the server asks for something that administration does not do".to_owned());
+                    return Err("the server requires a login method that is not supported here".to_owned());
                 }
             }
             let length = stream.read(&mut buffer).map_err(|error| match error.kind() {

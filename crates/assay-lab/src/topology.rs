@@ -1,7 +1,7 @@
 //! Servers that belong together: a primary, its replicas, and what stands before them.
 //!
-//! A replica is the same data directory a second time, which the server then keeps the same. So it needs no program but the
-//! server's own, and an image serves both.
+//! A replica is the same data directory a second time, which the server then keeps the same. So it needs no program but
+//! the server's own, and an image serves both.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -93,8 +93,8 @@ impl Description {
         binaries::find(home, &self.wanted, self.binaries.as_deref(), &account, say)
     }
 
-    /// What an image of it would hold after `prepared`, a command line, was run on it. `workload`: a hash of what the command
-    /// line does not say.
+    /// What an image of it would hold after `prepared`, a command line, was run on it. `workload`: a hash of what the
+    /// command line does not say.
     pub fn contents(&self, binaries: &Binaries, prepared: &str, workload: &str) -> Result<Contents> {
         let product = product(&self.wanted.product)?;
         let (layout, settings) = settings::divide(product, &self.settings);
@@ -130,8 +130,9 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Starts what is described and returns when all of it answers and replicas have caught up. Nothing is left of it when that
-    /// fails. `say` is told what takes long. The servers are stale once this process is gone, until `let_stay`.
+    /// Starts what is described and returns when all of it answers and replicas have caught up. Nothing is left of it
+    /// when that fails. `say` is told what takes long. The servers are stale once this process is gone, until
+    /// `let_stay`.
     pub fn start(home: &Home, description: &Description, say: &dyn Fn(&str)) -> Result<Topology> {
         let watch = Stopwatch::start();
         let product = product(&description.wanted.product)?;
@@ -165,8 +166,8 @@ impl Topology {
         self.servers().try_for_each(Server::let_stay)
     }
 
-    /// Brings the primary to rest: see `Product::settle`. What was reached is returned in words, and what was written is
-    /// on the disk then.
+    /// Brings the primary to rest: see `Product::settle`. What was reached is returned in words, and what was written
+    /// is on the disk then.
     pub fn settle(&self, patience: Duration) -> Result<Vec<String>> {
         let state = self.primary.snapshot();
         let product = state.product().expect("a primary has data");
@@ -199,14 +200,15 @@ impl Topology {
         let state = self.primary.snapshot();
         let What::Database { data, .. } = &state.what else { unreachable!("a primary has data") };
         if ended.by == Some(nix::sys::signal::Signal::SIGKILL) {
-            return Err(Fault::server(format!("{} had to be killed: its data makes no image", state.name)));
+            return Err(Fault::server(format!("{} had to be killed, so no image was made of its data", state.name)));
         }
         image::make(home, contents, data, say)?;
         self.primary.restart(patience)
     }
 }
 
-/// The servers of a group, in the order in which they are stopped: fronts, replicas, the primary. `name`: of any of them.
+/// The servers of a group, in the order in which they are stopped: fronts, replicas, the primary. `name`: of any of
+/// them.
 pub fn group(home: &Home, name: &str) -> Result<Vec<Server>> {
     let named = Server::open(home, name)?.snapshot();
     if named.name != named.group {
@@ -360,17 +362,17 @@ impl Start<'_> {
         let place = data.display();
         if !self.product.is_data(data) {
             return Err(Fault::usage(format!(
-                "{place} is not empty, and not a data directory of {}",
+                "{place} is neither empty nor a data directory of {}",
                 self.product.title()
             ))
-            .hint("name an empty folder, or one that does not exist"));
+            .hint("choose an empty folder, or one that does not exist"));
         }
         if let Some(who) = self.product.in_use(data) {
             return Err(Fault::environment(format!("the data directory {place} is in use: {who}"))
-                .hint("stop that server first; two on one directory destroy it"));
+                .hint("stop that server first; two servers would destroy the data"));
         }
         if description.image.is_some() || description.replicas > 0 {
-            return Err(Fault::usage(format!("{place} holds data, and images and replicas need an empty folder")));
+            return Err(Fault::usage(format!("{place} contains data, but images and replicas need an empty folder")));
         }
         let found = self.product.data_version(data).and_then(|text| text.parse::<Version>().ok());
         // PostgreSQL writes the part that must be the same; the others go on from older versions.
@@ -388,7 +390,7 @@ impl Start<'_> {
     fn other_version(&self, data: &Path, version: &Version) -> Fault {
         let (title, name) = (self.product.title(), self.product.name());
         Fault::usage(format!(
-            "the data directory {} is of {title} {version}, and this is {title} {}",
+            "the data directory {} belongs to {title} {version}, but this is {title} {}",
             data.display(),
             self.binaries.version
         ))
@@ -408,7 +410,7 @@ impl Start<'_> {
             return Ok(key);
         }
         let watch = Stopwatch::start();
-        (self.say)(&format!("making an empty data directory for {} {}", self.product.title(), self.binaries.version));
+        (self.say)(&format!("creating an empty data directory for {} {}", self.product.title(), self.binaries.version));
         let made = self.make_empty(&contents, layout);
         self.timed("initialise", watch);
         made.map(|()| key)
@@ -440,11 +442,11 @@ impl Start<'_> {
         server.start()?;
         let mut session = server.session()?;
         let done = session.run(self.product.first_statements());
-        done.map_err(|words| Fault::server("cannot make the user and the database `app`").detail(words))?;
+        done.map_err(|words| Fault::server("cannot create the user and the database `app`").detail(words))?;
         drop(session);
         let ended = server.stop(state.patience)?;
         if ended.by == Some(nix::sys::signal::Signal::SIGKILL) {
-            return Err(Fault::server("the server had to be killed after its data directory was made"));
+            return Err(Fault::server("the server had to be killed after its data directory was created"));
         }
         Ok(())
     }
@@ -460,7 +462,7 @@ impl Start<'_> {
         let version = &self.binaries.version;
         let (mut one, mut other) = (primary.session()?, replica.session()?);
         let refused = |words: String| {
-            Fault::server(format!("{} does not follow its primary", state.name))
+            Fault::server(format!("{} does not replicate from its primary", state.name))
                 .detail(words)
                 .detail(replica.log_tail(10))
         };
@@ -471,7 +473,7 @@ impl Start<'_> {
         };
         match wait::until(self.description.patience, caught_up)? {
             Some(()) => Ok(()),
-            None => Err(refused("it had not caught up when the time was over".to_owned())),
+            None => Err(refused("it did not catch up in time".to_owned())),
         }
     }
 
@@ -540,7 +542,7 @@ fn front_programs(
     let of = |described: &FrontDescription| {
         let front = front(&described.name)?;
         if !front.speaks(product.name()) {
-            return Err(Fault::usage(format!("{} cannot stand before {}", front.name(), product.title())));
+            return Err(Fault::usage(format!("{} does not work with {}", front.name(), product.title())));
         }
         Ok((front, front_binaries(front, account)?))
     };
@@ -570,8 +572,8 @@ pub fn front_binaries(front: &dyn Front, account: &Account) -> Result<Binaries> 
 fn check_name(name: &str) -> Result<()> {
     let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.starts_with(['.', '-']) || !name.chars().all(good) {
-        return Err(Fault::usage(format!("{name:?} is not a name for a server"))
-            .hint("letters, digits, and - _ . between them"));
+        return Err(Fault::usage(format!("{name:?} is not a valid server name"))
+            .hint("use letters and digits, with - _ . between them"));
     }
     Ok(())
 }

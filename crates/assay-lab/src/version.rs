@@ -76,7 +76,7 @@ impl FromStr for Wanted {
         let (product, version) = text.split_once(':').map_or((text, None), |(product, rest)| (product, Some(rest)));
         let version = version.map(|version| version.parse::<Version>().map_err(Fault::usage)).transpose()?;
         if product.is_empty() {
-            return Err(Fault::usage("no server is named").hint("such as postgres:15, mysql:8.0 or mariadb"));
+            return Err(Fault::usage("no server given").hint("such as postgres:15, mysql:8.0 or mariadb"));
         }
         Ok(Wanted { product: product.to_ascii_lowercase(), version })
     }

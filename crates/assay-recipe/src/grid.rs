@@ -78,7 +78,7 @@ fn factor(name: &str, value: &Value) -> Result<Factor, RecipeError> {
     }
     for (number, level) in levels.iter().enumerate() {
         if levels[..number].iter().any(|other| other.name == level.name) {
-            return Err(RecipeError::new(format!("has two levels {}", level.name)));
+            return Err(RecipeError::new(format!("has two levels named {}", level.name)));
         }
     }
     Ok(Factor { name, levels })
@@ -189,7 +189,7 @@ pub(crate) fn cells(
         cells.push(Cell { levels, name, setup, price_per_hour });
     }
     if cells.is_empty() {
-        return Err(RecipeError::new("no cell is left: the exceptions leave out all of them"));
+        return Err(RecipeError::new("no cells are left: the exceptions exclude all of them"));
     }
     Ok(cells)
 }
@@ -197,7 +197,7 @@ pub(crate) fn cells(
 fn put(table: &mut Table, path: &str, value: &Value) -> Result<(), RecipeError> {
     let path = segments(path)?;
     if !SETUP.contains(&path[0].as_str()) {
-        let error = RecipeError::new(format!("`{}` is nothing that a factor can set", path[0]));
+        let error = RecipeError::new(format!("a factor cannot set `{}`", path[0]));
         return Err(error.meant(&path[0], &SETUP));
     }
     set(table, &path, value.clone())
@@ -229,7 +229,7 @@ fn exception(table: &Table, factors: &[Factor]) -> Result<Vec<Option<Vec<usize>>
         excluded[at] = Some(values.iter().map(level).collect::<Result<Vec<_>, _>>()?);
     }
     if table.is_empty() {
-        return Err(RecipeError::new("except: name a factor and its level"));
+        return Err(RecipeError::new("except: give a factor and its level"));
     }
     Ok(excluded)
 }

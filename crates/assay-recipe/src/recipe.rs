@@ -125,8 +125,8 @@ struct Shown {
 }
 
 impl Recipe {
-    /// Reads a recipe. `scale`: one of its own, or `full`, which is the recipe as it stands. `sets`: paths with values as the
-    /// command line gives them. Fails with the first thing that is wrong.
+    /// Reads a recipe. `scale`: one of its own, or `full`, which is the recipe as it stands. `sets`: paths with values
+    /// as the command line gives them. Fails with the first thing that is wrong.
     pub fn read(text: &str, scale: Option<&str>, sets: &[(String, String)]) -> Result<Recipe, RecipeError> {
         // From the text first: these errors know their place.
         let written: Written = toml::from_str(text).map_err(|error| RecipeError::of_toml(&error, text))?;
@@ -137,7 +137,7 @@ impl Recipe {
             let Some(values) = written.scale.get(name) else {
                 let mut known: Vec<&str> = scales.iter().map(String::as_str).collect();
                 known.push("full");
-                return Err(RecipeError::new(format!("there is no scale {name}")).meant(name, &known));
+                return Err(RecipeError::new(format!("unknown scale {name}")).meant(name, &known));
             };
             for (path, value) in values {
                 let place = place_of(text, &["scale", name, path]);
@@ -201,12 +201,12 @@ fn tables(shown: Vec<Shown>, factors: &[Factor]) -> Result<Vec<TableAsked>, Reci
         let fault = |message: String| RecipeError::new(format!("show {number}: {message}"));
         let charts = [("boxes", &show.boxes), ("dots", &show.dots), ("bars", &show.bars), ("curves", &show.curves)];
         if let Some((kind, _)) = charts.iter().find(|(_, chart)| chart.is_some()) {
-            let mut error = fault(format!("{kind} cannot be drawn yet"));
+            let mut error = fault(format!("{kind} is not supported yet"));
             error.hint =
                 Some("use a table; `assay lab show FOLDER --html FILE` draws the charts of all records".to_owned());
             return Err(error);
         }
-        let table = show.table.ok_or_else(|| fault("is empty: give it a table".to_owned()))?;
+        let table = show.table.ok_or_else(|| fault("is empty: add a table".to_owned()))?;
         check(&table, factors).map_err(|error| error.within(&format!("show {number}")))?;
         tables.push(table);
     }
@@ -227,7 +227,9 @@ fn check(table: &TableAsked, factors: &[Factor]) -> Result<(), RecipeError> {
     let Some(base) = &table.ratio_to else { return Ok(()) };
     let axis = table.columns.as_ref().unwrap_or(&table.rows);
     let Some(factor) = factors.iter().find(|factor| factor.name == *axis) else {
-        return Err(RecipeError::new("ratio_to names a level of a factor: steps of a ladder share a server's start"));
+        return Err(RecipeError::new(
+            "ratio_to needs a level of a factor, not a step of a ladder: steps share one server start",
+        ));
     };
     let levels: Vec<&str> = factor.levels.iter().map(|level| level.name.as_str()).collect();
     match levels.contains(&base.as_str()) {

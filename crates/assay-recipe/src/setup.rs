@@ -113,7 +113,7 @@ impl Setup {
         let mut servers = self.server.iter();
         let (Some((name, server)), None) = (servers.next(), servers.next()) else {
             let count = self.server.len();
-            let mut error = RecipeError::new(format!("a recipe has one server, and this one has {count}"));
+            let mut error = RecipeError::new(format!("a recipe has exactly one server, but this one has {count}"));
             error.hint =
                 Some("such as [server.db] with product = \"postgres:15\"; replicas and front belong to it".into());
             return Err(error);
@@ -126,9 +126,8 @@ impl Setup {
             (None, Some(_)) => {
                 let plain = Server { url: server.url.clone(), sql: server.sql.clone(), ..Server::default() };
                 if *server != plain {
-                    let mut error = RecipeError::new(format!(
-                        "server.{name} is already there (url): it can be changed by SQL only"
-                    ));
+                    let mut error =
+                        RecipeError::new(format!("server.{name} is given by its url: it can be changed only by SQL"));
                     error.hint =
                         Some(format!("use server.{name}.sql, run.session_sql or steps; or product instead of url"));
                     return Err(error);

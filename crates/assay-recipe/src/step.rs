@@ -100,12 +100,12 @@ impl Written {
         let count = actions.len();
         let (1, Some((kind, action))) = (count, actions.pop()) else {
             return Err(RecipeError::new(format!(
-                "step {number} does {count} things: give it one of sql, command, checkpoint, settle, drop_caches, rest"
+                "step {number} has {count} actions: use exactly one of sql, command, checkpoint, settle, drop_caches, rest"
             )));
         };
         let needs_server = matches!(action, Action::Sql(_) | Action::Checkpoint | Action::Settle);
         if needs_server && !self.when.has_server() {
-            let mut error = RecipeError::new(format!("step {number}: no server runs when {kind} is due"));
+            let mut error = RecipeError::new(format!("step {number}: no server is running when {kind} is due"));
             error.hint = Some("use when = \"before-trial\", \"before-measure\" or \"after-measure\"".to_owned());
             return Err(error);
         }

@@ -63,7 +63,7 @@ pub enum ReadError {
         path: PathBuf,
     },
     /// The end is missing.
-    #[error("record {path} is cut off: its end is missing")]
+    #[error("record {path} is truncated")]
     CutOff {
         /// The file.
         path: PathBuf,

@@ -18,7 +18,7 @@ pub enum TagError {
     #[error(transparent)]
     Write(#[from] WriteError),
     /// It holds what this version does not know, and would lose it.
-    #[error("record {path} was written by {tool} and has the field {field}, which this version would lose")]
+    #[error("record {path} was written by {tool} and has the field {field}, which this version of assay would lose")]
     Newer {
         /// The file.
         path: std::path::PathBuf,

@@ -59,7 +59,7 @@ impl TryFrom<String> for Time {
     fn try_from(text: String) -> Result<Time, String> {
         match humantime::parse_rfc3339(&text) {
             Ok(time) => Ok(Time::from(time)),
-            Err(_) => Err(format!("{text:?} is no time such as 2026-03-14T15:09:26.535Z")),
+            Err(_) => Err(format!("{text:?} is not a time such as 2026-03-14T15:09:26.535Z")),
         }
     }
 }

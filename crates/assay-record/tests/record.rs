@@ -139,7 +139,7 @@ fn tags_are_added_and_nothing_else_is_touched() {
     newer["stages"][1]["total"]["added_later"] = json!(1);
     fs::write(&path, newer.to_string()).unwrap();
     let refused = tag(&path, &[("run".into(), "2".into())].into()).unwrap_err().to_string();
-    assert!(refused.ends_with("has the field added_later, which this version would lose"), "{refused}");
+    assert!(refused.ends_with("has the field added_later, which this version of assay would lose"), "{refused}");
     assert_eq!(fs::read_to_string(&path).unwrap(), newer.to_string());
 }
 
@@ -178,11 +178,11 @@ fn files_that_are_no_records_are_refused_and_say_why() {
     .map(refusal)
     .collect();
     insta::assert_snapshot!(refusals.join("\n"), @r#"
-    record x.json.zst is cut off: its end is missing
-    record x.json.zst is cut off: its end is missing
-    record x.json.zst is cut off: its end is missing
-    record x.json.zst is cut off: its end is missing
-    record x.json.zst is cut off: its end is missing
+    record x.json.zst is truncated
+    record x.json.zst is truncated
+    record x.json.zst is truncated
+    record x.json.zst is truncated
+    record x.json.zst is truncated
     x.json.zst is not a record: it is neither zstd nor JSON
     x.json.zst is not a record: it is neither zstd nor JSON
     x.json.zst is not a record: it is neither zstd nor JSON
@@ -190,7 +190,7 @@ fn files_that_are_no_records_are_refused_and_say_why() {
     x.json.zst is not a record of format 1: key must be a string at line 1 column 62
     x.json.zst is not a record of format 1: expected value at line 1 column 1
     x.json.zst is not a record of format 1: histogram is damaged: too short at line 1 column 10941
-    x.json.zst is not a record of format 1: "yesterday" is no time such as 2026-03-14T15:09:26.535Z at line 1 column 25183
+    x.json.zst is not a record of format 1: "yesterday" is not a time such as 2026-03-14T15:09:26.535Z at line 1 column 25183
     "#);
     assert!(refusal(&damaged).starts_with("record x.json.zst is damaged"));
 }

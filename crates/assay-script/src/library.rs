@@ -28,8 +28,8 @@ pub struct Library {
 pub struct Installed {
     /// Where.
     pub folder: PathBuf,
-    /// They are as they came, those at least that our modules stand for: then the modules are taken, which do the same and
-    /// need less memory.
+    /// They are as they came, those at least that our modules stand for: then the modules are taken, which do the same
+    /// and need less memory.
     pub original: bool,
 }
 
@@ -79,7 +79,7 @@ impl Library {
                 format!("cannot find a workload `{name}`: no such built-in, file or module")
             },
             hint: Some(match near.as_slice() {
-                [] => "`assay list` shows the built-in workloads; a file of your own is named by its path".to_owned(),
+                [] => "`assay list` shows the built-in workloads; for your own file, give its path".to_owned(),
                 names => format!("did you mean {}?", names.join(" or ")),
             }),
             ..ScriptError::default()

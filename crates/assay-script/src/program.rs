@@ -33,8 +33,8 @@ pub struct TopLevel {
     pub argv: Vec<String>,
     /// The kind of database, for scripts that ask at top level.
     pub driver: Dialect,
-    /// The front end that the top level speaks through. With a command it runs for the last time in what sysbench calls the
-    /// main state; without one `Entry::TopLevel` runs it again, and says all of it again. See `Setup::front`.
+    /// The front end that the top level speaks through. With a command it runs for the last time in what sysbench calls
+    /// the main state; without one `Entry::TopLevel` runs it again, and says all of it again. See `Setup::front`.
     pub front: Option<Arc<dyn Front>>,
     /// It may use the database: then it stops there, and a session of `Entry::Declare` has to run it.
     pub may_use_database: bool,
@@ -72,8 +72,8 @@ impl Program {
         Ok(Program { script, declared, description })
     }
 
-    /// Whether it is known what the script declares. Not so where the top level uses the database, and may: a session of
-    /// `Entry::Declare` has to run it.
+    /// Whether it is known what the script declares. Not so where the top level uses the database, and may: a session
+    /// of `Entry::Declare` has to run it.
     pub fn is_declared(&self) -> bool {
         self.declared.get().is_some()
     }
@@ -190,7 +190,7 @@ fn declare(script: &Script, top: &TopLevel) -> Result<Option<Declared>, ScriptEr
             _ if top.may_use_database => return Ok(None),
             _ => {
                 let mut error = ScriptError::from_message(
-                    "the script uses the database (or waits) at its top level, outside of any function",
+                    "the script uses the database (or waits) at its top level, outside any function",
                     "",
                 );
                 error.file = Some(script.source.display.clone());

@@ -41,7 +41,8 @@ pub struct HostPort {
 impl Url {
     /// Reads a URL. Fails naming the part that is wrong.
     pub fn parse(text: &str) -> Result<Url, TargetError> {
-        let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("a database URL has the form scheme://…"))?;
+        let (scheme, rest) =
+            text.split_once("://").ok_or_else(|| wrong("a database URL must have the form scheme://…"))?;
         let authority_end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, rest) = rest.split_at(authority_end);
         if rest.contains('@') || text.contains('#') {
@@ -95,7 +96,7 @@ fn host(text: &str) -> Result<HostPort, TargetError> {
         "" => None,
         port => match port.parse::<u16>() {
             Ok(port @ 1..) => Some(port),
-            _ => return Err(wrong("a port in the database URL is no number from 1 to 65535")),
+            _ => return Err(wrong("a port in the database URL is not a number from 1 to 65535")),
         },
     };
     Ok(HostPort { name: decode(name, "host")?, port })
@@ -215,12 +216,12 @@ mod tests {
     #[test]
     fn wrong_urls_are_refused_without_repeating_a_password() {
         for (text, message) in [
-            ("localhost/db", "a database URL has the form scheme://…"),
+            ("localhost/db", "a database URL must have the form scheme://…"),
             ("a://u:secret/x@h/db", "the database URL has an `@` after its `/` or `?`, or a `#`"),
             ("a://u:secret#x@h/db", "the database URL has an `@` after its `/` or `?`, or a `#`"),
-            ("a://u:secret", "a port in the database URL is no number from 1 to 65535"),
-            ("a://h:0", "a port in the database URL is no number from 1 to 65535"),
-            ("a://h:65536", "a port in the database URL is no number from 1 to 65535"),
+            ("a://u:secret", "a port in the database URL is not a number from 1 to 65535"),
+            ("a://h:0", "a port in the database URL is not a number from 1 to 65535"),
+            ("a://h:65536", "a port in the database URL is not a number from 1 to 65535"),
             ("a://::1", "a host of the database URL has several `:`"),
             ("a://[::1", "the database URL lacks a `]`"),
             ("a://[::1]5", "a `]` in the database URL is not followed by `:`"),

@@ -166,7 +166,7 @@ impl SqliteConnection {
         let waited = now - self.waiting.since;
         if waited >= self.settings.busy_timeout {
             let hint =
-                Some("fewer sessions that write, shorter transactions, or a larger busy_timeout= in the URL".into());
+                Some("use fewer writing sessions, shorter transactions, or a larger busy_timeout= in the URL".into());
             return Err(StatementError { message: format!("{} for {waited}", error.message), hint, ..error });
         }
         let doublings = self.waiting.tries.min(PAUSE_DOUBLINGS_MAX);
@@ -429,7 +429,8 @@ impl Open {
         })
     }
 
-    /// The cache holds all prepared statements and the INSERT of loads; it grows in steps, as shrinking would drop some.
+    /// The cache holds all prepared statements and the INSERT of loads; it grows in steps, as shrinking would drop
+    /// some.
     fn grow_cache(&mut self, statements: usize) {
         if statements + 1 > self.cache {
             self.cache = (statements + 1).next_power_of_two().max(16);
@@ -517,8 +518,9 @@ fn bound(value: Value<'_>) -> ToSqlOutput<'_> {
 }
 
 fn utf8(sql: &[u8]) -> Result<&str, StatementError> {
-    std::str::from_utf8(sql)
-        .map_err(|_| StatementError::client(Class::Syntax, "the statement is not UTF-8; pass such bytes as parameters"))
+    std::str::from_utf8(sql).map_err(|_| {
+        StatementError::client(Class::Syntax, "the statement is not valid UTF-8; pass binary data as parameters")
+    })
 }
 
 fn too_large() -> StatementError {

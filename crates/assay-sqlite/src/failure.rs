@@ -53,7 +53,7 @@ pub(crate) fn from_sqlite(error: rusqlite::Error, path: &str) -> StatementError 
             )),
         ),
         ffi::SQLITE_NOTADB => {
-            (Class::Other, Retry::Never, Some(format!("{path} is another kind of file: name a new one")))
+            (Class::Other, Retry::Never, Some(format!("{path} is not a SQLite database: choose another file")))
         }
         ffi::SQLITE_CORRUPT => {
             (Class::Other, Retry::Never, Some(format!("{path} is damaged: delete it and prepare it again")))
@@ -65,7 +65,7 @@ pub(crate) fn from_sqlite(error: rusqlite::Error, path: &str) -> StatementError 
 }
 
 /// Why a transaction that has read may have to start over, and what avoids it.
-pub(crate) const UPGRADE: &str = "begin transactions that write with BEGIN IMMEDIATE: SQLite cannot turn a reader into a writer once somebody else wrote";
+pub(crate) const UPGRADE: &str = "start writing transactions with BEGIN IMMEDIATE: SQLite cannot upgrade a reader to a writer after another session has written";
 
 /// SQLITE_ERROR says everything in its text; the texts are those of parse.y, build.c and resolve.c.
 fn class_of_message(message: &str) -> Class {

@@ -60,7 +60,7 @@ const PARAMETERS: &[(&str, Allowed)] = &[
 impl FileSettings {
     /// Reads a `sqlite:` URL. Fails naming what in it cannot be meant.
     pub(crate) fn read(url: &str, options: &ConnectOptions) -> Result<FileSettings, TargetError> {
-        let rest = url.strip_prefix("sqlite:").ok_or_else(|| refuse(format!("{url} is no sqlite: URL"), None))?;
+        let rest = url.strip_prefix("sqlite:").ok_or_else(|| refuse(format!("{url} is not a sqlite: URL"), None))?;
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let path = file_path(path)?;
         let mut values: Vec<Option<PragmaValue>> = PARAMETERS.iter().map(|_| None).collect();
@@ -158,11 +158,11 @@ fn file_path(written: &str) -> Result<String, TargetError> {
     if path == ":memory:" {
         return Err(refuse(
             "sqlite::memory: would give every session a database of its own".into(),
-            Some("use a file in memory, such as sqlite:/dev/shm/bench.db".into()),
+            Some("for a database in memory, use a file such as sqlite:/dev/shm/bench.db".into()),
         ));
     }
     if path.contains('\0') {
-        return Err(refuse("a file name cannot hold a NUL byte".into(), None));
+        return Err(refuse("a file name cannot contain a NUL byte".into(), None));
     }
     Ok(path)
 }
@@ -224,7 +224,7 @@ mod tests {
         refused(
             "sqlite::memory:",
             "sqlite::memory: would give every session a database of its own",
-            "use a file in memory, such as sqlite:/dev/shm/bench.db",
+            "for a database in memory, use a file such as sqlite:/dev/shm/bench.db",
         );
         refused("sqlite:x?synchronous=maybe", "synchronous cannot be \"maybe\"", "it may be off, normal, full, extra");
         refused("sqlite:x?mmap_size=-1", "mmap_size cannot be \"-1\"", "it may be a number from 0 to 1099511627776");

@@ -182,7 +182,7 @@ fn errors_are_sorted_into_classes() {
     assert_eq!(bench.execute(&mut one, 3, &[]), "0 other: statement 3 was never prepared");
     assert_eq!(
         show(&bench.run(&mut one, Operation::Query { sql: b"SELECT '\xff'" })),
-        "0 syntax: the statement is not UTF-8; pass such bytes as parameters"
+        "0 syntax: the statement is not valid UTF-8; pass binary data as parameters"
     );
 }
 
@@ -262,7 +262,7 @@ fn a_file_that_cannot_be_opened_says_what_to_check() {
     std::fs::write(&path, "this is no database, but long enough to have a header if it were one".repeat(20)).unwrap();
     let other = open(path.to_str().unwrap());
     assert_eq!((other.code.number, other.message.as_str()), (26, "file is not a database"));
-    assert!(other.hint.unwrap().ends_with("is another kind of file: name a new one"));
+    assert!(other.hint.unwrap().ends_with("is not a SQLite database: choose another file"));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Statements that are sent together with the next one.
 //!
 //! A script that does not need a statement's answer before it goes on may have it wait (`Connection::defer`): its bytes
-//! are held here, and travel in front of those of the next execution, in one send. Nothing of what the statements mean may
-//! change by that, so only those wait that change rows inside a transaction, and the statement that begins it: the first
-//! that fails keeps all after it from being executed, and the whole transaction is given up.
+//! are held here, and travel in front of those of the next execution, in one send. Nothing of what the statements mean
+//! may change by that, so only those wait that change rows inside a transaction, and the statement that begins it: the
+//! first that fails keeps all after it from being executed, and the whole transaction is given up.
 
 use assay_seam::{Effect, Executed, StatementError};
 
@@ -54,7 +54,8 @@ impl Deferral {
 
     /// The statement refused is one of those, not the one that was waited for.
     pub(crate) fn blame(&self, error: &mut StatementError) {
-        let place = format!("refused was a deferred statement, {} before the one in this line", self.unanswered);
+        let place =
+            format!("the refused statement was deferred: it is {} before the one on this line", self.unanswered);
         error.hint = Some(match error.hint.take() {
             Some(hint) => format!("{place}; {hint}"),
             None => place,

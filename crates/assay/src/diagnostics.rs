@@ -34,11 +34,22 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// All of them, with their meaning as the help states it.
+    pub const ALL: [(Exit, &str); 9] = [
+        (Exit::Success, "success"),
+        (Exit::Difference, "a check, an audit or a --fail-if condition failed"),
+        (Exit::Usage, "wrong usage"),
+        (Exit::Workload, "error in the workload"),
+        (Exit::Server, "server error"),
+        (Exit::Environment, "error on this machine"),
+        (Exit::Bug, "bug in assay"),
+        (Exit::Interrupted, "interrupted (Ctrl-C)"),
+        (Exit::Terminated, "terminated (SIGTERM)"),
+    ];
+
     /// The one with this number.
     pub fn of_code(code: i32) -> Option<Exit> {
-        use Exit::*;
-        let all = [Success, Difference, Usage, Workload, Server, Environment, Bug, Interrupted, Terminated];
-        all.into_iter().find(|exit| *exit as i32 == code)
+        Exit::ALL.into_iter().map(|(exit, _)| exit).find(|exit| *exit as i32 == code)
     }
 }
 
@@ -144,7 +155,7 @@ pub fn install_panic_hook() {
         let trouble = Trouble::new(Exit::Bug, format!("assay {} has a bug: {message}", env!("CARGO_PKG_VERSION")))
             .detail(place)
             .detail(backtrace.to_string())
-            .hint("please report this with the command line and the lines above; the run cannot be trusted");
+            .hint("please report this with the command line and the lines above; do not trust the results of this run");
         terminal::say(&trouble.text(terminal::stderr_colour()));
         std::process::exit(Exit::Bug as i32);
     }));

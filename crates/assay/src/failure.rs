@@ -53,19 +53,19 @@ fn connect(target: usize, connected: u32, wanted: u32, error: &StatementError, p
     let hint = database.advice(error, wanted as usize).unwrap_or_else(|| match (error.origin, error.class) {
         (_, Class::Limit) => format!("lower `--sessions`, or raise the server's connection limit above {wanted}"),
         (_, Class::Authentication) => {
-            "check user and password in `--db`, or the environment and files they come from".to_owned()
+            "check the user and password in `--db`, the environment or the configuration files".to_owned()
         }
         (_, Class::Missing) => "name a database that exists in `--db`, or create it on the server".to_owned(),
         // It hangs, or hangs up.
         (Origin::Network, _) if connected > 0 => format!(
-            "the server has {connected} connections and may have run out of something (see its log): open files \
+            "the server has {connected} connections and may have reached a limit (see its log): open files \
              (LimitNOFILE=, `ulimit -n`; open_files_limit), threads (thread_pool_max_threads, `ulimit -u`), time for logins \
              (connect_timeout), or room in its connection queue (back_log, net.core.somaxconn; lower `--connect-pending`, \
              now {}, or set `--connect-rate`)",
             plan.connects.pending_max
         ),
         (Origin::Network, Class::Timeout) => {
-            "check host and port in `--db`, that no firewall is between, and that the server does not hang".to_owned()
+            "check the host and port in `--db`, that no firewall blocks them, and that the server is not hanging".to_owned()
         }
         (Origin::Network, _) => "check host and port in `--db`, and that the server is running".to_owned(),
         _ => "check `--db`".to_owned(),
@@ -79,7 +79,7 @@ fn statement_hints(trouble: Trouble, error: &StatementError, plan: &Plan, prepar
         (_, Class::Missing, Some(prepare)) => {
             return trouble
                 .hint(format!("are the tables prepared? {prepare}"))
-                .hint("or prepare and run in one: add `--prepare`");
+                .hint("or add `--prepare` to prepare the tables before the run");
         }
         _ => trouble,
     };

@@ -1,7 +1,8 @@
 //! The file of `--journal`: a line for each transaction that a workload has something to say of (`assay.journal`).
 //!
-//! It is written while the run goes on, so that a run that is killed leaves what it had. A file that cannot be written any
-//! more is given up: the run, its report and its record are worth more, and the trouble is told at once and at the end.
+//! It is written while the run continues, so that a run that is killed leaves what it had. A file that cannot be
+//! written any more is given up: the run, its report and its record are worth more, and the trouble is told at once and
+//! at the end.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -30,12 +31,12 @@ impl Journal {
         match File::create(&path) {
             Ok(file) => Ok(Journal { path, file, start: None, lines: 0, failure: None }),
             Err(error) => Err(Trouble::environment(format!("cannot write the journal {}: {error}", path.display()))
-                .hint("name a file that can be written with `--journal FILE`")),
+                .hint("choose a writable file with `--journal FILE`")),
         }
     }
 
-    /// Appends lines; the columns' names come first. `now` is this instant, since the start of the run. A trouble, once, when
-    /// they cannot be written.
+    /// Appends lines; the columns' names come first. `now` is this instant, since the start of the run. A trouble,
+    /// once, when they cannot be written.
     pub fn add(&mut self, columns: &[String], lines: &[Line], now: Nanos) -> Option<Trouble> {
         if self.failure.is_some() {
             return None;
@@ -60,8 +61,8 @@ impl Journal {
     pub fn finish(mut self, workload: &str) -> Result<(), Trouble> {
         if self.start.is_none() {
             self.remove();
-            return Err(Trouble::new(Exit::Workload, format!("workload {workload} keeps no journal"))
-                .hint("a script says `assay.journal{…}`: docs/lua-api.md; run it without `--journal`"));
+            return Err(Trouble::new(Exit::Workload, format!("workload {workload} does not write a journal"))
+                .hint("leave out `--journal`, or call `assay.journal{…}` in the script: see docs/lua-api.md"));
         }
         if self.failure.is_none() {
             self.failure = self.file.sync_all().err().filter(|_| self.path.is_file());
@@ -87,8 +88,8 @@ impl Journal {
         let (path, lines) = (self.path.display(), self.lines);
         Some(
             Trouble::environment(format!("cannot write the journal {path}: {error}"))
-                .detail(format!("it was given up after {lines} lines; the run went on without it"))
-                .hint("name a place with more room with `--journal FILE`"),
+                .detail(format!("it stops after {lines} lines; the run continued without it"))
+                .hint("choose a place with more space with `--journal FILE`"),
         )
     }
 }

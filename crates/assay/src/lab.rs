@@ -102,7 +102,7 @@ pub fn can_prepare_statements(topology: &Topology, prepared: bool) -> Result<(),
         .find(|front| front.binaries.product == "pgbouncer" && !front.binaries.version.at_least(1, 21));
     match old {
         Some(front) if prepared => Err(Trouble::usage(format!(
-            "PgBouncer {} does not keep prepared statements apart; that came with 1.21",
+            "PgBouncer {} does not support prepared statements; version 1.21 and later do",
             front.binaries.version
         ))
         .hint("add `--prepared off`")),
@@ -116,12 +116,13 @@ pub fn tell_of_stale(home: &Home) {
     if !stale.is_empty() {
         let names = stale.join(", ");
         terminal::say(&format!(
-            "left by a process that was killed: {names}\n  end them: assay server stop --all-stale\n"
+            "left behind by a killed process: {names}\n  stop them: assay server stop --all-stale\n"
         ));
     }
 }
 
-/// What the command line of a `prepare` does not say of what it loads: the texts of the built-in workloads, or of a script.
+/// What the command line of a `prepare` does not say of what it loads: the texts of the built-in workloads, or of a
+/// script.
 pub fn hash_of_workload(name: Option<&String>) -> String {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
@@ -168,7 +169,7 @@ impl Drop for Kept {
         let Some(topology) = self.0.take() else { return };
         kept().clear();
         if let Err(fault) = topology.stop(STOP).and_then(|_| topology.remove()) {
-            terminal::say(&format!("warning: a server of this run is left: {fault}\n"));
+            terminal::say(&format!("warning: a server of this run could not be removed: {fault}\n"));
         }
     }
 }

@@ -67,7 +67,7 @@ fn not_found(error: ScriptError) -> Trouble {
     let trouble = Trouble::usage(error.message);
     match error.hint {
         Some(hint) => trouble.hint(hint),
-        None => trouble.hint("see the built-in workloads with `assay list`, or name a file: ./my.lua"),
+        None => trouble.hint("see `assay list` for the built-in workloads, or give the path of a file: ./my.lua"),
     }
 }
 

@@ -141,8 +141,8 @@ impl Live {
         }
     }
 
-    /// An interval is over: its line, its metrics, and the partial record when it is time. What cannot be written now is
-    /// tried again later; only the final record must succeed.
+    /// An interval is over: its line, its metrics, and the partial record when it is time. What cannot be written now
+    /// is tried again later; only the final record must succeed.
     pub fn interval(&mut self, stage: usize, interval: &Interval, so_far: &Outcome) {
         if let Some((served, metrics)) = &mut self.metrics {
             metrics.add(stage, &record_of::interval(interval), &so_far.types);
@@ -275,7 +275,8 @@ fn elapsed_before(record: &Record, stage: usize) -> u64 {
     each.saturating_mul(stage as u64)
 }
 
-/// Whether the server has just been waited for in vain: it would not answer this either, and somebody wants the run to end.
+/// Whether the server has just been waited for in vain: it would not answer this either, and somebody wants the run to
+/// end.
 fn is_away(number: usize, outcome: &Outcome) -> bool {
     match &outcome.end {
         End::Complete => false,
@@ -293,5 +294,5 @@ fn unwritable(error: WriteError) -> Trouble {
         Some(source) => trouble.detail(source.to_string()),
         None => trouble,
     };
-    trouble.hint("name a place that can be written with `--record PATH`, or do without: `--no-record`")
+    trouble.hint("choose a writable path with `--record PATH`, or use `--no-record`")
 }

@@ -19,7 +19,7 @@ pub struct Sessions {
 }
 
 /// More sessions than this are not tried unasked: servers refuse a hundred.
-const AUTO_MAX: u32 = 64;
+pub(crate) const AUTO_MAX: u32 = 64;
 
 /// `8`, `1,2,4` or `auto`, `auto:128`.
 pub fn sessions(text: &str) -> Result<Sessions, String> {
@@ -68,7 +68,7 @@ pub fn trace(path: &Path) -> Result<Arc<[Nanos]>, Trouble> {
         }
         let wrong = |why: &str| {
             Trouble::usage(format!("--rate-file {}:{}: {why}", path.display(), number + 1))
-                .hint("each line begins with the seconds since the start, such as 0.125, in ascending order")
+                .hint("each line must start with the seconds since the start, such as 0.125, in ascending order")
         };
         let seconds = first.parse().ok().filter(|seconds: &f64| (0.0..=SECONDS_MAX).contains(seconds));
         let Some(seconds) = seconds else {
@@ -76,7 +76,7 @@ pub fn trace(path: &Path) -> Result<Arc<[Nanos]>, Trouble> {
             if arrivals.is_empty() && number == 0 && first.starts_with(char::is_alphabetic) {
                 continue;
             }
-            return Err(wrong(&format!("{first} is not a time in seconds")));
+            return Err(wrong(&format!("`{first}` is not a time in seconds")));
         };
         let at = Nanos::from_secs_f64(seconds);
         if arrivals.last().is_some_and(|last| *last > at) {
@@ -85,7 +85,7 @@ pub fn trace(path: &Path) -> Result<Arc<[Nanos]>, Trouble> {
         arrivals.push(at);
     }
     if arrivals.is_empty() {
-        return Err(Trouble::usage(format!("--rate-file {}: there is no arrival in it", path.display())));
+        return Err(Trouble::usage(format!("--rate-file {}: it contains no arrivals", path.display())));
     }
     Ok(arrivals.into())
 }

@@ -1,8 +1,8 @@
 //! `--metrics-listen`: metrics of a run for Prometheus, while it goes on.
 //!
-//! A thread of its own answers from a text that is made anew once per interval, on the coordinating thread: no session and no
-//! worker ever waits for it. It listens before the run starts, so that a port in use is said at once, and as long as the
-//! process lives, over several trials too. One request at a time, each within bounds of size and time.
+//! A thread of its own answers from a text that is made anew once per interval, on the coordinating thread: no session
+//! and no worker ever waits for it. It listens before the run starts, so that a port in use is said at once, and as
+//! long as the process lives, over several trials too. One request at a time, each within bounds of size and time.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -29,9 +29,11 @@ impl Metrics {
         let failed = |error: std::io::Error| {
             let trouble = Trouble::environment(format!("cannot serve metrics at {address}")).detail(error.to_string());
             match error.kind() {
-                std::io::ErrorKind::AddrInUse => trouble.hint("another program listens there: choose another port"),
+                std::io::ErrorKind::AddrInUse => {
+                    trouble.hint("another program is listening there: choose another port")
+                }
                 _ => trouble
-                    .hint("name an address of this machine and a free port, such as `--metrics-listen 127.0.0.1:9090`"),
+                    .hint("use an address of this machine and a free port, such as `--metrics-listen 127.0.0.1:9090`"),
             }
         };
         let listener = TcpListener::bind(address).map_err(failed)?;

@@ -27,7 +27,7 @@ use crate::diagnostics::{Exit, Trouble};
 use crate::{load_model, registry, signals, terminal};
 
 /// Measured time when neither a time nor a number of transactions is given.
-const TIME_DEFAULT: Nanos = Nanos::from_secs(10);
+pub const TIME_DEFAULT: Nanos = Nanos::from_secs(10);
 /// How long a script may keep its worker from all other sessions.
 const HOLD_MAX: Nanos = Nanos::from_secs(60);
 /// A server that does not answer a login in this time is not there.
@@ -132,8 +132,8 @@ pub fn of_run(workload: &Workload, options: &RunOptions, urls: &[String], words:
     Ok(plan)
 }
 
-/// The measured time of a stage that nobody has limited: as long as its load has something to say. What is due last needs
-/// time to begin.
+/// The measured time of a stage that nobody has limited: as long as its load has something to say. What is due last
+/// needs time to begin.
 fn length_of(rate: Option<&Rate>, trace: Option<&[Nanos]>) -> Nanos {
     let last_point = rate.and_then(|rate| rate.points().last()).map_or(Nanos::ZERO, |point| point.at);
     let last = trace.and_then(|trace| trace.last().copied()).map_or(last_point, |last| last + Nanos::from_secs(1));
@@ -156,14 +156,15 @@ pub fn search_is_possible(load: &LoadOptions) -> Result<(), Trouble> {
     }
     let name = if load.find_rate.is_empty() { "--sessions auto" } else { "--find-rate" };
     if load.searches_sessions() && !load.is_closed() {
-        return Err(Trouble::usage("--sessions auto searches in a closed loop")
-            .hint("to find the rate that a number of sessions can take: `--find-rate 'p99 < 10ms' --sessions 64`"));
+        return Err(Trouble::usage("--sessions auto needs a closed loop").hint(
+            "to find the highest rate with a fixed number of sessions: `--find-rate 'p99 < 10ms' --sessions 64`",
+        ));
     }
     if load.steps().len() > 1 {
         return Err(Trouble::usage(format!("{name} needs one number of sessions")));
     }
     if load.time == Some(Nanos::ZERO) || load.transactions.is_some() || load.kill_check.is_some() {
-        return Err(Trouble::usage(format!("{name} needs stages of a certain length: `--time`")));
+        return Err(Trouble::usage(format!("{name} needs stages of fixed length: `--time`")));
     }
     Ok(())
 }
@@ -172,7 +173,7 @@ pub fn search_is_possible(load: &LoadOptions) -> Result<(), Trouble> {
 fn kill_check_is_possible(workload: &Workload, ladder: &[u32], limit: Limit, urls: &[String]) -> Result<(), Trouble> {
     if !workload.program.defines("verify") {
         return Err(Trouble::new(Exit::Workload, format!("workload {} cannot be kill-checked", workload.name))
-            .hint("it has no function verify() that looks for what was acknowledged: docs/lua-api.md"));
+            .hint("it has no function verify() that looks for acknowledged transactions: see docs/lua-api.md"));
     }
     let needs = |what: &str| Err(Trouble::usage(format!("--kill-check needs {what}")));
     match (limit.time, ladder, urls) {
@@ -191,7 +192,7 @@ fn number_of_terminals(terminals: &command_line::Terminals, workload: &Workload)
     let named = options.iter().find(|(known, _)| *known == key || *known == format!("{key}s"));
     let Some((key, OptionValue::Number(value))) = named else {
         return Err(Trouble::usage(format!(
-            "--terminals {}/{per}: {per} is no number among the options of {}",
+            "--terminals {}/{per}: {per} is not a numeric option of {}",
             terminals.number, workload.name
         ))
         .hint(format!("`assay run {} --help` lists them", workload.name)));
@@ -200,7 +201,7 @@ fn number_of_terminals(terminals: &command_line::Terminals, workload: &Workload)
     if number < 1.0 || number > f64::from(u32::MAX) {
         let name = key.replace('_', "-");
         return Err(Trouble::usage(format!(
-            "--terminals {}/{per}: with --{name} {value} that is {number}",
+            "--terminals {}/{per}: with --{name} {value}, the number of terminals is {number}",
             terminals.number
         ))
         .hint(format!("give --{name}")));
@@ -286,7 +287,7 @@ impl Task<'_> {
                 "the databases are of different kinds: {driver}, {}",
                 other.database.driver()
             ))
-            .hint("statements differ between kinds: run once for each"));
+            .hint("SQL differs between database products: do one run per product"));
         }
         // An embedded database has no sockets.
         let event_loop = match targets.iter().all(|target| target.addresses.is_empty()) {
@@ -471,8 +472,8 @@ fn event_loop(generator: &GeneratorOptions, sessions: usize, quiet: bool) -> Res
     let (backend, fallback) = match best {
         (backend, None) => (backend, None),
         (_, Some(why)) if choice == IoChoice::Uring => {
-            return Err(Trouble::environment(format!("io_uring cannot be used: {why}"))
-                .hint("allow it, or choose `--io epoll`, which is always there and costs more CPU per statement"));
+            return Err(Trouble::environment(format!("cannot use io_uring: {why}"))
+                .hint("allow io_uring, or use `--io epoll`, which always works and needs more CPU per statement"));
         }
         (backend, Some(why)) => {
             if !quiet {
@@ -489,7 +490,7 @@ fn event_loop(generator: &GeneratorOptions, sessions: usize, quiet: bool) -> Res
 fn distribution(options: &GeneratorOptions) -> Result<Distribution, Trouble> {
     let within = |name: &str, value: f64, low: f64, high: f64| match value {
         value if (low..=high).contains(&value) => Ok(value),
-        _ => Err(Trouble::usage(format!("--{name} {value}: must be within {low} and {high}"))),
+        _ => Err(Trouble::usage(format!("--{name} {value}: must be between {low} and {high}"))),
     };
     Ok(Distribution {
         kind: DistributionKind::from_name(&options.rand_type).expect("the command line allows only these names"),

@@ -20,7 +20,7 @@ pub fn driver_of(url: &str) -> Result<&'static Driver, Trouble> {
     let schemes = || DRIVERS.iter().flat_map(|driver| driver.schemes.iter().copied());
     let all = || schemes().map(|scheme| format!("{scheme}:")).collect::<Vec<_>>().join(", ");
     let Some((scheme, _)) = url.split_once(':') else {
-        return Err(Trouble::usage("--db wants a URL that begins with the kind of database")
+        return Err(Trouble::usage("--db needs a URL that starts with the database product")
             .detail(format!("known: {}", all()))
             .hint(format!("such as {}", EXAMPLES.join(", "))));
     };
@@ -28,7 +28,7 @@ pub fn driver_of(url: &str) -> Result<&'static Driver, Trouble> {
     if let Some(driver) = DRIVERS.iter().find(|driver| driver.schemes.contains(&scheme.as_str())) {
         return Ok(driver);
     }
-    let trouble = Trouble::usage(format!("no database is called {scheme}: in --db {}", url_text::masked(url)))
+    let trouble = Trouble::usage(format!("unknown database product {scheme} in --db {}", url_text::masked(url)))
         .detail(format!("known: {}", all()));
     Err(match nearest(&scheme, schemes()) {
         Some(near) => trouble.hint(format!("did you mean {near}:?")),

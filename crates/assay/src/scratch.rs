@@ -17,8 +17,8 @@ impl Scratch {
     /// Makes a new folder, readable by this user only.
     pub fn new() -> Result<Scratch, Trouble> {
         let folder = tempfile::Builder::new().prefix("assay-").tempdir().map_err(|error| {
-            Trouble::environment(format!("cannot make a temporary folder: {error}"))
-                .hint("set TMPDIR to a folder that can be written, or name a database with --db sqlite:FILE")
+            Trouble::environment(format!("cannot create a temporary folder: {error}"))
+                .hint("set TMPDIR to a writable folder, or choose a database with --db sqlite:FILE")
         })?;
         let folder = folder.keep();
         *FOLDER.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder.clone());

@@ -48,7 +48,7 @@ pub fn listen() -> Result<(), Trouble> {
 }
 
 fn deaf(error: std::io::Error) -> Trouble {
-    Trouble::environment(format!("cannot listen to signals: {error}"))
+    Trouble::environment(format!("cannot handle signals: {error}"))
 }
 
 /// Whether Ctrl-C ends the process at once.
@@ -73,8 +73,8 @@ pub fn exit() -> Exit {
     exit_of(FIRST.load(Ordering::Relaxed))
 }
 
-/// Runs a program to its end. It gets every signal that we get from here, and no Ctrl-C of its own: a terminal sends that to
-/// the whole group of processes, and twice means "at once".
+/// Runs a program to its end. It gets every signal that we get from here, and no Ctrl-C of its own: a terminal sends
+/// that to the whole group of processes, and twice means "at once".
 pub fn run(mut command: Command) -> std::io::Result<ExitStatus> {
     *child() = Some(command.process_group(0).spawn()?);
     // A signal that came just before has not reached it.

@@ -15,7 +15,7 @@ pub fn shell_line(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
 /// The words of a line as a POSIX shell would split it, without expanding anything. A lowercase fragment says what is
 /// wrong with one that it would not take.
 pub fn shell_words(line: &str) -> Result<Vec<String>, String> {
-    shlex::split(line).ok_or_else(|| "a quote is not closed, or nothing follows the last backslash".to_owned())
+    shlex::split(line).ok_or_else(|| "unclosed quote, or a backslash at the end".to_owned())
 }
 
 fn shell_word(word: &str) -> String {

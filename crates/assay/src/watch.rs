@@ -99,26 +99,25 @@ impl<'a> Watch<'a> {
         let url = |target: usize| self.plan.targets[target].database.display();
         let text = match warning {
             Warning::Held { place, held } => {
-                let place = place.as_deref().unwrap_or("a place Lua cannot tell");
+                let place = place.as_deref().unwrap_or("an unknown place");
                 format!(
-                    "the script has blocked a worker for {:.1} s at {place}: the worker's other sessions wait, and results are \
-                     wrong\n  let long work yield: call the database in between, or sleep with the functions assay knows",
+                    "the script has blocked a worker for {:.1} s at {place}: the worker's other sessions are waiting, so the results are wrong\n  let long work yield: call the database in between, or use assay's sleep functions",
                     held.as_secs_f64()
                 )
             }
             Warning::SlowConnects { target, took } => format!(
                 "connecting to {} took {:.1} s: its connection queue overflows, or packets are lost\n  \
                  raise its listen backlog (back_log; listen_backlog of PgBouncer) and net.core.somaxconn on its machine, \
-                 or connect more slowly: `--connect-pending` (now {}), `--connect-rate`",
+                 or open connections more slowly with `--connect-pending` (now {}) or `--connect-rate`",
                 url(*target),
                 took.as_secs_f64(),
                 self.plan.connects.pending_max
             ),
             Warning::Advice { target, error, hint } => {
-                format!("{}: {} ({}): the run goes on\n  {hint}", url(*target), error.message, error.code)
+                format!("{}: {} ({}): the run continues\n  {hint}", url(*target), error.message, error.code)
             }
             Warning::Outage { target, message } => format!(
-                "{} is away: {message}\n  trying again for up to {}; see `--reconnect-time`",
+                "{} is unavailable: {message}\n  retrying for up to {}; see `--reconnect-time`",
                 url(*target),
                 values::display_duration(self.plan.policy.reconnect)
             ),
@@ -160,7 +159,7 @@ impl Observer for Watch<'_> {
             Notice::Journal { columns, lines, now } => {
                 let journal = self.live.as_mut().and_then(Live::journal);
                 if let Some(trouble) = journal.and_then(|journal| journal.add(columns, lines, now)) {
-                    self.say_warning(&format!("{}; the run goes on without it", trouble.cause));
+                    self.say_warning(&format!("{}; the run continues without it", trouble.cause));
                 }
             }
             Notice::Warning(warning) => self.warning(&warning),

@@ -1,8 +1,8 @@
 //! All sessions of a worker: the conversation between their scripts and the world.
 //!
-//! A session is resumed with an answer and asks for something; what can be answered at once is, what a connection is asked
-//! goes to the links, and what only the stage can decide is handed up as a `Want`. What came of statements and transactions
-//! is told to the recorder.
+//! A session is resumed with an answer and asks for something; what can be answered at once is, what a connection is
+//! asked goes to the links, and what only the stage can decide is handed up as a `Want`. What came of statements and
+//! transactions is told to the recorder.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -80,7 +80,7 @@ const RUNNABLE_MAX: usize = 64;
 
 /// What a script hears that goes on, or ends, without the answer to rows that it loads.
 fn not_done() -> Failure {
-    let message = "rows of a loader were sent and their answer was not waited for: call `done` after the last row";
+    let message = "a loader's rows were sent without waiting for the answer: call `done` after the last row";
     Failure { message: message.to_owned(), ..Failure::default() }
 }
 
@@ -361,7 +361,7 @@ impl<I: Io> Sessions<I> {
                         Some(targets) => self.connect(session, connection, targets),
                         None => {
                             let driver = String::from_utf8_lossy(driver);
-                            let words = format!("no server of the driver `{driver}` is known");
+                            let words = format!("no server uses the driver `{driver}`");
                             let error = StatementError::client(Class::Connection, words);
                             self.refuse_connect(session, 0, Box::new(error));
                         }
@@ -412,8 +412,7 @@ impl<I: Io> Sessions<I> {
     fn on_next(&mut self, session: usize, at: Nanos) {
         let at = self.done_at(session, at);
         if self.has_deferred(session) {
-            let message = "the transaction ended while statements that it had deferred were not sent: \
-                           execute one behind them, such as COMMIT";
+            let message = "the transaction ended before its deferred statements were sent: execute another statement after them, such as COMMIT";
             let failure = Failure { message: message.to_owned(), ..Failure::default() };
             return self.on_failed(session, failure, at);
         }
@@ -706,7 +705,8 @@ impl<I: Io> Sessions<I> {
         }
     }
 
-    /// A link could not be connected: the script hears of its first connect; lost connections are tried again for a while.
+    /// A link could not be connected: the script hears of its first connect; lost connections are tried again for a
+    /// while.
     fn on_refused(&mut self, link: usize, error: Box<StatementError>) {
         let (session, target) = (self.links[link].session, self.links[link].target);
         let Some(recovery) = &mut self.all[session].recovery else {

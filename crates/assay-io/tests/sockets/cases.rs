@@ -320,7 +320,7 @@ fn refused_connects_name_the_address_and_what_to_do() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let why = refusal(&Address::Tcp(free));
     assert_eq!(why.message, format!("connecting to {free}: connection refused"));
-    assert!(why.hint.unwrap().contains("check that the server runs"));
+    assert!(why.hint.unwrap().contains("check that the server is running"));
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("absent.sock");

@@ -254,7 +254,7 @@ fn an_unknown_authority_is_refused_from_verify_ca_on_and_by_require_with_a_root(
         let why = check(&identity, &settings(mode, Some(authority.root()))).unwrap_err();
         assert_eq!(
             why.message,
-            "TLS handshake with ADDRESS: the server's certificate is signed by an authority that we do not trust"
+            "TLS handshake with ADDRESS: the server's certificate is signed by an unknown authority"
         );
         assert!(why.tls && why.hint.unwrap().contains("root certificate"));
     }
@@ -345,7 +345,7 @@ fn a_client_certificate_of_version_1_is_shown_too() {
         // rustls as a server refuses the version, and so has seen it; those of databases take it.
         let (address, thread) = serve(authority.issue(&["db.test"], |_| {}), version, Some(&authority.root()));
         let why = echo(&address, &with, 100).unwrap_err();
-        assert!(why.tls && why.message.contains("the server refused our certificate"), "{why}");
+        assert!(why.tls && why.message.contains("the server refused the client certificate"), "{why}");
         thread.join().unwrap();
     }
 }
@@ -402,7 +402,7 @@ fn a_client_certificate_is_shown_when_the_server_asks() {
         let stranger = Authority::new();
         let (address, thread) = serve(server.clone(), version, Some(&stranger.root()));
         let why = echo(&address, &with, 100).unwrap_err();
-        assert!(why.tls && why.message.contains("the server refused our certificate"), "{why}");
+        assert!(why.tls && why.message.contains("the server refused the client certificate"), "{why}");
         thread.join().unwrap();
     }
 }
@@ -435,7 +435,7 @@ fn files_that_cannot_serve_are_named_with_the_reason() {
     );
     assert_eq!(
         refusal(settings(TlsMode::VerifyCa, Some(empty.clone()))),
-        format!("reading {}: it holds no root certificates in PEM form", empty.display())
+        format!("reading {}: it contains no root certificates in PEM format", empty.display())
     );
     let client = |certificate: &PathBuf, key: &PathBuf| TlsSettings {
         client: Some((certificate.clone(), key.clone())),
@@ -443,7 +443,7 @@ fn files_that_cannot_serve_are_named_with_the_reason() {
     };
     assert_eq!(
         refusal(client(&rsa, &empty)),
-        format!("reading {}: it holds no private key (encrypted ones are not read)", empty.display())
+        format!("reading {}: it contains no private key (encrypted keys are not supported)", empty.display())
     );
     assert_eq!(
         refusal(client(&rsa, &wrong)),
@@ -503,7 +503,7 @@ fn a_peer_that_does_not_speak_tls_is_told_in_plain_words() {
         (b"", "closed the connection during the TLS handshake"),
         // An alert of TLS 1.0: fatal, protocol_version.
         (b"\x15\x03\x01\x00\x02\x02\x46", "the server does not speak TLS 1.2 or newer"),
-        (b"\x15\x03\x03\x00\x02\x02\x28", "the server found no cipher in common with us"),
+        (b"\x15\x03\x03\x00\x02\x02\x28", "the server and assay have no cipher in common"),
     ] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = Address::Tcp(listener.local_addr().unwrap());

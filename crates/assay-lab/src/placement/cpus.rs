@@ -53,7 +53,7 @@ impl Cpus {
     fn set(&self, pid: i32) -> Result<()> {
         let mut set = CpuSet::new();
         for cpu in &self.0 {
-            set.set(*cpu).map_err(|_| Fault::usage(format!("there is no CPU {cpu}")))?;
+            set.set(*cpu).map_err(|_| Fault::usage(format!("this machine has no CPU {cpu}")))?;
         }
         sched_setaffinity(Pid::from_raw(pid), &set)
             .map_err(|error| Fault::environment(format!("cannot use the CPUs {self}: {error}")))
@@ -64,7 +64,7 @@ impl Cpus {
         for (thread, allowed) in allowed(process.pid) {
             if &allowed != self {
                 return Err(Fault::environment(format!(
-                    "the server was to run on CPUs {self}, and its thread {thread} may run on {allowed}"
+                    "the server should run on CPUs {self}, but its thread {thread} may run on {allowed}"
                 )));
             }
         }

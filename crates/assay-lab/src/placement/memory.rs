@@ -50,7 +50,7 @@ pub(super) fn make(name: &str, bytes: u64) -> Result<PathBuf> {
     let hierarchy = here()?;
     let refused = |doing: &str, path: &Path, error: std::io::Error| {
         Fault::environment(format!("memory cannot be limited: cannot {doing} {}: {error}", path.display()))
-            .hint("this needs root, or a group that was delegated: systemd-run --user --scope -p Delegate=yes assay …")
+            .hint("this needs root or a delegated control group: systemd-run --user --scope -p Delegate=yes assay …")
     };
     let (root, [limit, swap]) = match &hierarchy {
         Hierarchy::One(root) => (root.clone(), [FILES[0].0, FILES[0].1]),
@@ -138,9 +138,7 @@ pub(super) fn verify(process: &Identity, bytes: u64) -> Result<()> {
         Some((limit, _)) if limit <= bytes && bytes - limit < 1 << 16 => Ok(()),
         limit => {
             let limit = limit.map_or_else(|| "no limit".to_owned(), |(limit, _)| format!("a limit of {limit} bytes"));
-            Err(Fault::environment(format!(
-                "the server was to have a limit of {bytes} bytes of memory, and has {limit}"
-            )))
+            Err(Fault::environment(format!("the server should have a memory limit of {bytes} bytes, but has {limit}")))
         }
     }
 }

@@ -102,10 +102,10 @@ pub(super) fn reserve(bytes: u64, account: &Account) -> Result<(u64, Written)> {
     if got < wanted {
         give_back(got);
         return Err(Fault::environment(format!(
-            "{wanted} huge pages of {} MiB cannot be reserved: the kernel found room for {got}",
+            "cannot reserve {wanted} huge pages of {} MiB: the kernel found room for {got}",
             size >> 20
         ))
-        .hint("ask for fewer, or reserve them early after the boot (vm.nr_hugepages)"));
+        .hint("request fewer, or reserve them soon after boot (vm.nr_hugepages)"));
     }
     let group = read(GROUP)?;
     let allowed = write(GROUP, &account.group().to_string(), group.trim());
@@ -113,7 +113,7 @@ pub(super) fn reserve(bytes: u64, account: &Account) -> Result<(u64, Written)> {
 }
 
 fn count() -> Result<u64> {
-    read(COUNT)?.trim().parse().map_err(|_| Fault::environment(format!("{COUNT} holds no number")))
+    read(COUNT)?.trim().parse().map_err(|_| Fault::environment(format!("{COUNT} does not contain a number")))
 }
 
 pub(super) fn give_back(pages: u64) {
@@ -133,6 +133,6 @@ pub(super) fn verify(process: &Identity) -> Result<()> {
     if maps.lines().any(huge) {
         return Ok(());
     }
-    Err(Fault::server("huge pages were reserved, and the server uses none")
-        .hint("see its log; reserve more than its shared memory needs (`--huge-pages`)"))
+    Err(Fault::server("huge pages were reserved, but the server does not use them")
+        .hint("see its log; `--huge-pages` must reserve more than its shared memory needs"))
 }

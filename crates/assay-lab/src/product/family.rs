@@ -50,7 +50,7 @@ pub(super) fn administrator(site: &Site<'_>) -> String {
 /// The `[mysqld]` section. `special`: lines of the one product, after the common ones.
 pub(super) fn configuration(site: &Site<'_>, wishes: &Wishes<'_>, special: &[String]) -> Vec<(PathBuf, String)> {
     let mut lines = vec![
-        "# Written by assay, and written again at every start.".to_owned(),
+        "# Written by assay, overwritten at every start.".to_owned(),
         "[mysqld]".to_owned(),
         format!("datadir = {}", site.data.display()),
         format!("socket = {}", socket(site).display()),

@@ -28,7 +28,7 @@ impl Front for HaProxy {
 
     fn configuration(&self, place: &Place<'_>) -> Vec<(PathBuf, String)> {
         let mut lines = vec![
-            "# Written by assay, and written again at every start.".to_owned(),
+            "# Written by assay, overwritten at every start.".to_owned(),
             "defaults".to_owned(),
             "  mode tcp".to_owned(),
             "  balance roundrobin".to_owned(),

@@ -97,7 +97,7 @@ impl Product for MariaDb {
         // Copied for every server; it grows to what the server is told.
         command.arg("--innodb-log-file-size=8M");
         command.args(layout.iter().map(|asked| format!("--{}={}", asked.name, asked.value.as_deref().unwrap_or("ON"))));
-        output("make a data directory", &mut command).map(drop)
+        output("create a data directory", &mut command).map(drop)
     }
 
     fn administrator(&self, site: &Site<'_>) -> String {

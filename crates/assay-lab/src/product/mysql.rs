@@ -81,7 +81,7 @@ impl Product for MySql {
         };
         command.arg(small);
         command.args(layout.iter().map(|asked| format!("--{}={}", asked.name, asked.value.as_deref().unwrap_or("ON"))));
-        output("make a data directory", &mut command).map(drop)
+        output("create a data directory", &mut command).map(drop)
     }
 
     fn administrator(&self, site: &Site<'_>) -> String {

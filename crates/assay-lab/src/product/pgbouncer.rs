@@ -37,7 +37,7 @@ impl Front for PgBouncer {
             accounts.iter().map(|(name, password)| format!("\"{name}\" \"{password}\"\n")).collect();
         let auth = if place.accounts.is_empty() { "trust" } else { "scram-sha-256" };
         let mut lines = vec![
-            "; Written by assay, and written again at every start.".to_owned(),
+            "; Written by assay, overwritten at every start.".to_owned(),
             "[databases]".to_owned(),
             format!("* = host=127.0.0.1 port={}", place.behind[0]),
             "[pgbouncer]".to_owned(),

@@ -1,7 +1,7 @@
 //! PostgreSQL, 9.6 and newer.
 //!
-//! The configuration lies beside the data directory and includes the one that initdb made, so that a data directory can be
-//! copied from an image and compared with it.
+//! The configuration lies beside the data directory and includes the one that initdb made, so that a data directory can
+//! be copied from an image and compared with it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -93,12 +93,12 @@ impl Product for Postgres {
             Some("on") => drop(command.arg("--data-checksums")),
             Some("off") if site.binaries.version.at_least(18, 0) => drop(command.arg("--no-data-checksums")),
             Some("off") | None => {}
-            Some(other) => return Err(Fault::usage(format!("data_checksums={other}: it is on or off"))),
+            Some(other) => return Err(Fault::usage(format!("data_checksums={other}: must be on or off"))),
         }
         if let Some(size) = given("wal_segment_size") {
             command.arg(format!("--wal-segsize={}", size.trim_end_matches("MB")));
         }
-        output("make a data directory", &mut command).map(drop)
+        output("create a data directory", &mut command).map(drop)
     }
 
     fn administrator(&self, site: &Site<'_>) -> String {
@@ -117,7 +117,7 @@ impl Product for Postgres {
     fn configuration(&self, site: &Site<'_>, wishes: &Wishes<'_>) -> Result<Vec<(PathBuf, String)>> {
         let version = &site.binaries.version;
         let mut lines = vec![
-            "# Written by assay, and written again at every start.".to_owned(),
+            "# Written by assay, overwritten at every start.".to_owned(),
             format!("include = '{}'", site.data.join("postgresql.conf").display()),
             format!("hba_file = '{}'", site.folder.join("pg_hba.conf").display()),
             "listen_addresses = '127.0.0.1'".to_owned(),
@@ -138,7 +138,7 @@ impl Product for Postgres {
         lines.extend(wishes.file.iter().flat_map(|file| file.lines()).map(str::to_owned));
         for asked in wishes.settings {
             let Some(value) = &asked.value else {
-                return Err(Fault::usage(format!("the setting {} has no value", asked.name))
+                return Err(Fault::usage(format!("setting {} has no value", asked.name))
                     .hint(format!("write --set {}=VALUE", asked.name)));
             };
             lines.push(format!("{} = '{}'", asked.name, value.trim_matches('\'').replace('\'', "''")));
@@ -276,7 +276,7 @@ impl Product for Postgres {
         let vacuumed = session.rows("VACUUM (ANALYZE)").map(drop);
         session.rows("SET statement_timeout = 0")?;
         let word = match vacuumed {
-            Ok(()) => "vacuumed and analysed".to_owned(),
+            Ok(()) => "vacuumed and analyzed".to_owned(),
             Err(words) => format!("VACUUM (ANALYZE) did not finish: {words}"),
         };
         self.checkpoint(session)?;

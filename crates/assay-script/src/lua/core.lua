@@ -58,14 +58,15 @@ function core.place()
   end
 end
 
---- What a front end does in its own way: functions and values, filled by its overlay, that are asked where they are there.
---- Where they are not, scripts are told in our own words, through the engine.
+--- What a front end does in its own way: functions and values, filled by its overlay, that are asked where they are
+--- there. Where they are not, scripts are told in our own words, through the engine.
 ---
---- Output: `write(text)`, `message(severity, text)`; `exit(code)`: `os.exit`, which need not return. Places in messages:
---- `place()`: of the script; `place_of_call(name)`: of a call of the C function of this name. Scripts: `compiled(display,
---- text)`: a built-in one was; `loaded[module](value)`: a built-in module was; `module_found(name, file)`: `require` found one
---- of ours, or in its place a file; `failed(name, failure)`: a function of the script did, or with nil the script itself.
---- The others are named where they are asked: sql.lua, statement.lua, legacy.lua, report.lua, session.lua.
+--- Output: `write(text)`, `message(severity, text)`; `exit(code)`: `os.exit`, which need not return. Places in
+--- messages: `place()`: of the script; `place_of_call(name)`: of a call of the C function of this name. Scripts:
+--- `compiled(display, text)`: a built-in one was; `loaded[module](value)`: a built-in module was; `module_found(name,
+--- file)`: `require` found one of ours, or in its place a file; `failed(name, failure)`: a function of the script did,
+--- or with nil the script itself. The others are named where they are asked: sql.lua, statement.lua, legacy.lua,
+--- report.lua, session.lua.
 local front = {}
 core.front = front
 
@@ -117,7 +118,7 @@ end
 local BOUNDARY = "attempt to yield across C-call boundary"
 local BOUNDARY_EXPLAINED = "a statement, sleep or wait is not possible inside a function that C code calls back "
   .. "(the comparison of table.sort, the replacement function of string.gsub, an FFI callback): "
-  .. "collect what is needed first, and ask the database outside of it"
+  .. "collect what you need first, and call the database outside of it"
 
 --- Message handler of every protected call: what the engine is told about an error, found while the stack still stands.
 function core.handler(value)
@@ -185,7 +186,8 @@ function core.flush(session)
   end
 end
 
---- Writes text that need not end with its line: at once where the front does; else whole lines are told, the rest waits.
+--- Writes text that need not end with its line: at once where the front does; else whole lines are told, the rest
+-- waits.
 function core.write(text)
   if front.write then return front.write(text) end
   local session = current()
@@ -298,7 +300,8 @@ end
 base.loadfile = loadfile_here
 base.dofile = dofile_here
 
---- `pairs` sees in a session's globals, and in our own tables, what lies underneath them too: some scripts list everything.
+--- `pairs` sees in a session's globals, and in our own tables, what lies underneath them too: some scripts list
+-- everything.
 function base.pairs(object)
   local meta = debug.getmetatable(object)
   local under = type(meta) == "table" and rawget(meta, "under")
@@ -507,8 +510,8 @@ function base.require(name)
   return loaded[name]
 end
 
--- Modules that all sessions share: each is run once in a state, by the first session that wants it. Its functions see the
--- globals of whichever session calls them, and set these.
+-- Modules that all sessions share: each is run once in a state, by the first session that wants it. Its functions see
+-- the globals of whichever session calls them, and set these.
 local environments = core.environments
 local loading -- the session that runs such a module: what that defines is everybody's, and seen by it before the session's own
 
@@ -607,8 +610,8 @@ local function unwrap(ok, ...)
   error((...), 0)
 end
 
--- LuaJIT calls the handler of an `xpcall` where nothing can yield. Here it begins in a coroutine of its own while the stack
--- of the error still stands, and goes on, if it asks for something, when that is unwound.
+-- LuaJIT calls the handler of an `xpcall` where nothing can yield. Here it begins in a coroutine of its own while the
+-- stack of the error still stands, and goes on, if it asks for something, when that is unwound.
 local failing = setmetatable({}, { __mode = "k" }) -- coroutine of a handler → the one that failed
 local create, running = coroutine.create, coroutine.running
 
@@ -632,7 +635,8 @@ function base.xpcall(body, handler, ...)
   return handled(co, unpack(begun, 1, begun.n))
 end
 
--- To a handler the failed stack is the continuation of its own: in that, levels 0 and 1 are `resume` and `handle` above.
+-- To a handler the failed stack is the continuation of its own: in that, levels 0 and 1 are `resume` and `handle`
+-- above.
 base.debug = setmetatable({
   traceback = function(...)
     local message, level = ...

@@ -149,8 +149,8 @@ function assay.share(name)
   return core.share(name)
 end
 
---- These globals are defined by a module that is shared when a session first looks at one of them that the script has not
---- defined itself.
+--- These globals are defined by a module that is shared when a session first looks at one of them that the script has
+--- not defined itself.
 function assay.later(module, names)
   core.see_shared(current())
   for _, name in ipairs(names) do core.later[name] = module end
@@ -375,8 +375,8 @@ local ffi = require("ffi")
 local mark_line = core.bind("mark_line", "void (*)(void *, const double *, size_t)")
 local keeps_journal = core.options and core.options.journal
 
---- Names the columns of the journal, the file of `--journal`. Returns a function that takes a list of as many numbers, nil
---- for none: the line of the transaction that runs, which is written if that ends well.
+--- Names the columns of the journal, the file of `--journal`. Returns a function that takes a list of as many numbers,
+--- nil for none: the line of the transaction that runs, which is written if that ends well.
 function assay.journal(columns)
   if type(columns) ~= "table" or #columns == 0 then raise("assay.journal needs a list of the columns' names") end
   for _, column in ipairs(columns) do
@@ -501,8 +501,8 @@ local function copy_of(value)
   return copy
 end
 
---- `sysbench.opt` of a session: what all have in common, until it writes to it. Then it gets a copy: many sessions share a
---- state, and few write.
+--- `sysbench.opt` of a session: what all have in common, until it writes to it. Then it gets a copy: many sessions
+--- share a state, and few write.
 local options_meta = {
   __index = core.options, under = core.options,
   make_own = function(opt)
@@ -545,7 +545,7 @@ entries["function"] = function(session)
   return front.functions_succeed or result ~= false
 end
 
---- Calls a report hook. One that fails is told about, and the run goes on.
+--- Calls a report hook. One that fails is told about, and the run continues.
 local function report(session, name, stat)
   local hook = session.sysbench.hooks[name]
   if type(hook) ~= "function" then return end

@@ -134,7 +134,7 @@ fn a_statement_inside_a_c_call_explains_what_is_not_possible() {
         "ready
          next
          connect 0
-         failed restart=false statement=false: test.lua:4: a statement, sleep or wait is not possible inside a function that C code calls back (the comparison of table.sort, the replacement function of string.gsub, an FFI callback): collect what is needed first, and ask the database outside of it
+         failed restart=false statement=false: test.lua:4: a statement, sleep or wait is not possible inside a function that C code calls back (the comparison of table.sort, the replacement function of string.gsub, an FFI callback): collect what you need first, and call the database outside of it
          next
          finished true",
     );

@@ -114,7 +114,8 @@ impl ScriptPlans<'_> {
     }
 }
 
-/// How many OS threads drive the sessions, where one per CPU is not enough: events that wait without letting others run.
+/// How many OS threads drive the sessions, where one per CPU is not enough: events that wait without letting others
+/// run.
 const WORKERS_VARIABLE: &str = "ASSAY_WORKERS";
 
 /// What is wrong with the environment, if anything is.
@@ -144,7 +145,7 @@ pub(super) fn advice_on_holding(process: &dyn Process, place: Option<&str>, held
          threads of the operating system, and the others stand still meanwhile: wait with usleep or sleep, \
          or set {WORKERS_VARIABLE}={sessions}\n",
         held.as_secs_f64(),
-        place.unwrap_or("a place Lua cannot tell"),
+        place.unwrap_or("an unknown place"),
         workers(process, sessions),
     )
 }

@@ -104,19 +104,21 @@ fn hint(number: u32) -> Option<&'static str> {
         1130 => "no account of the server may connect from this host: create one, `CREATE USER 'name'@'%' …`",
         ACCESS_DENIED | 1698 => "check user and password; an account is a user name and the host it connects from",
         1049 => "create it: `CREATE DATABASE name`, or name another after the `/` of the URL",
-        1044 => "let the user in: `GRANT ALL ON database.* TO user`",
+        1044 => "grant access: `GRANT ALL ON database.* TO user`",
         1370 => {
-            "to call a procedure takes a privilege: `GRANT EXECUTE ON database.* TO user`; to replace it, ALTER ROUTINE"
+            "calling a procedure needs a privilege: `GRANT EXECUTE ON database.* TO user`; replacing it needs ALTER ROUTINE"
         }
         1203 => "the server's max_user_connections is reached: raise it, or lower `--sessions`",
-        1226 => "the account has a limit: raise it with `ALTER USER … WITH MAX_USER_CONNECTIONS N` and the like",
+        1226 => {
+            "the account has reached a limit: raise it, for example with `ALTER USER … WITH MAX_USER_CONNECTIONS N`"
+        }
         1461 => {
             "the server's max_prepared_stmt_count (default 16382) is reached: raise it with \
              `SET GLOBAL max_prepared_stmt_count = N`, lower `--sessions`, or pass `--prepared off`"
         }
         1153 => "the statement is larger than the server's max_allowed_packet: raise it, or send less at once",
         1135 => {
-            "the server can start no more threads: let it share them (MariaDB: `thread_handling = pool-of-threads`), raise its \
+            "the server cannot start more threads: use a thread pool (MariaDB: `thread_handling = pool-of-threads`), raise its \
              limits (`ulimit -u`, TasksMax= of its service, vm.max_map_count), or lower `--sessions`"
         }
         1041 | 1037 | 1038 => "the server lacks memory or threads: lower `--sessions`, or raise its limits",
@@ -125,7 +127,7 @@ fn hint(number: u32) -> Option<&'static str> {
         1205 => "another transaction held the lock for innodb_lock_wait_timeout (default 50 s)",
         1290 | 1836 => "the server is read-only (`read_only`, `super_read_only`): connect to the primary",
         1820 | 1862 => "the password has expired: `ALTER USER … IDENTIFIED BY …`",
-        1251 | 1524 | 2059 => "give the account a plugin both sides know, such as mysql_native_password",
+        1251 | 1524 | 2059 => "use a plugin for the account that both sides support, such as mysql_native_password",
         3159 => "the server wants encryption: add `sslmode=require` to the URL",
         _ => return None,
     })

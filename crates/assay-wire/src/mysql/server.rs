@@ -104,7 +104,9 @@ pub(super) fn read(
     let connect_timeout = match setting("connect-timeout").map(|text| (text.parse().map(Nanos::from_secs), text)) {
         None | Some((Ok(Nanos::ZERO), _)) => None,
         Some((Ok(timeout), _)) => Some(timeout),
-        Some((Err(_), text)) => return Err(wrong(format!("connect_timeout is no number of seconds: `{text}`"), None)),
+        Some((Err(_), text)) => {
+            return Err(wrong(format!("connect_timeout is not a number of seconds: `{text}`"), None));
+        }
     };
     let (endpoint, host) = endpoint(&url, &given, &file, surroundings)?;
     let tls = tls(&given, &file, matches!(endpoint, Endpoint::Unix(_)), &host)?;
@@ -160,7 +162,7 @@ fn endpoint(
                 match found.or_else(variable).filter(|(_, port)| !port.is_empty() && port != "0") {
                     None => DEFAULT_PORT,
                     Some((place, port)) => {
-                        port.parse().map_err(|_| wrong(format!("{place} is no port: `{port}`"), None))?
+                        port.parse().map_err(|_| wrong(format!("{place} is not a port: `{port}`"), None))?
                     }
                 }
             }

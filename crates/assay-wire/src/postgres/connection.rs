@@ -347,7 +347,7 @@ impl PostgresConnection {
             }
             [b'N'] if mode >= TlsMode::Require => {
                 let mut error = StatementError::client(Class::Encryption, "the server does not offer TLS");
-                error.hint = Some("switch ssl on in the server, or connect with ?sslmode=disable".into());
+                error.hint = Some("turn on ssl in the server, or connect with ?sslmode=disable".into());
                 self.fail(Box::new(error))
             }
             [b'N'] => {

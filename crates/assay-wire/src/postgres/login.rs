@@ -70,13 +70,15 @@ impl Login {
             && !matches!(request, 10..=12)
             && !self.scram.as_ref().is_some_and(|scram| scram.bound && scram.step == Step::Ok)
         {
-            return Err(unbound("channel_binding=require, but the server logs us in without channel binding"));
+            return Err(unbound("channel_binding=require, but the server does not use channel binding"));
         }
         match (request, &mut self.scram) {
             _ if self.done => return Err(out_of_turn(request)),
             (0, None) => self.done = true,
             (0, Some(scram)) if scram.step == Step::Ok => self.done = true,
-            (0, Some(_)) => return Err(refused("the server let us in without proving that it knows the password")),
+            (0, Some(_)) => {
+                return Err(refused("the server accepted the login without proving that it knows the password"));
+            }
             (3, None) => {
                 let password = password(credentials)?;
                 message::write(b'p', out, |out| message::write_text(password, out));
@@ -98,8 +100,7 @@ impl Login {
             }
             (2 | 6..=9, None) => {
                 return Err(refused(
-                    "the server asks for Kerberos, GSSAPI or SSPI, which is not supported: give the user a password rule \
-                     in pg_hba.conf",
+                    "the server requires Kerberos, GSSAPI or SSPI, which are not supported: add a password rule for the user to pg_hba.conf",
                 ));
             }
             _ => return Err(out_of_turn(request)),
@@ -135,7 +136,7 @@ fn begin_scram(
         _ if credentials.channel_binding == ChannelBinding::Require => {
             return Err(unbound("channel_binding=require, but the server does not offer it or TLS is not in use"));
         }
-        _ if !plain => return Err(refused("the server offers no SASL mechanism that we know")),
+        _ if !plain => return Err(refused("the server offers no supported SASL mechanism")),
         Some(_) => (SCRAM_SHA_256, sasl::ChannelBinding::unrequested(), false),
         None => (SCRAM_SHA_256, sasl::ChannelBinding::unsupported(), false),
     };
@@ -163,7 +164,7 @@ fn out_of_turn(request: i32) -> Box<StatementError> {
 /// Channel binding was asked for and cannot be had.
 fn unbound(message: &str) -> Box<StatementError> {
     let mut error = refused(message);
-    error.hint = Some("it takes TLS (sslmode=require) and a role that logs in by scram-sha-256".into());
+    error.hint = Some("this needs TLS (sslmode=require) and a role with a scram-sha-256 password".into());
     error
 }
 

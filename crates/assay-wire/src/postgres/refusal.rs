@@ -74,7 +74,7 @@ pub(super) fn before_any_process(bytes: &[u8]) -> Option<Box<StatementError>> {
             message: message.to_owned(),
             position: 0,
             hint: Some(
-                "the server can start no more processes: raise its limits (`ulimit -u`, TasksMax= of its service, memory), \
+                "the server cannot start more processes: raise its limits (`ulimit -u`, TasksMax= of its service, memory), \
                  or use fewer sessions"
                     .into(),
             ),
@@ -123,14 +123,13 @@ fn classify(state: &str, message: &str) -> (Class, Retry) {
 fn hint(state: &str, message: &str, routine: &[u8]) -> Option<&'static str> {
     Some(match (state, routine) {
         ("53300", b"InitializeSessionUserId") => {
-            "the role has a limit of its own: ALTER ROLE … CONNECTION LIMIT n, or use fewer sessions"
+            "the role has its own limit: raise it with ALTER ROLE … CONNECTION LIMIT n, or use fewer sessions"
         }
         ("53300", b"CheckMyDatabase") => {
-            "the database has a limit of its own: ALTER DATABASE … CONNECTION LIMIT n, or use fewer sessions"
+            "the database has its own limit: raise it with ALTER DATABASE … CONNECTION LIMIT n, or use fewer sessions"
         }
         ("53300", _) => {
-            "the server takes max_connections clients, of which superuser_reserved_connections are kept back: use \
-             fewer sessions, or raise it (ALTER SYSTEM SET max_connections = n, then restart the server)"
+            "the server allows max_connections clients, of which superuser_reserved_connections are reserved: use fewer sessions, or raise it (ALTER SYSTEM SET max_connections = n, then restart the server)"
         }
         ("08P01", _) if message.contains("max_client_conn") => {
             "use fewer sessions, or raise PgBouncer's max_client_conn"
@@ -141,10 +140,9 @@ fn hint(state: &str, message: &str, routine: &[u8]) -> Option<&'static str> {
         ("28P01", _) => "check user and password: the URL, PGUSER and PGPASSWORD, ~/.pgpass",
         ("28000", b"InitializeSessionUserId") => "check the user name, or create the role first (createuser NAME)",
         ("28000", _) => "the server's pg_hba.conf says who may log in, from where and how",
-        ("3D000", _) => "create the database first (createdb NAME), or name another one in the URL",
+        ("3D000", _) => "create the database first (createdb NAME), or use another one in the URL",
         ("26000" | "42P05", _) => {
-            "the script discarded its prepared statements, or a connection pooler does not keep them apart: for the \
-             latter switch them off (--prepared off)"
+            "the script discarded its prepared statements, or a connection pooler does not support them: for a pooler, turn them off (--prepared off)"
         }
         ("57P03", _) => "the server is starting up, shutting down or recovering",
         _ => return None,

@@ -1,8 +1,8 @@
 //! Where to connect and as whom: the URL, completed as libpq does it.
 //!
-//! What the URL leaves open is taken from a service file, the `PG*` variables, `~/.pgpass` and `~/.postgresql`, then from
-//! libpq's defaults: without a host the unix socket in /var/run/postgresql (Debian's place; /tmp where a socket is there
-//! and not here), the operating system's user, a database of the user's name. Parameters we do not honour are
+//! What the URL leaves open is taken from a service file, the `PG*` variables, `~/.pgpass` and `~/.postgresql`, then
+//! from libpq's defaults: without a host the unix socket in /var/run/postgresql (Debian's place; /tmp where a socket is
+//! there and not here), the operating system's user, a database of the user's name. Parameters we do not honour are
 //! refused rather than ignored. Source: PostgreSQL manual, 34.1.1, 34.1.2, 34.15 to 34.17, 34.19.
 
 use std::path::{Path, PathBuf};
@@ -151,7 +151,7 @@ pub(super) fn read(
     let user = user
         .or_else(|| parameters.elsewhere("user"))
         .or_else(|| surroundings.user())
-        .ok_or_else(|| wrong("no user name for PostgreSQL", "name one in the URL (postgres://USER@…) or in PGUSER"))?;
+        .ok_or_else(|| wrong("no user name for PostgreSQL", "set one in the URL (postgres://USER@…) or in PGUSER"))?;
     let path = Some(parameters.url.path.clone()).filter(|path| !path.is_empty());
     let database = parameters.option("dbname").or(path).or_else(|| parameters.elsewhere("dbname"));
     let database = database.unwrap_or_else(|| user.clone());
@@ -203,7 +203,7 @@ fn check_parameters(parameters: &Parameters<'_>) -> Result<(), TargetError> {
         if !known {
             return Err(wrong(
                 &format!("the connection parameter {key} of PostgreSQL is not supported"),
-                "server settings go into options: ?options=-c%20NAME%3DVALUE",
+                "pass server settings in options: ?options=-c%20NAME%3DVALUE",
             ));
         }
         if value.is_empty() && key != "password" {
@@ -223,7 +223,7 @@ fn check_parameters(parameters: &Parameters<'_>) -> Result<(), TargetError> {
             return Err(match values.first() {
                 Some(instead) => unknown(name, &value, instead),
                 None => {
-                    wrong(&format!("{name} is not supported for PostgreSQL"), "unset it, or do without its promise")
+                    wrong(&format!("{name} is not supported for PostgreSQL"), "unset it; assay would not enforce it")
                 }
             });
         }
@@ -328,7 +328,7 @@ fn tls(parameters: &Parameters<'_>, hosts: &[(String, u16)]) -> Result<TlsSettin
         return Ok(TlsSettings::default());
     }
     if mode == TlsMode::VerifyFull && hosts.iter().any(|(name, _)| *name != hosts[0].0) {
-        return Err(wrong("sslmode=verify-full works with one host name only", "give --db once for each host"));
+        return Err(wrong("sslmode=verify-full works with a single host name only", "give --db once for each host"));
     }
     let file = |parameter, name| parameters.get(parameter).map(PathBuf::from).or_else(|| parameters.in_home(name));
     let given = parameters.get("sslcert").is_some() || parameters.get("sslkey").is_some();
@@ -369,7 +369,7 @@ fn password(
     });
     let first = found.next().flatten();
     if found.any(|other| other != first) {
-        let message = format!("{} has different passwords for the hosts of one URL", path.display());
+        let message = format!("{} has different passwords for the hosts of the same URL", path.display());
         return Err(wrong(&message, "give --db once for each host"));
     }
     Ok((first, None))

@@ -368,7 +368,8 @@ fn scram_follows_libpq_in_what_is_bound_to_the_channel() {
 fn channel_binding_require_accepts_no_weaker_login() {
     let url = format!("{URL}&channel_binding=require");
     for request in [auth(0, b""), auth(3, b""), auth(5, b"salt")] {
-        let expected = "failed, client: channel_binding=require, but the server logs us in without channel binding (no code), Never";
+        let expected =
+            "failed, client: channel_binding=require, but the server does not use channel binding (no code), Never";
         check(&url, &prepared_on(), &[(Ask::Connect, request)], &[STARTUP, expected]);
     }
 }
@@ -1109,7 +1110,7 @@ fn passwords_come_from_a_passfile_only_we_can_read() {
     let hint = "/home/me/.pgpass was ignored because others may read it: chmod 0600 /home/me/.pgpass";
     assert_eq!(server.credentials.password_hint.as_deref(), Some(hint));
     let differing = server::read("postgres://h,x:1/db", &prepared_on(), &private).err().unwrap();
-    assert_eq!(differing.message, "/home/me/.pgpass has different passwords for the hosts of one URL");
+    assert_eq!(differing.message, "/home/me/.pgpass has different passwords for the hosts of the same URL");
 }
 
 #[test]
@@ -1154,7 +1155,7 @@ fn targets_we_cannot_honour_are_refused() {
         ("postgres://h/?service=none", "definition of service \"none\" not found"),
         ("postgres://?host=a,b,c&port=1,2", "there are not as many ports as hosts"),
         ("postgres://?host=a,/b", "socket directories and hosts are mixed in one PostgreSQL URL"),
-        ("postgres://a,b/?sslmode=verify-full", "sslmode=verify-full works with one host name only"),
+        ("postgres://a,b/?sslmode=verify-full", "sslmode=verify-full works with a single host name only"),
     ] {
         let error = server::read(url, &prepared_on(), &Around::default()).err().unwrap();
         assert_eq!(error.message, message);
@@ -1237,7 +1238,7 @@ fn a_connection_limit_is_explained_with_the_number_of_sessions() {
     connection.on_connected(&mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
     let Progress::Failed(error) = feed(&mut connection, &mut out, &full, 9) else { panic!("refused") };
     let advice = database.advice(&error, 500).unwrap();
-    assert!(advice.starts_with("500 sessions were asked for; the server takes max_connections clients"), "{advice}");
+    assert!(advice.starts_with("500 sessions were asked for; the server allows max_connections clients"), "{advice}");
     assert_eq!(database.connect_timeout(), None);
     let timed = (DRIVER.open)("postgres://h/?connect_timeout=3", &prepared_on(), &Around::default()).unwrap();
     assert_eq!(timed.connect_timeout(), Some(Nanos::from_secs(3)));

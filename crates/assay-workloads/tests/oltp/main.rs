@@ -152,7 +152,7 @@ fn prepare_refuses_existing_tables_before_it_changes_anything() {
         let run = |options| Run { database, workload: "oltp_read_only", options, sessions: 2 };
         sql(database, "CREATE TABLE sbtest3(precious INTEGER)");
         let refused = run(&["tables=4", "table_size=10"]).command("prepare");
-        assert!(refused.failures[0].starts_with("table sbtest3 exists already and nothing was changed; "));
+        assert!(refused.failures[0].starts_with("table sbtest3 already exists and nothing was changed; "));
         assert_eq!(refused.loaded, 0);
         assert_eq!(sql(database, "SELECT COUNT(precious) FROM sbtest3"), "0");
         let absent = run(&["tables=2", "table_size=10"]).command("check");
@@ -168,7 +168,7 @@ fn prepare_refuses_existing_tables_before_it_changes_anything() {
 
 /// What a check that found something says once, whichever session found it.
 const ADVICE: &str =
-    "give the options that the tables were prepared with, or remove them with `cleanup` and prepare them again";
+    "use the options that the tables were prepared with, or remove them with `cleanup` and prepare them again";
 
 #[test]
 fn check_names_table_expectation_and_finding_of_each_fault() {
@@ -264,7 +264,7 @@ fn warmup_says_where_it_exists() {
             if database.driver() == "mysql" {
                 succeeds(outcome);
             } else {
-                assert!(outcome.failures[0].starts_with("warmup exists for MySQL and MariaDB only"));
+                assert!(outcome.failures[0].starts_with("warmup works with MySQL and MariaDB only"));
             }
         });
     }

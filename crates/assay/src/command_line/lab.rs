@@ -15,15 +15,15 @@ pub struct LabOptions {
 /// What can be done with experiments.
 #[derive(clap::Subcommand, Clone)]
 pub enum LabAction {
-    /// List the recipes that come with assay
+    /// List the built-in recipes
     List,
-    /// Print what an experiment will do, and how long it will take
+    /// Show what an experiment will do and how long it will take
     Plan(RecipeOptions),
-    /// Run an experiment, or go on with one that was interrupted
+    /// Run an experiment, or resume one that was interrupted
     Run(LabRunOptions),
-    /// Print how far experiments are
+    /// Show the progress of experiments
     Status(LabFolderOptions),
-    /// Print the results of an experiment
+    /// Show the results of an experiment
     Show(LabShowOptions),
     /// Pack an experiment into one archive
     Bundle(LabBundleOptions),
@@ -32,19 +32,19 @@ pub enum LabAction {
 /// Which experiment.
 #[derive(Args, Clone)]
 pub struct RecipeOptions {
-    /// Recipe: a TOML file, or the name of one that comes with assay (see `assay lab list`)
+    /// Recipe: a TOML file, or the name of a built-in recipe (see `assay lab list`)
     #[arg(value_name = "RECIPE")]
     pub recipe: Option<String>,
-    /// One of the recipe's scales, such as tiny [default: full, the recipe as it stands]
+    /// Scale of the recipe, such as tiny [default: full, the recipe as written]
     #[arg(long, value_name = "NAME")]
     pub scale: Option<String>,
-    /// Set a value of the recipe, such as run.time=10s or trials.count=5; may be repeated
+    /// Override a value of the recipe, such as run.time=10s or trials.count=5; may be repeated
     #[arg(long, value_name = "PATH=VALUE")]
     pub set: Vec<String>,
     /// Without a recipe: the server to start for every trial, such as postgres:15
     #[arg(long, value_name = "PRODUCT:VERSION", conflicts_with = "recipe")]
     pub server: Option<String>,
-    /// Without a recipe: a setting of the server, or a path of a recipe, with the values to compare; may be repeated
+    /// Without a recipe: a server setting, or the path of a recipe value, with the values to compare; may be repeated
     #[arg(long, value_name = "NAME=VALUE,…", requires = "server")]
     pub vary: Vec<String>,
     /// Without a recipe, after `--`: the workload with its options, as for `assay run`
@@ -61,7 +61,7 @@ pub struct LabRunOptions {
     /// Folder for journal, records and logs [default: assay-lab/NAME-HASH]
     #[arg(long, value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
-    /// Try the cells that failed again
+    /// Retry failed cells
     #[arg(long)]
     pub again_failed: bool,
 }
@@ -69,7 +69,7 @@ pub struct LabRunOptions {
 /// Options of `lab status`.
 #[derive(Args, Clone)]
 pub struct LabFolderOptions {
-    /// An experiment's folder [default: all in assay-lab]
+    /// Folder of the experiment [default: all in assay-lab]
     #[arg(value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
 }
@@ -77,16 +77,16 @@ pub struct LabFolderOptions {
 /// Options of `lab show`.
 #[derive(Args, Clone)]
 pub struct LabShowOptions {
-    /// An experiment's folder, or a bundle [default: the only one in assay-lab]
+    /// Folder of the experiment, or a bundle [default: the only one in assay-lab]
     #[arg(value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
-    /// Tables as Markdown
+    /// Tables in Markdown
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
-    /// A row per trial and step of its ladder, with every metric
+    /// CSV with one row per trial and ladder step, with every metric
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// A page with the charts of all records, in one file that opens offline
+    /// HTML page with the charts of all records: one file that opens offline
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
@@ -94,10 +94,10 @@ pub struct LabShowOptions {
 /// Options of `lab bundle`.
 #[derive(Args, Clone)]
 pub struct LabBundleOptions {
-    /// An experiment's folder [default: the only one in assay-lab]
+    /// Folder of the experiment [default: the only one in assay-lab]
     #[arg(value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
-    /// The archive [default: NAME.tar.gz here]
+    /// Archive to write [default: NAME.tar.gz in the current folder]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

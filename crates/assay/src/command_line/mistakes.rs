@@ -5,7 +5,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::diagnostics::{Exit, Trouble};
 use crate::{library, registry, terminal};
 
-/// Help and version go to stdout; anything else becomes a trouble in our own form. `workload`: the one that was named, if any.
+/// Help and version go to stdout; anything else becomes a trouble in our own form. `workload`: the one that was named,
+/// if any.
 pub(super) fn explain(error: &clap::Error, workload: Option<&str>, words: &[String]) -> Result<(), Trouble> {
     let text = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
@@ -36,7 +37,7 @@ pub(super) fn explain(error: &clap::Error, workload: Option<&str>, words: &[Stri
             }
             trouble
         }
-        ErrorKind::UnknownArgument => Trouble::usage(format!("what is `{option}` for?"))
+        ErrorKind::UnknownArgument => Trouble::usage(format!("unexpected argument `{option}`"))
             .hint("a workload's name comes first; option values follow their option"),
         ErrorKind::InvalidSubcommand => {
             Trouble::usage(format!("there is no command {}", text(ContextKind::InvalidSubcommand)))
@@ -55,20 +56,21 @@ pub(super) fn explain(error: &clap::Error, workload: Option<&str>, words: &[Stri
             if prior == option {
                 Trouble::usage(format!("{option} was given twice"))
             } else {
-                Trouble::usage(format!("{option} and {prior} exclude each other"))
+                Trouble::usage(format!("{option} and {prior} cannot be used together"))
             }
         }
         ErrorKind::MissingRequiredArgument if text(ContextKind::InvalidArg).contains("--rate") => {
-            Trouble::usage("--rate is missing").hint("--arrival and --backlog-max say how a rate is kept")
+            Trouble::usage("--rate is missing")
+                .hint("--arrival and --backlog-max need an open loop, such as --rate 1000")
         }
         ErrorKind::MissingRequiredArgument if option == "--terminals" => {
             Trouble::usage("--connections and --think-scale need --terminals")
                 .hint("terminals share connections; without them, `--sessions N` opens N connections")
         }
-        ErrorKind::MissingRequiredArgument if option == "<WORKLOAD>" => Trouble::usage("no workload was named")
+        ErrorKind::MissingRequiredArgument if option == "<WORKLOAD>" => Trouble::usage("no workload given")
             .hint("`assay list` shows the built-in workloads; try `assay run oltp_read_write`"),
-        ErrorKind::MissingRequiredArgument if option.starts_with("<RECORD>") => Trouble::usage("no record was named")
-            .hint("runs leave their records in assay-records/, or where `--record` says"),
+        ErrorKind::MissingRequiredArgument if option.starts_with("<RECORD>") => Trouble::usage("no record given")
+            .hint("runs write their records to assay-records/, or to the path given with `--record`"),
         ErrorKind::MissingRequiredArgument => Trouble::usage(format!("{} is missing", text(ContextKind::InvalidArg))),
         _ => Trouble::usage(error.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ")),
     };
@@ -142,8 +144,8 @@ const HABITS: [(&[&str], &str); 19] = [
         ],
         "--db",
     ),
-    (&["histogram"], "every record holds its histograms: `assay report RECORD --html FILE` draws them"),
-    (&["percentile", "percentiles"], "the report shows p50, p95, p99 and p99.9: there is nothing to choose"),
+    (&["histogram"], "every record contains its histograms: `assay report RECORD --html FILE` draws them"),
+    (&["percentile", "percentiles"], "the report always shows p50, p95, p99 and p99.9"),
     (&["verbosity", "debug"], "--verbose"),
 ];
 

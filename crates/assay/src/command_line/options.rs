@@ -9,14 +9,14 @@ use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, Parser, ValueEnum};
 
 use crate::command_line::lab::LabOptions;
+use crate::diagnostics::Exit;
 use crate::load_model::{Sessions, session_count};
 use crate::{load_model, values};
 
-/// Loads databases with scripted work and measures them honestly.
+/// Database performance lab: runs workloads, measures them and compares the results.
 #[derive(Parser)]
 #[command(name = "assay", version, disable_help_subcommand = true, max_term_width = 110)]
-#[command(after_help = "A workload's own options: assay run WORKLOAD --help. Exit codes: 0 done, 1 check found a \
-    difference, 2 usage, 3 workload, 4 server, 5 environment, 70 a bug in assay, 130 and 143 interrupted.")]
+#[command(after_help = after_help())]
 pub(super) struct CommandLine {
     #[command(subcommand)]
     pub(super) subcommand: Subcommand,
@@ -29,35 +29,35 @@ pub enum Subcommand {
     Run(Box<RunOptions>),
     /// Create and fill a workload's tables
     Prepare(CommandOptions),
-    /// Verify the tables of a workload: row counts and shape
+    /// Verify a workload's tables and their contents
     Check(CommandOptions),
-    /// Remove the tables of a workload
+    /// Drop a workload's tables
     Cleanup(CommandOptions),
-    /// Run another command of a workload
+    /// Run one of a workload's other commands
     Exec(ExecOptions),
     /// List the built-in workloads
     List,
-    /// Print the final report of a record
+    /// Print the report of a record
     Show(ShowOptions),
-    /// Add tags to records: something to know them by
+    /// Add tags such as disk=nvme to records
     Tag(TagOptions),
-    /// Compare the records of two settings, or of several
+    /// Compare the records of two or more settings
     Compare(CompareOptions),
     /// Run two settings alternately and compare them
     Duel(DuelOptions),
-    /// Write a page, tables, charts or time series from records
+    /// Write an HTML page, tables, charts or time series from records
     Report(ReportOptions),
-    /// Print completions for a shell, such as: source <(assay completions bash)
+    /// Print shell completions; for bash: source <(assay completions bash)
     Completions(CompletionsOptions),
     /// Write the manual pages into a folder
     Manual(ManualOptions),
-    /// Start servers to load, and look after them
+    /// Start and manage database servers to test
     Server(ServerOptions),
-    /// Run experiments: what is varied, repeated in drawn order, and compared
+    /// Run experiments: vary settings, repeat the trials in random order, compare the results
     Lab(Box<LabOptions>),
-    /// Accept sysbench's command line and scripts, and print its reports
+    /// Run sysbench's command lines and scripts, with its reports
     Sysbench,
-    /// Do what pgbench does: its command line, scripts, reports and log files
+    /// Run pgbench's command lines and scripts, with its reports and log files
     Pgbench,
 }
 
@@ -91,26 +91,26 @@ pub struct RunOptions {
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Server")]
 pub struct RunServerOptions {
-    /// Start this server for the run and remove it afterwards, such as postgres:17 or mysql:8.0; with --prepare its loaded
-    /// data is kept as an image for the next run
+    /// Start a server for this run and remove it afterwards, such as postgres:17 or mysql:8.0; with --prepare, the
+    /// loaded data is kept as an image for the next run
     #[arg(long, value_name = "PRODUCT:VERSION", conflicts_with_all = ["db", "kill_check"])]
     pub server: Option<String>,
-    /// Setting of the server, in its own words; may be repeated
+    /// Server setting, named as in its configuration file; may be repeated
     #[arg(long, value_name = "NAME=VALUE", requires = "server")]
     pub set: Vec<String>,
-    /// Configuration file of the server's own format, whose lines come before those of --set
+    /// Configuration file for the server; --set overrides it
     #[arg(long, value_name = "FILE", requires = "server")]
     pub server_config: Option<std::path::PathBuf>,
-    /// CPUs of the server: 0-3,8 or socket:0 or core:0-3, each also with ,no-smt
+    /// CPUs for the server, such as 0-3,8, socket:0 or core:0-3; add ,no-smt to use one thread per core
     #[arg(long, value_name = "CPUS", requires = "server")]
     pub server_cpus: Option<String>,
-    /// Most memory of the server, its page cache included
+    /// Memory limit of the server, including its page cache
     #[arg(long, value_name = "BYTES", value_parser = values::size, requires = "server")]
     pub server_memory: Option<u64>,
-    /// Put a pooler or proxy before the server: pgbouncer, haproxy; may be repeated
+    /// Put a pooler or proxy in front of the server: pgbouncer or haproxy; may be repeated
     #[arg(long, value_name = "NAME", requires = "server")]
     pub front: Vec<String>,
-    /// Setting of the last --front, in its own words; may be repeated
+    /// Setting of the last --front, named as in its configuration file; may be repeated
     #[arg(long, value_name = "NAME=VALUE", requires = "front")]
     pub front_set: Vec<String>,
     /// What was started, for the record.
@@ -131,36 +131,36 @@ pub struct ServerOptions {
 pub enum ServerAction {
     /// Start a server and print its URL
     Start(Box<StartOptions>),
-    /// List the servers that were started here
+    /// List the servers started on this machine
     List,
-    /// Stop servers in order, with what belongs to them
+    /// Stop servers, with their replicas, poolers and proxies
     Stop(StopOptions),
-    /// Stop a server and start it again on its data and port
+    /// Restart a server on the same data and port
     Restart {
-        /// See `assay server list`
+        /// Name of the server, as shown by `assay server list`
         name: String,
-        /// How long it may take to stop before it is killed
+        /// How long to wait for it to stop before killing it
         #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
         patience: Nanos,
     },
     /// Print the end of a server's log
     Log {
-        /// See `assay server list`
+        /// Name of the server, as shown by `assay server list`
         name: String,
         /// Number of lines
         #[arg(long, value_name = "N", default_value = "100", value_parser = at_least_one)]
         lines: u64,
     },
-    /// List where servers can come from
+    /// List the available server versions and where they come from
     Sources {
         /// postgres, mysql or mariadb [default: all]
         product: Option<String>,
     },
     /// List, check or remove images of data directories
     Images(ImageOptions),
-    /// Connect to a server with its own client
+    /// Open a server's own client (psql, mysql) connected to it
     Shell {
-        /// See `assay server list`
+        /// Name of the server, as shown by `assay server list`
         name: String,
     },
 }
@@ -168,55 +168,56 @@ pub enum ServerAction {
 /// Options of `server start`.
 #[derive(Args, Clone)]
 pub struct StartOptions {
-    /// postgres, mysql or mariadb, and a version or the beginning of one, such as postgres:15
+    /// postgres, mysql or mariadb with a version or the start of one, such as postgres:15
     #[arg(value_name = "PRODUCT:VERSION")]
     pub product: String,
-    /// Name for the other commands [default: product and version]
+    /// Name to use in other commands [default: product and version]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Setting of the server, in its own words; may be repeated
+    /// Server setting, named as in its configuration file; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
-    /// Configuration file of the server's own format, whose lines come before those of --set
+    /// Configuration file for the server; --set overrides it
     #[arg(long, value_name = "FILE")]
     pub config: Option<std::path::PathBuf>,
-    /// Folder or archive of the server's programs [default: see `assay server sources`]
+    /// Folder or archive with the server's binaries [default: found as `assay server sources` shows]
     #[arg(long, value_name = "PATH")]
     pub binaries: Option<std::path::PathBuf>,
-    /// Load this first, such as 'tpcc --warehouses 10', or take it from the image that was kept when it was loaded before
+    /// Load this workload's tables first, such as 'tpcc --warehouses 10'; the data is kept as an image and copied next
+    /// time
     #[arg(long, value_name = "WORDS")]
     pub prepare: Option<String>,
-    /// Followers of the server
+    /// Number of replicas
     #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=8))]
     pub replicas: u32,
-    /// Put a pooler or proxy before the server: pgbouncer, haproxy; may be repeated
+    /// Put a pooler or proxy in front of the server: pgbouncer or haproxy; may be repeated
     #[arg(long, value_name = "NAME")]
     pub front: Vec<String>,
-    /// Setting of the last --front, in its own words; may be repeated
+    /// Setting of the last --front, named as in its configuration file; may be repeated
     #[arg(long, value_name = "NAME=VALUE", requires = "front")]
     pub front_set: Vec<String>,
-    /// CPUs it may run on: 0-3,8 or socket:0 or core:0-3, each also with ,no-smt
+    /// CPUs it may run on, such as 0-3,8, socket:0 or core:0-3; add ,no-smt to use one thread per core
     #[arg(long, value_name = "CPUS")]
     pub cpus: Option<String>,
-    /// Most memory it may use, its page cache included
+    /// Memory limit, including its page cache
     #[arg(long, value_name = "BYTES", value_parser = values::size)]
     pub memory: Option<u64>,
-    /// Reserve huge pages for it, and have it use them
+    /// Reserve huge pages and make the server use them
     #[arg(long, value_name = "BYTES", value_parser = values::size)]
     pub huge_pages: Option<u64>,
-    /// Transparent huge pages of the whole machine while it runs: always, madvise or never
+    /// Transparent huge pages while it runs, for the whole machine: always, madvise or never
     #[arg(long, value_name = "WHEN")]
     pub thp: Option<String>,
-    /// Existing user to run it as [default: you, or nobody for root]
+    /// Existing user to run it as [default: the current user, or nobody if that is root]
     #[arg(long, value_name = "USER")]
     pub run_as: Option<String>,
-    /// Data directory: an empty or new folder, or one of this version; it is never removed
+    /// Data directory: a new or empty folder, or an existing data directory of this version; never removed
     #[arg(long, value_name = "FOLDER")]
     pub data: Option<std::path::PathBuf>,
-    /// Port on 127.0.0.1 [default: a free one]
+    /// TCP port on the loopback interface [default: a free one]
     #[arg(long, value_name = "N")]
     pub port: Option<u16>,
-    /// How long it may take to answer, and replicas to catch up
+    /// How long to wait for it to answer, and for replicas to catch up
     #[arg(long, value_name = "DURATION", default_value = "90s", value_parser = values::duration)]
     pub patience: Nanos,
 }
@@ -224,16 +225,16 @@ pub struct StartOptions {
 /// Options of `server stop`.
 #[derive(Args, Clone)]
 pub struct StopOptions {
-    /// See `assay server list`
+    /// Name of the server, as shown by `assay server list`
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// Stop and remove the servers that a killed process has left
+    /// Stop and remove servers left behind by a killed process
     #[arg(long)]
     pub all_stale: bool,
-    /// Remove data, log and configuration
+    /// Also remove data, log and configuration
     #[arg(long)]
     pub remove: bool,
-    /// How long it may take to stop before it is killed
+    /// How long to wait for it to stop before killing it
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
     pub patience: Nanos,
 }
@@ -241,7 +242,7 @@ pub struct StopOptions {
 /// Options of `server images`.
 #[derive(Args, Clone)]
 pub struct ImageOptions {
-    /// Compare every byte of an image with what it was made of
+    /// Check every file of an image against its checksum
     #[arg(long, value_name = "IMAGE")]
     pub verify: Vec<String>,
     /// Remove an image
@@ -297,10 +298,10 @@ pub struct ShowOptions {
     /// Record written by `assay run`
     #[arg(value_name = "RECORD")]
     pub record: std::path::PathBuf,
-    /// Show all options in effect, figures that are zero, and what the generator did
+    /// Show all options in effect, zero values, and details of the load generator
     #[arg(long, short)]
     pub verbose: bool,
-    /// Form of the report
+    /// Output format
     #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
     pub format: Format,
 }
@@ -308,7 +309,7 @@ pub struct ShowOptions {
 /// Options of `tag`.
 #[derive(Args, Clone)]
 pub struct TagOptions {
-    /// Records, then tags such as disk=nvme; a tag with the same key is replaced
+    /// Records, then tags such as disk=nvme; an existing tag with the same key is replaced
     #[arg(value_name = "RECORD… KEY=VALUE", required = true)]
     pub words: Vec<String>,
 }
@@ -319,40 +320,40 @@ pub struct ReportOptions {
     /// Records written by `assay run`; records with the same settings are grouped as trials
     #[arg(value_name = "RECORD", required = true)]
     pub records: Vec<std::path::PathBuf>,
-    /// HTML page with charts, in one file that opens offline
+    /// HTML page with charts: one file that opens offline
     #[arg(long, value_name = "FILE")]
     pub html: Option<std::path::PathBuf>,
     /// Summary and tables in Markdown
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<std::path::PathBuf>,
-    /// CSV with one row per interval, and one for each transaction type and statement class in it
+    /// CSV with one row per interval, and one per interval for each transaction type and statement class
     #[arg(long, value_name = "FILE")]
     pub csv: Option<std::path::PathBuf>,
-    /// A row per reading of servers and their machine: time, scope, metric, value
+    /// CSV of server and machine telemetry: one row per reading, with time, scope, metric and value
     #[arg(long, value_name = "FILE")]
     pub telemetry_csv: Option<std::path::PathBuf>,
     /// JSON with all findings and the data of every chart
     #[arg(long, value_name = "FILE")]
     pub json: Option<std::path::PathBuf>,
-    /// Final figures in the OpenMetrics format, for Prometheus
+    /// Final results in the OpenMetrics format, for Prometheus
     #[arg(long, value_name = "FILE")]
     pub prometheus: Option<std::path::PathBuf>,
-    /// CSV with one row per record, oldest first, for change point detection by Apache Otava
+    /// CSV with one row per record, oldest first, for change point detection with Apache Otava
     #[arg(long, value_name = "FILE")]
     pub otava: Option<std::path::PathBuf>,
-    /// Every chart as an SVG file in this folder
+    /// Folder for the charts as SVG files
     #[arg(long, value_name = "FOLDER")]
     pub svg: Option<std::path::PathBuf>,
-    /// Every chart as a PNG file in this folder
+    /// Folder for the charts as PNG files
     #[arg(long, value_name = "FOLDER")]
     pub png: Option<std::path::PathBuf>,
-    /// Title of page, Markdown and pictures [default: workload and server; of a picture what it shows]
+    /// Title of the page, the Markdown and the charts [default: workload and server; for a chart, what it shows]
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
-    /// Width and height of pictures; a PNG has twice as many pixels each way
+    /// Width and height of charts; a PNG has twice as many pixels in each direction
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "960x460", value_parser = picture_size)]
     pub size: (u32, u32),
-    /// Background of pictures
+    /// Background of charts
     #[arg(long, value_name = "light|dark", hide_possible_values = true, value_enum, default_value = "light")]
     pub theme: Theme,
     /// Window, charts and tables of settings.
@@ -381,7 +382,8 @@ pub struct ShownOptions {
         help_heading = "Charts and tables of settings"
     )]
     pub chart: Vec<ChartKind>,
-    /// Factor from left to right: a setting, option, fact or tag that differs, `sessions`, or `setting` for all that differs
+    /// Factor from left to right: a setting, option, fact or tag that differs, `sessions`, or `setting` for all that
+    /// differs
     #[arg(long, value_name = "FACTOR", help_heading = "Charts and tables of settings")]
     pub x: Option<String>,
     /// Factor shown by colours
@@ -459,7 +461,7 @@ fn window_start(text: &str) -> Result<WindowStart, String> {
     if text == "steady" { Ok(WindowStart::Steady) } else { values::duration(text).map(WindowStart::At) }
 }
 
-/// Background of pictures.
+/// Background of charts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Theme {
     /// White.
@@ -470,7 +472,7 @@ pub enum Theme {
 
 fn picture_size(text: &str) -> Result<(u32, u32), String> {
     let sizes = assay_report::PICTURE_SIZES;
-    let wrong = || format!("write two numbers from {} to {}, such as 1200x600", sizes.start(), sizes.end());
+    let wrong = || format!("expected two numbers from {} to {}, such as 1200x600", sizes.start(), sizes.end());
     let (width, height) = text.split_once('x').ok_or_else(wrong)?;
     let one = |text: &str| text.parse().ok().filter(|size| sizes.contains(size)).ok_or_else(wrong);
     Ok((one(width)?, one(height)?))
@@ -479,7 +481,7 @@ fn picture_size(text: &str) -> Result<(u32, u32), String> {
 /// Options of `completions`.
 #[derive(Args, Clone)]
 pub struct CompletionsOptions {
-    /// The shell that is to read them
+    /// Shell to complete for
     #[arg(value_name = "bash|zsh|fish", hide_possible_values = true, value_enum)]
     pub shell: Shell,
 }
@@ -498,7 +500,7 @@ pub enum Shell {
 /// Options of `manual`.
 #[derive(Args, Clone)]
 pub struct ManualOptions {
-    /// Where assay.1 and a page for each command are written; it is made if it does not exist
+    /// Folder for the manual pages, one per command; created if missing
     #[arg(value_name = "FOLDER")]
     pub folder: std::path::PathBuf,
 }
@@ -511,8 +513,8 @@ pub fn definition() -> clap::Command {
 /// Options of `compare`.
 #[derive(Args, Clone)]
 pub struct CompareOptions {
-    /// Records to compare; records with the same settings are grouped as trials, and every setting is compared with
-    /// the first
+    /// Records to compare; records with the same settings are grouped as trials, and each setting is compared with the
+    /// first
     #[arg(value_name = "RECORD", required_unless_present = "baseline")]
     pub records: Vec<std::path::PathBuf>,
     /// Records of the baseline's trials
@@ -524,7 +526,7 @@ pub struct CompareOptions {
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub judgement: JudgementOptions,
-    /// Form of the result
+    /// Output format
     #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
     pub format: Format,
 }
@@ -535,8 +537,8 @@ pub struct JudgementOptions {
     /// Smallest difference that matters; smaller ones count as no difference
     #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = margin)]
     pub margin: f64,
-    /// Exit with status 1 if the condition holds and chance is ruled out, such as 'tps < -3%' or 'new_order.p99 > +10%';
-    /// may be repeated
+    /// Exit with status 1 if the condition holds and chance is ruled out, such as 'tps < -3%' or 'new_order.p99 >
+    /// +10%'; may be repeated
     #[arg(long, value_name = "CONDITION", value_parser = condition)]
     pub fail_if: Vec<assay_report::Condition>,
     /// Exit with status 1 also if the condition may hold: too few trials for a confidence interval, an interval that
@@ -548,16 +550,17 @@ pub struct JudgementOptions {
 /// Options of `duel`.
 #[derive(Args, Clone)]
 pub struct DuelOptions {
-    /// Arguments of `assay run` for the first side, in quotes: 'oltp_read_write --db URL --session-sql "SET synchronous_commit=on"'
+    /// Arguments of `assay run` for the first side, in quotes: 'oltp_read_write --db URL --session-sql "SET
+    /// synchronous_commit=on"'
     #[arg(value_name = "A", allow_hyphen_values = true)]
     pub a: String,
     /// Arguments for the second side
     #[arg(value_name = "B", allow_hyphen_values = true)]
     pub b: String,
-    /// Arguments of both sides, placed before their own
+    /// Arguments for both sides, placed before their own
     #[arg(long, value_name = "WORDS", default_value = "")]
     pub common: String,
-    /// Number of trials of each side
+    /// Number of trials per side
     #[arg(long, value_name = "N", default_value = "5", value_parser = at_least_one)]
     pub trials: u64,
     /// Folder for the records [default: assay-records/duel-TIME]
@@ -566,7 +569,7 @@ pub struct DuelOptions {
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub judgement: JudgementOptions,
-    /// Form of the result
+    /// Output format
     #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
     pub format: Format,
     /// Print only errors and warnings on stderr
@@ -578,7 +581,8 @@ pub struct DuelOptions {
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Database")]
 pub struct TargetOptions {
-    /// Database to load: postgres://…, mysql://…, mariadb://… or sqlite:FILE; several share the sessions evenly
+    /// Database to load: postgres://…, mysql://…, mariadb://… or sqlite:FILE; may be repeated: sessions are spread
+    /// evenly
     #[arg(long, value_name = "URL")]
     pub db: Vec<String>,
     /// Use protocol-level prepared statements; off for connection poolers that do not support them
@@ -590,11 +594,11 @@ pub struct TargetOptions {
     /// Connections opened per second [default: unlimited]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = positive)]
     pub connect_rate: Option<f64>,
-    /// Connections being opened at the same time, at most
+    /// Maximum number of connections being opened at the same time
     #[arg(long, value_name = "N", default_value = "64", value_parser = at_least_one)]
     pub connect_pending: u64,
     /// Treat a connection as lost if the server's host acknowledges nothing for this long (2s to 9h; 0: no limit); slow
-    /// statements do not count
+    /// statements do not trigger it
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = network_timeout)]
     pub network_timeout: Nanos,
 }
@@ -603,8 +607,8 @@ pub struct TargetOptions {
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Load")]
 pub struct LoadOptions {
-    /// Number of concurrent sessions; a list such as 1,2,4 runs one step after the other (a ladder); auto[:MAX] searches for the number after
-    /// which throughput stops growing, up to 64 or MAX [default: 1; 64 with --find-rate]
+    /// Number of concurrent sessions; a list such as 1,2,4 runs one step after another (a ladder); auto[:MAX] finds the
+    /// number beyond which throughput stops growing, up to MAX or 64 [default: 1; 64 with --find-rate]
     #[arg(long, value_name = "N,…|auto", value_parser = load_model::sessions, allow_negative_numbers = true)]
     pub sessions: Option<Sessions>,
     /// Users at terminals that share connections: N, or N per unit of a workload option, such as 10/warehouse
@@ -616,7 +620,7 @@ pub struct LoadOptions {
     /// Multiplier for the terminals' keying and think times
     #[arg(long, value_name = "X", default_value = "1", value_parser = not_negative, requires = "terminals")]
     pub think_scale: f64,
-    /// Length of the measured part of each step, such as 30s or 10m; 0: no limit [default: 10s; no limit with
+    /// Duration of the measured part of each step, such as 30s or 10m; 0: no limit [default: 10s; no limit with
     /// --transactions]
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     pub time: Option<Nanos>,
@@ -626,14 +630,14 @@ pub struct LoadOptions {
     /// Warm-up before the measured part of each step
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = values::duration)]
     pub warmup: Nanos,
-    /// Transactions due per second, however slow the server is: a number, or points in time with straight lines between them,
-    /// such as 0:100,60s:2000,120s:500 [default: closed loop]
+    /// Open loop: transactions due per second, however slow the server is; a number, or rates at points in time with
+    /// linear ramps between them, such as 0:100,60s:2000,120s:500 [default: closed loop]
     #[arg(long, value_name = "N|TIME:N,…", allow_negative_numbers = true, value_parser = load_model::rate, group = "open_loop")]
     pub rate: Option<Rate>,
-    /// Transactions due at the instants of this file: seconds since the start, one per line, ascending
+    /// Open loop: file with the due time of each transaction, in seconds since the start, one per line, ascending
     #[arg(long, value_name = "FILE", group = "open_loop", conflicts_with_all = ["arrival", "warmup"])]
     pub rate_file: Option<std::path::PathBuf>,
-    /// Search for the highest rate that keeps a promise, such as 'p99 < 10ms', 'errors < 0.1%' or 'new_order.p95 < 50ms'; each
+    /// Find the highest rate that keeps a promise such as 'p99 < 10ms', 'errors < 0.1%' or 'new_order.p95 < 50ms'; each
     /// stage of the search lasts --time; may be repeated
     #[arg(long, value_name = "PROMISE", group = "open_loop", value_parser = promise,
           conflicts_with_all = ["transactions", "kill_check"])]
@@ -648,7 +652,8 @@ pub struct LoadOptions {
         requires = "open_loop"
     )]
     pub arrival: Arrival,
-    /// Drop transactions that become due while this many are waiting; drops are counted [default: no limit]
+    /// Drop transactions that become due while this many are waiting; dropped transactions are counted [default: no
+    /// limit]
     #[arg(long, value_name = "N", value_parser = at_least_one, requires = "open_loop")]
     pub backlog_max: Option<u64>,
     /// Time for transactions in flight to finish at the end of a step
@@ -660,11 +665,11 @@ pub struct LoadOptions {
     /// Prepare the workload's tables first if they are missing
     #[arg(long)]
     pub prepare: bool,
-    /// Check the workload's tables before and after the run; exit with status 1 if something is wrong or the audit failed
+    /// Check the workload's tables before and after the run; exit with status 1 if a check or the audit fails
     #[arg(long)]
     pub check: bool,
-    /// Shell command that crashes and restarts the server, executed in the middle of the run; afterwards everything that was
-    /// acknowledged is looked for, and the exit status is 1 if anything is lost
+    /// Shell command that crashes and restarts the server in the middle of the run; afterwards assay looks for every
+    /// acknowledged commit and exits with status 1 if any is lost
     #[arg(long, value_name = "CMD", requires = "db")]
     pub kill_check: Option<String>,
 }
@@ -714,13 +719,14 @@ pub struct ErrorOptions {
     /// Number of retries of a transaction after a deadlock, serialization failure or lost connection
     #[arg(long, value_name = "N", default_value = "10", value_parser = any_count)]
     pub retries: u64,
-    /// Error codes that fail the transaction but not the run, such as 1213 or 40001, or all; retries come first
+    /// Error codes that fail the transaction but not the run, such as 1213 or 40001, or all; errors that can be retried
+    /// are retried first
     #[arg(long, value_name = "CODE,…|all", value_delimiter = ',', value_parser = error_code)]
     pub ignore_errors: Vec<String>,
     /// What to do on any other error
     #[arg(long, value_name = "stop|continue", hide_possible_values = true, value_enum, default_value = "stop")]
     pub on_error: OnError,
-    /// How long to try to reconnect after a connection is lost
+    /// How long to try to reconnect after losing a connection
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
     pub reconnect_time: Nanos,
 }
@@ -740,21 +746,21 @@ pub enum IoChoice {
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Generator")]
 pub struct GeneratorOptions {
-    /// Seed of the random numbers; the same seed gives every session the same statements [default: random, shown in the
-    /// report]
+    /// Random seed; with the same seed, each session sends the same statements [default: random, shown in the report]
     #[arg(long, value_name = "N", value_parser = any_count)]
     pub seed: Option<u64>,
     /// Threads that drive the sessions [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub workers: Option<u64>,
-    /// CPUs of the load generator: 0-3,8 or socket:0 or core:0-3, each also with ,no-smt [default: all]
+    /// CPUs for the load generator, such as 0-3,8, socket:0 or core:0-3; add ,no-smt to use one thread per core
+    /// [default: all]
     #[arg(long, value_name = "CPUS")]
     pub cpus: Option<String>,
     #[arg(long, value_name = "auto|epoll|uring", hide_possible_values = true, value_enum, help = io_help())]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub io: Option<IoChoice>,
-    /// Replies handled between two system calls: more save CPU, but raise the median latency
-    /// [default: 32 with io_uring, 64 with epoll]
+    /// Replies handled between two system calls: a larger batch saves CPU but raises the median latency [default: 32
+    /// with io_uring, 64 with epoll]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub batch: Option<u64>,
     /// Distribution of the rows that statements access
@@ -764,13 +770,13 @@ pub struct GeneratorOptions {
     /// gaussian, special: number of uniform values averaged
     #[arg(long, value_name = "N", default_value = "12", value_parser = at_least_one)]
     pub rand_spec_iter: u64,
-    /// special: size of the hot centre in percent of the rows
+    /// special: size of the hot center, in percent of the rows
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::number)]
     pub rand_spec_pct: f64,
-    /// special: percentage of accesses that go to the hot centre
+    /// special: percentage of accesses that go to the hot center
     #[arg(long, value_name = "N", default_value = "75", value_parser = values::number)]
     pub rand_spec_res: f64,
-    /// pareto: share that gets the rest of the accesses, 0 … 1
+    /// pareto: parameter h
     #[arg(long, value_name = "X", default_value = "0.2", value_parser = values::number)]
     pub rand_pareto_h: f64,
     /// zipfian: exponent
@@ -782,7 +788,7 @@ pub struct GeneratorOptions {
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Output")]
 pub struct OutputOptions {
-    /// Form of the result on stdout
+    /// Output format of the result on stdout
     #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
     pub format: Format,
     /// Length of a reporting interval, at least 100ms
@@ -794,19 +800,19 @@ pub struct OutputOptions {
     /// Write no record
     #[arg(long)]
     pub no_record: bool,
-    /// What is read of servers and, where one is local, of this machine, once per second: `full` shows all of it
+    /// Sample server statistics, and the machine of a local server, once per second; `full` also shows all of them
     #[arg(long, value_name = "off|on|full", hide_possible_values = true, value_enum, default_value = "on")]
     pub telemetry: TelemetryChoice,
-    /// Something to know this run by, such as disk=nvme: shown, grouped by, and kept in the record; may be repeated
+    /// Label for this run, such as disk=nvme; kept in the record, shown, and used for grouping; may be repeated
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
     pub tags: Vec<(String, String)>,
-    /// CSV file with a line for each transaction that the workload reports (tpcc: queued deliveries)
+    /// CSV file with one line per transaction that the workload logs (tpcc: queued deliveries)
     #[arg(long, value_name = "FILE")]
     pub journal: Option<std::path::PathBuf>,
     /// Serve live metrics for Prometheus at http://ADDRESS/metrics during the run
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub metrics_listen: Option<std::net::SocketAddr>,
-    /// Show all options in effect, figures that are zero, and what the generator did
+    /// Show all options in effect, zero values, and details of the load generator
     #[arg(long, short)]
     pub verbose: bool,
     /// Print only errors and warnings on stderr
@@ -851,11 +857,17 @@ pub enum OnError {
     Continue,
 }
 
+/// The codes are those of the code.
+fn after_help() -> String {
+    let codes = Exit::ALL.map(|(exit, meaning)| format!("{} {meaning}", exit as i32)).join(", ");
+    format!("A workload's own options: assay run WORKLOAD --help. Exit codes: {codes}.")
+}
+
 /// The number of sessions is that of the code.
 fn io_help() -> String {
     format!(
-        "Event loop; auto: io_uring if the kernel allows it and each worker has at least {SESSIONS_FOR_URING} sessions, else \
-         epoll [default: auto, or ASSAY_IO]"
+        "Event loop; auto: io_uring if the kernel allows it and each worker has at least {SESSIONS_FOR_URING} sessions, \
+         otherwise epoll [default: auto, or ASSAY_IO]"
     )
 }
 
@@ -876,7 +888,7 @@ fn terminals(text: &str) -> Result<Terminals, String> {
 }
 
 fn not_negative(text: &str) -> Result<f64, String> {
-    values::number(text).and_then(|value| if value >= 0.0 { Ok(value) } else { Err("must not be below 0".to_owned()) })
+    values::number(text).and_then(|value| if value >= 0.0 { Ok(value) } else { Err("must not be negative".to_owned()) })
 }
 
 fn any_count(text: &str) -> Result<u64, String> {
@@ -899,14 +911,19 @@ fn promise(text: &str) -> Result<assay_report::Promise, String> {
 /// The kernel counts in seconds, and to 32,767.
 fn network_timeout(text: &str) -> Result<Nanos, String> {
     let limit = values::duration(text)?;
-    let possible = limit == Nanos::ZERO || (Nanos::from_secs(2)..=Nanos::from_secs(9 * 3600)).contains(&limit);
+    let possible = limit == Nanos::ZERO || (NETWORK_TIMEOUT_MIN..=NETWORK_TIMEOUT_MAX).contains(&limit);
     if possible { Ok(limit) } else { Err("must be 0, or from 2s to 9h".to_owned()) }
 }
 
+const NETWORK_TIMEOUT_MIN: Nanos = Nanos::from_secs(2);
+const NETWORK_TIMEOUT_MAX: Nanos = Nanos::from_secs(9 * 3600);
+
 fn interval(text: &str) -> Result<Nanos, String> {
     let interval = values::duration(text)?;
-    if interval >= Nanos::from_millis(100) { Ok(interval) } else { Err("must be at least 100ms".to_owned()) }
+    if interval >= INTERVAL_MIN { Ok(interval) } else { Err("must be at least 100ms".to_owned()) }
 }
+
+const INTERVAL_MIN: Nanos = Nanos::from_millis(100);
 
 /// Keys are column names and labels too.
 pub(crate) fn tag(text: &str) -> Result<(String, String), String> {
@@ -916,7 +933,7 @@ pub(crate) fn tag(text: &str) -> Result<(String, String), String> {
     match is_name && key.len() <= TAG_LENGTH_MAX && value.len() <= TAG_LENGTH_MAX {
         true => Ok((key.to_owned(), value.to_owned())),
         false => Err(format!(
-            "a key is a letter, then letters, digits and _; key and value have at most {TAG_LENGTH_MAX} bytes"
+            "a key starts with a letter or _ and contains only letters, digits and _; key and value are at most {TAG_LENGTH_MAX} bytes long"
         )),
     }
 }
@@ -933,4 +950,59 @@ fn margin(text: &str) -> Result<f64, String> {
 
 fn condition(text: &str) -> Result<assay_report::Condition, String> {
     text.parse().map_err(|error: assay_report::BadCondition| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_io::Backend;
+    use regex::Regex;
+
+    use super::*;
+    use crate::plan::TIME_DEFAULT;
+
+    /// The numbers in the help of an option, in order, apart from examples and the defaults that clap itself states.
+    /// Those of options that are not in this list have none.
+    fn stated() -> Vec<(&'static str, Vec<String>)> {
+        let one = |value: &dyn ToString| vec![value.to_string().replace(' ', "")];
+        let failed = Exit::Difference as i32;
+        vec![
+            ("sessions", [load_model::AUTO_MAX, 1, SESSIONS_OF_SEARCH].map(|number| number.to_string()).into()),
+            ("time", one(&TIME_DEFAULT)),
+            ("network-timeout", [one(&NETWORK_TIMEOUT_MIN), one(&"9h")].concat()),
+            ("interval", one(&INTERVAL_MIN)),
+            ("batch", [Backend::Uring, Backend::Epoll].map(|backend| backend.batch_default().to_string()).into()),
+            ("io", one(&SESSIONS_FOR_URING)),
+            ("check", one(&failed)),
+            ("kill-check", one(&failed)),
+            ("fail-if", one(&failed)),
+            ("fail-if-unsure", one(&failed)),
+        ]
+    }
+
+    #[track_caller]
+    fn check(command: &clap::Command) {
+        let examples = Regex::new(r"such as [^;\[()]*| '[^']*'|\b0: ").unwrap();
+        let number = Regex::new(r"\b\d[\d.]*(ns|us|ms|s|m|h|%|K|M|G)?\b").unwrap();
+        let stated = stated();
+        for argument in command.get_arguments().filter(|argument| argument.get_long() != Some("version")) {
+            let name = argument.get_long().unwrap_or_default();
+            let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+            let rest = examples.replace_all(&help, "");
+            let found: Vec<&str> = number.find_iter(&rest).map(|found| found.as_str()).collect();
+            // `prepare --sessions` has another default, which is no number.
+            let known = stated.iter().find(|(one, _)| *one == name && !(name == "sessions" && found.is_empty()));
+            let expected = known.map(|(_, numbers)| numbers.clone()).unwrap_or_default();
+            assert_eq!(found, expected, "{} --{name}: {help}", command.get_name());
+        }
+        command.get_subcommands().for_each(check);
+    }
+
+    #[test]
+    fn every_number_in_the_help_is_that_of_the_code() {
+        check(&definition());
+        assert_eq!(values::duration("9h"), Ok(NETWORK_TIMEOUT_MAX));
+        for (exit, meaning) in Exit::ALL {
+            assert!(after_help().contains(&format!("{} {meaning}", exit as i32)));
+        }
+    }
 }

@@ -11,12 +11,12 @@ pub fn run(options: &CommandOptions, workload: &Workload, words: &[String]) -> R
     if outcomes.iter().any(|outcome| !outcome.success) {
         return Err(difference(workload, ""));
     }
-    terminal::result(&format!("the tables of {} are as they should be\n", workload.name))?;
+    terminal::result(&format!("the tables of {} are correct\n", workload.name))?;
     Ok(Exit::Success)
 }
 
 /// What `check` found is a trouble; `when` it was found: nothing, or " after the run". What to do about it is for the
 /// workload to say: it knows whether they are another size, damaged, or half loaded.
 pub(crate) fn difference(workload: &Workload, when: &str) -> Trouble {
-    Trouble::new(Exit::Difference, format!("the tables of {} are not as they should be{when}", workload.name))
+    Trouble::new(Exit::Difference, format!("the tables of {} are not correct{when}", workload.name))
 }

@@ -18,10 +18,10 @@ pub fn run(options: &CompareOptions) -> Result<Exit, Trouble> {
     }
     match assay_report::groups(read(&options.records)?).as_slice() {
         [one] if !options.judgement.fail_if.is_empty() => Err(Trouble::usage(format!(
-            "--fail-if has nothing to compare: the records are of one setting ({})",
+            "--fail-if has nothing to compare: all records have the same settings ({})",
             one.name
         ))
-        .hint("name the records of the two sides with --baseline and --candidate")),
+        .hint("give the records of each side with --baseline and --candidate")),
         [one] => {
             terminal::result(&summary(one, options.format))?;
             Ok(Exit::Success)
@@ -82,14 +82,16 @@ pub(crate) fn conclude(
     }
     if options.fail_if_unsure && !unsure.is_empty() {
         let cause = format!("--fail-if may be met (--fail-if-unsure): {}", unsure.join(", "));
-        return Err(Trouble::new(Exit::Difference, cause).hint("more trials give a narrower confidence interval"));
+        return Err(Trouble::new(Exit::Difference, cause).hint("run more trials for a narrower confidence interval"));
     }
     Ok(Exit::Success)
 }
 
 fn judged(condition: &Condition, comparison: &Comparison) -> Result<ConditionFindings, Trouble> {
     if comparison.stages.is_empty() {
-        return Err(Trouble::usage("the two sides have no number of sessions in common: --fail-if cannot be judged"));
+        return Err(Trouble::usage(
+            "--fail-if cannot be evaluated: the two sides have no number of sessions in common",
+        ));
     }
     let names = assay_report::metric_names(comparison);
     if names.contains(&condition.metric.as_str()) {

@@ -1,8 +1,9 @@
 //! `assay duel A B`: two settings of `assay run` in turns, and their comparison.
 //!
-//! The turns are A B, B A, A B, …: whatever drifts (a filling disk, a warming cache, the weather in a cloud) hits both sides
-//! alike. Every trial is a process of its own, started as a person would start it: no memory, connection or statistic
-//! of one trial reaches the next, and a trial that crashes takes nothing with it. The two trials of a turn have the same seed.
+//! The turns are A B, B A, A B, …: whatever drifts (a filling disk, a warming cache, the weather in a cloud) hits both
+//! sides alike. Every trial is a process of its own, started as a person would start it: no memory, connection or
+//! statistic of one trial reaches the next, and a trial that crashes takes nothing with it. The two trials of a turn
+//! have the same seed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -60,7 +61,7 @@ pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
     drop(bar);
     let [a, b] = trials;
     if a.is_empty() || b.is_empty() {
-        return ended.and_then(|exit| Err(Trouble::new(exit, "ended before both sides had a trial")));
+        return ended.and_then(|exit| Err(Trouble::new(exit, "stopped before both sides had a trial")));
     }
     if options.format == Format::Text {
         let line = |side: &Side| format!("{}  {}\n", side.name, url_text::shell_line(side.shown()));
@@ -107,20 +108,20 @@ impl Side {
         let invocation = command_line::parse(line.map(Into::into))
             .map_err(|trouble| Trouble { cause: format!("{name}: {}", trouble.cause), ..trouble })?;
         let Some(Subcommand::Run(options)) = invocation.map(|invocation| invocation.subcommand) else {
-            return Err(Trouble::usage(format!("{name} is no command of a run")));
+            return Err(Trouble::usage(format!("{name} is not `run` or a workload")));
         };
         let kept = options.output.record.is_some() || options.output.no_record;
         for (given, option) in [(kept, "--record and --no-record"), (options.load.trials > 1, "--trials")] {
             if given {
-                return Err(Trouble::usage(format!("{name}: {option} are the duel's to decide"))
-                    .hint("give --trials and --records to the duel, outside the quotes"));
+                return Err(Trouble::usage(format!("{name}: the duel itself sets {option}"))
+                    .hint("pass --trials and --records to the duel itself, outside the quotes"));
             }
         }
         if options.output.journal.is_some() {
             return Err(Trouble::usage(format!(
-                "{name}: with --journal each trial would write over the one before it"
+                "{name}: with --journal, each trial would overwrite the journal of the previous one"
             ))
-            .hint("journals are kept by `assay run`, also with --trials"));
+            .hint("use `assay run` for a journal, with or without --trials"));
         }
         Ok(Side { name, words, options })
     }
@@ -164,13 +165,13 @@ fn folder(options: &DuelOptions) -> Result<PathBuf, Trouble> {
     };
     let folder = options.records.clone().unwrap_or_else(default);
     let failed = |error: std::io::Error| {
-        Trouble::environment(format!("cannot write into {}: {error}", folder.display()))
-            .hint("name another folder with --records")
+        Trouble::environment(format!("cannot write to {}: {error}", folder.display()))
+            .hint("choose another folder with --records")
     };
     std::fs::create_dir_all(&folder).map_err(failed)?;
     if folder.join("a-1.json.zst").exists() || folder.join("b-1.json.zst").exists() {
-        return Err(Trouble::usage(format!("{} holds the records of a duel", folder.display()))
-            .hint("name another folder with --records, or remove them"));
+        return Err(Trouble::usage(format!("{} already contains the records of a duel", folder.display()))
+            .hint("choose another folder with --records, or delete them"));
     }
     Ok(folder)
 }

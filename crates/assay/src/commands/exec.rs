@@ -12,7 +12,7 @@ use crate::{failure, plan, registry, signals};
 pub fn run(options: &ExecOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
     let outcomes = on_databases(&options.command, &options.common, workload, words)?;
     if outcomes.iter().any(|outcome| !outcome.success) {
-        let cause = format!("command {} of workload {} says that it failed", options.command, workload.name);
+        let cause = format!("command {} of workload {} failed", options.command, workload.name);
         return Err(Trouble::new(Exit::Difference, cause));
     }
     Ok(Exit::Success)

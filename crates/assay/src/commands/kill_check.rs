@@ -1,8 +1,9 @@
 //! `assay run --kill-check CMD`: whether the server keeps what it has acknowledged.
 //!
-//! The run goes on as any other while a command of the user's crashes the server in its middle and starts it again. What the
-//! script acknowledged (`assay.acknowledge`), before the crash or after, is looked for at the end by its `verify()`. A key that
-//! was acknowledged twice is lost too: the server gave it out again because it knew nothing of the first.
+//! The run goes on as any other while a command of the user's crashes the server in its middle and starts it again.
+//! What the script acknowledged (`assay.acknowledge`), before the crash or after, is looked for at the end by its
+//! `verify()`. A key that was acknowledged twice is lost too: the server gave it out again because it knew nothing of
+//! the first.
 
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -49,8 +50,10 @@ impl<'a, 'b> Crash<'a, 'b> {
         if has_seen_a_crash(outcome) {
             return Ok(());
         }
-        Err(Trouble::environment("the command of --kill-check crashed nothing: no connection was lost during the run")
-            .hint("it has to crash the server that the run is on, as `kill -9` or a power switch does, and start it again"))
+        Err(Trouble::environment(
+            "the --kill-check command did not crash the server: no connection was lost during the run",
+        )
+        .hint("it must crash the server under test, for example with `kill -9`, and restart it"))
     }
 }
 
@@ -65,7 +68,7 @@ impl Observer for Crash<'_, '_> {
             let (command, after) = (self.command.clone(), self.after);
             let thread = std::thread::spawn(move || match cancelled.recv_timeout(after) {
                 Err(RecvTimeoutError::Timeout) => crash(&command),
-                _ => Err(Trouble::environment("the run ended before the command of --kill-check was due")),
+                _ => Err(Trouble::environment("the run ended before it was time for the --kill-check command")),
             });
             self.running = Some(Running { cancel, thread });
         }
@@ -90,12 +93,12 @@ fn crash(command: &str) -> Result<(), Trouble> {
         .stdin(Stdio::null())
         .stdout(Stdio::from(std::io::stderr()))
         .status()
-        .map_err(|error| Trouble::environment(format!("cannot run the command of --kill-check: {error}")))?;
+        .map_err(|error| Trouble::environment(format!("cannot run the --kill-check command: {error}")))?;
     if status.success() {
         return Ok(());
     }
-    Err(Trouble::environment(format!("the command of --kill-check failed: {status}"))
-        .hint("it has to crash the server and start it again, and exit with 0 when that is done"))
+    Err(Trouble::environment(format!("the --kill-check command failed: {status}"))
+        .hint("it must crash the server, restart it, and then exit with status 0"))
 }
 
 /// Looks for what was acknowledged, on the one database at `url`.
@@ -108,7 +111,7 @@ pub(crate) fn verify(
 ) -> Result<(), Trouble> {
     if keys.is_empty() {
         return Err(Trouble::new(Exit::Workload, format!("workload {} acknowledged nothing", workload.name)).hint(
-            "a script says `assay.acknowledge(…)` after its commits, and has a function verify(): docs/lua-api.md",
+            "a script must call `assay.acknowledge(…)` after its commits and define a function verify(): see docs/lua-api.md",
         ));
     }
     let acknowledged = keys.len();
@@ -125,20 +128,20 @@ pub(crate) fn verify(
     }
     if outcome.success && twice.is_empty() {
         if !options.quiet {
-            terminal::say(&format!("kill check: {acknowledged} acknowledged, all of them are there after the crash\n"));
+            terminal::say(&format!("kill check: {acknowledged} acknowledged, none lost in the crash\n"));
         }
         return Ok(());
     }
     let mut trouble = Trouble::new(
         Exit::Difference,
-        format!("kill check: of {acknowledged} acknowledged, some are lost after the crash"),
+        format!("kill check: of {acknowledged} acknowledged, some were lost in the crash"),
     );
     if !twice.is_empty() {
         let some: Vec<&str> = twice.iter().take(5).map(String::as_str).collect();
         let number = twice.len();
-        trouble = trouble.detail(format!("{number} were given out again after it, such as {}", some.join(", ")));
+        trouble = trouble.detail(format!("{number} were assigned again after the crash, such as {}", some.join(", ")));
     }
-    Err(trouble.hint("the server acknowledges before its log is safe: look at synchronous_commit, fsync, or innodb_flush_log_at_trx_commit"))
+    Err(trouble.hint("the server acknowledges commits before its log is on disk: check synchronous_commit, fsync or innodb_flush_log_at_trx_commit"))
 }
 
 /// The keys in order, one in a line; and those that are there more than once.

@@ -16,7 +16,7 @@ pub fn run(words: &[String]) -> Result<Exit, Trouble> {
         let description = workload.program.description().unwrap_or("no description");
         text.push_str(&format!("{name}\n    {description}\n    commands: {}\n", workload.commands().join(", ")));
     }
-    text.push_str("\nassay run NAME --help lists the options of one.\n");
+    text.push_str("\nSee assay run NAME --help for a workload's options.\n");
     terminal::result(&text)?;
     Ok(Exit::Success)
 }

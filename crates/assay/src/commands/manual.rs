@@ -10,7 +10,7 @@ pub fn run(options: &ManualOptions) -> Result<Exit, Trouble> {
     let folder = &options.folder;
     let written = fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(definition(), folder));
     written.map_err(|error| {
-        Trouble::environment(format!("cannot write manual pages into {}", folder.display())).detail(error.to_string())
+        Trouble::environment(format!("cannot write manual pages to {}", folder.display())).detail(error.to_string())
     })?;
     Ok(Exit::Success)
 }

@@ -19,7 +19,7 @@ pub fn run(options: &CommandOptions, workload: &Workload, words: &[String]) -> R
 /// Says what was loaded, and how fast.
 pub(crate) fn conclude(workload: &Workload, outcome: &Outcome, quiet: bool) -> Result<(), Trouble> {
     if !outcome.success {
-        return Err(Trouble::new(Exit::Workload, format!("workload {} says that its prepare failed", workload.name)));
+        return Err(Trouble::new(Exit::Workload, format!("prepare of workload {} failed", workload.name)));
     }
     let seconds = outcome.elapsed.as_secs_f64();
     let per_second = HumanCount((outcome.loaded as f64 / seconds.max(1e-3)) as u64);

@@ -1,7 +1,7 @@
 //! `assay report RECORD…`: pages, tables, pictures and series of what one or several runs left behind.
 //!
-//! Everything is made in assay-report; here records are read and files are written. Nothing is written before every record
-//! was read.
+//! Everything is made in assay-report; here records are read and files are written. Nothing is written before every
+//! record was read.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ const RECORDS_MAX: usize = 200;
 pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
     if options.records.len() > RECORDS_MAX {
         return Err(Trouble::usage(format!("{} records are too many for one report", options.records.len()))
-            .hint(format!("name at most {RECORDS_MAX}")));
+            .hint(format!("the maximum is {RECORDS_MAX}")));
     }
     let window = window(&options.shown)?;
     let mut records = Vec::new();
@@ -87,7 +87,7 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
                 if !folder.is_file() {
                     return trouble;
                 }
-                trouble.hint(format!("--{ending} takes a folder, for a picture of each chart"))
+                trouble.hint(format!("--{ending} needs a folder: it writes one file per chart"))
             })?;
             for chart in &charts {
                 write(&folder.join(format!("{}.{ending}", chart.file)), &picture(chart, &looks))?;

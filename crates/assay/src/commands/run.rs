@@ -30,7 +30,7 @@ pub fn run(options: &RunOptions, workload: &Workload, words: &[String]) -> Resul
     let scratch = Scratch::new()?;
     if !options.output.quiet {
         terminal::say(&format!(
-            "no --db: an embedded SQLite database in {}, removed at the end\n",
+            "no --db: using an embedded SQLite database in {}, removed at the end\n",
             scratch.folder().display()
         ));
     }
@@ -116,8 +116,8 @@ impl Run<'_> {
         }
         let Ended { exit, journal } = match load.trials {
             1 => self.single(),
-            _ if load.kill_check.is_some() => Trouble::usage("--kill-check and --trials exclude each other")
-                .hint("after a crash nothing is the same")
+            _ if load.kill_check.is_some() => Trouble::usage("--kill-check and --trials cannot be used together")
+                .hint("after the crash, later trials would not be comparable")
                 .into(),
             _ => self.trials(),
         };
@@ -145,10 +145,10 @@ impl Run<'_> {
         if self.checks(url)? {
             return Ok(());
         }
-        Err(check::difference(self.workload, " before the run, which was not begun"))
+        Err(check::difference(self.workload, " before the run, so it was not started"))
     }
 
-    /// Whether the tables of one database are as they should be.
+    /// Whether the tables of one database are correct.
     fn checks(&self, url: &str) -> Result<bool, Trouble> {
         Ok(exec::on_database("check", &self.command_options(None), self.workload, url, self.words)?.success)
     }

@@ -22,7 +22,7 @@ pub fn run(options: &ServerOptions) -> Result<Exit, Trouble> {
         ServerAction::Stop(options) => stop(&home, options),
         ServerAction::Restart { name, patience } => {
             Server::open(&home, name)?.restart(Duration::from_nanos(patience.0))?;
-            terminal::say(&format!("{name} runs again\n"));
+            terminal::say(&format!("{name} restarted\n"));
             Ok(Exit::Success)
         }
         ServerAction::Log { name, lines } => {
@@ -71,7 +71,7 @@ fn prepared(
     }
     let kept = lab::Kept::new(Topology::start(home, &description, say)?);
     let program = std::env::current_exe()
-        .map_err(|error| Trouble::environment(format!("cannot find this program's own file: {error}")))?;
+        .map_err(|error| Trouble::environment(format!("cannot find assay's own executable: {error}")))?;
     let mut command = Command::new(program);
     command.arg("prepare").args(&words).arg("--db").arg(kept.topology().primary.url("app"));
     let status =
@@ -117,7 +117,7 @@ pub fn differences(in_effect: &[InEffect]) -> String {
     let differs = |one: &&InEffect| !one.same && one.value.is_some();
     let line = |one: &InEffect| {
         let (asked, value) = (one.asked.as_deref().unwrap_or("on"), one.value.as_deref().unwrap_or_default());
-        format!("  {}: asked for {asked}, in effect {value}\n", one.name)
+        format!("  {}: requested {asked}, in effect {value}\n", one.name)
     };
     in_effect.iter().filter(differs).map(line).collect()
 }
@@ -167,13 +167,13 @@ fn stop(home: &Home, options: &StopOptions) -> Result<Exit, Trouble> {
         servers.extend(topology::group(home, name)?);
     }
     if options.names.is_empty() && !options.all_stale {
-        return Err(Trouble::usage("no server is named").hint("`assay server list` shows them"));
+        return Err(Trouble::usage("no server given").hint("`assay server list` shows them"));
     }
     for server in servers {
         let stale = server.status() == Status::Stale;
         let ended = server.stop(Duration::from_nanos(options.patience.0))?;
         let by = match ended.by {
-            None => "it did not run".to_owned(),
+            None => "was not running".to_owned(),
             Some(signal) => format!("{signal}, {:.1} s", ended.took.as_secs_f64()),
         };
         let removed = options.remove || stale;
@@ -198,24 +198,24 @@ fn sources(home: &Home, named: Option<&str>) -> Result<Exit, Trouble> {
             let (what, place) = match &source {
                 Source::Here(found) => (origin(found.origin).to_owned(), found.program.display().to_string()),
                 Source::Catalogue(_, artifact) => {
-                    (format!("to fetch, {} MB", artifact.megabytes), binaries::fetch_command(artifact))
+                    (format!("can be downloaded, {} MB", artifact.megabytes), binaries::fetch_command(artifact))
                 }
             };
             rows.push([product.name().to_owned(), version, what, place]);
         }
     }
-    terminal::result(&table(&["product", "version", "source", "program, or the command that fetches it"], &rows))?;
+    terminal::result(&table(&["product", "version", "source", "path, or download command"], &rows))?;
     Ok(Exit::Success)
 }
 
 fn images(home: &Home, options: &ImageOptions) -> Result<Exit, Trouble> {
     for key in &options.remove {
         image::remove(home, key)?;
-        terminal::say(&format!("removed the image {key}\n"));
+        terminal::say(&format!("removed image {key}\n"));
     }
     for key in &options.verify {
         image::verify(home, key)?;
-        terminal::say(&format!("the image {key} is as it was made\n"));
+        terminal::say(&format!("image {key} is intact\n"));
     }
     if !options.remove.is_empty() || !options.verify.is_empty() {
         return Ok(Exit::Success);
@@ -243,11 +243,11 @@ fn images(home: &Home, options: &ImageOptions) -> Result<Exit, Trouble> {
 fn shell(home: &Home, name: &str) -> Result<Exit, Trouble> {
     let server = Server::open(home, name)?;
     if server.status() != Status::Running {
-        return Err(Fault::usage(format!("{name} does not run")).hint(format!("assay server restart {name}")).into());
+        return Err(Fault::usage(format!("{name} is not running")).hint(format!("assay server restart {name}")).into());
     }
     let Some((program, arguments)) = server.client() else {
         let url = server.url("app");
-        terminal::say("no client of this product is installed; connect with this URL, without a password:\n");
+        terminal::say("no client program for this server is installed; connect with this URL, no password needed:\n");
         terminal::result(&format!("{url}\n"))?;
         return Ok(Exit::Success);
     };

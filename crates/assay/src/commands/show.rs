@@ -27,7 +27,7 @@ pub(super) fn unreadable(error: ReadError) -> Trouble {
         None => trouble,
     };
     match error {
-        ReadError::CutOff { .. } => trouble.hint("it was copied only in part: copy it again"),
+        ReadError::CutOff { .. } => trouble.hint("it was not copied completely: copy it again"),
         _ => trouble,
     }
 }

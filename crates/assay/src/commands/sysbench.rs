@@ -35,24 +35,25 @@ pub fn run(words: Vec<String>) -> Result<ExitCode, Trouble> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes a link by the name of `sysbench` in the folder, for scripts with a shebang and old wrappers. One that is there already is left alone when it is ours.
+/// Makes a link by the name of `sysbench` in the folder, for scripts with a shebang and old wrappers. One that is there
+/// already is left alone when it is ours.
 fn install_link(folder: &Path) -> Result<(), Trouble> {
     let trouble = |what: String| Trouble::environment(what);
     let program = std::env::current_exe()
         .and_then(|path| path.canonicalize())
-        .map_err(|error| trouble(format!("cannot find this program's own file: {error}")))?;
+        .map_err(|error| trouble(format!("cannot find assay's own executable: {error}")))?;
     let link = folder.join("sysbench");
     match std::os::unix::fs::symlink(&program, &link) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             if link.canonicalize().ok().as_ref() != Some(&program) {
-                return Err(trouble(format!("{} is there already, and is another program", link.display()))
-                    .hint("choose another folder, one that comes before it in PATH"));
+                return Err(trouble(format!("{} already exists and is another program", link.display()))
+                    .hint("choose another folder, earlier in PATH"));
             }
         }
         Err(error) => {
-            return Err(trouble(format!("cannot make the link {}: {error}", link.display()))
-                .hint("choose a folder that exists and that you may write"));
+            return Err(trouble(format!("cannot create the link {}: {error}", link.display()))
+                .hint("choose an existing folder that you can write to"));
         }
     }
     Ok(terminal::result(&format!("{} -> {}\n", link.display(), program.display()))?)

@@ -95,7 +95,7 @@ fn a_change_that_may_be_chance_fails_only_with_fail_if_unsure() {
     assert_snapshot!(failed.stderr, @r"
     error: --fail-if may be met (--fail-if-unsure): tps > +3%
 
-    hint: more trials give a narrower confidence interval
+    hint: run more trials for a narrower confidence interval
     ");
 }
 
@@ -117,9 +117,9 @@ fn a_condition_that_cannot_be_understood_is_a_mistake() {
     assert_snapshot!(folder.run("compare a-1.json.zst a-2.json.zst --fail-if 'tps < -3%'").shown(), @r"
     exit 2
     --- stderr
-    error: --fail-if has nothing to compare: the records are of one setting (shop.lua)
+    error: --fail-if has nothing to compare: all records have the same settings (shop.lua)
 
-    hint: name the records of the two sides with --baseline and --candidate
+    hint: give the records of each side with --baseline and --candidate
     ");
     assert_snapshot!(folder.run("compare --baseline a-1.json.zst").shown(), @r"
     exit 2
@@ -250,7 +250,7 @@ fn a_duel_takes_turns_and_compares_the_sides() {
     assert!(seeds[0] == seeds[1] && seeds[2] == seeds[3] && seeds[0] != seeds[2], "{seeds:?}");
     // Never over the records of another.
     let again = folder.expect(&format!("{common} --table-size=10 --table-size=20"), 2);
-    assert!(again.stderr.contains("d holds the records of a duel"), "{}", again.shown());
+    assert!(again.stderr.contains("d already contains the records of a duel"), "{}", again.shown());
 }
 
 #[test]
@@ -268,14 +268,14 @@ fn mistakes_in_the_commands_of_a_duel_are_found_before_anything_runs() {
     assert_snapshot!(told("duel ./one_table.lua './one_table.lua \"'"), @r"
     exit 2
     --- stderr
-    error: B: a quote is not closed, or nothing follows the last backslash
+    error: B: unclosed quote, or a backslash at the end
     ");
     assert_snapshot!(told("duel ./one_table.lua './one_table.lua --record x'"), @r"
     exit 2
     --- stderr
-    error: B: --record and --no-record are the duel's to decide
+    error: B: the duel itself sets --record and --no-record
 
-    hint: give --trials and --records to the duel, outside the quotes
+    hint: pass --trials and --records to the duel itself, outside the quotes
     ");
     assert_snapshot!(told("duel ./one_table.lua"), @r"
     exit 2

@@ -1,16 +1,16 @@
 //! The examples of README.md and docs/ run as they are written.
 //!
 //! Every fenced block of `sh` is run command by command in a folder of its own, with throw-away servers; every block of
-//! `lua` is run as a workload, inside of what the text around it takes for granted (`CONTEXTS`). What cannot be so in a test
-//! is replaced, and nothing else is:
+//! `lua` is run as a workload, inside of what the text around it takes for granted (`CONTEXTS`). What cannot be so in a
+//! test is replaced, and nothing else is:
 //!
 //! * the reader's databases (`…@host/bench`, `--db …`, `--mysql-host=db1`), by empty ones;
 //! * times and sizes, by small ones (`shortened`);
-//! * what a reader has at hand: `my.lua` (and `transfers.lua`, as it is called there) is the first example of docs/lua-api.md, `old/`
-//!   and `new/` hold records, and tables that a block uses but does not prepare are there.
+//! * what a reader has at hand: `my.lua` (and `transfers.lua`, as it is called there) is the first example of
+//!   docs/lua-api.md, `old/` and `new/` hold records, and tables that a block uses but does not prepare are there.
 //!
-//! A comment `exits with N` in a command is taken at its word. A block that no test can run says so, and why, in the line
-//! above it: `<!-- not run: it takes a day -->`.
+//! A comment `exits with N` in a command is taken at its word. A block that no test can run says so, and why, in the
+//! line above it: `<!-- not run: it takes a day -->`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -277,8 +277,8 @@ fn first_example() -> String {
     blocks(LUA).into_iter().find(|block| block.language == "lua").expect("it has one").text
 }
 
-/// What stands around the blocks of docs/lua-api.md that are part of a workload, at `{}`, by a word of theirs; and what the
-/// report of a run then says.
+/// What stands around the blocks of docs/lua-api.md that are part of a workload, at `{}`, by a word of theirs; and what
+/// the report of a run then says.
 const CONTEXTS: [(&str, &str, &str); 5] = [
     (
         "PARALLEL_COMMAND",
@@ -400,7 +400,7 @@ fn the_other_blocks_of_the_lua_page_run_where_they_belong() {
                 folder.write("back", "");
                 let ran = started.finish();
                 assert_eq!(ran.code, Some(0), "{}: {}", block.place, ran.shown());
-                assert!(ran.stderr.contains("all of them are there"), "{}: {}", block.place, ran.shown());
+                assert!(ran.stderr.contains("none lost"), "{}: {}", block.place, ran.shown());
             }
             _ => {
                 folder.expect(&format!("prepare my.lua --db {url} --accounts 100"), 0);
@@ -410,6 +410,51 @@ fn the_other_blocks_of_the_lua_page_run_where_they_belong() {
             }
         }
     }
+}
+
+/// Every `--option` (60 s) in a document is the default of that option, and other numbers that come from the code are
+/// those of the code.
+#[test]
+fn numbers_in_the_documents_are_those_of_the_code() {
+    let definition = assay::command_line::definition();
+    let default_of = |name: &str| -> Vec<String> {
+        let commands = definition.get_subcommands().flat_map(|one| std::iter::once(one).chain(one.get_subcommands()));
+        let arguments = commands.flat_map(|command| command.get_arguments());
+        let of_name = arguments.filter(|argument| argument.get_long() == Some(name));
+        of_name.flat_map(|one| one.get_default_values().iter().map(|value| value.to_string_lossy().into())).collect()
+    };
+    let stated = Regex::new(r"`--([a-z-]+)`\s+\((\d+) ?([a-zA-Z]*)( by default)?[),:;]").unwrap();
+    let mut found = 0;
+    let docs = std::fs::read_dir(root().join("docs")).unwrap();
+    let docs = docs.map(|entry| format!("docs/{}", entry.unwrap().file_name().to_str().unwrap()));
+    for document in docs.chain([README, "CHANGELOG.md"].map(str::to_owned)).filter(|name| name.ends_with(".md")) {
+        let text = std::fs::read_to_string(root().join(&document)).unwrap();
+        for one in stated.captures_iter(&text) {
+            let value = format!("{}{}", &one[2], &one[3]);
+            assert!(default_of(&one[1]).contains(&value), "{document}: {}", &one[0]);
+            found += 1;
+        }
+    }
+    assert!(found >= 4, "only {found} defaults were found: is the pattern still right?");
+
+    let uring = assay_io::SESSIONS_FOR_URING;
+    let (time, images) = (assay::plan::TIME_DEFAULT, assay_lab::image::BOUND_DEFAULT >> 30);
+    for (document, sentence) in [
+        ("CHANGELOG.md", format!("a worker has {uring} sessions or more")),
+        ("docs/capacity.md", format!("`--time` ({time} unless given)")),
+        ("docs/servers.md", format!("`ASSAY_IMAGES_MAX` ({images}G)")),
+    ] {
+        let text = std::fs::read_to_string(root().join(document)).unwrap();
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(&sentence), "{document} does not say: {sentence}");
+    }
+
+    let readme = std::fs::read_to_string(root().join(README)).unwrap();
+    let (_, table) = readme.split_once("### Exit codes").expect("README.md has the exit codes");
+    let row = Regex::new(r"(?m)^\| (\d[\d, ]*) \|").unwrap();
+    let listed = row.captures_iter(table).flat_map(|row| row[1].split(", ").map(str::to_owned).collect::<Vec<_>>());
+    let codes = assay::diagnostics::Exit::ALL.map(|(exit, _)| (exit as i32).to_string());
+    assert_eq!(listed.collect::<Vec<_>>(), codes);
 }
 
 /// The head of README.md is what the program makes of a record in the tree, whatever machine this is.

@@ -74,7 +74,7 @@ fn an_experiment_that_is_killed_goes_on_and_a_refused_setting_is_a_result() {
     let status = folder.expect_with(&variables, "lab status sorts", 0);
     assert!(status.stdout.contains(" of 6 trials measured, "), "{}", status.shown());
     let ran = folder.expect_with(&variables, line, 0);
-    assert!(ran.stderr.contains(&format!("going on in sorts: {before} trials are there")), "{}", ran.shown());
+    assert!(ran.stderr.contains(&format!("resuming in sorts: {before} trials done")), "{}", ran.shown());
     assert_eq!((count("done"), count("failed")), (4, 1), "{}", journal());
     for part in [
         "4 of 6 trials · seed 1 · experiment ",
@@ -133,5 +133,5 @@ fn a_recipe_that_is_wrong_is_refused_with_its_place() {
     let ran = folder.expect("lab run tunnig", 2);
     assert!(ran.stderr.contains("hint: did you mean tuning?"), "{}", ran.shown());
     let list = folder.expect("lab list", 0);
-    assert!(list.stdout.contains("\ntuning\n  What does tuning buy on TPC-C"), "{}", list.shown());
+    assert!(list.stdout.contains("\ntuning\n  How much does tuning improve TPC-C"), "{}", list.shown());
 }

@@ -8,35 +8,37 @@ fn without_a_command_the_help_is_shown() {
     assert_snapshot!(Folder::new().run("").shown(), @r"
     exit 2
     --- stderr
-    Loads databases with scripted work and measures them honestly
+    Database performance lab: runs workloads, measures them and compares the results
 
     Usage: assay <COMMAND>
 
     Commands:
       run          Run a workload and report what was measured
       prepare      Create and fill a workload's tables
-      check        Verify the tables of a workload: row counts and shape
-      cleanup      Remove the tables of a workload
-      exec         Run another command of a workload
+      check        Verify a workload's tables and their contents
+      cleanup      Drop a workload's tables
+      exec         Run one of a workload's other commands
       list         List the built-in workloads
-      show         Print the final report of a record
-      tag          Add tags to records: something to know them by
-      compare      Compare the records of two settings, or of several
+      show         Print the report of a record
+      tag          Add tags such as disk=nvme to records
+      compare      Compare the records of two or more settings
       duel         Run two settings alternately and compare them
-      report       Write a page, tables, charts or time series from records
-      completions  Print completions for a shell, such as: source <(assay completions bash)
+      report       Write an HTML page, tables, charts or time series from records
+      completions  Print shell completions; for bash: source <(assay completions bash)
       manual       Write the manual pages into a folder
-      server       Start servers to load, and look after them
-      lab          Run experiments: what is varied, repeated in drawn order, and compared
-      sysbench     Accept sysbench's command line and scripts, and print its reports
-      pgbench      Do what pgbench does: its command line, scripts, reports and log files
+      server       Start and manage database servers to test
+      lab          Run experiments: vary settings, repeat the trials in random order, compare the
+                   results
+      sysbench     Run sysbench's command lines and scripts, with its reports
+      pgbench      Run pgbench's command lines and scripts, with its reports and log files
 
     Options:
       -h, --help     Print help
       -V, --version  Print version
 
-    A workload's own options: assay run WORKLOAD --help. Exit codes: 0 done, 1 check found a difference,
-    2 usage, 3 workload, 4 server, 5 environment, 70 a bug in assay, 130 and 143 interrupted.
+    A workload's own options: assay run WORKLOAD --help. Exit codes: 0 success, 1 a check, an audit or a
+    --fail-if condition failed, 2 wrong usage, 3 error in the workload, 4 server error, 5 error on this
+    machine, 70 bug in assay, 130 interrupted (Ctrl-C), 143 terminated (SIGTERM).
     error: no command given
 
     hint: try `assay run oltp_read_write`
@@ -64,7 +66,7 @@ fn the_built_in_workloads_are_listed() {
     tpcb_simple_update
     tpcc
 
-    assay run NAME --help lists the options of one.
+    See assay run NAME --help for a workload's options.
     ");
     let (_, entry) = listed.split_once("oltp_point_select\n").unwrap();
     assert_snapshot!(entry.lines().take(2).collect::<Vec<_>>().join("\n"), @r"
@@ -92,112 +94,114 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
 
     Database:
           --db <URL>                    Database to load: postgres://…, mysql://…, mariadb://… or
-                                        sqlite:FILE; several share the sessions evenly
+                                        sqlite:FILE; may be repeated: sessions are spread evenly
           --prepared <on|off>           Use protocol-level prepared statements; off for connection
                                         poolers that do not support them [default: on]
           --session-sql <SQL>           Statement to run on every new connection; may be repeated
           --connect-rate <N>            Connections opened per second [default: unlimited]
-          --connect-pending <N>         Connections being opened at the same time, at most [default: 64]
+          --connect-pending <N>         Maximum number of connections being opened at the same time
+                                        [default: 64]
           --network-timeout <DURATION>  Treat a connection as lost if the server's host acknowledges
                                         nothing for this long (2s to 9h; 0: no limit); slow statements
-                                        do not count [default: 30s]
+                                        do not trigger it [default: 30s]
 
     Server:
-          --server <PRODUCT:VERSION>  Start this server for the run and remove it afterwards, such as
-                                      postgres:17 or mysql:8.0; with --prepare its loaded data is kept
+          --server <PRODUCT:VERSION>  Start a server for this run and remove it afterwards, such as
+                                      postgres:17 or mysql:8.0; with --prepare, the loaded data is kept
                                       as an image for the next run
-          --set <NAME=VALUE>          Setting of the server, in its own words; may be repeated
-          --server-config <FILE>      Configuration file of the server's own format, whose lines come
-                                      before those of --set
-          --server-cpus <CPUS>        CPUs of the server: 0-3,8 or socket:0 or core:0-3, each also with
-                                      ,no-smt
-          --server-memory <BYTES>     Most memory of the server, its page cache included
-          --front <NAME>              Put a pooler or proxy before the server: pgbouncer, haproxy; may
-                                      be repeated
-          --front-set <NAME=VALUE>    Setting of the last --front, in its own words; may be repeated
+          --set <NAME=VALUE>          Server setting, named as in its configuration file; may be
+                                      repeated
+          --server-config <FILE>      Configuration file for the server; --set overrides it
+          --server-cpus <CPUS>        CPUs for the server, such as 0-3,8, socket:0 or core:0-3; add
+                                      ,no-smt to use one thread per core
+          --server-memory <BYTES>     Memory limit of the server, including its page cache
+          --front <NAME>              Put a pooler or proxy in front of the server: pgbouncer or
+                                      haproxy; may be repeated
+          --front-set <NAME=VALUE>    Setting of the last --front, named as in its configuration file;
+                                      may be repeated
 
     Load:
           --sessions <N,…|auto>         Number of concurrent sessions; a list such as 1,2,4 runs one
-                                        step after the other (a ladder); auto[:MAX] searches for the
-                                        number after which throughput stops growing, up to 64 or MAX
-                                        [default: 1; 64 with --find-rate]
+                                        step after another (a ladder); auto[:MAX] finds the number
+                                        beyond which throughput stops growing, up to MAX or 64 [default:
+                                        1; 64 with --find-rate]
           --terminals <N[/OPTION]>      Users at terminals that share connections: N, or N per unit of a
                                         workload option, such as 10/warehouse
           --connections <N>             Connections shared by the terminals [default: 64]
           --think-scale <X>             Multiplier for the terminals' keying and think times [default:
                                         1]
-          --time <DURATION>             Length of the measured part of each step, such as 30s or 10m; 0:
-                                        no limit [default: 10s; no limit with --transactions]
+          --time <DURATION>             Duration of the measured part of each step, such as 30s or 10m;
+                                        0: no limit [default: 10s; no limit with --transactions]
           --transactions <N>            End each step after this many transactions
           --warmup <DURATION>           Warm-up before the measured part of each step [default: 0s]
-          --rate <N|TIME:N,…>           Transactions due per second, however slow the server is: a
-                                        number, or points in time with straight lines between them, such
-                                        as 0:100,60s:2000,120s:500 [default: closed loop]
-          --rate-file <FILE>            Transactions due at the instants of this file: seconds since the
-                                        start, one per line, ascending
-          --find-rate <PROMISE>         Search for the highest rate that keeps a promise, such as 'p99 <
-                                        10ms', 'errors < 0.1%' or 'new_order.p95 < 50ms'; each stage of
-                                        the search lasts --time; may be repeated
+          --rate <N|TIME:N,…>           Open loop: transactions due per second, however slow the server
+                                        is; a number, or rates at points in time with linear ramps
+                                        between them, such as 0:100,60s:2000,120s:500 [default: closed
+                                        loop]
+          --rate-file <FILE>            Open loop: file with the due time of each transaction, in
+                                        seconds since the start, one per line, ascending
+          --find-rate <PROMISE>         Find the highest rate that keeps a promise such as 'p99 < 10ms',
+                                        'errors < 0.1%' or 'new_order.p95 < 50ms'; each stage of the
+                                        search lasts --time; may be repeated
           --arrival <constant|poisson>  Spacing of due times [default: constant]
           --backlog-max <N>             Drop transactions that become due while this many are waiting;
-                                        drops are counted [default: no limit]
+                                        dropped transactions are counted [default: no limit]
           --grace <DURATION>            Time for transactions in flight to finish at the end of a step
                                         [default: 10s]
           --trials <N>                  Number of trials, each with its own record and seed [default: 1]
           --prepare                     Prepare the workload's tables first if they are missing
           --check                       Check the workload's tables before and after the run; exit with
-                                        status 1 if something is wrong or the audit failed
-          --kill-check <CMD>            Shell command that crashes and restarts the server, executed in
-                                        the middle of the run; afterwards everything that was
-                                        acknowledged is looked for, and the exit status is 1 if anything
-                                        is lost
+                                        status 1 if a check or the audit fails
+          --kill-check <CMD>            Shell command that crashes and restarts the server in the middle
+                                        of the run; afterwards assay looks for every acknowledged commit
+                                        and exits with status 1 if any is lost
 
     Errors:
           --retries <N>                 Number of retries of a transaction after a deadlock,
                                         serialization failure or lost connection [default: 10]
           --ignore-errors <CODE,…|all>  Error codes that fail the transaction but not the run, such as
-                                        1213 or 40001, or all; retries come first
+                                        1213 or 40001, or all; errors that can be retried are retried
+                                        first
           --on-error <stop|continue>    What to do on any other error [default: stop]
-          --reconnect-time <DURATION>   How long to try to reconnect after a connection is lost
-                                        [default: 60s]
+          --reconnect-time <DURATION>   How long to try to reconnect after losing a connection [default:
+                                        60s]
 
     Generator:
-          --seed <N>               Seed of the random numbers; the same seed gives every session the
-                                   same statements [default: random, shown in the report]
+          --seed <N>               Random seed; with the same seed, each session sends the same
+                                   statements [default: random, shown in the report]
           --workers <N>            Threads that drive the sessions [default: one per CPU]
-          --cpus <CPUS>            CPUs of the load generator: 0-3,8 or socket:0 or core:0-3, each also
-                                   with ,no-smt [default: all]
+          --cpus <CPUS>            CPUs for the load generator, such as 0-3,8, socket:0 or core:0-3; add
+                                   ,no-smt to use one thread per core [default: all]
           --io <auto|epoll|uring>  Event loop; auto: io_uring if the kernel allows it and each worker
-                                   has at least 8 sessions, else epoll [default: auto, or ASSAY_IO]
-          --batch <N>              Replies handled between two system calls: more save CPU, but raise
-                                   the median latency [default: 32 with io_uring, 64 with epoll]
+                                   has at least 8 sessions, otherwise epoll [default: auto, or ASSAY_IO]
+          --batch <N>              Replies handled between two system calls: a larger batch saves CPU
+                                   but raises the median latency [default: 32 with io_uring, 64 with
+                                   epoll]
           --rand-type <NAME>       Distribution of the rows that statements access [default: uniform]
                                    [possible values: uniform, gaussian, special, pareto, zipfian]
           --rand-spec-iter <N>     gaussian, special: number of uniform values averaged [default: 12]
-          --rand-spec-pct <N>      special: size of the hot centre in percent of the rows [default: 1]
-          --rand-spec-res <N>      special: percentage of accesses that go to the hot centre [default:
+          --rand-spec-pct <N>      special: size of the hot center, in percent of the rows [default: 1]
+          --rand-spec-res <N>      special: percentage of accesses that go to the hot center [default:
                                    75]
-          --rand-pareto-h <X>      pareto: share that gets the rest of the accesses, 0 … 1 [default:
-                                   0.2]
+          --rand-pareto-h <X>      pareto: parameter h [default: 0.2]
           --rand-zipfian-exp <X>   zipfian: exponent [default: 0.8]
 
     Output:
-          --format <text|json|csv>         Form of the result on stdout [default: text]
+          --format <text|json|csv>         Output format of the result on stdout [default: text]
           --interval <DURATION>            Length of a reporting interval, at least 100ms [default: 1s]
           --record <PATH>                  Path of the record [default:
                                            assay-records/WORKLOAD-TIME.json.zst]
           --no-record                      Write no record
-          --telemetry <off|on|full>        What is read of servers and, where one is local, of this
-                                           machine, once per second: `full` shows all of it [default:
-                                           on]
-          --tag <KEY=VALUE>                Something to know this run by, such as disk=nvme: shown,
-                                           grouped by, and kept in the record; may be repeated
-          --journal <FILE>                 CSV file with a line for each transaction that the workload
-                                           reports (tpcc: queued deliveries)
+          --telemetry <off|on|full>        Sample server statistics, and the machine of a local server,
+                                           once per second; `full` also shows all of them [default: on]
+          --tag <KEY=VALUE>                Label for this run, such as disk=nvme; kept in the record,
+                                           shown, and used for grouping; may be repeated
+          --journal <FILE>                 CSV file with one line per transaction that the workload logs
+                                           (tpcc: queued deliveries)
           --metrics-listen <ADDRESS:PORT>  Serve live metrics for Prometheus at http://ADDRESS/metrics
                                            during the run
-      -v, --verbose                        Show all options in effect, figures that are zero, and what
-                                           the generator did
+      -v, --verbose                        Show all options in effect, zero values, and details of the
+                                           load generator
           --quiet                          Print only errors and warnings on stderr
 
     Options of ./one_table.lua:

@@ -59,7 +59,7 @@ fn an_unknown_workload_is_refused_with_the_nearest_name() {
     --- stderr
     error: cannot find the script `./absent.lua`
 
-    hint: `assay list` shows the built-in workloads; a file of your own is named by its path
+    hint: `assay list` shows the built-in workloads; for your own file, give its path
     ");
 }
 
@@ -100,7 +100,7 @@ fn names_that_other_tools_have_are_answered_with_ours() {
     --- stderr
     error: there is no option --histogram
 
-    hint: every record holds its histograms: `assay report RECORD --html FILE` draws them
+    hint: every record contains its histograms: `assay report RECORD --html FILE` draws them
     ");
 }
 
@@ -135,7 +135,7 @@ fn an_unknown_scheme_is_refused_with_those_there_are() {
     assert_snapshot!(told("run oltp_read_write --db postgre://app:secret@host/db"), @r"
     exit 2
     --- stderr
-    error: no database is called postgre: in --db postgre://app:***@host/db
+    error: unknown database product postgre in --db postgre://app:***@host/db
       known: postgres:, postgresql:, mysql:, mariadb:, sqlite:
 
     hint: did you mean postgres:?
@@ -143,13 +143,13 @@ fn an_unknown_scheme_is_refused_with_those_there_are() {
     assert_snapshot!(told("run oltp_read_write --db oracle://host"), @r"
     exit 2
     --- stderr
-    error: no database is called oracle: in --db oracle://host
+    error: unknown database product oracle in --db oracle://host
       known: postgres:, postgresql:, mysql:, mariadb:, sqlite:
     ");
     assert_snapshot!(told("run oltp_read_write --db bench.db"), @r"
     exit 2
     --- stderr
-    error: --db wants a URL that begins with the kind of database
+    error: --db needs a URL that starts with the database product
       known: postgres:, postgresql:, mysql:, mariadb:, sqlite:
 
     hint: such as sqlite:FILE, postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE
@@ -197,21 +197,21 @@ fn options_that_exclude_or_need_each_other_say_so() {
     assert_snapshot!(told("run oltp_read_write --record a.json --no-record"), @r"
     exit 2
     --- stderr
-    error: --record and --no-record exclude each other
+    error: --record and --no-record cannot be used together
     ");
     assert_snapshot!(told("run oltp_read_write --backlog-max 10"), @r"
     exit 2
     --- stderr
     error: --rate is missing
 
-    hint: --arrival and --backlog-max say how a rate is kept
+    hint: --arrival and --backlog-max need an open loop, such as --rate 1000
     ");
     assert_snapshot!(told("run oltp_read_write --sessions auto --rate 5"), @r"
     exit 2
     --- stderr
-    error: --sessions auto searches in a closed loop
+    error: --sessions auto needs a closed loop
 
-    hint: to find the rate that a number of sessions can take: `--find-rate 'p99 < 10ms' --sessions 64`
+    hint: to find the highest rate with a fixed number of sessions: `--find-rate 'p99 < 10ms' --sessions 64`
     ");
     assert_snapshot!(told("run oltp_read_write --find-rate 'p99 < 10ms' --sessions 1,2"), @r"
     exit 2
@@ -232,7 +232,7 @@ fn databases_of_different_kinds_are_refused() {
     --- stderr
     error: the databases are of different kinds: sqlite, pgsql
 
-    hint: statements differ between kinds: run once for each
+    hint: SQL differs between database products: do one run per product
     ");
 }
 
@@ -269,7 +269,7 @@ fn a_runtime_error_shows_place_function_and_traceback() {
     assert_snapshot!(folder.run("run ./fails.lua --no-record").shown(), @r"
     exit 3
     --- stderr
-    no --db: an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
+    no --db: using an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
     error: workload ./fails.lua failed
       ./fails.lua:3: attempt to index global 'nothing' (a nil value)
       ./fails.lua:3: in function 'inner'
@@ -323,7 +323,7 @@ fn missing_tables_come_with_the_exact_command_that_makes_them() {
       ./one_table.lua:36: in function 'event'
 
     hint: are the tables prepared? assay prepare ./one_table.lua --db 'sqlite:a b.db' --loud=on --table-size=1000
-    hint: or prepare and run in one: add `--prepare`
+    hint: or add `--prepare` to prepare the tables before the run
     ");
 }
 
@@ -334,7 +334,7 @@ fn a_record_that_cannot_be_written_is_found_before_the_run() {
     --- stderr
     error: cannot write record absent/r.json.zst: there is no folder absent
 
-    hint: name a place that can be written with `--record PATH`, or do without: `--no-record`
+    hint: choose a writable path with `--record PATH`, or use `--no-record`
     ");
 }
 
@@ -376,7 +376,7 @@ fn slips_are_refused_with_their_cause_and_what_to_do() {
     $ assay run
     exit 2
     --- stderr
-    error: no workload was named
+    error: no workload given
 
     hint: `assay list` shows the built-in workloads; try `assay run oltp_read_write`
 
@@ -384,9 +384,9 @@ fn slips_are_refused_with_their_cause_and_what_to_do() {
     $ assay compare
     exit 2
     --- stderr
-    error: no record was named
+    error: no record given
 
-    hint: runs leave their records in assay-records/, or where `--record` says
+    hint: runs write their records to assay-records/, or to the path given with `--record`
 
 
     $ assay run tpcc --table-size 5

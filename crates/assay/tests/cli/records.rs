@@ -46,9 +46,9 @@ fn a_truncated_record_is_refused() {
     assert_snapshot!(folder.run("show r.json.zst").shown(), @r"
     exit 5
     --- stderr
-    error: record r.json.zst is cut off: its end is missing
+    error: record r.json.zst is truncated
 
-    hint: it was copied only in part: copy it again
+    hint: it was not copied completely: copy it again
     ");
 }
 

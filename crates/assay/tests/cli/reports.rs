@@ -77,12 +77,12 @@ fn what_cannot_be_reported_is_said_and_nothing_is_written() {
     error: cannot write b.json
       File exists (os error 17)
 
-    hint: --svg takes a folder, for a picture of each chart
+    hint: --svg needs a folder: it writes one file per chart
     ");
     assert_snapshot!(folder.run("report a.json --svg x --size 100x9").shown(), @r"
     exit 2
     --- stderr
-    error: --size 100x9: write two numbers from 320 to 8000, such as 1200x600
+    error: --size 100x9: expected two numbers from 320 to 8000, such as 1200x600
     ");
     assert_eq!(folder.names(), ["a.json", "b.json", "one_table.lua"]);
 }
@@ -130,7 +130,7 @@ fn a_port_in_use_is_said_before_anything_runs() {
     error: cannot serve metrics at 127.0.0.1:[PORT]
       Address already in use (os error 98)
 
-    hint: another program listens there: choose another port
+    hint: another program is listening there: choose another port
     ");
     assert_eq!(folder.names(), ["one_table.lua"]);
     assert_snapshot!(folder.run("run ./one_table.lua --metrics-listen nowhere").shown(), @r"

@@ -30,7 +30,7 @@ fn the_default_run_prepares_an_embedded_database_and_reports() {
     service time # # # # # # #
     our lag # # # # # # #
     --- stderr
-    no --db: an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
+    no --db: using an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
     prepared oltp_read_write in # s: # rows, # rows/s
     time s sessions tx/s stmt/s read/s write/s other/s p50 ms p95 ms p99 ms errors retries
     # # # # # # # # # # # #
@@ -90,7 +90,7 @@ fn a_ladder_reports_each_stage() {
     service time # # # # # # #
     our lag # # # # # # #
     --- stderr
-    no --db: an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
+    no --db: using an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
     prepared ./one_table.lua in # s
     stage # of #: # sessions
     time s sessions tx/s stmt/s read/s write/s other/s p50 ms p95 ms p99 ms errors retries
@@ -135,12 +135,12 @@ fn commands_of_a_workload_run_and_say_how_they_went() {
     assert_snapshot!(shown("check ./one_table.lua --db sqlite:a.db"), @r"
     exit 0
     --- stdout
-    the tables of ./one_table.lua are as they should be
+    the tables of ./one_table.lua are correct
     ");
     assert_snapshot!(shown("check ./one_table.lua --db sqlite:a.db --table-size 11"), @r"
     exit 1
     --- stderr
-    error: the tables of ./one_table.lua are not as they should be
+    error: the tables of ./one_table.lua are not correct
     ");
     assert_snapshot!(shown("exec ./one_table.lua greet --db sqlite:a.db --greeting good --loud"), @r"
     exit 0
@@ -150,7 +150,7 @@ fn commands_of_a_workload_run_and_say_how_they_went() {
     assert_snapshot!(shown("exec ./one_table.lua refuse --db sqlite:a.db"), @r"
     exit 1
     --- stderr
-    error: command refuse of workload ./one_table.lua says that it failed
+    error: command refuse of workload ./one_table.lua failed
     ");
     assert_snapshot!(shown("cleanup ./one_table.lua --db sqlite:a.db"), @r"
     exit 0
@@ -198,12 +198,12 @@ fn cleanup_says_what_there_was_to_remove() {
     assert_eq!(said("cleanup"), expected);
     folder.expect("prepare oltp_read_only --db sqlite:a.db --tables 3 --table-size 10", 0);
     let two = folder.expect("cleanup oltp_read_only --db sqlite:a.db --tables 2", 0).stderr;
-    let expected = "removed 2 of 2 tables\ntable sbtest3 is still there: --tables is 2\n";
+    let expected = "removed 2 of 2 tables\ntable sbtest3 was not removed: --tables is 2\n";
     assert_eq!(two, format!("{expected}cleaned up oltp_read_only\n"));
     folder.expect("prepare tpcc --db sqlite:b.db --warehouses 1 --customers 40 --items 100", 0);
     let said = |code| folder.expect("cleanup tpcc --db sqlite:b.db", code).stderr;
     assert_eq!(said(0), "removed 9 of 9 tables\ncleaned up tpcc\n");
-    assert_eq!(said(0), "nothing to remove: there are no tables of TPC-C\ncleaned up tpcc\n");
+    assert_eq!(said(0), "nothing to remove: there are no TPC-C tables\ncleaned up tpcc\n");
 }
 
 #[test]
@@ -218,14 +218,14 @@ fn a_run_says_when_its_tables_are_of_another_size_than_asked_for() {
     assert_eq!(said("--tables 2 --table-size 1000"), "");
     assert_eq!(
         said("--table-size 500"),
-        "warning: --table-size is 500, but sbtest1 has rows up to id 1000: the run leaves them out\n  \
+        "warning: --table-size is 500, but sbtest1 has rows up to id 1000: the run does not use them\n  \
          were the tables prepared with other options?\n\
-         warning: --tables is 1, but there is a table sbtest2: the run leaves it out\n  \
+         warning: --tables is 1, but there is a table sbtest2: the run does not use it\n  \
          were the tables prepared with other options?\n"
     );
     assert_eq!(
         said("--tables 2 --sessions 1,2"),
-        "warning: --table-size is 10000, but sbtest1 ends at id 1000: statements look for rows that do not exist\n  \
+        "warning: --table-size is 10000, but sbtest1 ends at id 1000: statements will look for rows that do not exist\n  \
          were the tables prepared with other options?\n"
     );
     // Tables that grow, or shrink, are nobody's mistake, in whatever runs next either.
@@ -238,7 +238,8 @@ fn a_run_says_when_its_tables_are_of_another_size_than_asked_for() {
     assert_eq!(said("oltp_insert --tables 2 --table-size 1000"), "");
 }
 
-/// Two sessions, each of which needs 20 ms for a transaction: 100 per second are possible, and no machine makes that more.
+/// Two sessions, each of which needs 20 ms for a transaction: 100 per second are possible, and no machine makes that
+/// more.
 const TWENTY_MS: &str = r#"
 ffi.cdef("int usleep(unsigned int)")
 function event() ffi.C.usleep(20000) end

@@ -96,7 +96,7 @@ fn a_server_that_goes_away_and_comes_back_is_an_outage_and_no_end() {
         let mut started = folder.start(&line);
         started.wait_for("   0.2   ");
         server.kill9().unwrap();
-        started.wait_for("is away");
+        started.wait_for("is unavailable");
         server.restart().unwrap();
         started.wait_for("is back");
         started.signal(nix::sys::signal::Signal::SIGINT);
@@ -124,7 +124,7 @@ fn a_server_that_is_down_is_named_with_cause_and_advice() {
     error: cannot connect to postgres://app@127.0.0.1:[PORT]/bench
       connecting to 127.0.0.1:[PORT]: connection refused
 
-    hint: check that the server runs and listens on this address and port
+    hint: check that the server is running and listening on this address and port
     ");
     assert_snapshot!(told("mysql"), @r"
     exit 4
@@ -132,7 +132,7 @@ fn a_server_that_is_down_is_named_with_cause_and_advice() {
     error: cannot connect to mysql://app@127.0.0.1:[PORT]/bench
       connecting to 127.0.0.1:[PORT]: connection refused
 
-    hint: check that the server runs and listens on this address and port
+    hint: check that the server is running and listening on this address and port
     ");
 }
 
@@ -161,7 +161,7 @@ fn postgres_refusals_are_explained() {
     error: postgres://app@127.0.0.1:[PORT]/[DATABASE] refused the connection
       database "[DATABASE]" does not exist (3D000)
 
-    hint: create the database first (createdb NAME), or name another one in the URL
+    hint: create the database first (createdb NAME), or use another one in the URL
     "#);
     assert_snapshot!(told("guest", &database, "--sessions 50"), @r"
     exit 4
@@ -169,7 +169,7 @@ fn postgres_refusals_are_explained() {
     error: postgres://guest@127.0.0.1:[PORT]/[DATABASE] refused the connection
       remaining connection slots are reserved for non-replication superuser connections (53300)
 
-    hint: 50 sessions were asked for; the server takes max_connections clients, of which superuser_reserved_connections are kept back: use fewer sessions, or raise it (ALTER SYSTEM SET max_connections = n, then restart the server)
+    hint: 50 sessions were asked for; the server allows max_connections clients, of which superuser_reserved_connections are reserved: use fewer sessions, or raise it (ALTER SYSTEM SET max_connections = n, then restart the server)
     ");
     assert_snapshot!(told("guest", &database, ""), @r#"
     exit 4
@@ -180,7 +180,7 @@ fn postgres_refusals_are_explained() {
       ./one_table.lua:36: in function 'event'
 
     hint: are the tables prepared? assay prepare ./one_table.lua --db postgres://guest@127.0.0.1:[PORT]/[DATABASE]
-    hint: or prepare and run in one: add `--prepare`
+    hint: or add `--prepare` to prepare the tables before the run
     "#);
 }
 
@@ -229,6 +229,6 @@ fn mariadb_refusals_are_explained() {
       ./one_table.lua:36: in function 'event'
 
     hint: are the tables prepared? assay prepare ./one_table.lua --db 'mariadb://jane:***@127.0.0.1:[PORT]/[DATABASE]'
-    hint: or prepare and run in one: add `--prepare`
+    hint: or add `--prepare` to prepare the tables before the run
     ");
 }

@@ -21,7 +21,7 @@ pub(crate) fn comes_back(kind: Kind) {
     let mut started = folder.start(&line);
     started.wait_for("   0.3   ");
     server.kill9().unwrap();
-    started.wait_for("is away");
+    started.wait_for("is unavailable");
     // Two whole intervals without a server.
     for _ in 0..3 {
         started.wait_for_interval(0);

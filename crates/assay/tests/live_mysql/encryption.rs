@@ -61,9 +61,9 @@ fn a_certificate_of_another_authority_or_for_another_host_is_refused_where_it_is
         assert_eq!(said("127.0.0.1", "verify-ca", &files.ca), "app@% app TLS\n", "{kind:?}");
         assert_snapshot!(said("localhost", "verify-ca", &files.stranger), @r"
         error: cannot connect to mysql://app@localhost:[PORT]/app?sslmode=verify-ca
-          TLS handshake with 127.0.0.1:[PORT]: the server's certificate is signed by an authority that we do not trust
+          TLS handshake with 127.0.0.1:[PORT]: the server's certificate is signed by an unknown authority
 
-        hint: name the file of the root certificate that signed it, or do not verify (`require`)
+        hint: give the root certificate that signed it, or do not verify (`require`)
         ");
         // As in libpq, whoever names a root wants it used.
         assert!(said("localhost", "require", &files.stranger).contains("an authority that we do not trust"));

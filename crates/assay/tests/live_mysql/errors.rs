@@ -173,7 +173,7 @@ fn a_server_that_takes_connections_and_serves_them_no_more_is_told_with_its_limi
         let said = ran.shown();
         for part in [
             "of 40 sessions",
-            "may have run out of something (see its log): open files",
+            "may have reached a limit (see its log): open files",
             "open_files_limit",
             "lower `--connect-pending`, now 64",
         ] {
@@ -228,7 +228,8 @@ fn a_connection_that_an_administrator_kills_is_made_again() {
     on_each(|kind| {
         let server = kind.shared();
         let database = pair(server);
-        // Session 0 kills session 1, the only other connection, between two of its statements, then in the middle of one.
+        // Session 0 kills session 1, the only other connection, between two of its statements, then in the middle of
+        // one.
         let script = r#"
         function thread_init()
           con = sysbench.sql.driver():connect()

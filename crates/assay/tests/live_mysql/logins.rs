@@ -23,7 +23,8 @@ pub(crate) fn who(server: &Server, url: &str) -> String {
     said(server, &go(&Folder::new(), WHO, url, ""))
 }
 
-/// A server of this kind that offers TLS, with a user for each plugin it has, called like it: all passwords are `right`.
+/// A server of this kind that offers TLS, with a user for each plugin it has, called like it: all passwords are
+/// `right`.
 pub(crate) fn encrypting(kind: Kind) -> &'static Server {
     static SERVERS: [OnceLock<Server>; 2] = [const { OnceLock::new() }; 2];
     SERVERS[usize::from(kind == Kind::MySql)].get_or_init(|| {
@@ -185,7 +186,7 @@ fn a_database_that_is_not_there_or_not_allowed_is_named() {
         error: mysql://guest@127.0.0.1:[PORT]/app refused the connection
           Access denied for user 'guest'@'%' to database 'app' (1044)
 
-        hint: let the user in: `GRANT ALL ON database.* TO user`
+        hint: grant access: `GRANT ALL ON database.* TO user`
         ");
     });
 }

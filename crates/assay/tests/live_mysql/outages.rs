@@ -19,7 +19,7 @@ fn a_server_that_stays_away_ends_the_run_with_what_was_measured() {
         error: cannot connect to mysql://app@127.0.0.1:[PORT]/app
           connecting to 127.0.0.1:[PORT]: connection refused
 
-        hint: check that the server runs and listens on this address and port
+        hint: check that the server is running and listening on this address and port
         ");
     });
 }

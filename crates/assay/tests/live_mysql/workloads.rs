@@ -157,7 +157,7 @@ fn tables_that_are_missing_present_or_damaged_are_told() {
         folder.expect(command, 0);
         folder.expect(&format!("run {common} --transactions 5 --no-record"), 0);
         let refused = folder.expect(&format!("prepare {common}"), 3);
-        assert!(refused.stderr.contains("table sbtest1 exists already and nothing was changed"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("table sbtest1 already exists and nothing was changed"), "{}", refused.stderr);
         folder.expect(&format!("prepare {common} --replace"), 0);
 
         server.sql(&database, "DELETE FROM sbtest2 WHERE id <= 7; UPDATE sbtest1 SET pad = '' WHERE id < 3;").unwrap();

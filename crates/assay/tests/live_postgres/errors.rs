@@ -292,7 +292,7 @@ fn a_full_connection_table_is_named_with_the_setting_that_raises_it() {
         error: postgres://app@127.0.0.1:[PORT]/app refused the connection
           sorry, too many clients already (53300)
 
-        hint: 30 sessions were asked for; the server takes max_connections clients, of which superuser_reserved_connections are kept back: use fewer sessions, or raise it (ALTER SYSTEM SET max_connections = n, then restart the server)
+        hint: 30 sessions were asked for; the server allows max_connections clients, of which superuser_reserved_connections are reserved: use fewer sessions, or raise it (ALTER SYSTEM SET max_connections = n, then restart the server)
         ");
         // PostgreSQL 16 has another kind of reserved connections, and says so.
         assert!(told("guest", "app").contains("raise it (ALTER SYSTEM SET max_connections = n"));
@@ -302,7 +302,7 @@ fn a_full_connection_table_is_named_with_the_setting_that_raises_it() {
         error: postgres://few@127.0.0.1:[PORT]/app refused the connection
           too many connections for role "few" (53300)
 
-        hint: 30 sessions were asked for; the role has a limit of its own: ALTER ROLE … CONNECTION LIMIT n, or use fewer sessions
+        hint: 30 sessions were asked for; the role has its own limit: raise it with ALTER ROLE … CONNECTION LIMIT n, or use fewer sessions
         "#);
         assert_snapshot!(told("guest", "small"), @r#"
         exit 4
@@ -310,7 +310,7 @@ fn a_full_connection_table_is_named_with_the_setting_that_raises_it() {
         error: postgres://guest@127.0.0.1:[PORT]/small refused the connection
           too many connections for database "small" (53300)
 
-        hint: 30 sessions were asked for; the database has a limit of its own: ALTER DATABASE … CONNECTION LIMIT n, or use fewer sessions
+        hint: 30 sessions were asked for; the database has its own limit: raise it with ALTER DATABASE … CONNECTION LIMIT n, or use fewer sessions
         "#);
         if Kind::PgBouncer.present() {
             let bouncer = server.pgbouncer(&[], 3).unwrap();

@@ -1,4 +1,5 @@
-//! Getting in: every method of authentication and every sslmode, against servers that know them and servers that do not.
+//! Getting in: every method of authentication and every sslmode, against servers that know them and servers that do
+//! not.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +20,8 @@ sysbench.cmdline.commands = {who = {function()
 end}}
 "#;
 
-/// A role for every rule of pg_hba.conf, called like it; all passwords are `right`. Its certificate is for localhost only.
+/// A role for every rule of pg_hba.conf, called like it; all passwords are `right`. Its certificate is for localhost
+/// only.
 fn server(kind: Kind) -> &'static Server {
     static SERVERS: [OnceLock<Server>; 2] = [const { OnceLock::new() }; 2];
     SERVERS[usize::from(kind == Kind::Postgres18)].get_or_init(|| {
@@ -93,13 +95,13 @@ fn channel_binding_that_is_required_takes_scram_over_tls() {
         error: cannot connect to postgres://scram@127.0.0.1:[PORT]/app?channel_binding=require&sslmode=disable
           channel_binding=require, but the server does not offer it or TLS is not in use
 
-        hint: it takes TLS (sslmode=require) and a role that logs in by scram-sha-256
+        hint: this needs TLS (sslmode=require) and a role with a scram-sha-256 password
         ");
         assert_snapshot!(said("hashed:right", "?channel_binding=require"), @r"
         error: cannot connect to postgres://hashed@127.0.0.1:[PORT]/app?channel_binding=require
-          channel_binding=require, but the server logs us in without channel binding
+          channel_binding=require, but the server does not use channel binding
 
-        hint: it takes TLS (sslmode=require) and a role that logs in by scram-sha-256
+        hint: this needs TLS (sslmode=require) and a role with a scram-sha-256 password
         ");
         assert_snapshot!(said("scram:wrong", "?channel_binding=require"), @r#"
         error: postgres://scram@127.0.0.1:[PORT]/app?channel_binding=require refused the connection
@@ -142,7 +144,7 @@ fn a_role_database_or_rule_that_is_not_there_is_named() {
         error: postgres://trusting@127.0.0.1:[PORT]/nowhere refused the connection
           database "nowhere" does not exist (3D000)
 
-        hint: create the database first (createdb NAME), or name another one in the URL
+        hint: create the database first (createdb NAME), or use another one in the URL
         "#);
         assert_snapshot!(said("postgres://stranger@127.0.0.1:[PORT]/app?sslmode=disable"), @r#"
         error: postgres://stranger@127.0.0.1:[PORT]/app?sslmode=disable refused the connection
@@ -257,7 +259,7 @@ fn every_sslmode_does_what_it_does_in_libpq() {
             error: cannot connect to postgres://app@127.0.0.1:[PORT]/app?sslmode=[MODE]
               the server does not offer TLS
 
-            hint: switch ssl on in the server, or connect with ?sslmode=disable
+            hint: turn on ssl in the server, or connect with ?sslmode=disable
             ");
         }
     });
@@ -272,17 +274,17 @@ fn a_certificate_that_a_stranger_signed_is_refused() {
             let said = asked_as(server, "localhost", "trusting", &format!("?sslmode={mode}&sslrootcert={stranger}"));
             assert_snapshot!(said.replace("verify-full", "verify-ca"), @r"
             error: cannot connect to postgres://trusting@localhost:[PORT]/app?sslrootcert=[CERTIFICATES]/stranger.pem&sslmode=verify-ca
-              TLS handshake with 127.0.0.1:[PORT]: the server's certificate is signed by an authority that we do not trust
+              TLS handshake with 127.0.0.1:[PORT]: the server's certificate is signed by an unknown authority
 
-            hint: name the file of the root certificate that signed it, or do not verify (`require`)
+            hint: give the root certificate that signed it, or do not verify (`require`)
             ");
         }
         let absent = asked_as(server, "localhost", "trusting", "?sslmode=verify-full");
         assert_snapshot!(absent, @r"
         error: cannot connect to postgres://trusting@localhost:[PORT]/app?sslmode=verify-full
-          TLS handshake with 127.0.0.1:[PORT]: the server's certificate is signed by an authority that we do not trust
+          TLS handshake with 127.0.0.1:[PORT]: the server's certificate is signed by an unknown authority
 
-        hint: name the file of the root certificate that signed it, or do not verify (`require`)
+        hint: give the root certificate that signed it, or do not verify (`require`)
         ");
     });
 }

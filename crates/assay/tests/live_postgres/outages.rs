@@ -24,7 +24,7 @@ fn a_server_that_stays_away_ends_the_run_with_what_was_measured() {
         error: cannot connect to postgres://app@127.0.0.1:[PORT]/app
           connecting to 127.0.0.1:[PORT]: connection refused
 
-        hint: check that the server runs and listens on this address and port
+        hint: check that the server is running and listening on this address and port
         ");
     });
 }
@@ -89,8 +89,8 @@ fn a_server_that_stands_still_shows_in_response_times_and_no_due_transaction_is_
                 "{stage}"
             );
             assert_eq!(of(open, "due"), 600, "{stage}");
-            // Eight were in the server's hands; all the others waited for a session, and were served as fast as ever: on
-            // a busy machine still in less than half of the time that the server stood.
+            // Eight were in the server's hands; all the others waited for a session, and were served as fast as ever:
+            // on a busy machine still in less than half of the time that the server stood.
             assert!(of(&total["service"], "p50_ns") < 350_000_000, "{stage}");
             assert!(of(&total["service"], "max_ns") > 700_000_000, "{stage}");
             assert!(of(&total["response"], "max_ns") > 700_000_000, "{stage}");
@@ -126,13 +126,13 @@ fn a_server_that_was_never_there_is_named() {
     error: cannot connect to postgres://app@127.0.0.1:[PORT]/app
       connecting to 127.0.0.1:[PORT]: connection refused
 
-    hint: check that the server runs and listens on this address and port
+    hint: check that the server is running and listening on this address and port
     ");
     assert_snapshot!(told(&format!("postgres://app@/app?host={}&port=[PORT]", folder.path().display())), @r"
     error: cannot connect to postgres://app@/app?host=[FOLDER]&port=[PORT]
       connecting to [FOLDER]/.s.PGSQL.[PORT]: no such file or directory
 
-    hint: there is no such socket file: start the server, or look where its configuration puts the socket
+    hint: there is no such socket file: start the server, or check the socket path in its configuration
     ");
 }
 
@@ -175,7 +175,7 @@ fn a_kill_check_finds_what_a_server_lost_that_had_acknowledged_it() {
         folder.write("back", "");
         let ran = started.finish();
         assert_eq!(ran.code, Some(code), "synchronous_commit = {commit}: {}", ran.shown());
-        let said = if code == 0 { "all of them are there after the crash" } else { "some are lost after the crash" };
+        let said = if code == 0 { "none lost in the crash" } else { "some were lost in the crash" };
         assert!(ran.stderr.contains(said), "{}", ran.shown());
     }
 }
@@ -190,9 +190,9 @@ fn a_kill_check_whose_command_crashes_nothing_is_an_error() {
         let ran = folder.expect(&format!("run {common} --time 1s --no-record --quiet --kill-check true"), 5);
         assert_snapshot!(ran.stderr, @r"
         kill check: true
-        error: the command of --kill-check crashed nothing: no connection was lost during the run
+        error: the --kill-check command did not crash the server: no connection was lost during the run
 
-        hint: it has to crash the server that the run is on, as `kill -9` or a power switch does, and start it again
+        hint: it must crash the server under test, for example with `kill -9`, and restart it
         ");
     });
 }

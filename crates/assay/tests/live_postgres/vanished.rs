@@ -60,7 +60,7 @@ fn a_run_goes_on_when_the_host_of_its_server_is_back() {
         let mut started = folder.start(&format!("run ./one_table.lua {db} {limits} --format json --no-record"));
         while started.wait_for_interval(3) == 0.0 {}
         cable.pull();
-        started.wait_for("is away");
+        started.wait_for("is unavailable");
         cable.plug();
         started.wait_for("is back");
         while started.wait_for_interval(3) == 0.0 {}
@@ -90,7 +90,7 @@ fn a_vanished_host_is_told_with_what_to_do_about_it() {
           ./one_table.lua:36: SQL error, errno = 0, state = '': lost the connection to 10.77.0.2:[PORT]: its host no longer answers
           ./one_table.lua:36: in function 'event'
 
-        hint: the server's machine is down, or the network between drops packets; `--network-timeout` sets how long to wait for a sign of life
+        hint: the server's machine is down, or the network drops packets; `--network-timeout` sets how long to wait for a response from the host
         ");
     });
 }

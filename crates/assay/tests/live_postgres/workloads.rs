@@ -152,7 +152,7 @@ fn prepare_overwrites_only_what_it_is_told_to() {
         let count =
             || server.sql(&database, "SELECT COUNT(*) FROM sbtest1 UNION ALL SELECT COUNT(*) FROM sbtest2").unwrap();
         let refused = folder.expect(&format!("prepare {common} --table-size 700"), 3);
-        assert!(refused.stderr.contains("exists already and nothing was changed"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("already exists and nothing was changed"), "{}", refused.stderr);
         assert!(refused.stderr.contains("--replace"), "{}", refused.stderr);
         assert_eq!(count(), "500\n500\n");
         folder.expect(&format!("prepare {common} --table-size 700 --replace"), 0);
@@ -266,7 +266,7 @@ fn prepared_statements_that_a_pooler_mixes_up_are_advised_about_whether_the_run_
         assert!(ran.stderr.contains("(--prepared off)") && ran.stderr.contains("(26000"), "{}", ran.shown());
         assert!(!ran.stderr.contains("are the tables prepared?"), "{}", ran.shown());
     }
-    assert_eq!(survived.stderr.matches("the run goes on").count(), 1, "{}", survived.shown());
+    assert_eq!(survived.stderr.matches("the run continues").count(), 1, "{}", survived.shown());
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn a_prepare_is_refused_while_another_is_at_work_and_not_after_that_was_killed()
         other.wait_for("at work");
         for workload in ["oltp_read_only", "tpcc"] {
             let refused = folder.expect(&format!("prepare {workload} {db}"), 3);
-            let words = "another `prepare` is at work on this database; nothing was changed: let it end first";
+            let words = "another `prepare` is running on this database; nothing was changed: wait for it to finish";
             assert!(refused.stderr.contains(words), "{}", refused.shown());
         }
         drop(other);

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{Place, RULES, SMALL, places};
 
-/// What breaks the data, what repairs it (`` `…` `` is a text), and how the conditions begin that must notice. After a load for 60
-/// customers: orders 1 to 42 are delivered, 43 to 60 are new.
+/// What breaks the data, what repairs it (`` `…` `` is a text), and how the conditions begin that must notice. After a
+/// load for 60 customers: orders 1 to 42 are delivered, 43 to 60 are new.
 const BREAKS: &[(&str, &str, &[&str])] = &[
     (
         "UPDATE warehouse1 SET w_ytd = w_ytd + 1 WHERE w_id = 1",
@@ -276,7 +276,7 @@ require("tpcc_common").statements.pay_warehouse[1] = "UPDATE {warehouse} SET w_y
     let ran = place.folder.expect(&format!("run ./forgetful.lua --db {} --check --no-record {run}", place.url), 1);
     assert!(ran.stdout.contains("throughput"), "{}", ran.shown());
     assert!(
-        ran.stderr.contains("error: the tables of ./forgetful.lua are not as they should be after the run"),
+        ran.stderr.contains("error: the tables of ./forgetful.lua are not correct after the run"),
         "{}",
         ran.shown()
     );
@@ -287,7 +287,7 @@ require("tpcc_common").statements.pay_warehouse[1] = "UPDATE {warehouse} SET w_y
     );
 
     let ran = place.expect("run", &format!("--check --no-record {run}"), 1);
-    assert!(ran.stderr.contains("before the run, which was not begun"), "{}", ran.shown());
+    assert!(ran.stderr.contains("before the run, so it was not started"), "{}", ran.shown());
     assert_eq!(ran.stdout, "");
 }
 

@@ -39,7 +39,8 @@ fn deferred_deliveries_are_counted_once_and_have_a_result_file() {
         assert_eq!(lines.len() as u64, done);
         // RFC 3339 in one form sorts as time does.
         assert!(lines.iter().all(|line| line[0] <= line[1] && line[1] < line[2]), "{lines:?}");
-        // What it says was delivered is what the orders say, and no other order was: a session has a warehouse to itself.
+        // What it says was delivered is what the orders say, and no other order was: a session has a warehouse to
+        // itself.
         let mut delivered = String::new();
         for (at, line) in lines.iter().enumerate() {
             for (d, order) in line[6..].iter().enumerate() {
@@ -117,7 +118,7 @@ fn a_journal_that_cannot_be_written_costs_the_run_nothing_else() {
     place.folder.write("plain.lua", "function event() end");
     let plain = format!("run ./plain.lua --db {} --transactions 5 --journal d.csv --no-record", place.url);
     let ran = place.folder.expect(&plain, 3);
-    assert!(ran.stderr.contains("error: workload plain keeps no journal"), "{}", ran.shown());
+    assert!(ran.stderr.contains("error: workload plain does not write a journal"), "{}", ran.shown());
     assert!(!place.folder.names().contains(&"d.csv".to_owned()));
     // Trials have a file each.
     place.expect("run", "--deferred-delivery --transactions 480 --journal d.csv --trials 2 --no-record", 0);

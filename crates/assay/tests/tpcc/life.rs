@@ -20,7 +20,7 @@ fn tpcc_lives_on_every_database() {
     for place in places() {
         place.expect("prepare", &format!("{SMALL} --tables 2"), 0);
         let again = place.expect("prepare", &format!("{SMALL} --tables 2"), 3);
-        assert!(again.stderr.contains("the tables of TPC-C are here already, complete"), "{}", again.shown());
+        assert!(again.stderr.contains("the TPC-C tables already exist and are complete"), "{}", again.shown());
         let ran = place.run_checked("--tables 2 --sessions 4 --transactions 1000 --seed 1 --format json");
         let total = &ran.findings()["stages"][0]["total"];
         let of = |what: &str| total[what].as_u64().unwrap();
@@ -80,14 +80,14 @@ fn mistakes_are_told_before_anything_is_done() {
         ("prepare", "--items 7", 2, "--items 7: expected a whole number from 100 to 100000"),
         ("prepare", "--use_fk maybe", 2, "--use_fk maybe: expected 0 or 1"),
         ("prepare", "--partitions 4", 2, "SQLite has no partitions"),
-        ("prepare", "--enable_purge yes", 2, "breaks the consistency conditions of clause 3.3.2"),
-        ("prepare", "--isolation RC", 2, "SQLite knows serializable only"),
+        ("prepare", "--enable_purge yes", 2, "violates the consistency conditions of clause 3.3.2"),
+        ("prepare", "--isolation RC", 2, "SQLite supports serializable only"),
         ("prepare", "--warehouse 3", 2, "--warehouses"),
         ("run", "", 4, "no such table"),
         ("prepare", SMALL, 0, "prepared tpcc"),
         ("prepare", "--warehouses 3 --customers 60 --items 200", 3, "were prepared for 2 warehouses, not 3"),
         ("run", "--warehouses 3 --no-record", 2, "--warehouses 3: 2 were prepared"),
-        ("run", "--mix 1,2,3 --no-record", 2, "--mix 1,2,3: expected five numbers of cards, such as 10,10,1,1,1"),
+        ("run", "--mix 1,2,3 --no-record", 2, "--mix 1,2,3: expected five card counts, such as 10,10,1,1,1"),
         ("run", "--journal deliveries.csv --no-record", 2, "only deferred deliveries have a result file (2.7.2)"),
         ("run", "--isolation dirty --no-record", 2, "--isolation dirty: expected read-committed"),
     ] {
@@ -96,7 +96,7 @@ fn mistakes_are_told_before_anything_is_done() {
     }
     place.sql("CREATE TABLE item2 (i_id INTEGER)");
     let ran = place.expect("prepare", &format!("{SMALL} --tables 2"), 3);
-    assert!(ran.stderr.contains("table item2 exists already, and is not of this workload's making"), "{}", ran.shown());
+    assert!(ran.stderr.contains("table item2 already exists and was not created by this workload"), "{}", ran.shown());
 }
 
 #[test]
@@ -148,9 +148,8 @@ fn a_run_records_the_size_of_its_tables_and_comparisons_see_it() {
 fn terminals_and_times_that_are_no_tpcc_are_pointed_out_before_the_run() {
     let place = Place::sqlite();
     place.expect("prepare", SMALL, 0);
-    let many = "warning: 50 terminals on 2 warehouses: TPC-C has ten to a warehouse (4.2.1)";
-    let short =
-        "warning: 1 s, warm-up included, are less than the 30 s that a user keys in and thinks for one New-Order";
+    let many = "warning: 50 terminals on 2 warehouses: TPC-C has ten per warehouse (4.2.1)";
+    let short = "warning: 1 s, including warm-up, is shorter than the 30 s of keying and think time for one New-Order";
     for (options, is_many, is_short) in [
         ("--terminals 50 --time 1s", true, true),
         ("--terminals 20 --time 1s --think-scale 0.01", false, false),

@@ -133,7 +133,8 @@ fn procedures_are_made_by_prepare_and_removed_by_cleanup() {
         place.expect("prepare", &format!("{SMALL} --tables 2 {options}"), 0);
         let run = "--tables 2 --sessions 3 --transactions 300 --procedures";
         let ran = place.expect("run", run, 2);
-        let told = "--procedures: those of set 1 are not there; make them with `assay prepare tpcc --procedures --warehouses 2 \
+        let told = "--procedures: the procedures of set 1 do not exist; create them with \
+                    `assay prepare tpcc --procedures --warehouses 2 \
                     --tables 2 --customers 60 --items 200 --db …`";
         assert!(ran.stderr.contains(told), "{}", ran.shown());
         assert_eq!(there(), 0);
@@ -158,8 +159,8 @@ warehouse[1] = warehouse[1]:gsub("w_name", "UPPER(w_name)")
             place.folder.expect(&format!("{command} --db {} {SMALL} --tables 2", place.url), code)
         };
         let ran = other("run ./other.lua --procedures --no-record", 2);
-        let told =
-            "those of set 1 are of another version, or of other statements; make them with `assay prepare ./other.lua";
+        let told = "the procedures of set 1 belong to another version or to other statements; create them with \
+                    `assay prepare ./other.lua";
         assert!(ran.stderr.contains(told), "{}", ran.shown());
         other("prepare ./other.lua --procedures", 0);
         other("run ./other.lua --procedures --no-record --transactions 100", 0);
@@ -178,11 +179,15 @@ fn what_does_not_go_with_procedures_is_refused() {
         assert!(ran.stderr.contains("--procedures: SQLite has no stored procedures"), "{}", ran.shown());
     }
     let ran = place.expect("run", "--procedures --batch-statements", 2);
-    assert!(ran.stderr.contains("a call is one statement, and nothing is left to be sent with it"), "{}", ran.shown());
+    assert!(ran.stderr.contains("cannot be used together: a call is already a single statement"), "{}", ran.shown());
     for place in servers().take(1) {
         place.expect("prepare", &format!("{SMALL} --procedures"), 0);
         let line = format!("exec tpcc isolation --sessions 2 --procedures --db {}", place.url);
         let ran = place.folder.expect(&line, 2);
-        assert!(ran.stderr.contains("stop inside of transactions, and a procedure runs to its end"), "{}", ran.shown());
+        assert!(
+            ran.stderr.contains("pause inside transactions, which is not possible in a procedure"),
+            "{}",
+            ran.shown()
+        );
     }
 }

@@ -31,15 +31,15 @@ fn a_killed_load_is_refused_by_run_and_finished_by_prepare() {
         assert!((20..210).contains(&left), "{left} of 210 pieces were loaded when the kill came");
 
         let ran = place.expect("check", "", 1);
-        assert!(ran.stderr.contains("set 1: its load was interrupted; `prepare` goes on with it"), "{}", ran.shown());
+        assert!(ran.stderr.contains("set 1: its load was interrupted; `prepare` resumes it"), "{}", ran.shown());
         let ran = place.expect("run", "--no-record", 3);
         assert!(
-            ran.stderr.contains("the tables of set 1 are not complete: their load was interrupted"),
+            ran.stderr.contains("the tables of set 1 are incomplete because their load was interrupted"),
             "{}",
             ran.shown()
         );
         let ran = place.expect("prepare", &format!("{LOAD} --seed 8"), 0);
-        let told = ran.stderr.split_once("going on with an interrupted prepare: ").expect(&ran.stderr).1;
+        let told = ran.stderr.split_once("resuming an interrupted prepare: ").expect(&ran.stderr).1;
         let there: u32 = told.split(' ').next().unwrap().parse().unwrap();
         // Transactions of the killed program may have ended after we looked.
         assert!((left..left + 3).contains(&there), "{there}, {left}");

@@ -19,16 +19,16 @@ pub(super) fn run(options: &LabBundleOptions) -> Result<Exit, Trouble> {
     }
     let path = std::fs::canonicalize(&path).map_err(|error| unwritable(&path, &error))?;
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(Trouble::usage(format!("{} is not the folder of an experiment", path.display())));
+        return Err(Trouble::usage(format!("{} is not an experiment's folder", path.display())));
     };
     let archive = options.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.tar.gz", name.to_string_lossy())));
     let failed = |error: std::io::Error| Trouble::environment(format!("cannot run tar: {error}"));
     let status =
         Command::new("tar").arg("-czf").arg(&archive).arg("-C").arg(above).arg(name).status().map_err(failed)?;
     if !status.success() {
-        return Err(Trouble::environment(format!("tar could not write {}", archive.display())));
+        return Err(Trouble::environment(format!("tar failed to write {}", archive.display())));
     }
     terminal::result(&format!("{}\n", archive.display()))?;
-    terminal::say(&format!("show it anywhere: assay lab show {}\n", archive.display()));
+    terminal::say(&format!("to show it on any machine: assay lab show {}\n", archive.display()));
     Ok(Exit::Success)
 }

@@ -24,7 +24,7 @@ impl Experiment {
             (Some(recipe), _) => found(recipe)?,
             (None, Some(server)) => ("command-line".to_owned(), "the command line".to_owned(), made(server, options)?),
             (None, None) => {
-                return Err(Trouble::usage("no recipe is named").hint("`assay lab list` shows those that there are"));
+                return Err(Trouble::usage("no recipe given").hint("`assay lab list` shows the built-in recipes"));
             }
         };
         let sets = options.set.iter().map(|set| {
@@ -49,10 +49,10 @@ fn found(recipe: &str) -> Result<(String, String, String), Trouble> {
     }
     let own = shipped().iter().find(|(name, _)| *name == recipe);
     own.map(|(name, text)| ((*name).to_owned(), format!("recipe {name}"), (*text).to_owned())).ok_or_else(|| {
-        let trouble = Trouble::usage(format!("{recipe} is neither a file nor a recipe of assay's"));
+        let trouble = Trouble::usage(format!("{recipe} is neither a file nor a built-in recipe"));
         match nearest(recipe, shipped().iter().map(|(name, _)| *name)) {
             Some(near) => trouble.hint(format!("did you mean {near}?")),
-            None => trouble.hint("`assay lab list` shows those that there are"),
+            None => trouble.hint("`assay lab list` shows the built-in recipes"),
         }
     })
 }
@@ -73,8 +73,9 @@ pub(super) fn trouble(error: &RecipeError, place: &str) -> Trouble {
 /// The recipe that the words of the command line stand for.
 fn made(server: &str, options: &RecipeOptions) -> Result<String, Trouble> {
     if options.words.is_empty() {
-        return Err(Trouble::usage("no workload is named")
-            .hint("after two hyphens, as for `assay run`: assay lab run --server postgres:15 -- tpcc --warehouses 1"));
+        return Err(Trouble::usage("no workload given").hint(
+            "write it after `--`, as for `assay run`: assay lab run --server postgres:15 -- tpcc --warehouses 1",
+        ));
     }
     let factors = options.vary.iter().map(|vary| {
         let (path, levels) =
@@ -86,10 +87,10 @@ fn made(server: &str, options: &RecipeOptions) -> Result<String, Trouble> {
     let line = ["assay", "run"].map(str::to_owned).into_iter().chain(options.words.iter().cloned());
     let line = line.chain([format!("--db={scheme}://localhost/x")]);
     let Some(invocation) = command_line::parse(line.map(Into::into))? else {
-        return Err(Trouble::usage("help is given by `assay run --help`"));
+        return Err(Trouble::usage("see `assay run --help`"));
     };
     let (Subcommand::Run(run), Some(workload)) = (&invocation.subcommand, &invocation.workload) else {
-        return Err(Trouble::usage("what follows the two hyphens is not a workload"));
+        return Err(Trouble::usage("the words after `--` do not start with a workload"));
     };
     let prepare = workload.has_command("prepare").then(|| {
         let words = [workload.name.clone()].into_iter().chain(workload.given_words());

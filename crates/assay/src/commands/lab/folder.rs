@@ -48,9 +48,9 @@ impl Folder {
                 let differ = differences(&before.document, &recipe.document);
                 let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
                 let lines = differ.iter().map(|(path, a, b)| format!("{path}: {} -> {}", shown(a), shown(b)));
-                return Err(Trouble::usage(format!("{} holds another experiment", path.display()))
+                return Err(Trouble::usage(format!("{} contains another experiment", path.display()))
                     .detail(lines.collect::<Vec<_>>().join("\n"))
-                    .hint("name another folder with --folder"));
+                    .hint("choose another folder with --folder"));
             }
         }
         let asked = serde_json::json!({ "scale": options.scale, "set": options.set });
@@ -63,7 +63,10 @@ impl Folder {
         let opened =
             File::options().create(true).append(true).open(&file).map_err(|error| unwritable(&file, &error))?;
         if opened.try_lock().is_err() {
-            return Err(Trouble::environment(format!("another assay runs the experiment in {}", path.display())));
+            return Err(Trouble::environment(format!(
+                "another assay process is running the experiment in {}",
+                path.display()
+            )));
         }
         let mut folder = Folder { progress: progress(&path), path, recipe, journal: Some(opened) };
         if cut_off {
@@ -79,7 +82,7 @@ impl Folder {
         let read = |name: &str| {
             let file = path.join(name);
             fs::read_to_string(&file).map_err(|error| {
-                Trouble::environment(format!("{} is not the folder of an experiment", path.display()))
+                Trouble::environment(format!("{} is not an experiment's folder", path.display()))
                     .detail(format!("{}: {error}", file.display()))
             })
         };
@@ -118,11 +121,11 @@ pub(super) fn only(named: Option<&PathBuf>) -> Result<PathBuf, Trouble> {
     let mut all = all();
     match (all.pop(), all.is_empty()) {
         (Some(only), true) => Ok(only),
-        (None, _) => Err(Trouble::usage(format!("there is no experiment in {DEFAULT}")).hint("name its folder")),
+        (None, _) => Err(Trouble::usage(format!("no experiment in {DEFAULT}")).hint("give its folder")),
         (Some(last), false) => {
             all.push(last);
             let names = all.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join("\n");
-            Err(Trouble::usage("there are several experiments: name one").detail(names))
+            Err(Trouble::usage("there are several experiments: give the folder of one").detail(names))
         }
     }
 }
@@ -148,7 +151,7 @@ pub(super) fn tell_of_relatives(name: &str, own: &Path, recipe: &Recipe) {
             let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
             format!("  {path}: {} there, {} here\n", shown(a), shown(b))
         };
-        terminal::say(&format!("another experiment of this recipe is in {}\n", path.display()));
+        terminal::say(&format!("{} contains another experiment with this recipe\n", path.display()));
         terminal::say(&differ.iter().take(8).map(of).collect::<String>());
     }
 }
@@ -163,5 +166,6 @@ fn progress(path: &Path) -> Progress {
 }
 
 pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Trouble {
-    Trouble::environment(format!("cannot write {}: {error}", path.display())).hint("name another folder with --folder")
+    Trouble::environment(format!("cannot write {}: {error}", path.display()))
+        .hint("choose another folder with --folder")
 }

@@ -12,10 +12,10 @@ pub(super) fn run() -> Result<Exit, Trouble> {
         let factors: Vec<&str> = recipe.factors.iter().map(|factor| factor.name.as_str()).collect();
         let mut lines = format!("{name}\n  {}\n  varies: {}\n", recipe.question, factors.join(", "));
         if !recipe.look_at.is_empty() {
-            lines += &format!("  look at: {}\n", recipe.look_at);
+            lines += &format!("  what to look at: {}\n", recipe.look_at);
         }
         terminal::result(&lines)?;
     }
-    terminal::say("run one: assay lab run NAME --scale tiny\n");
+    terminal::say("to run one: assay lab run NAME --scale tiny\n");
     Ok(Exit::Success)
 }

@@ -47,7 +47,7 @@ pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
     );
     let (_, first) = recipe.cells[0].setup.only_server();
     if first.replicas > 0 {
-        text += &format!("  {} behind the server\n", count(first.replicas as usize, "replica"));
+        text += &format!("  {} replicas\n", count(first.replicas as usize, "replica"));
     }
     for (product, missing) in products(recipe)? {
         text += &match missing {
@@ -60,7 +60,7 @@ pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
         lines.iter().filter_map(|line| line.prepare.as_ref()).map(url_text::shell_line).collect();
     prepared.dedup();
     for line in prepared {
-        text += &format!("  data, loaded once for each version: assay prepare {line}\n");
+        text += &format!("  data, loaded once per version: assay prepare {line}\n");
     }
     for step in &recipe.steps {
         text += &format!("  step {}, {}\n", step.name, step.when.name());
@@ -73,7 +73,7 @@ pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
         text += &format!("  and {} more\n", recipe.cells.len() - CELLS_SHOWN);
     }
     let seconds = seconds_left(&left, &progress, |cell| lines[cell].seconds() + OVERHEAD_S);
-    text += &format!("time: about {}, and the time to load data\n", about(seconds));
+    text += &format!("time: about {}, plus loading the data\n", about(seconds));
     text += &format!("folder: {}\n", folder.display());
     terminal::result(&text)?;
     Ok(Exit::Success)

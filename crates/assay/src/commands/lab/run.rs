@@ -1,6 +1,7 @@
 //! `assay lab run`: runs what is left of an experiment, trial by trial, and shows what came of it.
 //!
-//! Every event is in the journal before the next begins, so that whatever ends us loses the trial under way and no other.
+//! Every event is in the journal before the next begins, so that whatever ends us loses the trial under way and no
+//! other.
 
 use std::time::Instant;
 
@@ -34,7 +35,7 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
     remove_left_over(&home, &folder)?;
     let done = folder.progress.outcomes.len();
     if done > 0 {
-        terminal::say(&format!("going on in {}: {done} trials are there\n", folder.path.display()));
+        terminal::say(&format!("resuming in {}: {done} trials done\n", folder.path.display()));
     }
     loop {
         let recipe = &folder.recipe;
@@ -54,9 +55,8 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
             Ok(()) => {}
             Err(trouble) if signals::control().is_stopped() => {
                 let folder = folder.path.display();
-                return Err(Trouble { cause: format!("interrupted: {} trials are left", left.len()), ..trouble }.hint(
-                    format!("the same command goes on where it stopped; results so far: assay lab show {folder}"),
-                ));
+                return Err(Trouble { cause: format!("interrupted: {} trials are left", left.len()), ..trouble }
+                    .hint(format!("run the same command again to resume; results so far: assay lab show {folder}")));
             }
             Err(trouble) => return Err(trouble),
         }
@@ -67,8 +67,8 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
     Ok(if measured { Exit::Success } else { Exit::Server })
 }
 
-/// One trial, from its begin in the journal to its end. An error is one of ours, or an interrupt; a trial that fails is a
-/// result.
+/// One trial, from its begin in the journal to its end. An error is one of ours, or an interrupt; a trial that fails is
+/// a result.
 fn one(home: &Home, folder: &mut Folder, lines: &Lines, key: TrialKey, last_of_round: bool) -> Result<(), Trouble> {
     let recipe = folder.recipe.clone();
     let cell = &recipe.cells[key.cell];
@@ -111,7 +111,7 @@ fn one(home: &Home, folder: &mut Folder, lines: &Lines, key: TrialKey, last_of_r
             let kept = spoiled.is_empty() || folder.progress.repeats_of(number) >= recipe.trials.repeats;
             terminal::say(&format!("  {}\n", throughput(&findings)));
             if !kept {
-                terminal::say(&format!("  spoiled, so it is repeated: {}\n", spoiled.join("; ")));
+                terminal::say(&format!("  spoiled, will be repeated: {}\n", spoiled.join("; ")));
             }
             if last_of_round && kept {
                 trial.steps(When::AfterRound, None, &mut parts)?;
@@ -160,7 +160,7 @@ fn remove_left_over(home: &Home, folder: &Folder) -> Result<(), Trouble> {
     let prefix = server_prefix(&folder.recipe);
     let is_ours = |server: &assay_lab::Server| server.name().starts_with(&prefix) && server.status() == Status::Stale;
     for server in server::all(home).into_iter().filter(is_ours) {
-        terminal::say(&format!("ending {}, left by a process that was killed\n", server.name()));
+        terminal::say(&format!("stopping {}, left behind by a killed process\n", server.name()));
         server.kill()?;
         server.remove()?;
     }

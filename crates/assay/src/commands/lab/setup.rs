@@ -89,11 +89,11 @@ fn with(first: &[&str], words: &[String], database: &str) -> Vec<std::ffi::OsStr
 fn run_options(words: &[String], database: &str) -> Result<Box<RunOptions>, Trouble> {
     let parsed = command_line::parse(with(&["run"], words, database)).map_err(|trouble| within("run", trouble))?;
     let Some(Subcommand::Run(options)) = parsed.map(|invocation| invocation.subcommand) else {
-        return Err(Trouble::usage("run.workload is not a workload with its options"));
+        return Err(Trouble::usage("run.workload is not a workload followed by its options"));
     };
     if options.load.searches() {
-        return Err(Trouble::usage("run: an experiment compares the same load everywhere: it cannot search for one")
-            .hint("give run.sessions and run.rate numbers; `assay run` searches"));
+        return Err(Trouble::usage("run: an experiment applies the same load to every cell and cannot search for a rate or a number of sessions")
+            .hint("set run.sessions and run.rate to numbers; `assay run` can search"));
     }
     let output = &options.output;
     let taken = [
@@ -104,8 +104,8 @@ fn run_options(words: &[String], database: &str) -> Result<Box<RunOptions>, Trou
         (options.load.kill_check.is_some(), "--kill-check"),
     ];
     match taken.into_iter().find(|(given, _)| *given) {
-        Some((_, name)) => Err(Trouble::usage(format!("run: {name} is decided by the experiment"))
-            .hint("trials.count and trials.seed are the recipe's; records are in the experiment's folder")),
+        Some((_, name)) => Err(Trouble::usage(format!("run: {name} is set by the experiment"))
+            .hint("use trials.count and trials.seed; records are in the experiment's folder")),
         None => Ok(options),
     }
 }

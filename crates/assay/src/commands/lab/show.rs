@@ -62,7 +62,7 @@ pub(super) fn text(folder: &Folder) -> Result<String, Trouble> {
     text += &shown_text(&shown(folder)?, WIDTH);
     text += &failures(folder).join("\n");
     if !recipe.look_at.is_empty() {
-        text += &format!("Look at: {}\n", recipe.look_at);
+        text += &format!("What to look at: {}\n", recipe.look_at);
     }
     Ok(text)
 }
@@ -92,7 +92,7 @@ fn failures(folder: &Folder) -> Vec<String> {
     let spoiled = progress.outcomes.values().filter(is_spoiled).count();
     if spoiled + progress.repeated.len() > 0 {
         all.push(format!(
-            "The load generator lacked CPU or was late in {spoiled} of the trials above, and in {} that were repeated.\n",
+            "The load generator was starved of CPU or late in {spoiled} of the trials above, and in {} others that were repeated.\n",
             progress.repeated.len()
         ));
     }
@@ -156,7 +156,7 @@ pub(super) fn experiment(folder: &Folder) -> Result<Experiment, Trouble> {
 }
 
 fn unknown(error: NoChart) -> Trouble {
-    Trouble::usage(format!("the recipe asks for what cannot be shown: {error}"))
+    Trouble::usage(format!("cannot show a result of the recipe: {error}"))
 }
 
 /// A bundle's content, in a folder that is removed at the end.

@@ -13,7 +13,7 @@ use crate::terminal;
 pub(super) fn run(options: &LabFolderOptions) -> Result<Exit, Trouble> {
     let folders = options.folder.clone().map_or_else(folder::all, |one| vec![one]);
     if folders.is_empty() {
-        terminal::say(&format!("there is no experiment in {}\n", folder::DEFAULT));
+        terminal::say(&format!("no experiment in {}\n", folder::DEFAULT));
     }
     for path in folders {
         terminal::result(&text(&Folder::read(&path)?))?;
@@ -33,10 +33,10 @@ fn text(folder: &Folder) -> String {
     }
     text += "\n";
     if !progress.repeated.is_empty() {
-        text += &format!("  repeated because they were spoiled: {}\n", progress.repeated.len());
+        text += &format!("  spoiled and repeated: {}\n", progress.repeated.len());
     }
     if progress.interrupted > 0 {
-        text += &format!("  begun again after assay was killed: {}\n", progress.interrupted);
+        text += &format!("  restarted after assay was killed: {}\n", progress.interrupted);
     }
     for (key, cause, _) in progress.failures() {
         text += &format!("  failed, round {}, {}: {cause}\n", key.round, recipe.cells[key.cell].name);

@@ -1,7 +1,7 @@
 //! One trial: a server from its image, what is done around the load, the load itself, and the end of it all.
 //!
-//! The load is a run of our own program, as a person would start it, so that its record holds what every record holds. What
-//! happens here is timed part by part.
+//! The load is a run of our own program, as a person would start it, so that its record holds what every record holds.
+//! What happens here is timed part by part.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -58,7 +58,7 @@ impl Trial<'_> {
                 let ended = kept.topology().stop(PATIENCE)?;
                 parts.push(("stop".to_owned(), watch.elapsed().as_secs_f64()));
                 if let Some((name, _)) = ended.iter().find(|(_, ended)| ended.by.is_none()) {
-                    let trouble = Trouble::new(Exit::Server, format!("{name} ended by itself during the trial"));
+                    let trouble = Trouble::new(Exit::Server, format!("{name} exited during the trial"));
                     return Err(with_log(trouble, &kept));
                 }
             }
@@ -91,8 +91,8 @@ impl Trial<'_> {
         Ok(kept)
     }
 
-    /// The image with the loaded data, and whether it was made now. It is loaded with the settings that decide the layout and
-    /// those of `[data]`, not with the cell's own: cells share it.
+    /// The image with the loaded data, and whether it was made now. It is loaded with the settings that decide the
+    /// layout and those of `[data]`, not with the cell's own: cells share it.
     fn image(&self, description: &Description, words: &[String]) -> Result<(String, bool), Trouble> {
         let binaries = description.find_binaries(self.home, &say)?;
         let line = words.join(" ");
@@ -180,7 +180,7 @@ impl Trial<'_> {
     fn step(&self, action: &Action, place: Option<(Option<&Topology>, &str)>) -> Result<(), Trouble> {
         let ours = || {
             place.and_then(|(topology, _)| topology).ok_or_else(|| {
-                Trouble::usage("it needs a server that the lab started (product, not url)").hint("use sql instead")
+                Trouble::usage("it needs a server started by the lab (product, not url)").hint("use sql instead")
             })
         };
         match action {
@@ -307,6 +307,6 @@ fn drop_caches() -> Result<(), Trouble> {
     let synced = Command::new("sync").status().map(drop);
     synced.and_then(|()| std::fs::write("/proc/sys/vm/drop_caches", "3")).map_err(|error| {
         Trouble::environment(format!("cannot empty the page cache: {error}"))
-            .hint("only root can; leave the step out, and restarted servers find a warm page cache")
+            .hint("this needs root; without this step, restarted servers find a warm page cache")
     })
 }
