@@ -120,6 +120,8 @@ pub(super) struct MySqlConnection {
     deferral: Deferral,
     infile: Infile,
     bulk: Bulk,
+    /// The server's max_allowed_packet, once a load asked for it.
+    packet_max: Option<usize>,
     /// The server's last word, which arrived together with the answer before it.
     farewell: Option<Box<StatementError>>,
     /// The reply as far as it has arrived.
@@ -151,6 +153,7 @@ impl MySqlConnection {
             deferral: Deferral::default(),
             infile: Infile::Untried,
             bulk: Bulk::Unavailable,
+            packet_max: None,
             farewell: None,
             reply: Reply::default(),
             warnings: 0,
@@ -712,9 +715,10 @@ impl MySqlConnection {
             let start = exchange.out.len();
             let mut next = 0;
             self.binary = false;
+            let most = self.packet_max.unwrap_or(load::UNASKED_BYTES);
             self.command(exchange.out, Phase::Result, |out| {
                 out.push(COM_QUERY);
-                next = load::write_insert(table, columns, rows, 0, backslash_escapes, out);
+                next = load::write_insert(table, columns, (rows, 0), backslash_escapes, most, out);
             });
             if next == rows.len(0) {
                 self.job = Job::Query;
@@ -722,7 +726,7 @@ impl MySqlConnection {
             }
             exchange.out.truncate(start);
         }
-        let mut load = Box::new(Load::new(goal, rows, bulk, !self.in_transaction()));
+        let mut load = Box::new(Load::new(goal, rows, bulk, !self.in_transaction(), self.packet_max));
         load.step = step.unwrap_or(Step::Begin(Way::Insert));
         self.send_load(load, exchange)
     }
@@ -745,6 +749,9 @@ impl MySqlConnection {
     /// The statement of `load.step` is answered.
     fn on_load_step(&mut self, mut load: Box<Load>, exchange: &mut Exchange<'_>) -> Progress {
         let Reply { rows, affected, error } = std::mem::take(&mut self.reply);
+        if matches!(load.step, Step::Begin(_)) && error.is_none() {
+            self.packet_max = load.learn_packet_max(rows.as_deref());
+        }
         if let Some(rows) = rows {
             exchange.pool.put(rows);
         }
@@ -767,6 +774,7 @@ impl MySqlConnection {
                 }
             },
             (Step::Begin(Way::Bulk), Some(_)) if load.speak_as_ever() => Step::Begin(Way::Bulk),
+            (Step::Begin(way), Some(_)) if load.ask_no_more() => Step::Begin(way),
             (Step::Begin(Way::Insert), None) => Step::Insert,
             (Step::Bulk(statement), None) if load.unfinished() => Step::Bulk(statement),
             (Step::Bulk(_), None) => Step::Commit,
@@ -891,6 +899,7 @@ impl Connection for MySqlConnection {
         self.cipher = None;
         self.infile = Infile::Untried;
         self.bulk = Bulk::Unavailable;
+        self.packet_max = None;
         self.farewell = None;
         self.deferral.forget();
         self.reply = Reply::default();

@@ -33,11 +33,14 @@ const COM_STMT_BULK_EXECUTE: u8 = 0xFA;
 const SPEAK_AS_BEFORE: &[u8] = b"SET character_set_client=@assay_client,collation_connection=@assay_collation;";
 const SEND_TYPES: u16 = 128;
 
-/// Size at which an INSERT is ended and another begun, and a file's packet likewise; below every server's default
-/// max_allowed_packet.
+/// Size at which an INSERT is ended and another begun, and a file's packet likewise, where the server takes that much.
 const PACKET_BYTES: usize = 1 << 20;
-/// Size at which a bulk is ended: a loader's batch goes as one. MariaDB's default max_allowed_packet is 16 MiB.
+/// Size at which a bulk is ended: a loader's batch goes as one, where the server takes that much.
 const BULK_BYTES: usize = 4 << 20;
+/// What one INSERT may have before the server was asked for its max_allowed_packet: a quarter of the smallest default.
+pub(super) const UNASKED_BYTES: usize = 256 << 10;
+/// Left free of what a server allows, for what it counts beside the text.
+const PACKET_MARGIN: usize = 256;
 /// Smaller batches are not worth the further round trips of anything but an INSERT.
 const LARGE_BYTES_MIN: usize = 64 << 10;
 /// The file we allow the server to ask for.
@@ -54,6 +57,8 @@ pub(super) struct Load {
     ascii: bool,
     /// Rows before this one are inserted. 0 <= next <= rows.len(0)
     next: usize,
+    /// Most bytes of a packet that has more than one row: the server's max_allowed_packet. `None`: it is asked for.
+    packet_max: Option<usize>,
     /// The transaction is ours; otherwise a savepoint in the caller's.
     own: bool,
     /// The session is told that it speaks latin1.
@@ -115,8 +120,9 @@ pub(super) enum Way {
 
 impl Load {
     /// `bulk`: how the rows go in bulk, if they do. `own`: no transaction is open.
-    pub(super) fn new(table: Table, rows: &Rows, bulk: Option<Bulk>, own: bool) -> Load {
+    pub(super) fn new(table: Table, rows: &Rows, bulk: Option<Bulk>, own: bool, packet_max: Option<usize>) -> Load {
         Load {
+            packet_max,
             ascii: rows.is_ascii() && table.name.is_ascii() && table.columns.is_ascii(),
             table,
             rows: rows.clone(),
@@ -157,6 +163,22 @@ impl Load {
         matches!(self.step, Step::Bulk(_)) && !self.unfinished()
     }
 
+    /// What the beginning was answered with: the server's max_allowed_packet, or nothing. Returns what holds from now on.
+    pub(super) fn learn_packet_max(&mut self, rows: Option<&Rows>) -> Option<usize> {
+        let first = |rows: &Rows| match (0..rows.sets()).find_map(|set| rows.cell(set, 0, 0))? {
+            Cell::Int(value) => usize::try_from(value).ok(),
+            Cell::Text(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+            _ => None,
+        };
+        let asked = || rows.and_then(first).map_or(usize::MAX, |max| max.saturating_sub(PACKET_MARGIN));
+        Some(*self.packet_max.get_or_insert_with(asked))
+    }
+
+    /// The server does not say what it allows. False: it was not asked.
+    pub(super) fn ask_no_more(&mut self) -> bool {
+        self.packet_max.replace(usize::MAX).is_none()
+    }
+
     /// All rows are still to be inserted.
     pub(super) fn restart(&mut self) {
         self.next = 0;
@@ -174,7 +196,9 @@ impl Load {
             out.extend_from_slice(&[*kind, 0]);
         }
         let mut cells = self.rows.cells_from(0, self.next);
+        let (first, packet_max) = (self.next, self.packet_max.unwrap_or(usize::MAX));
         while self.next < self.rows.len(0) && out.len() - start < BULK_BYTES {
+            let before = out.len();
             for (kind, cell) in kinds.iter().zip(cells.by_ref()) {
                 if kind.is_none() {
                     continue;
@@ -197,6 +221,10 @@ impl Load {
                     }
                 }
             }
+            if out.len() - start > packet_max && self.next > first {
+                out.truncate(before);
+                break;
+            }
             self.next += 1;
         }
     }
@@ -209,6 +237,9 @@ impl Load {
                 out.extend_from_slice(SPEAK_AS_BEFORE);
             }
             _ => {}
+        }
+        if matches!(self.step, Step::Begin(_)) && self.packet_max.is_none() {
+            out.extend_from_slice(b"SELECT @@max_allowed_packet;");
         }
         let Table { name, columns } = &self.table;
         let pieces: &[&[u8]] = match (self.step, self.own) {
@@ -234,7 +265,8 @@ impl Load {
             (Step::Prepare, _) => &[&self.bulk().text],
             (Step::Bulk(_), _) => unreachable!("a bulk has no text"),
             (Step::Insert, _) => {
-                self.next = write_insert(name, columns, &self.rows, self.next, backslash_escapes, out);
+                let most = self.packet_max.unwrap_or(usize::MAX);
+                self.next = write_insert(name, columns, (&self.rows, self.next), backslash_escapes, most, out);
                 return;
             }
         };
@@ -275,6 +307,8 @@ impl Load {
     /// Appends the file as packets, and the empty packet that ends it.
     pub(super) fn write_file(&self, out: &mut Vec<u8>, sequence: &mut u8) {
         let mut cells = self.rows.cells_from(0, 0);
+        // Packets of a file end anywhere: half of what is allowed has room for a row more.
+        let most = PACKET_BYTES.min(self.packet_max.unwrap_or(usize::MAX) / 2);
         let mut start = begin_packet(out);
         for _ in 0..self.len() {
             for (column, cell) in cells.by_ref().take(self.width()).enumerate() {
@@ -284,7 +318,7 @@ impl Load {
                 write_field(cell, out);
             }
             out.push(b'\n');
-            if out.len() - start >= PACKET_BYTES {
+            if out.len() - start >= most {
                 end_packet(out, start, sequence);
                 start = begin_packet(out);
             }
@@ -360,14 +394,14 @@ pub(super) fn unwritable(rows: &Rows) -> Option<f64> {
     rows.doubles().find(|value| !value.is_finite())
 }
 
-/// Appends an INSERT of rows from `first` on, as many as make a statement of about `PACKET_BYTES`. Returns the row after
-/// the last one in it.
+/// Appends an INSERT of rows from the given one on, as many as make a statement of about `PACKET_BYTES`, and not more than `most` if
+/// they are several. Returns the row after the last one in it.
 pub(super) fn write_insert(
     table: &[u8],
     columns: &[u8],
-    rows: &Rows,
-    first: usize,
+    (rows, first): (&Rows, usize),
     backslash_escapes: bool,
+    most: usize,
     out: &mut Vec<u8>,
 ) -> usize {
     let start = out.len();
@@ -375,6 +409,7 @@ pub(super) fn write_insert(
         out.extend_from_slice(piece);
     }
     for row in first..rows.len(0) {
+        let before = out.len();
         out.push(if row == first { b'(' } else { b',' });
         if row > first {
             out.push(b'(');
@@ -386,6 +421,10 @@ pub(super) fn write_insert(
             write_literal(rows.cell(0, row, column).unwrap_or(Cell::Null), backslash_escapes, out);
         }
         out.push(b')');
+        if out.len() - start > most && row > first {
+            out.truncate(before);
+            return row;
+        }
         if out.len() - start >= PACKET_BYTES {
             return row + 1;
         }
@@ -453,12 +492,12 @@ mod tests {
     fn load(columns: &[u8], rows: &Rows) -> Load {
         let table = Table { name: b"t"[..].into(), columns: columns.into() };
         let bulk = Bulk::new(&table, rows, true);
-        Load::new(table, rows, bulk, true)
+        Load::new(table, rows, bulk, true, Some(usize::MAX))
     }
 
     fn insert(backslash_escapes: bool) -> Vec<u8> {
         let mut out = Vec::new();
-        assert_eq!(write_insert(b"`t`", b"a,b", &sample(), 0, backslash_escapes, &mut out), 4);
+        assert_eq!(write_insert(b"`t`", b"a,b", (&sample(), 0), backslash_escapes, usize::MAX, &mut out), 4);
         out
     }
 

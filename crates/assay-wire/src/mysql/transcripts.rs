@@ -838,7 +838,7 @@ fn a_large_batch_goes_by_file_in_its_own_transaction() {
         vec![],
         vec![probed(3), one(1, OK_IN_TRANSACTION), one(1, ASKED), done, one(1, OK)],
         r"> 0 \x03SELECT a,b FROM t LIMIT 0
-> 0 \x03START TRANSACTION
+> 0 \x03SELECT @@max_allowed_packet;START TRANSACTION
 > 0 \x03LOAD DATA LOCAL INFILE \'assay\' INTO TABLE t CHARACTER SET latin1 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (a,b)
 > 2 (1049154 bytes)
 > 3 (358136 bytes)
@@ -863,7 +863,7 @@ fn a_batch_that_a_file_would_bend_is_undone_and_inserted() {
         r"> 0 \x03BEGIN
 affected 0
 > 0 \x03SELECT a,b FROM t LIMIT 0
-> 0 \x03SAVEPOINT assay_load
+> 0 \x03SELECT @@max_allowed_packet;SAVEPOINT assay_load
 > 0 \x03LOAD DATA LOCAL INFILE \'assay\' INTO TABLE t CHARACTER SET latin1 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (a,b)
 > 2 (1049154 bytes)
 > 3 (358136 bytes)
@@ -883,7 +883,7 @@ transaction true
         vec![],
         answers,
         r"> 0 \x03SELECT a,b FROM t LIMIT 0
-> 0 \x03START TRANSACTION
+> 0 \x03SELECT @@max_allowed_packet;START TRANSACTION
 > 0 \x03LOAD DATA LOCAL INFILE \'assay\' INTO TABLE t CHARACTER SET latin1 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (a,b)
 > 2 (1049154 bytes)
 > 3 (358136 bytes)
@@ -904,7 +904,7 @@ transaction false
         vec![],
         vec![probed(3), yes(), one(1, ASKED), fewer, kept, one(1, OK)],
         r"> 0 \x03SELECT a,b FROM t LIMIT 0
-> 0 \x03START TRANSACTION
+> 0 \x03SELECT @@max_allowed_packet;START TRANSACTION
 > 0 \x03LOAD DATA LOCAL INFILE \'assay\' INTO TABLE t CHARACTER SET latin1 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (a,b)
 > 2 (1049154 bytes)
 > 3 (358136 bytes)
@@ -966,7 +966,7 @@ fn a_large_batch_goes_in_bulk_where_the_server_takes_it() {
     steps.extend(run(vec![yes(), yes(), yes(), one(1, OK)]));
     steps.push(other);
     steps.extend(run(vec![yes(), prepared(8), yes(), yes(), one(1, OK)]));
-    let expected = r"> 0 \x03LATIN1;START TRANSACTION
+    let expected = r"> 0 \x03LATIN1;SELECT @@max_allowed_packet;START TRANSACTION
 > 0 \x16INSERT INTO t(a,b) VALUES (?,?)
 > 0 (4194844 bytes)
 > 0 (262378 bytes)
@@ -1008,7 +1008,7 @@ fn a_bulk_that_fails_is_undone() {
         vec![yes(), prepared(7), duplicate, yes()],
         r"> 0 \x03BEGIN
 affected 0
-> 0 \x03LATIN1;SAVEPOINT assay_load
+> 0 \x03LATIN1;SELECT @@max_allowed_packet;SAVEPOINT assay_load
 > 0 \x16INSERT INTO t(a,b) VALUES (?,?)
 > 0 (1418211 bytes)
 > 0 \x03BEFORE;ROLLBACK TO SAVEPOINT assay_load
@@ -1022,8 +1022,8 @@ transaction true
         bulk_login(),
         vec![],
         vec![denied, yes(), prepared(7), yes(), one(1, OK)],
-        r"> 0 \x03LATIN1;START TRANSACTION
-> 0 \x03START TRANSACTION
+        r"> 0 \x03LATIN1;SELECT @@max_allowed_packet;START TRANSACTION
+> 0 \x03SELECT @@max_allowed_packet;START TRANSACTION
 > 0 \x16INSERT INTO t(a,b) VALUES (?,?)
 > 0 (1418211 bytes)
 > 0 \x03COMMIT
@@ -1037,7 +1037,7 @@ transaction false
         bulk_login(),
         vec![],
         vec![yes(), prepared(7), unknown, one(1, OK), yes(), yes(), yes(), one(1, OK)],
-        r"> 0 \x03LATIN1;START TRANSACTION
+        r"> 0 \x03LATIN1;SELECT @@max_allowed_packet;START TRANSACTION
 > 0 \x16INSERT INTO t(a,b) VALUES (?,?)
 > 0 (1418211 bytes)
 > 0 \x03BEFORE;ROLLBACK
@@ -1055,8 +1055,8 @@ transaction false
         bulk_login(),
         vec![],
         vec![missing(), yes(), missing(), one(1, OK), yes(), missing(), one(1, OK)],
-        r"> 0 \x03LATIN1;START TRANSACTION
-> 0 \x03START TRANSACTION
+        r"> 0 \x03LATIN1;SELECT @@max_allowed_packet;START TRANSACTION
+> 0 \x03SELECT @@max_allowed_packet;START TRANSACTION
 > 0 \x16INSERT INTO t(a,b) VALUES (?,?)
 > 0 \x03ROLLBACK
 > 0 \x03START TRANSACTION
@@ -1078,7 +1078,7 @@ fn a_batch_the_server_takes_no_file_for_is_inserted() {
         vec![],
         vec![probed(3), yes(), refused, yes(), yes(), one(1, OK)],
         r"> 0 \x03SELECT a,b FROM t LIMIT 0
-> 0 \x03START TRANSACTION
+> 0 \x03SELECT @@max_allowed_packet;START TRANSACTION
 > 0 \x03LOAD DATA LOCAL INFILE \'assay\' INTO TABLE t CHARACTER SET latin1 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (a,b)
 > 0 (1049316 bytes)
 > 0 (363626 bytes)
@@ -1092,7 +1092,7 @@ transaction false
         vec![],
         vec![probed(13), yes(), yes(), yes(), one(1, OK)],
         r"> 0 \x03SELECT a,b FROM t LIMIT 0
-> 0 \x03START TRANSACTION
+> 0 \x03SELECT @@max_allowed_packet;START TRANSACTION
 > 0 (1049316 bytes)
 > 0 (363626 bytes)
 > 0 \x03COMMIT
@@ -1106,6 +1106,64 @@ transaction false
         vec![],
         vec![denied, yes(), yes(), yes(), one(1, OK)],
         r"> 0 \x03SELECT a,b FROM t LIMIT 0
+> 0 \x03SELECT @@max_allowed_packet;START TRANSACTION
+> 0 (1049316 bytes)
+> 0 (363626 bytes)
+> 0 \x03COMMIT
+affected 1400
+transaction false
+",
+    );
+}
+
+#[test]
+fn packets_end_at_what_the_server_allows() {
+    let yes = || one(1, OK_IN_TRANSACTION);
+    let begun = || {
+        let max = b"\x06300000";
+        let Server(bytes) = packets(1, &[&[1], &column(8, 32), max, END_MORE, OK_IN_TRANSACTION]) else { unreachable!() };
+        bytes
+    };
+    check_load_after(
+        bulk_login(),
+        vec![],
+        [vec![begun(), prepared(7)], vec![yes(); 5], vec![one(1, OK)]].concat(),
+        r"> 0 \x03LATIN1;SELECT @@max_allowed_packet;START TRANSACTION
+> 0 \x16INSERT INTO t(a,b) VALUES (?,?)
+> 0 (298846 bytes)
+> 0 (298846 bytes)
+> 0 (298846 bytes)
+> 0 (298846 bytes)
+> 0 (222871 bytes)
+> 0 \x03BEFORE;COMMIT
+affected 1400
+transaction false
+",
+    );
+    let refused = one(1, b"\xff\x6c\x0f#42000Loading local data is disabled");
+    check_load(
+        vec![],
+        [vec![probed(3), begun(), refused], vec![yes(); 5], vec![one(1, OK)]].concat(),
+        r"> 0 \x03SELECT a,b FROM t LIMIT 0
+> 0 \x03SELECT @@max_allowed_packet;START TRANSACTION
+> 0 \x03LOAD DATA LOCAL INFILE \'assay\' INTO TABLE t CHARACTER SET latin1 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (a,b)
+> 0 (299589 bytes)
+> 0 (299699 bytes)
+> 0 (299699 bytes)
+> 0 (298877 bytes)
+> 0 (215156 bytes)
+> 0 \x03COMMIT
+affected 1400
+transaction false
+",
+    );
+    // Something between us and the server that knows no such variable.
+    let unknown = one(1, b"\xff\xa9\x04#HY000Unknown system variable");
+    check_load(
+        vec![],
+        vec![probed(13), unknown, yes(), yes(), yes(), one(1, OK)],
+        r"> 0 \x03SELECT a,b FROM t LIMIT 0
+> 0 \x03SELECT @@max_allowed_packet;START TRANSACTION
 > 0 \x03START TRANSACTION
 > 0 (1049316 bytes)
 > 0 (363626 bytes)

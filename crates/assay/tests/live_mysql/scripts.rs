@@ -255,13 +255,14 @@ fn a_batch_travels_in_packets_that_servers_take() {
         print(con:query_row("SELECT COUNT(*), SUM(id) FROM t"))
     "#;
     on_each(|kind| {
-        let settings = Settings { config: vec!["max_allowed_packet = 2M".to_owned()], ..Settings::default() };
+        let settings = Settings { config: vec!["max_allowed_packet = 200K".to_owned()], ..Settings::default() };
         let server = kind.start(&settings).unwrap();
-        assert_eq!(
-            said(&server, &go(&Folder::new(), script, &server.url("app"), "")),
-            "60000 1800030000\n",
-            "{kind:?}"
-        );
+        // In bulk or by file, and as INSERTs.
+        for (number, prepared) in ["on", "off"].into_iter().enumerate() {
+            let script = script.replace(" t(", &format!(" t{number}(")).replace("\"t\"", &format!("\"t{number}\"")).replace("FROM t", &format!("FROM t{number}"));
+            let loaded = go(&Folder::new(), &script, &server.url("app"), &format!("--prepared {prepared}"));
+            assert_eq!(said(&server, &loaded), "60000 1800030000\n", "{kind:?} {prepared}");
+        }
     });
 }
 
