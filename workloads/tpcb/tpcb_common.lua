@@ -8,6 +8,8 @@ local tpcb = {}
 
 local TELLERS, ACCOUNTS, PART = 10, 100000, 10000
 
+-- The branch, teller and account of a transaction are uniform, as in TPC-B.
+sysbench.cmdline.own_rows = true
 sysbench.cmdline.options = sysbench.cmdline.options or {}
 sysbench.cmdline.options.scale = { "Number of branches, each with 10 tellers and 100,000 accounts", 1 }
 

@@ -10,6 +10,8 @@
 local tpcc = require("tpcc_common")
 
 sysbench.cmdline.options = tpcc.options
+-- Clause 2.1.6 says which rows are accessed.
+sysbench.cmdline.own_rows = true
 
 -- The parts that only commands need are loaded by them.
 local open_session, parts -- what the inspection and the isolation tests need of the transactions

@@ -25,6 +25,8 @@ pub(crate) struct Declared {
     pub(crate) globals: BTreeSet<String>,
     /// Functions in `sysbench.hooks`.
     pub(crate) hooks: BTreeSet<String>,
+    /// `sysbench.cmdline.own_rows`.
+    pub(crate) own_rows: bool,
 }
 
 impl Declared {
@@ -35,12 +37,13 @@ impl Declared {
             commands: Vec::new(),
             globals: BTreeSet::new(),
             hooks: BTreeSet::new(),
+            own_rows: false,
         }
     }
 }
 
 /// # Safety
-/// `options`, `commands`, `globals`, `has_options`, `hooks` of `entries.declare` in session.lua lie at 2 to 6.
+/// `options`, `commands`, `globals`, `has_options`, `hooks`, `own_rows` of `entries.declare` in session.lua lie at 2 to 7.
 pub(crate) unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, ScriptError> {
     let mut declared = Declared::default();
     // SAFETY: the caller's promise; every value read is pushed and popped again, and texts are copied.
@@ -54,6 +57,7 @@ pub(crate) unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, S
             text
         };
         declared.has_options = lua::lua_toboolean(thread, 5) != 0;
+        declared.own_rows = lua::lua_toboolean(thread, 7) != 0;
         for i in 1..=lua::lua_objlen(thread, 2) {
             lua::lua_rawgeti_(thread, 2, i as c_int);
             field(c"kind");

@@ -93,6 +93,11 @@ impl Program {
         self.declared().has_options
     }
 
+    /// Whether the workload has rules of its own for which rows it accesses, so that no distribution can be chosen.
+    pub fn draws_own_rows(&self) -> bool {
+        self.declared().own_rows
+    }
+
     /// Custom commands in the order of their names.
     pub fn commands(&self) -> &[CommandDeclaration] {
         &self.declared().commands

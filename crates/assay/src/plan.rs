@@ -294,6 +294,11 @@ impl Task<'_> {
             true => EventLoop::of(Backend::Epoll),
             false => event_loop(generator, self.sessions as usize, self.quiet)?,
         };
+        if self.workload.program.draws_own_rows() && generator.rand_type != "uniform" {
+            let name = &self.workload.name;
+            return Err(Trouble::usage(format!("--rand-type {} has no effect on {name}", generator.rand_type))
+                .hint("leave it out: the workload has rules of its own for which rows it accesses"));
+        }
         let seed = generator.seed.unwrap_or_else(random_seed);
         let setup = Setup {
             command: self.command.to_owned(),

@@ -597,7 +597,8 @@ function entries.declare(session)
     if type(name) == "string" and type(value) == "function" then hooks[#hooks + 1] = name end
   end
   local options = guarded("sysbench.cmdline.read_cmdline_options", declared_options)
-  yield(ask.DECLARED, options, commands, globals, session.sysbench.cmdline.options ~= nil, hooks)
+  local own = session.sysbench.cmdline
+  yield(ask.DECLARED, options, commands, globals, own.options ~= nil, hooks, own.own_rows == true)
   return true
 end
 

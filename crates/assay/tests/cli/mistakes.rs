@@ -350,6 +350,7 @@ fn slips_are_refused_with_their_cause_and_what_to_do() {
         "run oltp_read_write --warehouses=5",
         "run oltp_read_write --tables 0 --no-record --quiet",
         "prepare oltp_read_write --table-size -5 --db sqlite:a.db",
+        "run tpcc --rand-type zipfian --no-record --quiet",
     ];
     let told: Vec<String> = cases.iter().map(|line| format!("$ assay {line}\n{}\n", told(line))).collect();
     assert_snapshot!(told.join("\n"), @r"
@@ -417,6 +418,14 @@ fn slips_are_refused_with_their_cause_and_what_to_do() {
     exit 2
     --- stderr
     error: --table-size -5: must be at least 0
+
+
+    $ assay run tpcc --rand-type zipfian --no-record --quiet
+    exit 2
+    --- stderr
+    error: --rand-type zipfian has no effect on tpcc
+
+    hint: leave it out: the workload has rules of its own for which rows it accesses
     ");
 }
 
