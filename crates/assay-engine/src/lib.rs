@@ -25,7 +25,7 @@ pub use control::Control;
 pub use observer::{Notice, Observer, Warning};
 pub use outcome::{
     CounterTally, End, ErrorKey, ErrorTally, Generator, Interval, Latencies, Line, Outcome, Outside, RunError,
-    SessionTally, SparseLatencies, StageOutcome, StatementTally, Tally, TransactionTally,
+    SessionTally, SparseLatencies, StageOutcome, StatementTally, Tally, TargetInterval, TransactionTally,
 };
 pub use plan::{
     Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target, sessions_per_state,

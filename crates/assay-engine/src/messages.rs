@@ -90,9 +90,6 @@ pub(crate) struct Part {
     /// Due and waiting for a session at its end, and at most at any instant.
     pub(crate) backlog: u64,
     pub(crate) backlog_max: u64,
-    /// When the first and the last transaction in it ended well.
-    pub(crate) first_done: Option<Nanos>,
-    pub(crate) last_done: Option<Nanos>,
     pub(crate) sessions: u32,
     pub(crate) outside: Outside,
     pub(crate) in_flight: u64,

@@ -219,6 +219,8 @@ pub struct Tally {
     pub statements: [StatementTally; 3],
     /// Errors of statements and connections, by what they were. One entry per error met, whatever became of it.
     pub errors: BTreeMap<ErrorKey, ErrorTally>,
+    /// When the first and the last transaction ended well, on the clock of the run.
+    pub done: Option<[Nanos; 2]>,
     /// Connections made again after they were lost.
     pub reconnects: u64,
     /// Transactions that became due; in a closed loop, those begun.
@@ -371,6 +373,17 @@ pub struct ErrorTally {
     pub message: String,
 }
 
+/// What one target did in an interval.
+#[derive(Clone, Debug, Default)]
+pub struct TargetInterval {
+    /// Transactions finished well.
+    pub transactions: u64,
+    /// When the first and the last of them ended.
+    pub done: Option<[Nanos; 2]>,
+    /// Errors met.
+    pub errors_by_class: BTreeMap<Class, u64>,
+}
+
 /// One reporting interval. Holds what finished within it.
 #[derive(Clone, Debug, Default)]
 pub struct Interval {
@@ -400,10 +413,12 @@ pub struct Interval {
     pub backlog: u64,
     /// The same at most. With several workers the sum of what each had at most within the interval: never too low.
     pub backlog_max: u64,
-    /// When the first transaction in it ended well, since the start of the measured part.
-    pub first_done: Option<Nanos>,
-    /// And the last.
-    pub last_done: Option<Nanos>,
+    /// When the first and the last transaction in it ended well, since the start of the measured part.
+    pub done: Option<[Nanos; 2]>,
+    /// Errors met, those outside of transactions among them.
+    pub errors_by_class: BTreeMap<Class, u64>,
+    /// Each target alone, in the order of the plan; empty when there is only one.
+    pub targets: Vec<TargetInterval>,
     /// Transactions under way at its end.
     pub in_flight: u64,
     /// Sessions connected and taking transactions at its end.
@@ -545,6 +560,9 @@ impl Tally {
                 ours.message.clone_from(&theirs.message);
             }
         }
+        if let Some([first, last]) = other.done {
+            self.note_done(first, last);
+        }
         self.reconnects += other.reconnects;
         self.due += other.due;
         self.dropped += other.dropped;
@@ -569,10 +587,17 @@ impl Tally {
             statement.service.clear();
         }
         self.errors.clear();
+        self.done = None;
         (self.reconnects, self.due, self.dropped) = (0, 0, 0);
         (self.unstarted, self.unfinished, self.stopped) = (0, 0, 0);
         self.wait.clear();
         self.lag.clear();
+    }
+
+    /// Transactions ended well between these instants, the first and the last of some.
+    pub(crate) fn note_done(&mut self, first: Nanos, last: Nanos) {
+        let [earliest, latest] = self.done.unwrap_or([first, last]);
+        self.done = Some([earliest.min(first), latest.max(last)]);
     }
 
     /// The tally of transaction type `index`.

@@ -3,13 +3,15 @@
 //! Workers send their intervals when they have them. Here the parts of one interval meet, and become an `Interval` of the
 //! `StageOutcome` once the coordinator says that all are there.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use assay_io::process::{Turns, Usage};
-use assay_seam::{Nanos, Origin};
+use assay_seam::{Class, Nanos, Origin};
 
 use crate::messages::{Part, StageSummary};
-use crate::outcome::{Generator, Interval, Latencies, Outside, SparseLatencies, StageOutcome, Tally, TransactionTally};
+use crate::outcome::{
+    Generator, Interval, Latencies, Outside, SparseLatencies, StageOutcome, Tally, TargetInterval, TransactionTally,
+};
 
 /// See the module. Instants are those of the run's clock.
 pub(crate) struct StageSums {
@@ -40,8 +42,6 @@ struct Slot {
     dropped: u64,
     backlog: u64,
     backlog_max: u64,
-    first_done: Option<Nanos>,
-    last_done: Option<Nanos>,
     sessions: u32,
     outside: Outside,
     in_flight: u64,
@@ -96,7 +96,6 @@ impl StageSums {
         slot.dropped += part.dropped;
         slot.backlog += part.backlog;
         slot.backlog_max += part.backlog_max;
-        slot.note_done(part.first_done, part.last_done);
         slot.sessions += part.sessions;
         slot.in_flight += part.in_flight;
         slot.outside.add(&part.outside);
@@ -137,6 +136,11 @@ impl StageSums {
         }
         stage.measured = start + length;
         let of_types = |of: fn(&TransactionTally) -> u64| sum.transactions.iter().map(of).collect::<Vec<u64>>();
+        let of_target = |tally: &Tally| TargetInterval {
+            transactions: tally.transactions.iter().map(|transaction| transaction.count).sum(),
+            done: tally.done.map(|ends| ends.map(|at| at - self.measured_from)),
+            errors_by_class: by_class(tally),
+        };
         let lost = sum.errors.iter().filter(|(key, _)| key.origin == Origin::Network);
         stage.intervals.push(Interval {
             start,
@@ -152,8 +156,9 @@ impl StageSums {
             due: slot.due,
             backlog: slot.backlog,
             backlog_max: slot.backlog_max,
-            first_done: slot.first_done.map(|at| at - self.measured_from),
-            last_done: slot.last_done.map(|at| at - self.measured_from),
+            done: sum.done.map(|ends| ends.map(|at| at - self.measured_from)),
+            errors_by_class: by_class(&sum),
+            targets: if tallies.len() > 1 { tallies.iter().map(of_target).collect() } else { Vec::new() },
             in_flight: slot.in_flight,
             sessions: slot.sessions,
             response: SparseLatencies::from(&response),
@@ -248,7 +253,6 @@ impl StageSums {
         slot.due += last.due;
         slot.dropped += last.dropped;
         slot.backlog_max = slot.backlog_max.max(last.backlog_max);
-        slot.note_done(last.first_done, last.last_done);
         slot.outside.add(&last.outside);
         (slot.backlog, slot.in_flight, slot.sessions) = (last.backlog, last.in_flight, last.sessions);
     }
@@ -265,11 +269,14 @@ impl Slot {
                     && tally.transactions.iter().all(TransactionTally::is_empty)
             })
     }
+}
 
-    fn note_done(&mut self, first: Option<Nanos>, last: Option<Nanos>) {
-        self.first_done = self.first_done.into_iter().chain(first).min();
-        self.last_done = self.last_done.max(last);
+fn by_class(tally: &Tally) -> BTreeMap<Class, u64> {
+    let mut classes = BTreeMap::new();
+    for (key, error) in &tally.errors {
+        *classes.entry(key.class).or_default() += error.count;
     }
+    classes
 }
 
 /// Of each worker; empty where the kernel does not tell.

@@ -22,7 +22,8 @@ pub use hdrhistogram::Histogram;
 pub use journal::{journal_head, journal_line};
 pub use latencies::{BadHistogram, EncodedHistogram, Latencies};
 pub use measurements::{
-    ByClass, CounterTally, ErrorTally, Generator, Interval, Stage, StatementTally, Tally, TransactionTally,
+    ByClass, CounterTally, ErrorTally, Generator, Interval, Stage, StatementTally, Tally, TargetInterval,
+    TransactionTally,
 };
 pub use secrets::without_secrets;
 pub use tags::{TagError, tag};

@@ -1,5 +1,7 @@
 //! What was measured: stages, tallies, intervals, and what the generator did to itself.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::latencies::Latencies;
@@ -174,6 +176,12 @@ pub struct Interval {
     /// And the last.
     #[serde(default)]
     pub last_done_ns: Option<u64>,
+    /// Errors met, those outside of transactions among them, by the name of their class; empty in records of 0.1.0.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors_by_class: BTreeMap<String, u64>,
+    /// Each server alone, in the order of `Manifest::targets`; empty when there is only one, and in records of 0.1.0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<TargetInterval>,
     /// Sessions connected and taking transactions at its end.
     pub sessions: u32,
     /// CPU time of this process spent in it.
@@ -183,6 +191,20 @@ pub struct Interval {
     pub cpu_wait_ns: Option<u64>,
     /// Response times of all types together.
     pub response: Latencies,
+}
+
+/// What one of several servers did in an interval.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetInterval {
+    /// Transactions finished well.
+    pub transactions: u64,
+    /// When the first of them ended, since the start of the measured part; `None`: none did.
+    pub first_done_ns: Option<u64>,
+    /// And the last.
+    pub last_done_ns: Option<u64>,
+    /// Errors met, by the name of their class.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors_by_class: BTreeMap<String, u64>,
 }
 
 /// What the generator did to itself during a stage.

@@ -31,7 +31,7 @@ pub fn begun(plan: &Plan, workload: &Workload, options: &RunOptions, words: &[St
             workload: plan.program.name().to_owned(),
             options: workload.options_in_effect().into_iter().filter_map(option).collect(),
             seed: setup.seed,
-            distribution: Some(setup.distribution.kind.name().to_owned()),
+            distribution: (!plan.program.draws_own_rows()).then(|| setup.distribution.kind.name().to_owned()),
             sessions: plan.stages.iter().map(|stage| stage.sessions).collect(),
             load: load(&plan.load, plan.limit.time),
             profile: match &plan.load {
@@ -142,13 +142,28 @@ pub fn interval(interval: &assay_engine::Interval) -> record::Interval {
         due: Some(interval.due),
         backlog: interval.backlog,
         backlog_max: Some(interval.backlog_max),
-        first_done_ns: interval.first_done.map(|at| at.0),
-        last_done_ns: interval.last_done.map(|at| at.0),
+        first_done_ns: interval.done.map(|[first, _]| first.0),
+        last_done_ns: interval.done.map(|[_, last]| last.0),
+        errors_by_class: named(&interval.errors_by_class),
+        targets: interval.targets.iter().map(target).collect(),
         sessions: interval.sessions,
         cpu_ns: interval.cpu.0,
         cpu_wait_ns: interval.cpu_wait.map(|wait| wait.0),
         response: latencies(&interval.response.expand()),
     }
+}
+
+fn target(target: &assay_engine::TargetInterval) -> record::TargetInterval {
+    record::TargetInterval {
+        transactions: target.transactions,
+        first_done_ns: target.done.map(|[first, _]| first.0),
+        last_done_ns: target.done.map(|[_, last]| last.0),
+        errors_by_class: named(&target.errors_by_class),
+    }
+}
+
+fn named(classes: &BTreeMap<assay_seam::Class, u64>) -> BTreeMap<String, u64> {
+    classes.iter().map(|(class, count)| (class.name().to_owned(), *count)).collect()
 }
 
 fn now() -> Time {

@@ -74,9 +74,6 @@ struct Arrivals {
     due: u64,
     dropped: u64,
     backlog_max: u64,
-    /// Instants of the first and the last transaction that ended well.
-    first_done: Option<Nanos>,
-    last_done: Option<Nanos>,
 }
 
 /// Of the event loop in the measured part.
@@ -384,9 +381,8 @@ impl Recorder {
             if !self.is_closed {
                 tally.wait.record(could_begin - due);
             }
+            tally.note_done(at, at);
             self.last_done = self.last_done.max(at);
-            self.arrivals.first_done = Some(self.arrivals.first_done.map_or(at, |first| first.min(at)));
-            self.arrivals.last_done = Some(self.arrivals.last_done.map_or(at, |last| last.max(at)));
         }
         self.leave(&transaction, counted);
     }
@@ -469,8 +465,6 @@ impl Recorder {
             dropped: arrivals.dropped,
             backlog,
             backlog_max: arrivals.backlog_max.max(backlog),
-            first_done: arrivals.first_done,
-            last_done: arrivals.last_done,
             sessions,
         }
     }

@@ -413,8 +413,8 @@ fn assert_nothing_is_lost(outcome: &Outcome) {
         assert_eq!(Nanos(sum(&|interval| interval.length.0)), stage.measured);
         for interval in &stage.intervals {
             assert!(interval.backlog <= interval.backlog_max);
-            assert_eq!(interval.first_done.is_some(), interval.response.count() > 0);
-            let done = interval.first_done.zip(interval.last_done);
+            assert_eq!(interval.done.is_some(), interval.response.count() > 0);
+            let done = interval.done.map(|[first, last]| (first, last));
             assert!(done.is_none_or(|(first, last)| first <= last));
         }
     }

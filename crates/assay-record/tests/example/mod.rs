@@ -227,6 +227,12 @@ fn stage(sessions: u32, started_ms: u64, factor: u64) -> Stage {
 }
 
 fn interval(number: u64, sessions: u32, factor: u64) -> Interval {
+    let target = |share: u64| TargetInterval {
+        transactions: 120 * share * factor,
+        first_done_ns: Some(number * 1_000_000_000 + share * 1_000_000),
+        last_done_ns: Some((number + 1) * 1_000_000_000 - share * 1_000_000),
+        errors_by_class: [("deadlock".to_owned(), factor)].into(),
+    };
     Interval {
         start_ns: number * 1_000_000_000,
         length_ns: 1_000_000_000,
@@ -241,6 +247,8 @@ fn interval(number: u64, sessions: u32, factor: u64) -> Interval {
         backlog_max: Some(number),
         first_done_ns: Some(number * 1_000_000_000 + 1_000_000),
         last_done_ns: Some((number + 1) * 1_000_000_000 - 1_000_000),
+        errors_by_class: [("deadlock".to_owned(), 2 * factor), ("connection".to_owned(), factor)].into(),
+        targets: vec![target(3), target(7)],
         sessions,
         cpu_ns: 50_000_000 * factor,
         cpu_wait_ns: Some(5_000_000 * factor),

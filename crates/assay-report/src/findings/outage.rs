@@ -3,6 +3,8 @@
 //! One definition for every output: from the last transaction that finished before to the first that finished after, a
 //! second or longer. Where intervals are longer than a second, those within one of them are not seen.
 
+use std::collections::BTreeMap;
+
 use assay_record::Interval;
 use serde::Serialize;
 
@@ -22,6 +24,18 @@ pub struct OutageFindings {
     /// From its end until a second began with nine tenths of the median throughput before it; `None`: not within the stage,
     /// or nobody knows what throughput was before.
     pub recovery_ns: Option<u64>,
+}
+
+/// An outage of all servers together, or of one of several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListedOutage {
+    /// Index into the targets; `None`: no server answered.
+    pub target: Option<u32>,
+    /// When, and for how long.
+    #[serde(flatten)]
+    pub outage: OutageFindings,
+    /// Its errors by class; empty where the record does not have them.
+    pub errors_by_class: BTreeMap<String, u64>,
 }
 
 impl OutageFindings {
@@ -58,6 +72,43 @@ pub(crate) fn outages(intervals: &[Interval], measured_ns: u64, usual_ns: Option
         }
     };
     silences(intervals).into_iter().filter(is_outage).map(of).collect()
+}
+
+/// All outages of a stage: those of all servers together (`of_all`), then those of each of several.
+pub(crate) fn listed(intervals: &[Interval], measured_ns: u64, of_all: &[OutageFindings]) -> Vec<ListedOutage> {
+    let targets = intervals.iter().map(|interval| interval.targets.len()).max().unwrap_or(0);
+    let entry = |of: &[Interval], target: Option<u32>, outage: &OutageFindings| {
+        let mut errors_by_class = BTreeMap::new();
+        for interval in of.iter().filter(|one| end_of(one) > outage.start_ns && one.start_ns < outage.end_ns()) {
+            for (class, count) in &interval.errors_by_class {
+                let sum: &mut u64 = errors_by_class.entry(class.clone()).or_default();
+                *sum = sum.saturating_add(*count);
+            }
+        }
+        ListedOutage { target, outage: *outage, errors_by_class }
+    };
+    let mut all: Vec<ListedOutage> = of_all.iter().map(|outage| entry(intervals, None, outage)).collect();
+    for target in 0..targets {
+        let own: Vec<Interval> = intervals.iter().map(|interval| of_target(interval, target)).collect();
+        let number = u32::try_from(target).unwrap_or(u32::MAX);
+        all.extend(outages(&own, measured_ns, None).iter().map(|outage| entry(&own, Some(number), outage)));
+    }
+    all
+}
+
+/// The interval as if this server had been the only one.
+fn of_target(interval: &Interval, target: usize) -> Interval {
+    let of = interval.targets.get(target).cloned().unwrap_or_default();
+    Interval {
+        start_ns: interval.start_ns,
+        length_ns: interval.length_ns,
+        transactions: vec![of.transactions],
+        first_done_ns: of.first_done_ns,
+        last_done_ns: of.last_done_ns,
+        errors: sum(of.errors_by_class.values().copied()),
+        errors_by_class: of.errors_by_class,
+        ..Interval::default()
+    }
 }
 
 /// From the end of `outage` to the first interval with the throughput from before it.

@@ -3,7 +3,7 @@
 use crate::digits::{clock, count, figure, percent};
 use crate::findings::audit::{CounterFindings, RateFindings, RuleFindings, RuleVerdict, Unit};
 use crate::findings::latency::LatencyFindings;
-use crate::findings::outage::OutageFindings;
+use crate::findings::outage::ListedOutage;
 use crate::findings::run::ServerFindings;
 use crate::findings::tally::{ErrorFindings, TallyFindings};
 use crate::plain::clean;
@@ -15,13 +15,27 @@ const URL_WIDTH: usize = 44;
 const MESSAGE_WIDTH: usize = 52;
 
 /// When nothing finished; `None` when that never was.
-pub(crate) fn outages(outages: &[OutageFindings]) -> Option<Table> {
+pub(crate) fn outages(outages: &[ListedOutage], servers: &[ServerFindings]) -> Option<Table> {
+    let several = servers.len() > 1;
     let figures = ["length s", "errors", "throughput back after s"].map(Column::figures);
-    let row = |one: &OutageFindings| {
-        let back = Cell::of(one.recovery_ns, |ns| Cell::Number(ns as f64 / 1e9));
-        [Cell::Words(clock(one.start_ns)), Cell::Number(one.length_ns as f64 / 1e9), Cell::Count(one.errors), back]
+    let classed = outages.iter().any(|one| !one.errors_by_class.is_empty());
+    let row = |one: &ListedOutage| {
+        let ListedOutage { target, outage, errors_by_class } = one;
+        let back = Cell::of(outage.recovery_ns, |ns| Cell::Number(ns as f64 / 1e9));
+        let mut row = vec![Cell::Words(clock(outage.start_ns))];
+        row.extend(several.then(|| match target {
+            Some(target) => servers.get(*target as usize).map_or(Cell::Unknown, |server| Cell::foreign(&server.url)),
+            None => Cell::words("all servers"),
+        }));
+        row.extend([Cell::Number(outage.length_ns as f64 / 1e9), Cell::Count(outage.errors), back]);
+        let class = |(class, number): (&String, &u64)| format!("{} {}", count(*number), clean(class, NAME_WIDTH));
+        row.push(Cell::words(errors_by_class.iter().map(class).collect::<Vec<_>>().join(", ")));
+        row
     };
-    let columns = [Column::words("outage at", NAME_WIDTH)].into_iter().chain(figures);
+    let mut columns = vec![Column::words("outage at", NAME_WIDTH)];
+    columns.extend(several.then(|| Column::figures("server")));
+    columns.extend(figures);
+    columns.extend(classed.then(|| Column::words("errors by class", MESSAGE_WIDTH)));
     (!outages.is_empty()).then(|| Table::new(columns).with_rows(outages.iter().map(row)))
 }
 
