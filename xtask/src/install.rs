@@ -81,6 +81,8 @@ fn missing_packages() -> Vec<&'static str> {
         ("valgrind", !program("valgrind")),
         // To take a network apart.
         ("iproute2", !program("ip")),
+        // To read metrics as others do.
+        ("python3-prometheus-client", !Path::new("/usr/lib/python3/dist-packages/prometheus_client").exists()),
         // To look at pages, and a font to show them in.
         ("chromium", !program("chromium")),
         ("fonts-dejavu-core", !Path::new("/usr/share/fonts/truetype/dejavu").exists()),

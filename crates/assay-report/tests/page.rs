@@ -493,6 +493,10 @@ fn a_file_for_prometheus_is_open_metrics() {
             }
         }
     }
+    // As somebody else reads it.
+    let read = testkit::metric_families(&text, testkit::Exposition::OpenMetrics).unwrap();
+    assert!(read.iter().any(|family| family == "assay_errors_of_stage counter 3"), "{read:#?}");
+    assert!(testkit::metric_families("x 1\n", testkit::Exposition::OpenMetrics).is_err());
     let of_record = |name: &str| text.lines().filter(|line| line.starts_with(name)).collect::<Vec<_>>();
     assert_eq!(of_record("assay_errors_of_stage_total").len(), 3);
     assert!(of_record("assay_errors_total")[0].contains("class=\"deadlock\",code=\"40P01\"} "), "{text}");

@@ -31,6 +31,7 @@ mod certificates;
 mod folder;
 mod kind;
 pub mod redact;
+mod scrape;
 mod server;
 mod start;
 
@@ -40,6 +41,7 @@ pub use cable::Cable;
 pub use certificates::Certificates;
 pub use folder::{cache, home, lab_folder};
 pub use kind::{Kind, absent};
+pub use scrape::{Exposition, metric_families};
 pub use server::Server;
 
 /// How a server is to be set up. The default: no TLS, everybody may log in without a password, 300 connections,

@@ -111,6 +111,9 @@ fn metrics_are_served_while_a_run_goes_on() {
     assert!(
         answer.contains("\nassay_response_seconds_bucket{le=\"+Inf\"} ") && answer.contains("\nassay_sessions 1\n")
     );
+    let (_, text) = answer.split_once("\r\n\r\n").unwrap();
+    let read = testkit::metric_families(text, testkit::Exposition::Text).unwrap();
+    assert!(read.iter().any(|family| family.starts_with("assay_response_seconds histogram ")), "{read:#?}");
     assert!(ask("GET /else HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
     assert!(ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
     run.signal(nix::sys::signal::Signal::SIGINT);
