@@ -43,7 +43,7 @@ pub use findings::latency::LatencyFindings;
 pub use findings::limit::LimitedTrials;
 pub use findings::loaded::{Loaded, loaded};
 pub use findings::metric::{Better, Metric, MetricUnit, TrialsFindings};
-pub use findings::outage::OutageFindings;
+pub use findings::outage::{ListedOutage, OutageFindings};
 pub use findings::promise::{BadPromise, Promise, PromisedFigure};
 pub use findings::report::{Entry, Report, report};
 pub use findings::run::{Findings, GeneratorHost, ServerFindings, findings};

@@ -574,7 +574,7 @@ fn what_differs_beside_the_factors_is_never_pooled() {
     let bars = ShowAsked::Chart(drawn(ChartKind::Bars, Some("shared_buffers"), Some("sessions"), None, &["tps"]));
     let shown = show(&report, &[bars], &["shared_buffers", "sessions"]).unwrap();
     insta::assert_snapshot!(shown_text(&shown, 120), @r"
-    Throughput by shared_buffers (95% intervals; points: trials)
+    Throughput by shared_buffers (95% intervals)
     no disk, transactions per second
     shared_buffers                 low  value   high
     16MB             4 sessions    347    389    436  ███████▒

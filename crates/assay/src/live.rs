@@ -74,9 +74,7 @@ impl Live {
             }
             None => Some(record.write_new(Path::new(DEFAULT_FOLDER)).map_err(unwritable)?),
         };
-        // A search does not know how many stages it will take.
-        let is_quiet = output.quiet || record.manifest.search.is_some();
-        let bar = if is_quiet { None } else { Bar::begin(course(&record, output.trial)) };
+        let bar = if output.quiet { None } else { Bar::begin(course(&record, output.trial)) };
         let lines = (!output.quiet && bar.is_none()).then_some(0);
         let elapsed_trials = bar.as_ref().map_or(0, Bar::elapsed_ns);
         let (written, pause, telemetry) = (Instant::now(), PAUSE_MIN, output.telemetry);
@@ -124,9 +122,13 @@ impl Live {
         if let Some(bar) = &self.bar {
             let before = elapsed_before(&self.record, stage);
             bar.set_elapsed(self.elapsed_trials.saturating_add(before));
-            if stages > 1 {
-                bar.change(|progress| progress.label = format!("step {} of {stages}: {sessions} sessions", stage + 1));
-            }
+            let label = match rate {
+                _ if manifest.search.is_none() && stages == 1 => None,
+                _ if manifest.search.is_none() => Some(format!("step {} of {stages}: {sessions} sessions", stage + 1)),
+                Some(rate) => Some(format!("search, stage {}: {rate} tx/s due", stage + 1)),
+                None => Some(format!("search, stage {}: {sessions} sessions", stage + 1)),
+            };
+            bar.change(|progress| progress.label = label.unwrap_or(std::mem::take(&mut progress.label)));
         }
         let Some(lines) = &mut self.lines else { return };
         *lines = 0;
@@ -190,8 +192,11 @@ impl Live {
         if self.record.manifest.search.is_some() {
             record_of::fill(&mut self.record, so_far, (Status::Running, None));
             let line = assay_report::search_so_far(&self.record).and_then(|found| assay_report::look_line(&found));
-            if let Some(line) = line.filter(|_| self.lines.is_some()) {
-                terminal::say(&format!("{line}\n"));
+            let Some(line) = line else { return };
+            match &self.bar {
+                Some(bar) => bar.above(|| terminal::say(&format!("{line}\n"))),
+                None if self.lines.is_some() => terminal::say(&format!("{line}\n")),
+                None => {}
             }
         }
     }
@@ -259,7 +264,9 @@ impl Live {
 fn course(record: &Record, trial: Option<(u64, u64)>) -> Progress {
     let (number, trials) = trial.unwrap_or((1, 1));
     let manifest = &record.manifest;
-    let whole = manifest.limit.time_ns.map(|_| elapsed_before(record, manifest.sessions.len()));
+    // A search does not know how many stages it will take.
+    let time_ns = manifest.limit.time_ns.filter(|_| manifest.search.is_none());
+    let whole = time_ns.map(|_| elapsed_before(record, manifest.sessions.len()));
     Progress {
         label: if trials > 1 { format!("trial {number} of {trials}") } else { String::new() },
         elapsed_ns: whole.unwrap_or(0).saturating_mul(number - 1),

@@ -212,11 +212,11 @@ fn name_of(value: &str) -> &str {
 fn caption(asked: &ChartAsked) -> String {
     let best = if asked.ratio_to.is_some() { ", best = 100%" } else { "" };
     let text = match asked.kind {
-        ChartKind::Dots => "dots: seconds; line: median",
+        ChartKind::Dots => "",
         ChartKind::Lines => "",
-        ChartKind::Boxes => "seconds; whiskers: 1.5 IQR",
-        ChartKind::Bars => "95% intervals; points: trials",
-        ChartKind::Curves => "points: medians; band: range",
+        ChartKind::Boxes => "boxes of seconds",
+        ChartKind::Bars => "95% intervals",
+        ChartKind::Curves => "band: range",
     };
     format!("{text}{best}").trim_start_matches(", ").to_owned()
 }

@@ -37,8 +37,8 @@ struct Plan {
 const OF_SERVER: [Plan; 7] = [
     Plan {
         id: "checkpoint",
-        title: "Checkpoint age",
-        caption: "Log written since the last checkpoint, and its limit: near it the server flushes in haste, or holds transactions back.",
+        title: "Checkpoint age and its limit",
+        caption: "log since the checkpoint",
         unit: "MiB",
         lines: &[
             drawn("checkpoint_age_bytes", "checkpoint age", MIB),
@@ -47,15 +47,15 @@ const OF_SERVER: [Plan; 7] = [
     },
     Plan {
         id: "log",
-        title: "Log",
-        caption: "Log written per second, by its position.",
+        title: "Log written",
+        caption: "",
         unit: "MiB per second",
         lines: &[drawn("log_bytes", "log", MIB)],
     },
     Plan {
         id: "pages",
-        title: "Pages written and misses",
-        caption: "Pages that the server flushed, and those it wanted and did not have in its own memory.",
+        title: "Pages written and buffer misses",
+        caption: "",
         unit: "pages per second",
         lines: &[
             drawn("pages_written", "pages written", 1.0),
@@ -66,28 +66,28 @@ const OF_SERVER: [Plan; 7] = [
     Plan {
         id: "dirty",
         title: "Dirty pages and old row versions",
-        caption: "What the server has yet to write, and what it has yet to clean up.",
+        caption: "to be written, to be purged",
         unit: "number",
         lines: &[drawn("dirty_pages", "dirty pages", 1.0), drawn("purge_lag", "old row versions", 1.0)],
     },
     Plan {
         id: "servercpu",
-        title: "CPU of the server",
-        caption: "CPUs that the server's processes used, and how many of its threads were ready and waited for one.",
+        title: "CPU of the server's processes",
+        caption: "used, and waited for",
         unit: "CPUs",
         lines: &[drawn("cpu_us", "used", 1e6), drawn("cpu_wait_us", "waited for", 1e6)],
     },
     Plan {
         id: "active",
         title: "Active sessions",
-        caption: "As the server counts them once per second.",
+        caption: "each second",
         unit: "sessions",
         lines: &[drawn("active_sessions", "active", 1.0)],
     },
     Plan {
         id: "data",
         title: "Data size",
-        caption: "Size of the data as the server knows it.",
+        caption: "",
         unit: "MiB",
         lines: &[drawn("data_bytes", "data", MIB)],
     },
@@ -97,14 +97,14 @@ const OF_MACHINE: [Plan; 3] = [
     Plan {
         id: "device",
         title: "Device under the data directory",
-        caption: "Whoever it was that read and wrote.",
+        caption: "of all processes",
         unit: "MiB per second",
         lines: &[drawn("device_read_bytes", "read", MIB), drawn("device_written_bytes", "written", MIB)],
     },
     Plan {
         id: "memory",
         title: "Memory of the machine",
-        caption: "Files in the page cache, and what of them is yet to be written.",
+        caption: "",
         unit: "MiB",
         lines: &[
             drawn("memory_cached_bytes", "cached files", MIB),
@@ -115,8 +115,8 @@ const OF_MACHINE: [Plan; 3] = [
     },
     Plan {
         id: "pressure",
-        title: "Pressure",
-        caption: "How much of the time some task waited for it.",
+        title: "Pressure: some task waited",
+        caption: "share of the time",
         unit: "percent of the time",
         lines: &[
             drawn("pressure_cpu_us", "CPU", 1e4),
@@ -152,17 +152,14 @@ pub(super) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
         };
         let plans = if kind == ScopeKind::Server { &OF_SERVER[..] } else { &OF_MACHINE[..] };
         if kind == ScopeKind::Machine {
-            let caption = "What all CPUs of the machine did, the generator's part included.";
-            all.push(chart("cpu", "CPU of the machine", caption, "percent", scope.cpu()));
+            all.push(chart("cpu", "CPU of the whole machine", "generator included", "percent", scope.cpu()));
         }
         for plan in plans {
             all.push(chart(plan.id, plan.title, plan.caption, plan.unit, scope.lines(plan.lines)));
         }
         if kind == ScopeKind::Server {
-            let caption = "Of the pages that the server wanted, those it had in its own memory.";
-            all.push(chart("hits", "Buffer hit ratio", caption, "percent", scope.hit_ratio()));
-            let caption = "Active sessions by what they waited for, on average over ten looks per second; CPU: they waited for nothing.";
-            all.push(chart("waits", "Waits", caption, "sessions", scope.waits()));
+            all.push(chart("hits", "Buffer hit ratio", "", "percent", scope.hit_ratio()));
+            all.push(chart("waits", "Active sessions by wait event", "CPU: not waiting", "sessions", scope.waits()));
         }
     }
     all.retain(|chart| !chart.is_empty());

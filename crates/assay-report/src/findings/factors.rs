@@ -12,7 +12,7 @@ use crate::findings::setting::{SettingKind, Settings, names, settings};
 /// The axis of whatever differs beside the other axes.
 pub(crate) const SETTING: &str = "setting";
 /// Of a level that is made of several values.
-const LEVEL_WIDTH: usize = 60;
+const LEVEL_WIDTH: usize = 44;
 /// A value that a record does not have.
 const ABSENT: &str = "none";
 
@@ -136,10 +136,7 @@ fn named(rest: &[Settings], report: &Report) -> Vec<String> {
     let names = names(&distinct, LEVEL_WIDTH);
     let name = |one: &Settings| {
         let number = distinct.iter().position(|other| other == one).expect("every one was put in");
-        match names.iter().filter(|name| **name == names[number]).count() {
-            1 => names[number].clone(),
-            _ => format!("{}: {}", number + 1, names[number]),
-        }
+        names[number].clone()
     };
     rest.iter().map(name).collect()
 }

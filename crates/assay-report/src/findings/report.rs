@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::findings::comparison::{Comparison, Side, compare};
 use crate::findings::run::Findings;
-use crate::findings::setting::{Group, named_groups};
+use crate::findings::setting::{Group, groups};
 
 /// Records, told together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -70,12 +70,10 @@ impl Report {
 
 /// More settings than these are seen side by side, and compared by `assay compare`.
 const SETTINGS_COMPARED_MAX: usize = 9;
-/// Leaves room for the trial and the number of sessions in every legend.
-const SETTING_WIDTH: usize = 44;
 
 /// What `records` (file and findings) say together.
 pub fn report(records: Vec<(String, Findings)>) -> Report {
-    let groups = named_groups(records, SETTING_WIDTH);
+    let groups = groups(records);
     let (comparisons, settings) = (comparisons(&groups), groups.len());
     let (mut entries, mut names) = (Vec::new(), Vec::new());
     for (setting, group) in groups.into_iter().enumerate() {

@@ -119,6 +119,11 @@ pub struct ServerFindings {
 }
 
 impl Findings {
+    /// A database ran inside the generator, on its workers.
+    pub(crate) fn is_embedded(&self) -> bool {
+        self.targets.iter().any(|target| target.place == Place::Embedded)
+    }
+
     /// The stage that a report is about where it can be about one only: of a search the one at the highest value within
     /// capacity, else the best of several, or the last.
     pub(crate) fn main_stage(&self) -> Option<&StageFindings> {

@@ -157,22 +157,12 @@ pub struct Group {
     pub trials: Vec<Findings>,
 }
 
-/// Longer names do not fit into a table; what differs is listed above it.
-const NAME_LENGTH_MAX: usize = 24;
+/// Of a setting's name, the same wherever it stands: it leaves room for figures beside it, and for a trial's number and sessions in
+/// a legend.
+const NAME_WIDTH: usize = 32;
 
-/// Puts together the trials of each setting, in the order of the first of each.
+/// Puts together the trials of each setting, in the order of the first of each. Names are those of `names`, `NAME_WIDTH` wide.
 pub fn groups(trials: Vec<(String, Findings)>) -> Vec<Group> {
-    let mut groups = named_groups(trials, NAME_LENGTH_MAX);
-    for (number, group) in groups.iter_mut().enumerate() {
-        if group.name.chars().count() > NAME_LENGTH_MAX || group.name.ends_with('…') {
-            group.name = format!("setting {}", number + 1);
-        }
-    }
-    groups
-}
-
-/// The same with names cut to `width`; those that are alike once they are cut begin with a number.
-pub(crate) fn named_groups(trials: Vec<(String, Findings)>, width: usize) -> Vec<Group> {
     let mut groups: Vec<(Settings, Group)> = Vec::new();
     for (record, trial) in trials {
         let settings = settings(&trial);
@@ -187,28 +177,85 @@ pub(crate) fn named_groups(trials: Vec<(String, Findings)>, width: usize) -> Vec
         }
     }
     let all: Vec<Settings> = groups.iter().map(|(settings, _)| settings.clone()).collect();
-    let names = names(&all, width);
+    let names = names(&all, NAME_WIDTH);
     let mut groups: Vec<Group> = groups.into_iter().map(|(_, group)| group).collect();
-    for (number, group) in groups.iter_mut().enumerate() {
-        let own = &names[number];
-        group.name = match names.iter().filter(|name| *name == own).count() {
-            _ if names.len() == 1 => clean(&group.trials[0].workload, width),
-            1 => own.clone(),
-            _ => format!("setting {}: {own}", number + 1),
-        };
+    for (group, name) in groups.iter_mut().zip(&names) {
+        group.name = if names.len() == 1 { clean(&group.trials[0].workload, NAME_WIDTH) } else { name.clone() };
     }
     groups
 }
 
-/// What to call each: its tags where they tell them apart, otherwise everything that they do not share.
+/// What to call each: its tags where they tell them apart, otherwise everything that they do not share. When that is too long, what
+/// statements have in common is left out, then what is not needed to tell them apart; what is still too long is cut. No two
+/// are alike.
 pub(crate) fn names(all: &[Settings], width: usize) -> Vec<String> {
     let tags = |settings: &Settings| -> Settings {
         settings.clone().into_iter().filter(|((kind, _), _)| *kind == SettingKind::Tag).collect()
     };
     let tags: Vec<Settings> = all.iter().map(tags).collect();
-    let told_apart = tags.iter().enumerate().all(|(number, one)| !tags[..number].contains(one));
-    let by = if told_apart { &tags[..] } else { all };
-    by.iter().map(|settings| clean(&name(settings, by), width)).collect()
+    let by = if are_distinct(&tags) { tags } else { all.to_vec() };
+    let shortened = without_common_words(&by);
+    let fits = |by: &Vec<Settings>| by.iter().all(|one| name(one, by).chars().count() <= width);
+    let ways = [by, shortened.clone(), necessary(&shortened)];
+    let by = ways.iter().find(|by| fits(by)).unwrap_or(&ways[2]);
+    let own: Vec<String> = by.iter().map(|one| clean(&name(one, by), width)).collect();
+    let apart = |(number, name): (usize, &String)| {
+        if own.iter().filter(|other| *other == name).count() == 1 {
+            return name.clone();
+        }
+        let end = format!(" #{}", number + 1);
+        clean(name, width - end.len().min(width)) + &end
+    };
+    own.iter().enumerate().map(apart).collect()
+}
+
+fn are_distinct(all: &[Settings]) -> bool {
+    all.iter().enumerate().all(|(number, one)| !all[..number].contains(one))
+}
+
+/// Session SQL without the words at its beginning and its end that all have.
+fn without_common_words(all: &[Settings]) -> Vec<Settings> {
+    let key = (SettingKind::Session, SESSION_SQL.to_owned());
+    let texts: Vec<Vec<&str>> =
+        all.iter().map(|one| one.get(&key).map_or("", String::as_str).split(' ').collect()).collect();
+    let shortest = texts.iter().map(Vec::len).min().unwrap_or(0);
+    if shortest < 2 || texts.iter().all(|text| *text == texts[0]) {
+        return all.to_vec();
+    }
+    let common = |at: &dyn Fn(&Vec<&str>, usize) -> String, most: usize| {
+        (0..most).take_while(|number| texts.iter().all(|text| at(text, *number) == at(&texts[0], *number))).count()
+    };
+    let first = common(&|text, number| text[number].to_owned(), shortest - 1);
+    let last = common(&|text, number| text[text.len() - 1 - number].to_owned(), shortest - 1 - first);
+    let mut all = all.to_vec();
+    for (one, text) in all.iter_mut().zip(&texts) {
+        one.insert(key.clone(), text[first..text.len() - last].join(" "));
+    }
+    all
+}
+
+/// Only what is needed to tell settings apart: the first value that does it alone, or the first few that do it together.
+fn necessary(all: &[Settings]) -> Vec<Settings> {
+    let keys: BTreeSet<&(SettingKind, String)> = all.iter().flat_map(BTreeMap::keys).collect();
+    let only = |chosen: &[&(SettingKind, String)]| -> Vec<Settings> {
+        let of = |one: &Settings| one.clone().into_iter().filter(|(key, _)| chosen.contains(&key)).collect();
+        all.iter().map(of).collect()
+    };
+    let differing: Vec<_> =
+        keys.into_iter().filter(|key| all.iter().any(|one| one.get(*key) != all[0].get(*key))).collect();
+    if let Some(one) = differing.iter().map(|key| only(&[key])).find(|by| are_distinct(by)) {
+        return one;
+    }
+    let number = |by: &[Settings]| by.iter().enumerate().filter(|(at, one)| !by[..*at].contains(one)).count();
+    let mut chosen = Vec::new();
+    for key in differing {
+        let before = number(&only(&chosen));
+        chosen.push(key);
+        if number(&only(&chosen)) == before {
+            chosen.pop();
+        }
+    }
+    only(&chosen)
 }
 
 /// What of `settings` not all of `all` share.

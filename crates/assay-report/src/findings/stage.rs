@@ -8,7 +8,7 @@ use crate::findings::arithmetic::{per_second, ratio, sum};
 use crate::findings::audit::{self, CounterFindings, RateFindings, RuleFindings};
 use crate::findings::interval::{IntervalFindings, interval_with_counts};
 use crate::findings::latency::all;
-use crate::findings::outage::outages;
+use crate::findings::outage::{ListedOutage, listed, outages};
 use crate::findings::tally::{TallyFindings, tally_findings};
 use crate::findings::telemetry::{ScopeFindings, scopes};
 use crate::findings::throughput::{Beside, Steps, ThroughputFindings, throughput_findings};
@@ -54,6 +54,8 @@ pub struct StageFindings {
     pub generator: Option<GeneratorFindings>,
     /// Throughput over time.
     pub throughput: ThroughputFindings,
+    /// Every outage: of all servers together, as in `throughput`, then of each of several.
+    pub outages: Vec<ListedOutage>,
     /// How well the quantiles of `total.response` are known.
     pub response_intervals: LatencyIntervals,
     /// What servers and their machine did.
@@ -148,8 +150,9 @@ pub(crate) fn stage_findings(stage: &record::Stage, record: &Record, open: Optio
         let seconds = steps.seconds(&stage.intervals, &at_most);
         assay_stats::quantile_interval(&response, QUANTILES_WITH_INTERVAL[i], &seconds)
     });
+    let of_all = outages(&stage.intervals, stage.measured_ns, total.service.p50_ns);
     let beside = Beside {
-        outages: &outages(&stage.intervals, stage.measured_ns, total.service.p50_ns),
+        outages: &of_all,
         due: open.map(|_| stage.total.due),
     };
     StageFindings {
@@ -185,6 +188,7 @@ pub(crate) fn stage_findings(stage: &record::Stage, record: &Record, open: Optio
         }),
         generator: (stage.generator.workers > 0).then(|| generator_findings(stage, &total, cpus)),
         throughput: throughput_findings(&steps, &stage.intervals, &beside),
+        outages: listed(&stage.intervals, stage.measured_ns, &of_all),
         response_intervals: LatencyIntervals { p50_ns, p95_ns, p99_ns },
         intervals,
         total,

@@ -96,9 +96,9 @@ fn narrow(stage: &mut Stage, whole: &StageFindings, window: Window) -> Result<Wi
         },
     };
     let end_of = |interval: &Interval| interval.start_ns.saturating_add(interval.length_ns);
-    // Intervals end a little late: what lies in the window but for a hundredth of its length is in it.
+    // Runs end a little late: what lies in the window but for a tenth of its length is in it.
     let is_in = |one: &Interval| {
-        let slack = one.length_ns / 100;
+        let slack = one.length_ns / 10;
         one.start_ns.saturating_add(slack) >= from_ns && end_of(one) <= to_ns.saturating_add(slack)
     };
     stage.intervals.retain(is_in);
@@ -116,6 +116,8 @@ fn narrow(stage: &mut Stage, whole: &StageFindings, window: Window) -> Result<Wi
         since(&mut interval.start_ns);
         interval.first_done_ns.iter_mut().for_each(since);
         interval.last_done_ns.iter_mut().for_each(since);
+        let targets = interval.targets.iter_mut();
+        targets.flat_map(|of| of.first_done_ns.iter_mut().chain(&mut of.last_done_ns)).for_each(since);
     }
     Ok(WindowFindings { from_ns, to_ns, of_ns })
 }

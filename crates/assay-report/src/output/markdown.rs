@@ -65,7 +65,7 @@ fn of_entry(entry: &Entry, several: bool) -> String {
     };
     if let Some(stage) = findings.main_stage() {
         text += &format!("\nResponse times with {}:\n\n", sessions(stage.sessions));
-        text += &responses(stage).markdown();
+        text += &responses(stage, findings).markdown();
     }
     if let Some(errors) = errors(&findings.errors) {
         text += &format!("\n{}", errors.markdown());

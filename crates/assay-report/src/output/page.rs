@@ -474,7 +474,7 @@ fn stages_in_full(findings: &Findings) -> Markup {
 
 fn environment(entry: &Entry) -> Markup {
     let findings = &entry.findings;
-    let embedded = findings.targets.iter().any(|target| target.place == Place::Embedded);
+    let embedded = findings.is_embedded();
     let database = if embedded { "The database ran in the same process and is included." } else { "" };
     html! {
         h3 { "Load generator" }
@@ -498,11 +498,11 @@ fn stage_in_full(stage: &StageFindings, findings: &Findings) -> Markup {
         work::rates(&stage.rates).map(|table| table.with_caption("Throughput as the workload counts it")),
         work::counters(&stage.counters).map(|table| table.with_caption("What the workload counted")),
         Some(work::throughput(&stage.total, true).with_caption("Throughput")),
-        work::outages(&stage.throughput.outages).map(|table| table.with_caption("Outages")),
+        work::outages(&stage.outages, &findings.targets).map(|table| table.with_caption("Outages")),
         work::targets(&findings.targets, &stage.targets).map(|table| table.with_caption("By server")),
     ];
     html! {
-        (responses(stage).with_caption(caption).html())
+        (responses(stage, findings).with_caption(caption).html())
         (listed(told))
         @for table in tables.into_iter().flatten() {
             (table.html())

@@ -186,12 +186,12 @@ fn details(stage: &StageFindings, findings: &Findings, view: View) -> String {
         text += &format!("{rate}with {sessions} sessions, for {}:\n\n", seconds(stage.measured_ns));
     }
     text += &work::throughput(&stage.total, view.verbose).text(view.width);
-    text += &below(work::outages(&stage.throughput.outages), view);
+    text += &below(work::outages(&stage.outages, &findings.targets), view);
     text += &below(work::rates(&stage.rates), view);
     text += &below(work::counters(&stage.counters), view);
     text += &below(work::types(&stage.total), view);
     text += &below(work::targets(&findings.targets, &stage.targets), view);
-    text += &below(Some(responses(stage)), view);
+    text += &below(Some(responses(stage, findings)), view);
     let known = latency_intervals(stage);
     if !known.is_empty() {
         text += &listed([("at 95%", known)], view);

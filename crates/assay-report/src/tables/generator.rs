@@ -1,14 +1,12 @@
 //! What the generator itself took, stage by stage.
 
-use assay_record::Place;
-
 use crate::findings::run::Findings;
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
 use crate::words::run::sessions;
 
 /// A row for each stage; where the database ran in the same process, its work is in the figures.
 pub(crate) fn generator(findings: &Findings) -> Table {
-    let embedded = findings.targets.iter().any(|target| target.place == Place::Embedded);
+    let embedded = findings.is_embedded();
     let heads = [
         "CPU µs/stmt",
         "of the machine",

@@ -1,6 +1,7 @@
 //! The row of a latency distribution, the same wherever one is shown.
 
 use crate::findings::latency::LatencyFindings;
+use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 use crate::findings::warning::has_lower_bounds;
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
@@ -16,8 +17,9 @@ pub(crate) fn latency_cells(of: &LatencyFindings) -> [Cell; 8] {
     [min, mean, p50, p90, p95, p99, p999, max]
 }
 
-/// Response times by type, then what they are made of. Those that are too low say so.
-pub(crate) fn responses(stage: &StageFindings) -> Table {
+/// Response times by type, then what they are made of. Those that are too low say so. An embedded database runs on our workers: a
+/// session that is sent late waits while its worker answers another, which is its database's doing and not our lag.
+pub(crate) fn responses(stage: &StageFindings, of: &Findings) -> Table {
     let (total, is_bound) = (&stage.total, has_lower_bounds(stage));
     /// Under `LATENCY_HEADS`: the width of terminals that show them.
     const FROM: [usize; 8] = [100, 100, 0, 80, 0, 0, 80, 0];
@@ -39,8 +41,10 @@ pub(crate) fn responses(stage: &StageFindings) -> Table {
     if total.wait.count > 0 {
         row("waiting", &total.wait, is_bound);
     }
-    row("service time", &total.service, is_bound);
-    row("our lag", &total.lag, false);
+    if stage.window.is_none() {
+        row("service time", &total.service, is_bound);
+    }
+    row(if of.is_embedded() { "wait for a worker" } else { "our lag" }, &total.lag, false);
     table
 }
 

@@ -1,7 +1,5 @@
 //! A stage in short facts, each line of them under a name.
 
-use assay_record::Place;
-
 use crate::digits::{count, figure, micros, ms, percent};
 use crate::findings::run::Findings;
 use crate::findings::stage::{GeneratorFindings, OpenFindings, QueueFindings, StageFindings};
@@ -63,7 +61,7 @@ pub(crate) fn generator(stage: &StageFindings, findings: &Findings) -> Vec<Facts
 }
 
 fn effort(generator: &GeneratorFindings, lag_ns_p99: Option<u64>, findings: &Findings) -> Vec<String> {
-    let embedded = findings.targets.iter().any(|target| target.place == Place::Embedded);
+    let embedded = findings.is_embedded();
     let workers = match generator.workers {
         1 => "its worker".to_owned(),
         workers => format!("busiest of {} workers", count(workers.into())),
@@ -77,7 +75,8 @@ fn effort(generator: &GeneratorFindings, lag_ns_p99: Option<u64>, findings: &Fin
     facts.push(format!("{} of {cpus}", percent(generator.cpu_share_of_machine)));
     facts.push(format!("{workers} {} busy", percent(generator.busiest_worker)));
     facts.extend(generator.waited_for_cpu.map(|waited| format!("waited {} for a CPU", percent(waited))));
-    facts.push(format!("lag p99 {} ms", ms(lag_ns_p99)));
+    let lag = if embedded { "wait for a worker" } else { "lag" };
+    facts.push(format!("{lag} p99 {} ms", ms(lag_ns_p99)));
     facts.push(format!("{} MiB", count(generator.memory_max_bytes >> 20)));
     facts.extend(generator.switches_per_statement.map(|n| format!("{} context switches per statement", figure(n))));
     // An embedded database answers without an event.

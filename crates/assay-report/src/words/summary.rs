@@ -1,6 +1,6 @@
 //! A report in a few sentences, for those who read nothing else.
 
-use assay_record::{Place, Status};
+use assay_record::Status;
 
 use crate::digits::{count, figure, ms, percent, seconds};
 use crate::findings::comparison::{Comparison, Side};
@@ -165,7 +165,7 @@ fn troubles(findings: &Findings) -> String {
 fn generator(findings: &Findings) -> String {
     let Some(stage) = findings.stages.last() else { return String::new() };
     let Some(figures) = generator_figures(stage) else { return "The generator's own cost is unknown.".into() };
-    if findings.targets.iter().any(|target| target.place == Place::Embedded) {
+    if findings.is_embedded() {
         return format!("The database ran inside the generator; the figures include both: {figures}.");
     }
     match &limits(findings)[..] {

@@ -28,7 +28,7 @@ fn the_default_run_prepares_an_embedded_database_and_reports() {
     response ms count p50 p90 p95 p99 p99.9 max
     oltp_read_write # # # # # # #
     service time # # # # # # #
-    our lag # # # # # # #
+    wait for a worker # # # # # # #
     --- stderr
     no --db: using an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
     prepared oltp_read_write in # s: # rows, # rows/s
@@ -88,7 +88,7 @@ fn a_ladder_reports_each_stage() {
     response ms count p50 p90 p95 p99 p99.9 max
     one_table # # # # # # #
     service time # # # # # # #
-    our lag # # # # # # #
+    wait for a worker # # # # # # #
     --- stderr
     no --db: using an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
     prepared ./one_table.lua in # s
