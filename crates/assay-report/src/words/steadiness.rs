@@ -18,8 +18,11 @@ pub(crate) fn over_time(stage: &StageFindings) -> Vec<(&'static str, Vec<String>
     let step = if found.step_ns == 1_000_000_000 { "second" } else { "interval" };
     let lowest = if found.steps > 100 { format!("lowest 1% of {step}s") } else { format!("lowest {step}") };
     facts.extend(found.tps_lowest_1pct.map(|tps| format!("{lowest} {} tx/s", figure(tps))));
-    if found.variation.is_some() && found.outages.is_empty() {
-        facts.push("no outages".into());
+    match (found.outages.is_empty(), stage.outages.len()) {
+        (true, 0) if found.variation.is_some() => facts.push("no outages".into()),
+        (true, 1) => facts.push("1 outage of a single server".into()),
+        (true, number @ 2..) => facts.push(format!("{number} outages of single servers")),
+        _ => {}
     }
     let waves = found.waves.map(|waves| (seconds(waves.period_ns), percent(waves.strength)));
     facts.extend(waves.map(|(period, strength)| format!("waves of {period} ({strength} of the variance)")));
