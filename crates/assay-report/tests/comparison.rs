@@ -666,3 +666,69 @@ fn a_window_is_as_a_run_of_its_own() {
     let found = findings_within(&steady, Window::Steady { to_ns: None }).unwrap();
     assert_eq!(found.stages[0].window.map(|of| of.from_ns), Some(20_000_000_000));
 }
+
+/// What settings of three trials with such session SQL and tags are called.
+fn names(sql: [&str; 3], tags: [&str; 3]) -> Vec<String> {
+    let records = sql.iter().zip(tags).enumerate().map(|(number, (sql, tag))| {
+        let mut record = trial(2, 5, |_| 1000);
+        record.manifest.session_sql = vec![(*sql).to_owned()];
+        record.environment.servers[0].settings.insert("work_mem".into(), format!("{number}MB"));
+        if !tag.is_empty() {
+            record.tags.insert("disk".into(), tag.to_owned());
+        }
+        (format!("{number}.json.zst"), findings(&record))
+    });
+    let names: Vec<String> = groups(records.collect()).into_iter().map(|group| group.name).collect();
+    assert!(names.iter().all(|name| name.chars().count() <= 32), "{names:?}");
+    names
+}
+
+#[test]
+fn settings_are_called_by_what_differs_as_briefly_as_needed() {
+    assert_eq!(names(["SET a = 1", "SET a = 2", "SET a = 3"], ["x", "y", "z"]), ["disk=x", "disk=y", "disk=z"]);
+    // What all statements have in common says nothing.
+    let long = |value: &str| format!("SET some_setting_with_a_long_name TO {value}");
+    let [one, two, three] = ["on", "off", "auto"].map(long);
+    assert_eq!(names([&one, &two, &three], [""; 3]), ["work_mem=0MB, on", "work_mem=1MB, off", "work_mem=2MB, auto"]);
+    // What is too long even so is left out where something else tells them apart.
+    let long = |letter: &str| letter.repeat(40);
+    let [one, two, three] = ["a", "b", "c"].map(long);
+    assert_eq!(names([&one, &two, &three], [""; 3]), ["work_mem=0MB", "work_mem=1MB", "work_mem=2MB"]);
+}
+
+#[test]
+fn outages_of_single_servers_are_listed_with_their_errors() {
+    let mut record = trial(10, 5, |_| 1000);
+    record.manifest.targets = vec!["postgres://one".into(), "postgres://two".into()];
+    let second = |number: u64| number * 1_000_000_000;
+    for (number, interval) in (0..).zip(&mut record.stages[0].intervals) {
+        // The second server is away from 3.2 s to 5.7 s.
+        let away = match number {
+            3 => (100, Some((second(3), second(3) + 200_000_000))),
+            4 => (0, None),
+            5 => (200, Some((second(5) + 700_000_000, second(6)))),
+            _ => (500, Some((second(number), second(number + 1)))),
+        };
+        let target = |(transactions, done): (u64, Option<(u64, u64)>)| TargetInterval {
+            transactions,
+            first_done_ns: done.map(|(first, _)| first),
+            last_done_ns: done.map(|(_, last)| last),
+            errors_by_class: Default::default(),
+        };
+        interval.targets = vec![target((500, Some((second(number), second(number + 1))))), target(away)];
+        (interval.first_done_ns, interval.last_done_ns) = (Some(second(number)), Some(second(number + 1)));
+        if number == 4 {
+            interval.targets[1].errors_by_class.insert("connection".into(), 7);
+        }
+    }
+    let found = findings(&record);
+    let stage = &found.stages[0];
+    assert!(stage.throughput.outages.is_empty());
+    let [outage] = &stage.outages[..] else { panic!("{:?}", stage.outages) };
+    assert_eq!((outage.target, outage.outage.start_ns, outage.outage.length_ns), (Some(1), 3_200_000_000, 2_500_000_000));
+    assert_eq!((outage.outage.errors, outage.errors_by_class["connection"]), (7, 7));
+    assert_eq!(outage.outage.recovery_ns, Some(300_000_000));
+    let text = text(&found);
+    assert!(text.contains("1 outage of a single server") && !text.contains("no outages"), "{text}");
+    assert!(text.contains("7 connection"), "{text}");
+}

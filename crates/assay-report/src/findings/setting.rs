@@ -159,9 +159,9 @@ pub struct Group {
 
 /// Of a setting's name, the same wherever it stands: it leaves room for figures beside it, and for a trial's number and sessions in
 /// a legend.
-const NAME_WIDTH: usize = 32;
+pub(crate) const SETTING_WIDTH: usize = 32;
 
-/// Puts together the trials of each setting, in the order of the first of each. Names are those of `names`, `NAME_WIDTH` wide.
+/// Puts together the trials of each setting, in the order of the first of each. Names are those of `names`, `SETTING_WIDTH` wide.
 pub fn groups(trials: Vec<(String, Findings)>) -> Vec<Group> {
     let mut groups: Vec<(Settings, Group)> = Vec::new();
     for (record, trial) in trials {
@@ -177,10 +177,10 @@ pub fn groups(trials: Vec<(String, Findings)>) -> Vec<Group> {
         }
     }
     let all: Vec<Settings> = groups.iter().map(|(settings, _)| settings.clone()).collect();
-    let names = names(&all, NAME_WIDTH);
+    let names = names(&all, SETTING_WIDTH);
     let mut groups: Vec<Group> = groups.into_iter().map(|(_, group)| group).collect();
     for (group, name) in groups.iter_mut().zip(&names) {
-        group.name = if names.len() == 1 { clean(&group.trials[0].workload, NAME_WIDTH) } else { name.clone() };
+        group.name = if names.len() == 1 { clean(&group.trials[0].workload, SETTING_WIDTH) } else { name.clone() };
     }
     groups
 }

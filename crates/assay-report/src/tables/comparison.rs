@@ -3,6 +3,7 @@
 use crate::digits::percent;
 use crate::findings::comparison::{Comparison, MetricComparison, StageComparison};
 use crate::findings::metric::{MetricUnit, TrialsFindings};
+use crate::findings::setting::SETTING_WIDTH;
 use crate::findings::summary::StageSummary;
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
 use crate::words::comparison::{change_text, metric_name, middle, ratio, verdict};
@@ -36,7 +37,7 @@ pub(crate) fn changes(stage: &StageComparison) -> Table {
 pub(crate) fn grid(comparisons: &[Comparison], first: &StageComparison) -> Table {
     const METRICS: [(&str, &str); 3] = [("tps", "tx/s"), ("p50", "p50 ms"), ("p99", "p99 ms")];
     let heads = METRICS.iter().flat_map(|(_, head)| [*head, "ratio"]).map(Column::figures);
-    let mut table = Table::new([Column::words("setting", NAME_WIDTH)].into_iter().chain(heads));
+    let mut table = Table::new([Column::words("setting", SETTING_WIDTH)].into_iter().chain(heads));
     type Shown = fn(&MetricComparison) -> [Cell; 2];
     let row = |name: &str, stage: &StageComparison, shown: Shown| {
         let cells = METRICS.iter().flat_map(|(name, _)| stage.metric(name).map_or([const { Cell::Unknown }; 2], shown));

@@ -144,30 +144,32 @@ fn records_of_several_settings_are_a_grid() {
     assert_snapshot!(folder.run(all).shown(), @r"
     exit 0
     --- stdout
-    baseline   setting 1 · shop.lua · 4 trials · PostgreSQL 15.14
-               a-1.json.zst … a-4.json.zst
-               setting 2 · shop.lua · 4 trials · PostgreSQL 15.14
+    baseline   items=100000, application_name … · shop.lua · 4 trials
+               PostgreSQL 15.14 · a-1.json.zst … a-4.json.zst
+               items=100000, fsync = on · shop.lua · 4 trials · PostgreSQL 15.14
                b-1.json.zst … b-4.json.zst
                  session SQL: SET application_name = 'shop' → SET fsync = on
-               setting 3 · shop.lua · 4 trials · PostgreSQL 15.14
-               c-1.json.zst … c-4.json.zst
+               items=5, application_name = 'sh… · shop.lua · 4 trials
+               PostgreSQL 15.14 · c-1.json.zst … c-4.json.zst
                  option items: 100000 → 5
 
     ! not all settings did the same work from the same machine, so the server alone
       does not explain a ratio
 
-    ! 16 transactions of setting 1 failed; no figure includes them
+    ! 16 transactions of items=100000, application_name … failed; no figure includes
+      them
 
-    ! 16 transactions of setting 2 failed; no figure includes them
+    ! 16 transactions of items=100000, fsync = on failed; no figure includes them
 
-    ! 16 transactions of setting 3 failed; no figure includes them
+    ! 16 transactions of items=5, application_name = 'sh… failed; no figure includes
+      them
 
     with 16 sessions
 
-    setting     tx/s   ratio  p50 ms   ratio  p99 ms   ratio
-    setting 1  1,203       1    3.18       1    8.52       1
-    setting 2  1,083   0.900    3.18  1.000*    8.52  1.000*
-    setting 3  1,203  1.000*    3.18  1.000*    8.52  1.000*
+    setting                            tx/s   ratio  p50 ms   ratio  p99 ms   ratio
+    items=100000, application_name …  1,203       1    3.18       1    8.52       1
+    items=100000, fsync = on          1,083   0.900    3.18  1.000*    8.52  1.000*
+    items=5, application_name = 'sh…  1,203  1.000*    3.18  1.000*    8.52  1.000*
 
     * the 95% confidence interval of the ratio includes 1: this may be chance
     ? too few trials: a confidence interval needs at least 4 per setting
