@@ -725,7 +725,10 @@ fn outages_of_single_servers_are_listed_with_their_errors() {
     let stage = &found.stages[0];
     assert!(stage.throughput.outages.is_empty());
     let [outage] = &stage.outages[..] else { panic!("{:?}", stage.outages) };
-    assert_eq!((outage.target, outage.outage.start_ns, outage.outage.length_ns), (Some(1), 3_200_000_000, 2_500_000_000));
+    assert_eq!(
+        (outage.target, outage.outage.start_ns, outage.outage.length_ns),
+        (Some(1), 3_200_000_000, 2_500_000_000)
+    );
     assert_eq!((outage.outage.errors, outage.errors_by_class["connection"]), (7, 7));
     assert_eq!(outage.outage.recovery_ns, Some(300_000_000));
     let text = text(&found);

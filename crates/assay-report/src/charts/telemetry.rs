@@ -84,13 +84,7 @@ const OF_SERVER: [Plan; 7] = [
         unit: "sessions",
         lines: &[drawn("active_sessions", "active", 1.0)],
     },
-    Plan {
-        id: "data",
-        title: "Data size",
-        caption: "",
-        unit: "MiB",
-        lines: &[drawn("data_bytes", "data", MIB)],
-    },
+    Plan { id: "data", title: "Data size", caption: "", unit: "MiB", lines: &[drawn("data_bytes", "data", MIB)] },
 ];
 
 const OF_MACHINE: [Plan; 3] = [

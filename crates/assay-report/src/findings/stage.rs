@@ -151,10 +151,7 @@ pub(crate) fn stage_findings(stage: &record::Stage, record: &Record, open: Optio
         assay_stats::quantile_interval(&response, QUANTILES_WITH_INTERVAL[i], &seconds)
     });
     let of_all = outages(&stage.intervals, stage.measured_ns, total.service.p50_ns);
-    let beside = Beside {
-        outages: &of_all,
-        due: open.map(|_| stage.total.due),
-    };
+    let beside = Beside { outages: &of_all, due: open.map(|_| stage.total.due) };
     StageFindings {
         telemetry: record
             .telemetry

@@ -1121,7 +1121,9 @@ fn packets_end_at_what_the_server_allows() {
     let yes = || one(1, OK_IN_TRANSACTION);
     let begun = || {
         let max = b"\x06300000";
-        let Server(bytes) = packets(1, &[&[1], &column(8, 32), max, END_MORE, OK_IN_TRANSACTION]) else { unreachable!() };
+        let Server(bytes) = packets(1, &[&[1], &column(8, 32), max, END_MORE, OK_IN_TRANSACTION]) else {
+            unreachable!()
+        };
         bytes
     };
     check_load_after(

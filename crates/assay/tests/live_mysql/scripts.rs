@@ -259,7 +259,10 @@ fn a_batch_travels_in_packets_that_servers_take() {
         let server = kind.start(&settings).unwrap();
         // In bulk or by file, and as INSERTs.
         for (number, prepared) in ["on", "off"].into_iter().enumerate() {
-            let script = script.replace(" t(", &format!(" t{number}(")).replace("\"t\"", &format!("\"t{number}\"")).replace("FROM t", &format!("FROM t{number}"));
+            let script = script
+                .replace(" t(", &format!(" t{number}("))
+                .replace("\"t\"", &format!("\"t{number}\""))
+                .replace("FROM t", &format!("FROM t{number}"));
             let loaded = go(&Folder::new(), &script, &server.url("app"), &format!("--prepared {prepared}"));
             assert_eq!(said(&server, &loaded), "60000 1800030000\n", "{kind:?} {prepared}");
         }
