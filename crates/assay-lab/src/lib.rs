@@ -12,6 +12,7 @@ pub mod fault;
 pub mod front;
 pub mod home;
 pub mod image;
+mod inspect;
 pub mod placement;
 pub mod process;
 pub mod product;

@@ -266,6 +266,18 @@ impl Server {
         format!("{scheme}://app@127.0.0.1:{}/{database}", state.port)
     }
 
+    /// The same over its unix socket.
+    pub fn socket_url(&self, database: &str) -> String {
+        let socket = self.socket();
+        let state = self.state();
+        let scheme = &state.binaries.product;
+        match socket.parent().filter(|_| scheme == "postgres") {
+            // PostgreSQL names the socket's folder; the port is a part of its name.
+            Some(folder) => format!("{scheme}://app@/{database}?host={}&port={}", folder.display(), state.port),
+            None => format!("{scheme}://app@localhost/{database}?socket={}", socket.display()),
+        }
+    }
+
     /// The process that was started last; `None`: it was stopped in order, or never ran.
     pub fn identity(&self) -> Option<Identity> {
         process::identity_in(&self.folder())

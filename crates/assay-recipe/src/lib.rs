@@ -6,22 +6,27 @@
 
 #![forbid(unsafe_code)]
 
+mod cases;
 mod document;
 mod error;
 mod grid;
 mod journal;
 mod plan;
 mod recipe;
+mod schema;
 mod setup;
 mod shipped;
 mod step;
+mod word;
 
+pub use cases::{CaseFile, StatementCase};
 pub use document::{differences, values};
 pub use error::RecipeError;
 pub use grid::{Cell, Factor, Level};
 pub use journal::{Event, Outcome, Progress, TrialKey, line};
 pub use plan::{order, remaining, seconds_left};
-pub use recipe::{Recipe, TableAsked, Trials};
-pub use setup::{Data, Front, Generator, Run, Server, Setup, Word, Words};
+pub use recipe::{ChartAsked, ChartKind, Recipe, Show, TableAsked, Trials, schema};
+pub use setup::{Data, Front, Generator, Run, Server, Setup};
 pub use shipped::{from_words, shipped};
 pub use step::{Action, Step, When};
+pub use word::{Word, Words};

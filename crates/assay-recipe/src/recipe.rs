@@ -9,8 +9,10 @@ use toml::{Table, Value};
 use crate::document::{place_of, segments, set, value_of};
 use crate::error::RecipeError;
 use crate::grid::{Cell, Factor, SETUP, cells, factors};
+use crate::schema::{probe, schema_of};
 use crate::setup::{Data, Generator, Run, Server};
 use crate::step::{self, Step};
+use crate::word::{Word, Words};
 
 /// One experiment.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +23,8 @@ pub struct Recipe {
     pub question: String,
     /// What to look at in its results; may be empty.
     pub look_at: String,
+    /// What it needs of the machine that cannot be seen from here, such as a second drive; `plan` says it.
+    pub needs: Vec<String>,
     /// What is varied, in the order written.
     pub factors: Vec<Factor>,
     /// At least one.
@@ -30,7 +34,9 @@ pub struct Recipe {
     /// What is done around trials, in the order written.
     pub steps: Vec<Step>,
     /// What is shown in the end.
-    pub tables: Vec<TableAsked>,
+    pub shows: Vec<Show>,
+    /// Only the last part of each run is shown, such as `30m`; `None`: all of it.
+    pub last: Option<String>,
     /// Names of its scales.
     pub scales: Vec<String>,
     /// The document with scale and `--set` put in.
@@ -57,7 +63,7 @@ impl Default for Trials {
     }
 }
 
-/// A pivot table of results. Axes are factors, or `sessions`.
+/// A pivot table of results. Axes are factors, `sessions`, or `case`: the statements of `[[run.case]]`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableAsked {
@@ -68,7 +74,7 @@ pub struct TableAsked {
     /// A metric such as `tps`, `p99`, `new_order.p99`; `per_price`; or the name of a step, for its seconds.
     #[serde(default = "tps")]
     pub value: String,
-    /// The level that the others are divided by: one of `columns`, or of `rows` without columns.
+    /// The level that the others are divided by: one of `columns`, or of `rows` without columns; or `best`.
     #[serde(default, deserialize_with = "word")]
     pub ratio_to: Option<String>,
 }
@@ -78,7 +84,7 @@ fn tps() -> String {
 }
 
 fn word<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    crate::setup::Word::deserialize(deserializer).map(|word| Some(word.0))
+    crate::word::Word::deserialize(deserializer).map(|word| Some(word.0))
 }
 
 /// The whole document.
@@ -90,6 +96,8 @@ struct Written {
     question: String,
     #[serde(default)]
     look_at: String,
+    #[serde(default)]
+    needs: Vec<String>,
     // The four parts of a cell are read again for each; here they are checked where they stand in the text.
     #[serde(default, rename = "server")]
     _server: BTreeMap<String, Server>,
@@ -109,8 +117,49 @@ struct Written {
     step: Vec<step::Written>,
     #[serde(default)]
     show: Vec<Shown>,
+    last: Option<Word>,
     #[serde(default)]
     scale: BTreeMap<String, Table>,
+}
+
+/// Something to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// A pivot table.
+    Table(TableAsked),
+    /// A chart.
+    Chart(ChartKind, ChartAsked),
+}
+
+/// How a chart is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChartKind {
+    /// Every second of every trial as a dot.
+    Dots,
+    /// Lines over time.
+    Lines,
+    /// Boxes of all seconds over a factor.
+    Boxes,
+    /// Bars over a factor, with intervals.
+    Bars,
+    /// A metric by sessions, or by a factor of numbers.
+    Curves,
+}
+
+/// A chart of results. Axes are factors, or `sessions`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ChartAsked {
+    /// From left to right; not over time.
+    pub x: Option<String>,
+    /// Told by colours.
+    pub colour: Option<String>,
+    /// A panel for each level.
+    pub facet: Option<String>,
+    /// Metrics, each with a row of panels; empty: `tps`.
+    pub value: Words,
+    /// `best`: bars and boxes as a share of the best.
+    pub ratio_to: Option<String>,
 }
 
 /// One `[[show]]`.
@@ -118,10 +167,20 @@ struct Written {
 #[serde(deny_unknown_fields)]
 struct Shown {
     table: Option<TableAsked>,
-    boxes: Option<Table>,
-    dots: Option<Table>,
-    bars: Option<Table>,
-    curves: Option<Table>,
+    boxes: Option<ChartAsked>,
+    dots: Option<ChartAsked>,
+    lines: Option<ChartAsked>,
+    bars: Option<ChartAsked>,
+    curves: Option<ChartAsked>,
+}
+
+/// The JSON Schema of recipes.
+pub fn schema() -> serde_json::Value {
+    let mut schema = schema_of(probe::<Written>);
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    schema["title"] = "assay recipe".into();
+    schema["required"] = serde_json::json!(["title"]);
+    schema
 }
 
 impl Recipe {
@@ -154,20 +213,32 @@ impl Recipe {
         let cells = cells(&document, &factors, &written.except, text)?;
         let numbered = written.step.into_iter().zip(1..);
         let steps = numbered.map(|(step, number)| step.step(number)).collect::<Result<Vec<_>, _>>()?;
+        for step in &steps {
+            let unknown = |name: &&String| !cells.iter().all(|cell| cell.setup.server.contains_key(*name));
+            if let Some(name) = step.on.as_ref().filter(unknown) {
+                return Err(RecipeError::new(format!("step {}: there is no server {name} in every cell", step.name)));
+            }
+        }
         if written.trials.count == 0 {
             return Err(RecipeError::new("trials.count must be at least 1").at(place_of(text, &["trials", "count"])));
         }
-        let tables = tables(written.show, &factors)?;
+        let mut names: Vec<&str> =
+            cells.iter().flat_map(|cell| &cell.setup.run.case).map(|case| case.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let shows = shows(written.show, &Axes { factors: &factors, cases: names })?;
         Ok(Recipe {
             title: written.title,
             question: written.question,
             look_at: written.look_at,
+            needs: written.needs,
             hash: hash(&document, &written.trials),
             factors,
             cells,
             trials: written.trials,
             steps,
-            tables,
+            shows,
+            last: written.last.map(|Word(last)| last),
             scales,
             document,
         })
@@ -192,46 +263,79 @@ fn hash(document: &Table, trials: &Trials) -> String {
     Sha256::digest(&text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The axis that is no factor.
+/// The axes that are no factors: steps of a ladder, statements that are timed.
 const SESSIONS: &str = "sessions";
+const CASE: &str = "case";
+/// Not a level: whichever is best.
+const BEST: &str = "best";
 
-fn tables(shown: Vec<Shown>, factors: &[Factor]) -> Result<Vec<TableAsked>, RecipeError> {
-    let mut tables = Vec::new();
+fn shows(shown: Vec<Shown>, axes: &Axes<'_>) -> Result<Vec<Show>, RecipeError> {
+    let mut shows = Vec::new();
     for (show, number) in shown.into_iter().zip(1..) {
         let fault = |message: String| RecipeError::new(format!("show {number}: {message}"));
-        let charts = [("boxes", &show.boxes), ("dots", &show.dots), ("bars", &show.bars), ("curves", &show.curves)];
-        if let Some((kind, _)) = charts.iter().find(|(_, chart)| chart.is_some()) {
-            let mut error = fault(format!("{kind} is not supported yet"));
-            error.hint =
-                Some("use a table; `assay lab show FOLDER --html FILE` draws the charts of all records".to_owned());
-            return Err(error);
-        }
-        let table = show.table.ok_or_else(|| fault("is empty: add a table".to_owned()))?;
-        check(&table, factors).map_err(|error| error.within(&format!("show {number}")))?;
-        tables.push(table);
+        let mut given: Vec<Show> = show.table.map(Show::Table).into_iter().collect();
+        let charts = [
+            (ChartKind::Boxes, show.boxes),
+            (ChartKind::Dots, show.dots),
+            (ChartKind::Lines, show.lines),
+            (ChartKind::Bars, show.bars),
+            (ChartKind::Curves, show.curves),
+        ];
+        given.extend(charts.into_iter().filter_map(|(kind, chart)| Some(Show::Chart(kind, chart?))));
+        let count = given.len();
+        let (1, Some(show)) = (count, given.pop()) else {
+            return Err(fault(format!("shows {count} things: give it one of table, boxes, dots, lines, bars, curves")));
+        };
+        let checked = match &show {
+            Show::Table(table) => check(table, axes),
+            Show::Chart(_, chart) => {
+                [&chart.x, &chart.colour, &chart.facet].into_iter().flatten().try_for_each(|axis| axes.know(axis))
+            }
+        };
+        checked.map_err(|error| error.within(&format!("show {number}")))?;
+        shows.push(show);
     }
-    Ok(tables)
+    Ok(shows)
 }
 
-fn check(table: &TableAsked, factors: &[Factor]) -> Result<(), RecipeError> {
-    let mut names: Vec<&str> = factors.iter().map(|factor| factor.name.as_str()).collect();
-    names.push(SESSIONS);
-    for axis in [Some(&table.rows), table.columns.as_ref()].into_iter().flatten() {
-        if !names.contains(&axis.as_str()) {
-            return Err(RecipeError::new(format!("there is no factor {axis}")).meant(axis, &names));
+/// What rows, columns, colours and panels can be.
+struct Axes<'a> {
+    factors: &'a [Factor],
+    /// Statements that are timed.
+    cases: Vec<&'a str>,
+}
+
+impl Axes<'_> {
+    fn know(&self, axis: &str) -> Result<(), RecipeError> {
+        let mut names: Vec<&str> = self.factors.iter().map(|factor| factor.name.as_str()).collect();
+        names.push(SESSIONS);
+        names.extend((!self.cases.is_empty()).then_some(CASE));
+        match names.contains(&axis) {
+            true => Ok(()),
+            false => Err(RecipeError::new(format!("there is no factor {axis}")).meant(axis, &names)),
         }
+    }
+}
+
+fn check(table: &TableAsked, axes: &Axes<'_>) -> Result<(), RecipeError> {
+    for axis in [Some(&table.rows), table.columns.as_ref()].into_iter().flatten() {
+        axes.know(axis)?;
     }
     if table.columns.as_ref() == Some(&table.rows) {
         return Err(RecipeError::new(format!("rows and columns are both {}", table.rows)));
     }
-    let Some(base) = &table.ratio_to else { return Ok(()) };
+    let Some(base) = table.ratio_to.as_ref().filter(|base| *base != BEST) else { return Ok(()) };
     let axis = table.columns.as_ref().unwrap_or(&table.rows);
-    let Some(factor) = factors.iter().find(|factor| factor.name == *axis) else {
-        return Err(RecipeError::new(
-            "ratio_to needs a level of a factor, not a step of a ladder: steps share one server start",
-        ));
+    let factor = axes.factors.iter().find(|factor| factor.name == *axis);
+    let levels: Vec<&str> = match factor {
+        Some(factor) => factor.levels.iter().map(|level| level.name.as_str()).collect(),
+        None if axis == CASE => axes.cases.clone(),
+        None => {
+            return Err(RecipeError::new(
+                "ratio_to needs a level of a factor, not a step of a ladder: steps share one server start",
+            ));
+        }
     };
-    let levels: Vec<&str> = factor.levels.iter().map(|level| level.name.as_str()).collect();
     match levels.contains(&base.as_str()) {
         true => Ok(()),
         false => Err(RecipeError::new(format!("ratio_to: {axis} has no level {base}")).meant(base, &levels)),
@@ -292,8 +396,8 @@ memory = { "server.db.settings.innodb_buffer_pool_size" = ["512M", "2G"] }
                 "sync_binlog=1000 memory=2G"
             ]
         );
-        let (name, server) = recipe.cells[5].setup.only_server();
-        assert_eq!((name, server.settings["sync_binlog"].0.as_str()), ("db", "1000"));
+        let server = &recipe.cells[5].setup.server["db"];
+        assert_eq!(server.settings["sync_binlog"].0, "1000");
         assert_eq!(server.settings["innodb_buffer_pool_size"].0, "2G");
         assert_eq!(recipe.cells[5].setup.run.sessions.0, ["1", "4"]);
         assert_eq!((recipe.trials.count, recipe.scales), (3, vec!["tiny".to_owned()]));
@@ -327,8 +431,8 @@ pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.opt
 "#;
         let recipe = read(grid).unwrap();
         let setups: Vec<_> = recipe.cells.iter().map(|cell| &cell.setup).collect();
-        assert!(setups[0].only_server().1.front.is_empty());
-        assert_eq!(setups[1].only_server().1.front["pgbouncer"].settings["default_pool_size"].0, "20");
+        assert!(setups[0].server["db"].front.is_empty());
+        assert_eq!(setups[1].server["db"].front["pgbouncer"].settings["default_pool_size"].0, "20");
         assert_eq!(setups[1].run.options["prepared"].0, "off");
         let prices: Vec<Option<f64>> = recipe.cells.iter().map(|cell| cell.price_per_hour).collect();
         assert_eq!(prices, [None, Some(0.4)]);
@@ -366,9 +470,9 @@ pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.opt
         step 1: no server runs when sql is due
         use when = "before-trial", "before-measure" or "after-measure"
         "#);
-        assert_snapshot!(wrong(&format!("{BASE}[[show]]\nboxes = {{ x = 'memory' }}\n")), @r"
-        show 1: boxes cannot be drawn yet
-        use a table; `assay lab show FOLDER --html FILE` draws the charts of all records
+        assert_snapshot!(wrong(&format!("{BASE}[[show]]\nboxes = {{ x = 'memry' }}\n")), @r"
+        show 1: there is no factor memry
+        did you mean `memory`?
         ");
         assert_snapshot!(wrong(&format!("{BASE}[[show]]\ntable = {{ rows = 'memry' }}\n")), @r"
         show 1: there is no factor memry

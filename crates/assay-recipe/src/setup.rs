@@ -1,18 +1,18 @@
 //! What one cell runs: a server, its data, the load. Every field that a factor can set stands here.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::de::{Error, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
+use crate::cases::StatementCase;
 use crate::error::RecipeError;
+use crate::word::{Word, Words};
 
 /// A cell's document, read.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Setup {
-    /// Servers by their names; exactly one by now.
+    /// Servers by their names. All of them are started for a trial; the load goes to all, or to those that `run.on` names.
     pub server: BTreeMap<String, Server>,
     /// What is loaded before trials.
     pub data: Data,
@@ -50,6 +50,10 @@ pub struct Server {
     pub front: BTreeMap<String, Front>,
     /// Statements that are run on it before every trial.
     pub sql: Vec<String>,
+    /// The load goes through its unix socket instead of TCP.
+    pub socket: bool,
+    /// Of the URL that the load uses, such as `ssl-mode = "required"`.
+    pub parameters: BTreeMap<String, Word>,
 }
 
 /// A pooler or proxy.
@@ -76,8 +80,14 @@ pub struct Data {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Run {
-    /// What `assay run` takes: `tpcc --warehouses 10`.
+    /// What `assay run` takes: `tpcc --warehouses 10`. Or `case`, or `io`.
     pub workload: String,
+    /// Statements to time against each other, as `assay sql` does.
+    pub case: Vec<StatementCase>,
+    /// What `assay io` takes: `--size 4G --direct`. Needs no server.
+    pub io: Option<String>,
+    /// Names of the servers that the load goes to; empty: all.
+    pub on: Words,
     /// A number, or the steps of a ladder.
     pub sessions: Words,
     /// Transactions due per second.
@@ -103,28 +113,78 @@ pub struct Generator {
 }
 
 impl Setup {
-    /// The server's name and description.
-    pub fn only_server(&self) -> (&str, &Server) {
-        self.server.iter().next().map(|(name, server)| (name.as_str(), server)).expect("`check` found one")
+    /// Names of the servers that the load goes to.
+    pub fn loaded(&self) -> Vec<&str> {
+        match &self.run.on.0[..] {
+            [] => self.server.keys().map(String::as_str).collect(),
+            named => named.iter().map(String::as_str).collect(),
+        }
+    }
+
+    /// The first server, whose product decides how a command line is read; `None`: the load needs none.
+    pub fn first_server(&self) -> Option<&Server> {
+        self.server.get(*self.loaded().first()?)
     }
 
     /// Whether there is all that a trial needs.
     pub(crate) fn check(&self) -> Result<(), RecipeError> {
-        let mut servers = self.server.iter();
-        let (Some((name, server)), None) = (servers.next(), servers.next()) else {
-            let count = self.server.len();
-            let mut error = RecipeError::new(format!("a recipe has exactly one server, but this one has {count}"));
-            error.hint =
-                Some("such as [server.db] with product = \"postgres:15\"; replicas and front belong to it".into());
-            return Err(error);
-        };
+        for (name, server) in &self.server {
+            server.check(name)?;
+        }
+        if let Some(unknown) = self.run.on.0.iter().find(|name| !self.server.contains_key(*name)) {
+            let known: Vec<&str> = self.server.keys().map(String::as_str).collect();
+            return Err(RecipeError::new(format!("run.on: there is no server {unknown}")).meant(unknown, &known));
+        }
+        let kinds = [
+            (!self.run.workload.trim().is_empty(), "workload"),
+            (!self.run.case.is_empty(), "case"),
+            (self.run.io.is_some(), "io"),
+        ];
+        let mut given = kinds.iter().filter(|(given, _)| *given).map(|(_, kind)| *kind);
+        match (given.next(), given.next()) {
+            (None, _) => {
+                let mut error =
+                    RecipeError::new("run.workload is missing, such as workload = \"tpcc --warehouses 10\"");
+                error.hint =
+                    Some("or [[run.case]] with statements to time, or run.io for files without a server".into());
+                Err(error)
+            }
+            (Some(one), Some(other)) => Err(RecipeError::new(format!("run has both {one} and {other}: give one"))),
+            (Some("io"), None) => Ok(()),
+            (Some(kind), None) => {
+                if self.server.is_empty() {
+                    let mut error = RecipeError::new(format!("run.{kind} needs a server"));
+                    error.hint = Some("such as [server.db] with product = \"postgres:15\"".into());
+                    return Err(error);
+                }
+                if kind == "case" {
+                    crate::cases::check(&self.run.case)
+                        .map_err(|words| RecipeError::new(format!("run.case: {words}")))?;
+                    if self.loaded().len() > 1 {
+                        return Err(RecipeError::new("run.case goes to one server: name it with run.on"));
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Server {
+    fn check(&self, name: &str) -> Result<(), RecipeError> {
+        let server = self;
         match (&server.product, &server.url) {
             (None, None) => {
                 return Err(RecipeError::new(format!("server.{name} has neither product nor url")));
             }
             (Some(_), Some(_)) => return Err(RecipeError::new(format!("server.{name} has both product and url"))),
             (None, Some(_)) => {
-                let plain = Server { url: server.url.clone(), sql: server.sql.clone(), ..Server::default() };
+                let plain = Server {
+                    url: server.url.clone(),
+                    sql: server.sql.clone(),
+                    parameters: server.parameters.clone(),
+                    ..Server::default()
+                };
                 if *server != plain {
                     let mut error =
                         RecipeError::new(format!("server.{name} is given by its url: it can be changed only by SQL"));
@@ -133,93 +193,11 @@ impl Setup {
                     return Err(error);
                 }
             }
+            (Some(_), None) if self.socket && !self.front.is_empty() => {
+                return Err(RecipeError::new(format!("server.{name}: socket leads to the server, past its front")));
+            }
             (Some(_), None) => {}
         }
-        if self.run.workload.trim().is_empty() {
-            return Err(RecipeError::new("run.workload is missing, such as workload = \"tpcc --warehouses 10\""));
-        }
         Ok(())
-    }
-}
-
-/// Text, or a number or switch as text: settings and options are written as their server or workload spells them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Word(pub String);
-
-/// One word or a list of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Words(pub Vec<String>);
-
-impl fmt::Display for Word {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-struct Scalar;
-
-impl Visitor<'_> for Scalar {
-    type Value = Word;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("text, a number, true or false")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Word, E> {
-        Ok(Word(text.to_owned()))
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Word, E> {
-        Ok(Word(value.to_string()))
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Word, E> {
-        Ok(Word(value.to_string()))
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Word, E> {
-        Ok(Word(value.to_string()))
-    }
-
-    fn visit_bool<E: Error>(self, on: bool) -> Result<Word, E> {
-        Ok(Word(if on { "on" } else { "off" }.to_owned()))
-    }
-}
-
-impl<'de> Deserialize<'de> for Word {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Word, D::Error> {
-        deserializer.deserialize_any(Scalar)
-    }
-}
-
-struct List;
-
-impl<'de> Visitor<'de> for List {
-    type Value = Words;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("one value, or a list of them")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Words, E> {
-        Ok(Words(vec![text.to_owned()]))
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Words, E> {
-        Ok(Words(vec![value.to_string()]))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Words, A::Error> {
-        let mut words = Vec::new();
-        while let Some(Word(word)) = items.next_element()? {
-            words.push(word);
-        }
-        Ok(Words(words))
-    }
-}
-
-impl<'de> Deserialize<'de> for Words {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Words, D::Error> {
-        deserializer.deserialize_any(List)
     }
 }

@@ -15,14 +15,38 @@ macro_rules! recipe {
 /// Names and texts of all recipes in the folder `recipes/`, sorted by name.
 pub fn shipped() -> &'static [(&'static str, &'static str)] {
     &[
+        recipe!("best-settings"),
         recipe!("binlog"),
+        recipe!("cache-size"),
+        recipe!("capacity"),
+        recipe!("character-set"),
         recipe!("checksums"),
+        recipe!("clone"),
         recipe!("cpu-scaling"),
+        recipe!("encryption"),
+        recipe!("engines"),
+        recipe!("fast-disk"),
+        recipe!("file-io"),
+        recipe!("huge-pages"),
+        recipe!("index-choice"),
+        recipe!("instrumentation"),
+        recipe!("io-bound"),
+        recipe!("load"),
+        recipe!("outage"),
         recipe!("pooler"),
+        recipe!("queueing"),
+        recipe!("read-only"),
+        recipe!("recovery"),
+        recipe!("schema-change"),
+        recipe!("socket"),
         recipe!("stalls"),
+        recipe!("stored-code"),
+        recipe!("triggers"),
         recipe!("tuning"),
+        recipe!("two-drives"),
         recipe!("versions"),
         recipe!("wal-compression"),
+        recipe!("waves"),
     ]
 }
 
@@ -95,8 +119,26 @@ mod tests {
         for (name, text) in shipped() {
             let full = Recipe::read(text, Some("full"), &[]).unwrap_or_else(|error| panic!("{name}: {error:?}"));
             let tiny = Recipe::read(text, Some("tiny"), &[]).unwrap_or_else(|error| panic!("{name}, tiny: {error:?}"));
-            assert!(!full.question.is_empty() && !full.look_at.is_empty() && !full.tables.is_empty(), "{name}");
+            assert!(!full.question.is_empty() && !full.look_at.is_empty() && !full.shows.is_empty(), "{name}");
             assert!(tiny.hash != full.hash && tiny.cells.len() * tiny.trials.count as usize <= 12, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_schema_for_editors_accepts_every_recipe_that_is_shipped_and_refuses_what_the_reader_refuses() {
+        let schema = jsonschema::validator_for(&crate::schema()).unwrap();
+        let json = |text: &str| serde_json::to_value(text.parse::<Table>().unwrap()).unwrap();
+        for (name, text) in shipped() {
+            if let Err(error) = schema.validate(&json(text)) {
+                panic!("{name}: {error} at {}", error.instance_path());
+            }
+        }
+        let (_, text) = shipped()[0];
+        for (right, wrong) in
+            [("[run]", "[runn]"), ("warmup =", "warm_up ="), ("count = 3", "count = 'three'"), ("title =", "titel =")]
+        {
+            assert!(text.contains(right), "{right}");
+            assert!(!schema.is_valid(&json(&text.replace(right, wrong))), "{wrong}");
         }
     }
 
@@ -109,16 +151,17 @@ mod tests {
         let recipe = Recipe::read(&text, None, &[]).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
         assert_eq!(recipe.cells.len(), 4);
         assert_eq!(recipe.cells[3].name, "shared_buffers=1GB pg_stat.x=1");
-        let (_, server) = recipe.cells[3].setup.only_server();
+        let server = &recipe.cells[3].setup.server["db"];
         assert_eq!(
             (server.settings["pg_stat.x"].0.as_str(), server.settings["shared_buffers"].0.as_str()),
             ("1", "1GB")
         );
-        assert_eq!(recipe.tables[0].ratio_to.as_deref(), Some("128MB"));
+        let crate::Show::Table(table) = &recipe.shows[0] else { panic!("{:?}", recipe.shows) };
+        assert_eq!(table.ratio_to.as_deref(), Some("128MB"));
         let text = from_words("postgres", &[vary("run.rate", &["10"])], "w", None, false).unwrap();
         assert_eq!(Recipe::read(&text, None, &[]).unwrap().cells[0].setup.run.rate.as_ref().unwrap().0, "10");
         let text = from_words("postgres", &[vary("server", &["postgres:15"])], "w", None, false).unwrap();
         let recipe = Recipe::read(&text, None, &[]).unwrap();
-        assert_eq!(recipe.cells[0].setup.only_server().1.product.as_deref(), Some("postgres:15"));
+        assert_eq!(recipe.cells[0].setup.server["db"].product.as_deref(), Some("postgres:15"));
     }
 }

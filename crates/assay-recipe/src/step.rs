@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::error::RecipeError;
-use crate::setup::{Word, Words};
+use crate::word::{Word, Words};
 
 /// Something done around a trial.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +14,12 @@ pub struct Step {
     pub when: When,
     /// What it does.
     pub action: Action,
+    /// The server that it concerns, by its name in the recipe; `None`: the first that is loaded.
+    pub on: Option<String>,
+    /// What of that server: `primary`, `replica1`, or a front such as `pgbouncer`.
+    pub node: Option<String>,
+    /// With `When::DuringMeasure`: how long after the measured run began, such as `10s`.
+    pub after: Option<String>,
 }
 
 /// When a step is due.
@@ -26,6 +32,8 @@ pub enum When {
     BeforeTrial,
     /// After the warm-up, right before the measured run.
     BeforeMeasure,
+    /// While the measured run goes on; see `Step::after`.
+    DuringMeasure,
     /// Right after the measured run; the server still runs.
     AfterMeasure,
     /// The server was stopped.
@@ -41,6 +49,7 @@ impl When {
             When::BeforeRound => "before-round",
             When::BeforeTrial => "before-trial",
             When::BeforeMeasure => "before-measure",
+            When::DuringMeasure => "during-measure",
             When::AfterMeasure => "after-measure",
             When::AfterTrial => "after-trial",
             When::AfterRound => "after-round",
@@ -49,7 +58,7 @@ impl When {
 
     /// Whether the trial's server runs.
     pub fn has_server(self) -> bool {
-        matches!(self, When::BeforeTrial | When::BeforeMeasure | When::AfterMeasure)
+        matches!(self, When::BeforeTrial | When::BeforeMeasure | When::DuringMeasure | When::AfterMeasure)
     }
 }
 
@@ -64,6 +73,10 @@ pub enum Action {
     Checkpoint,
     /// Brings the primary to rest.
     Settle,
+    /// Stops a server in order and starts it again.
+    Restart,
+    /// Kills a server (SIGKILL) and starts it again, which recovers what was in its log.
+    Crash,
     /// Empties the machine's page cache (root only).
     DropCaches,
     /// Waits this long, such as `30s`.
@@ -83,8 +96,15 @@ pub(crate) struct Written {
     #[serde(default)]
     settle: bool,
     #[serde(default)]
+    restart: bool,
+    #[serde(default)]
+    crash: bool,
+    #[serde(default)]
     drop_caches: bool,
     rest: Option<Word>,
+    on: Option<String>,
+    node: Option<String>,
+    after: Option<Word>,
 }
 
 impl Written {
@@ -95,20 +115,42 @@ impl Written {
         actions.extend(self.command.map(|command| ("command", Action::Command(command))));
         actions.extend(self.checkpoint.then_some(("checkpoint", Action::Checkpoint)));
         actions.extend(self.settle.then_some(("settle", Action::Settle)));
+        actions.extend(self.restart.then_some(("restart", Action::Restart)));
+        actions.extend(self.crash.then_some(("crash", Action::Crash)));
         actions.extend(self.drop_caches.then_some(("drop_caches", Action::DropCaches)));
         actions.extend(self.rest.map(|Word(time)| ("rest", Action::Rest(time))));
         let count = actions.len();
         let (1, Some((kind, action))) = (count, actions.pop()) else {
             return Err(RecipeError::new(format!(
-                "step {number} has {count} actions: use exactly one of sql, command, checkpoint, settle, drop_caches, rest"
+                "step {number} has {count} actions: use exactly one of sql, command, checkpoint, settle, restart, crash, \
+                 drop_caches, rest"
             )));
         };
-        let needs_server = matches!(action, Action::Sql(_) | Action::Checkpoint | Action::Settle);
+        let needs_server = !matches!(action, Action::Command(_) | Action::DropCaches | Action::Rest(_));
         if needs_server && !self.when.has_server() {
             let mut error = RecipeError::new(format!("step {number}: no server is running when {kind} is due"));
             error.hint = Some("use when = \"before-trial\", \"before-measure\" or \"after-measure\"".to_owned());
             return Err(error);
         }
-        Ok(Step { name: self.name.unwrap_or_else(|| kind.to_owned()), when: self.when, action })
+        if self.node.is_some() && !matches!(action, Action::Restart | Action::Crash) {
+            return Err(RecipeError::new(format!("step {number}: node is for restart and crash")));
+        }
+        if self.when == When::DuringMeasure && matches!(action, Action::Command(_) | Action::Rest(_)) {
+            return Err(RecipeError::new(format!("step {number}: {kind} cannot be done beside the measured run")));
+        }
+        if self.after.is_some() != (self.when == When::DuringMeasure) {
+            let mut error =
+                RecipeError::new(format!("step {number}: after and when = \"during-measure\" belong together"));
+            error.hint = Some("such as when = \"during-measure\", after = \"10s\"".to_owned());
+            return Err(error);
+        }
+        Ok(Step {
+            name: self.name.unwrap_or_else(|| kind.to_owned()),
+            when: self.when,
+            action,
+            on: self.on,
+            node: self.node,
+            after: self.after.map(|Word(after)| after),
+        })
     }
 }

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cases;
 mod file;
 mod journal;
 mod latencies;
@@ -17,6 +18,7 @@ mod telemetry;
 mod time;
 mod trial;
 
+pub use cases::{Case, Cases, Cold, Execution, QueryPlan};
 pub use file::{COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DEFAULT_FOLDER, ReadError, WriteError};
 pub use hdrhistogram::Histogram;
 pub use journal::{journal_head, journal_line};

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::cases::Cases;
 use crate::measurements::Stage;
 use crate::telemetry::Telemetry;
 use crate::time::Time;
@@ -50,6 +51,9 @@ pub struct Record {
     /// What the user says of the run, by key; may be added to later.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
+    /// Statements that were timed one by one, which are then also the transaction types; `None`: it was a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cases: Option<Cases>,
 }
 
 /// The program that wrote a record.

@@ -32,8 +32,9 @@ pub use findings::audit::{CounterFindings, RateFindings, RuleFindings, RuleVerdi
 pub use findings::capacity::{
     Capacity, CapacityFindings, LookFindings, SearchState, next_rate, next_sessions, search_so_far,
 };
+pub use findings::cases::{CaseFindings, CasesFindings, PlanFindings, RatioFindings};
 pub use findings::comparison::{
-    ChangeFindings, Comparison, MetricComparison, Side, SideFindings, StageComparison, Verdict, compare,
+    ChangeFindings, Comparison, MetricComparison, Side, SideFindings, StageComparison, compare,
 };
 pub use findings::condition::{BadCondition, Beyond, Condition, metric_names};
 pub use findings::experiment::{BEST, Experiment, ExperimentCell, ExperimentTrial, OfTrials, PivotAsked, Unknown};
@@ -55,6 +56,7 @@ pub use findings::telemetry::{
     AbsentFindings, Point, SamplingFindings, ScopeFindings, TelemetryFindings, WaitFindings,
 };
 pub use findings::throughput::{ShiftFindings, SteadyFindings, ThroughputFindings, WavesFindings};
+pub use findings::verdict::Verdict;
 pub use findings::warning::{Advice, Warning};
 pub use findings::window::{NoWindow, Window, WindowFindings, findings_within};
 pub use output::comparison_text::{comparison_text, grid_text, summary_text};

@@ -12,9 +12,11 @@ pub mod mysql;
 pub mod postgres;
 pub mod procfs;
 pub mod question;
+pub mod statement;
 
 pub use metric::{METRICS, Metric, Reading, Unit, metric};
 pub use question::{Asked, Plan, Question, Shape};
+pub use statement::{PlanRead, StatementQuestions, read_plan, statement_questions};
 
 /// What to ask a server of this product and version, as it names them at login; nothing of one that we do not know.
 pub fn plan(product: &str, version: &str) -> Plan {

@@ -50,7 +50,7 @@ pub(crate) fn plan(version: &str) -> Plan {
 }
 
 /// `10` of `10.23`; 9 of 9.6.
-fn major_of(version: &str) -> u32 {
+pub(crate) fn major_of(version: &str) -> u32 {
     let digits: String = version.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().unwrap_or(0)
 }

@@ -1,6 +1,7 @@
 //! Between the command line and the lab: descriptions of servers, and the servers that must not outlive this process.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -159,15 +160,22 @@ impl Kept {
 
     /// They end with this process no more.
     pub fn let_go(mut self) -> Topology {
-        kept().clear();
-        self.0.take().expect("it is there until it is let go or dropped")
+        let topology = self.0.take().expect("it is there until it is let go or dropped");
+        forget(&topology);
+        topology
     }
+}
+
+/// Others may be kept beside it.
+fn forget(topology: &Topology) {
+    let names: Vec<String> = topology.servers().map(Server::name).collect();
+    kept().retain(|(_, name)| !names.contains(name));
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
         let Some(topology) = self.0.take() else { return };
-        kept().clear();
+        forget(&topology);
         if let Err(fault) = topology.stop(STOP).and_then(|_| topology.remove()) {
             terminal::say(&format!("warning: a server of this run could not be removed: {fault}\n"));
         }
@@ -220,4 +228,13 @@ pub fn recorded(topology: &Topology) -> record::StartedServer {
         }),
         timings_ns: topology.timings.iter().map(|timing| (timing.part.clone(), nanos(timing.took))).collect(),
     }
+}
+
+/// Empties the page cache of the machine. What was written goes to the disk first: the kernel keeps pages that it still has to write.
+pub fn drop_caches() -> Result<(), Trouble> {
+    let synced = Command::new("sync").status().map(drop);
+    synced.and_then(|()| std::fs::write("/proc/sys/vm/drop_caches", "3")).map_err(|error| {
+        Trouble::environment(format!("cannot empty the page cache: {error}"))
+            .hint("this needs root; without this step, restarted servers find a warm page cache")
+    })
 }

@@ -295,7 +295,7 @@ fn is_away(number: usize, outcome: &Outcome) -> bool {
     }
 }
 
-fn unwritable(error: WriteError) -> Trouble {
+pub(crate) fn unwritable(error: WriteError) -> Trouble {
     let trouble = Trouble::environment(error.to_string());
     let trouble = match std::error::Error::source(&error) {
         Some(source) => trouble.detail(source.to_string()),

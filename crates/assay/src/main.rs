@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use assay::command_line::{self, Subcommand};
 use assay::commands::{
-    check, cleanup, compare, completions, duel, exec, lab, list, manual, pgbench, prepare, report, run, server, show,
-    sysbench, tag,
+    check, cleanup, compare, completions, duel, exec, io, lab, list, manual, pgbench, prepare, report, run, server,
+    show, sql, sysbench, tag,
 };
 use assay::diagnostics::{self, Trouble};
 use assay::signals;
@@ -45,6 +45,8 @@ fn work() -> Result<ExitCode, Trouble> {
         Subcommand::Completions(options) => completions::run(options),
         Subcommand::Manual(options) => manual::run(options),
         Subcommand::Server(options) => server::run(options),
+        Subcommand::Sql(options) => sql::run(options, words),
+        Subcommand::Io(options) => io::run(options, words),
         Subcommand::Lab(options) => lab::run(options),
         Subcommand::Sysbench | Subcommand::Pgbench => unreachable!("its words are its own: see above"),
     }?;

@@ -391,7 +391,8 @@ fn targets(urls: &[String], options: &TargetOptions) -> Result<Vec<Target>, Trou
     urls.iter().map(|url| target(url, &connect)).collect()
 }
 
-fn target(url: &str, connect: &ConnectOptions) -> Result<Target, Trouble> {
+/// A database with its addresses.
+pub(crate) fn target(url: &str, connect: &ConnectOptions) -> Result<Target, Trouble> {
     let database = registry::open(url, connect)?;
     let settings = database.tls();
     let unreachable = |error: ConnectError| {

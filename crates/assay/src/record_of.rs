@@ -88,6 +88,7 @@ pub fn begun(plan: &Plan, workload: &Workload, options: &RunOptions, words: &[St
         stages: Vec::new(),
         telemetry: None,
         tags: options.output.tags.iter().cloned().collect(),
+        cases: None,
     }
 }
 
@@ -227,6 +228,13 @@ fn option((key, value): (String, OptionValue)) -> Option<(String, record::Option
 }
 
 fn environment(plan: &Plan) -> record::Environment {
+    let servers =
+        plan.targets.iter().map(|target| record::Server { place: place(target), ..record::Server::default() });
+    record::Environment { servers: servers.collect(), ..this_machine() }
+}
+
+/// The machine of the load generator.
+pub(crate) fn this_machine() -> record::Environment {
     let host = HostFacts::get();
     record::Environment {
         host: host.name,
@@ -236,11 +244,7 @@ fn environment(plan: &Plan) -> record::Environment {
         memory_bytes: host.memory_bytes,
         started: None,
         facts: telemetry::machine_facts(),
-        servers: plan
-            .targets
-            .iter()
-            .map(|target| record::Server { place: place(target), ..record::Server::default() })
-            .collect(),
+        servers: Vec::new(),
     }
 }
 

@@ -5,6 +5,7 @@
 //! and lie in the current directory, as sysbench's do: files of one can be used by the other, with checksums too.
 
 mod block;
+pub mod jobs;
 mod mapping;
 mod queue;
 mod requests;

@@ -84,6 +84,11 @@ impl Queue {
         self.buffers[slot % self.buffers.len()].get(size)
     }
 
+    /// The number of the next transfer's buffer. The queue is not full.
+    pub(crate) fn next_slot(&self) -> usize {
+        *self.free.last().expect("a full queue is waited for")
+    }
+
     /// Hands a transfer to the system. The queue is not full.
     pub(crate) fn submit(&mut self, transfer: Transfer) -> io::Result<()> {
         let slot = *self.free.last().expect("a full queue is waited for");

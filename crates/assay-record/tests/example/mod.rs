@@ -27,6 +27,7 @@ pub(crate) fn example() -> Record {
         stages: vec![stage(16, 1_773_500_966_635, 1), stage(64, 1_773_500_968_735, 2)],
         telemetry: None,
         tags: BTreeMap::new(),
+        cases: None,
     }
 }
 
@@ -343,4 +344,34 @@ pub(crate) fn latencies(values: impl IntoIterator<Item = u64>) -> Latencies {
         return Latencies::default();
     }
     Latencies { histogram: Some(EncodedHistogram::new(&histogram)), ..all }
+}
+
+/// Two statements that were timed, one of which was refused.
+#[allow(dead_code, reason = "not every test that shares this file needs it")]
+pub(crate) fn example_of_cases() -> Record {
+    let mut record = example();
+    let execution = |round, elapsed_ns| Execution { round, elapsed_ns, plan: Some(0) };
+    let case = |name: &str, slower: u64| Case {
+        name: name.into(),
+        sql: "SELECT 1".into(),
+        setup: vec!["BEGIN".into()],
+        teardown: vec!["ROLLBACK".into()],
+        result: Some("rows".into()),
+        executions: (1..=6).map(|round| execution(round, 1_000_000 + slower + u64::from(round) * 1_000)).collect(),
+        rows: Some(1),
+        digest: Some("00000000000000ff".into()),
+        result_changed: false,
+        plans: vec![QueryPlan { text: "Result".into(), json: Some("[]".into()) }],
+        counters: [("blks_hit".to_owned(), 3)].into(),
+        failure: None,
+    };
+    let refused = Case { name: "c".into(), sql: "SELEC 1".into(), failure: Some("syntax".into()), ..Case::default() };
+    record.cases = Some(Cases {
+        base: Some("a".into()),
+        warmup: 1,
+        cold: Some(Cold::RestartedCachesDropped),
+        counters_of: Some("database".into()),
+        cases: vec![case("a", 0), case("b", 500_000), refused],
+    });
+    record
 }

@@ -13,6 +13,7 @@ use crate::findings::limit::LimitedTrials;
 use crate::findings::metric::{Better, Metric, TrialsFindings, over_trials, stage_sessions};
 use crate::findings::run::Findings;
 use crate::findings::setting::{Difference, Mixed, SettingKind, differences, mixed};
+use crate::findings::verdict::Verdict;
 use crate::findings::warning::Warning;
 
 /// Two sides.
@@ -100,27 +101,6 @@ pub struct ChangeFindings {
     pub pairs: usize,
     /// What follows.
     pub verdict: Verdict,
-}
-
-/// What follows from a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Verdict {
-    /// The candidate is better: faster.
-    Better,
-    /// The candidate is worse: slower.
-    Worse,
-    /// The candidate has more of what is neither good nor bad.
-    More,
-    /// The candidate has less of it.
-    Less,
-    /// If there is a difference it is smaller than the margin.
-    NoDifference,
-    /// There may be a difference larger than the margin, in either direction.
-    CannotTell {
-        /// Trials per side that would find one of the margin four times of five.
-        trials_needed: usize,
-    },
 }
 
 /// The trials of one setting, as a comparison takes them.
@@ -256,13 +236,18 @@ fn change_findings(found: &Change, pairs: usize, better: Better) -> ChangeFindin
         high: found.interval.map(|(_, high)| high),
         superiority: found.superiority,
         pairs,
-        verdict: match (found.verdict, better) {
-            (Found::More, Better::Higher) | (Found::Less, Better::Lower) => Verdict::Better,
-            (Found::More, Better::Lower) | (Found::Less, Better::Higher) => Verdict::Worse,
-            (Found::More, Better::Neither) => Verdict::More,
-            (Found::Less, Better::Neither) => Verdict::Less,
-            (Found::NoDifference, _) => Verdict::NoDifference,
-            (Found::CannotTell { trials_needed }, _) => Verdict::CannotTell { trials_needed },
-        },
+        verdict: verdict_of(found.verdict, better),
+    }
+}
+
+/// What a difference means of a metric that is better when it is higher, or lower.
+fn verdict_of(found: Found, better: Better) -> Verdict {
+    match (found, better) {
+        (Found::More, Better::Higher) | (Found::Less, Better::Lower) => Verdict::Better,
+        (Found::More, Better::Lower) | (Found::Less, Better::Higher) => Verdict::Worse,
+        (Found::More, Better::Neither) => Verdict::More,
+        (Found::Less, Better::Neither) => Verdict::Less,
+        (Found::NoDifference, _) => Verdict::NoDifference,
+        (Found::CannotTell { trials_needed }, _) => Verdict::CannotTell { trials_needed },
     }
 }

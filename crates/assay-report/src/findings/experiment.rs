@@ -9,7 +9,7 @@ use assay_stats::{Blocks, MARGIN_DEFAULT, Observation, Ratio, Verdict};
 
 use crate::findings::arithmetic::ratio;
 use crate::findings::factors::SETTING;
-use crate::findings::metric::{Better, MetricUnit, metrics, stage_sessions};
+use crate::findings::metric::{Better, MetricUnit, metrics, stage_sessions, trial_metrics};
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 
@@ -360,7 +360,8 @@ impl Experiment {
         if name == PER_PRICE {
             return self.cells[trial.cell].price_per_hour.map(|price| stage.total.tps * 3600.0 / price);
         }
-        metrics(stage).into_iter().find(|(metric, _)| metric.name == name).and_then(|(_, value)| value)
+        let found = trial_metrics(&trial.findings, sessions);
+        found.into_iter().find(|(metric, _)| metric.name == name).and_then(|(_, value)| value)
     }
 
     /// A value's unit, and what makes it so.
@@ -368,6 +369,9 @@ impl Experiment {
         let stages = || self.trials.iter().flat_map(|trial| &trial.findings.stages);
         let mut known: BTreeMap<String, MetricUnit> = BTreeMap::new();
         known.extend(stages().flat_map(metrics).map(|(metric, _)| (metric.name, metric.unit)));
+        if self.trials.iter().any(|trial| trial.findings.capacity.is_some()) {
+            known.insert("capacity".to_owned(), MetricUnit::PerSecond);
+        }
         match known.get(name) {
             Some(MetricUnit::Ns) => return Ok(("ms", 1e-6)),
             Some(_) => return Ok(("", 1.0)),

@@ -149,7 +149,7 @@ fn search_sessions(findings: &Findings) -> Option<u32> {
 }
 
 /// Every metric with so many sessions of one trial.
-fn trial_metrics(findings: &Findings, sessions: u32) -> Vec<(Metric, Option<f64>)> {
+pub(crate) fn trial_metrics(findings: &Findings, sessions: u32) -> Vec<(Metric, Option<f64>)> {
     let Some(found) = &findings.capacity else {
         let stage = findings.stages.iter().find(|stage| stage.sessions == sessions);
         return stage.map(metrics).unwrap_or_default();

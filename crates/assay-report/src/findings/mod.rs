@@ -3,6 +3,7 @@
 pub(crate) mod arithmetic;
 pub(crate) mod audit;
 pub(crate) mod capacity;
+pub(crate) mod cases;
 pub(crate) mod comparison;
 pub(crate) mod condition;
 pub(crate) mod course;
@@ -25,5 +26,6 @@ pub(crate) mod summary;
 pub(crate) mod tally;
 pub(crate) mod telemetry;
 pub(crate) mod throughput;
+pub(crate) mod verdict;
 pub(crate) mod warning;
 pub(crate) mod window;

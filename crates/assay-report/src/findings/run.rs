@@ -12,6 +12,7 @@ use assay_record::{
 use serde::Serialize;
 
 use crate::findings::capacity::{Capacity, CapacityFindings, capacity_findings};
+use crate::findings::cases::{CasesFindings, cases_findings};
 use crate::findings::stage::{StageFindings, stage_findings};
 use crate::findings::tally::{ErrorFindings, errors_by_kind};
 use crate::findings::telemetry::{SamplingFindings, sampling};
@@ -80,6 +81,9 @@ pub struct Findings {
     pub sampling: Option<SamplingFindings>,
     /// Errors over all stages, the most frequent first.
     pub errors: Vec<ErrorFindings>,
+    /// Statements that were timed one by one; `None`: it was a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cases: Option<CasesFindings>,
     /// What the reader should know before believing a number.
     pub warnings: Vec<Warning>,
 }
@@ -202,6 +206,7 @@ pub fn findings(record: &Record) -> Findings {
         targets,
         errors: errors_by_kind(record.stages.iter().flat_map(|stage| &stage.total.errors)),
         stages,
+        cases: record.cases.as_ref().map(cases_findings),
         sampling: record.telemetry.as_ref().map(|telemetry| sampling(telemetry, &record.stages)),
         warnings,
     }

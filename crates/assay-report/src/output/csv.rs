@@ -2,13 +2,14 @@
 //!
 //! Figures are plain: no grouping, nanoseconds, empty where there is none. docs/record.md lists the columns.
 
-use crate::findings::comparison::{Comparison, Verdict};
+use crate::findings::comparison::Comparison;
 use crate::findings::latency::LatencyFindings;
 use crate::findings::metric::{MetricUnit, TrialsFindings};
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 use crate::findings::summary::Summary;
 use crate::findings::tally::TallyFindings;
+use crate::findings::verdict::Verdict;
 use crate::plain::clean;
 use crate::tables::latency::latency_cells;
 use crate::tables::table::{Cell, Column, Table};

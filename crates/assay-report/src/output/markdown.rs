@@ -9,9 +9,11 @@ use crate::output::comparison_text::comparison_text;
 use crate::output::shown::{Shown, shown_markdown};
 use crate::plain::clean;
 use crate::tables::as_markdown::escaped;
+use crate::tables::cases::cases;
 use crate::tables::latency::responses;
 use crate::tables::stages::stages;
 use crate::tables::work::errors;
+use crate::words::cases::notes;
 use crate::words::run::{command_line, host, sessions};
 use crate::words::summary::{generator_figures, summary, title};
 use crate::words::warning::warnings_by_hint;
@@ -56,6 +58,11 @@ pub fn markdown(report: &Report, asked: &[Shown]) -> String {
 
 fn of_entry(entry: &Entry, several: bool) -> String {
     let findings = &entry.findings;
+    if let Some(found) = &findings.cases {
+        let head = if several { format!("\n## {}\n", escaped(&entry.name, TEXT_WIDTH)) } else { String::new() };
+        let notes: String = notes(found).iter().map(|note| format!("\n{}\n", escaped(note, 1000))).collect();
+        return format!("{head}\n{}{notes}{}", cases(found).markdown(), setup(findings));
+    }
     let mut text = match several {
         true => format!("\n## {}\n", escaped(&entry.name, TEXT_WIDTH)),
         false => {

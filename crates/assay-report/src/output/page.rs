@@ -28,6 +28,7 @@ use crate::findings::telemetry::ScopeFindings;
 use crate::output::shown::{Content, Shown};
 use crate::plain::{DOT, clean};
 use crate::tables::as_html::{ROWS_MAX, shown, shown_to};
+use crate::tables::cases::{cases, counters};
 use crate::tables::comparison::changes;
 use crate::tables::generator::generator;
 use crate::tables::latency::responses;
@@ -36,6 +37,7 @@ use crate::tables::telemetry::{changes as telemetry_changes, metrics};
 use crate::tables::work;
 use crate::words::audit::audit_words;
 use crate::words::capacity::capacity_words;
+use crate::words::cases::{notes, plan_lines, statement};
 use crate::words::comparison::{conclusion, difference_words, differences_by_kind, doubts_of, side_facts};
 use crate::words::facts::{Facts, undone};
 use crate::words::run::{command_line, growth, host, number_of, option_value, sessions};
@@ -206,6 +208,7 @@ fn sections(report: &Report, charts: &Charts) -> Vec<Section> {
     if one.is_none() {
         sections.push(section("verdict", "Verdict", verdict(report, charts)));
     }
+    sections.push(section("cases", "Statements", statements(report)));
     sections.push(section("ladder", "Ladder", ladders(report, charts)));
     sections.extend(one.map(|(entry, _)| section("audit", "Audit", audits(&entry.findings))));
     sections.push(section("time", "Over time", time));
@@ -236,6 +239,33 @@ fn ladders(report: &Report, charts: &Charts) -> Markup {
         (figures_of(charts.of_all.iter().filter(|chart| chart.id.starts_with("capacity-"))))
         @for entry in ladders.into_iter().take(ROWS_MAX) {
             (ladder(entry, several))
+        }
+    }
+}
+
+/// Statements that were timed one by one.
+fn statements(report: &Report) -> Markup {
+    let several = report.entries.len() > 1;
+    let of_cases = report.entries.iter().filter_map(|entry| Some((entry, entry.findings.cases.as_ref()?)));
+    html! {
+        @for (entry, found) in of_cases.take(ROWS_MAX) {
+            @let caption = if several { format!("Times, {}", clean(&entry.name, 80)) } else { "Times".to_owned() };
+            (cases(found).with_caption(caption).html())
+            @for note in notes(found) {
+                p { (shown(&note)) }
+            }
+            @if let Some(counters) = counters(found) {
+                (counters.html())
+            }
+            @for case in &found.cases {
+                details {
+                    summary { (shown(&case.name)) }
+                    pre { (shown(&statement(case))) }
+                    @for line in plan_lines(case) {
+                        pre { (shown(&line)) }
+                    }
+                }
+            }
         }
     }
 }

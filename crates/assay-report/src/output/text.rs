@@ -7,10 +7,12 @@ use assay_record::{OptionValue, Status};
 
 use crate::digits::{count, figure, ms, seconds};
 use crate::findings::capacity::CapacityFindings;
+use crate::findings::cases::CasesFindings;
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 use crate::findings::warning::{Warning, has_lower_bounds};
 use crate::plain::{DOT, View, clean, wrap_to};
+use crate::tables;
 use crate::tables::latency::responses;
 use crate::tables::stages::{looks, stages};
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
@@ -18,6 +20,7 @@ use crate::tables::telemetry::metrics;
 use crate::tables::work;
 use crate::words::audit::audit_words;
 use crate::words::capacity::capacity_words;
+use crate::words::cases;
 use crate::words::facts::{Facts, fallback, generator, undone};
 use crate::words::run::{growth, is_given, load, option_value, servers, sessions};
 use crate::words::steadiness::{latency_intervals, over_time};
@@ -39,6 +42,10 @@ pub fn text(findings: &Findings) -> String {
 
 /// The final report, as it is looked at.
 pub fn text_in(findings: &Findings, view: View) -> String {
+    if let Some(cases) = &findings.cases {
+        let text = statements(findings, cases, view);
+        return if view.colour { coloured(&text) } else { text };
+    }
     let mut text = head(findings, view);
     if let Some(failure) = &findings.failure {
         text.push('\n');
@@ -67,6 +74,32 @@ pub fn text_in(findings: &Findings, view: View) -> String {
     if view.colour { coloured(&text) } else { text }
 }
 
+/// Statements that were timed one by one.
+fn statements(findings: &Findings, found: &CasesFindings, view: View) -> String {
+    let facts = [clean(&findings.workload, FACT_WIDTH), encrypted_servers(findings)];
+    let mut text = wrap_to(view.width, "", facts.into_iter().chain(cases::how(found)), DOT);
+    text += &ended(findings, view);
+    text += &given(findings, view);
+    text.push('\n');
+    for case in &found.cases {
+        let label = format!("{}  ", clean(&case.name, NAME_WIDTH));
+        text += &wrap_to(view.width, &label, cases::statement(case).split(' '), " ");
+    }
+    text += &below(Some(tables::cases::cases(found)), view);
+    let notes: String = cases::notes(found).iter().map(|note| wrap_to(view.width, "", note.split(' '), " ")).collect();
+    if !notes.is_empty() {
+        text += &format!("\n{notes}");
+    }
+    text += &below(tables::cases::counters(found), view);
+    for case in &found.cases {
+        let lines = cases::plan_lines(case);
+        if !lines.is_empty() {
+            text += &format!("\n{}\n", lines.join("\n"));
+        }
+    }
+    text
+}
+
 fn head(findings: &Findings, view: View) -> String {
     let mut numbers: Vec<String> = findings.stages.iter().map(|stage| count(stage.sessions.into())).collect();
     if findings.capacity.is_some() {
@@ -86,7 +119,12 @@ fn head(findings: &Findings, view: View) -> String {
         facts.push(format!("warm-up {}", seconds(findings.warmup_ns)));
     }
     facts.extend(rows(findings, view));
-    let mut text = wrap_to(view.width, "", facts, DOT);
+    let text = wrap_to(view.width, "", facts, DOT) + &ended(findings, view);
+    text + &given(findings, view)
+}
+
+/// How it ended, and when it began.
+fn ended(findings: &Findings, view: View) -> String {
     let took = seconds(findings.elapsed_ns);
     let ended = match findings.status {
         Status::Running => format!("not finished, {took} recorded"),
@@ -95,11 +133,16 @@ fn head(findings: &Findings, view: View) -> String {
         Status::Failed => format!("failed after {took}"),
     };
     let facts = [ended, format!("started {}", findings.started), clean(&findings.tool, NAME_WIDTH)];
-    text += &wrap_to(view.width, "", facts, DOT);
+    wrap_to(view.width, "", facts, DOT)
+}
+
+/// Seed, options and tags.
+fn given(findings: &Findings, view: View) -> String {
     let option =
         |(name, value): (&String, &OptionValue)| format!("{}={}", clean(name, NAME_WIDTH), option_value(value));
     let options = findings.options.iter().filter(|(name, _)| view.verbose || is_given(findings, name));
-    text += &wrap_to(view.width, "", [format!("seed {}", findings.seed)].into_iter().chain(options.map(option)), DOT);
+    let facts = [format!("seed {}", findings.seed)].into_iter().chain(options.map(option));
+    let mut text = wrap_to(view.width, "", facts, DOT);
     if let Some(window) = window_sentence(&findings.stages) {
         text += &wrap_to(view.width, "", window.split(' '), " ");
     }

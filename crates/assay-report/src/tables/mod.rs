@@ -4,6 +4,7 @@ pub(crate) mod as_csv;
 pub(crate) mod as_html;
 pub(crate) mod as_markdown;
 pub(crate) mod as_text;
+pub(crate) mod cases;
 pub(crate) mod comparison;
 pub(crate) mod experiment;
 pub(crate) mod figures;

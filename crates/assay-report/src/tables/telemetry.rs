@@ -1,8 +1,9 @@
 //! Every metric of a server or machine, and those that changed most between two sides.
 
 use crate::digits::with_interval;
-use crate::findings::comparison::{MetricComparison, StageComparison, Verdict};
+use crate::findings::comparison::{MetricComparison, StageComparison};
 use crate::findings::telemetry::{ScopeFindings, TelemetryFindings};
+use crate::findings::verdict::Verdict;
 use crate::plain::clean;
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
 use crate::words::comparison::{change_text, middle};

@@ -3,13 +3,12 @@
 use assay_record::Status;
 
 use crate::digits::{change, count, figure, percent, with_interval};
-use crate::findings::comparison::{
-    ChangeFindings, Comparison, MetricComparison, SideFindings, StageComparison, Verdict,
-};
+use crate::findings::comparison::{ChangeFindings, Comparison, MetricComparison, SideFindings, StageComparison};
 use crate::findings::judgement::{Judgement, Outcome};
 use crate::findings::limit::Limit;
 use crate::findings::metric::{Metric, MetricUnit, TrialsFindings};
 use crate::findings::setting::{Difference, SettingKind};
+use crate::findings::verdict::Verdict;
 use crate::plain::clean;
 use crate::words::generator::limited;
 use crate::words::run::sessions;

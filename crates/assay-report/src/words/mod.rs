@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod capacity;
+pub(crate) mod cases;
 pub(crate) mod comparison;
 pub(crate) mod facts;
 pub(crate) mod generator;

@@ -51,6 +51,7 @@ pub fn summary(report: &Report) -> Vec<String> {
 fn sentences(report: &Report) -> Vec<String> {
     match &report.entries[..] {
         [] => vec!["There is no record.".into()],
+        [entry] if entry.findings.cases.is_some() => Vec::new(),
         [entry] => [
             what_ran(&entry.findings),
             outcome(&entry.findings),

@@ -27,6 +27,8 @@ pub enum LabAction {
     Show(LabShowOptions),
     /// Pack an experiment into one archive
     Bundle(LabBundleOptions),
+    /// Print the JSON Schema of recipes, for editors
+    Schema,
 }
 
 /// Which experiment.

@@ -4,13 +4,19 @@
 //! becomes real options of the subcommand: listed by `--help`, typed, refused with the nearest name when
 //! misspelt. The second pass is clap's; `mistakes` puts its errors into our words. `-` and `_` mean the same inside option names.
 
+mod io;
 mod lab;
 mod mistakes;
 mod options;
+mod shared;
+mod sql;
 mod workload;
 
+pub use io::IoOptions;
 pub use lab::*;
 pub use options::*;
+pub use shared::{Format, tag};
+pub use sql::SqlOptions;
 pub use workload::Workload;
 
 use std::ffi::OsString;

@@ -8,7 +8,10 @@ use assay_seam::Nanos;
 use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, Parser, ValueEnum};
 
+use crate::command_line::io::IoOptions;
 use crate::command_line::lab::LabOptions;
+use crate::command_line::shared::{Format, any_count, at_least_one, tag};
+use crate::command_line::sql::SqlOptions;
 use crate::diagnostics::Exit;
 use crate::load_model::{Sessions, session_count};
 use crate::{load_model, values};
@@ -53,6 +56,10 @@ pub enum Subcommand {
     Manual(ManualOptions),
     /// Start and manage database servers to test
     Server(ServerOptions),
+    /// Time statements against each other, and compare their rows and plans
+    Sql(SqlOptions),
+    /// Measure files as a database engine uses them
+    Io(IoOptions),
     /// Run experiments: vary settings, repeat the trials in random order, compare the results
     Lab(Box<LabOptions>),
     /// Run sysbench's command lines and scripts, with its reports
@@ -832,15 +839,6 @@ pub enum TelemetryChoice {
     Full,
 }
 
-/// Form of a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[allow(missing_docs, reason = "a doc comment would become help text")]
-pub enum Format {
-    Text,
-    Json,
-    Csv,
-}
-
 /// Spacing of due times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[allow(missing_docs, reason = "a doc comment would become help text")]
@@ -891,15 +889,6 @@ fn not_negative(text: &str) -> Result<f64, String> {
     values::number(text).and_then(|value| if value >= 0.0 { Ok(value) } else { Err("must not be negative".to_owned()) })
 }
 
-fn any_count(text: &str) -> Result<u64, String> {
-    // A seed may use all 64 bits.
-    text.parse().or_else(|_| values::count(text, 0))
-}
-
-fn at_least_one(text: &str) -> Result<u64, String> {
-    values::count(text, 1)
-}
-
 fn positive(text: &str) -> Result<f64, String> {
     values::number(text).and_then(|value| if value > 0.0 { Ok(value) } else { Err("must be above 0".to_owned()) })
 }
@@ -924,21 +913,6 @@ fn interval(text: &str) -> Result<Nanos, String> {
 }
 
 const INTERVAL_MIN: Nanos = Nanos::from_millis(100);
-
-/// Keys are column names and labels too.
-pub(crate) fn tag(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, such as disk=nvme")?;
-    let is_name = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    match is_name && key.len() <= TAG_LENGTH_MAX && value.len() <= TAG_LENGTH_MAX {
-        true => Ok((key.to_owned(), value.to_owned())),
-        false => Err(format!(
-            "a key starts with a letter or _ and contains only letters, digits and _; key and value are at most {TAG_LENGTH_MAX} bytes long"
-        )),
-    }
-}
-
-const TAG_LENGTH_MAX: usize = 100;
 
 fn margin(text: &str) -> Result<f64, String> {
     let percent = text.strip_suffix('%').and_then(|number| values::number(number.trim()).ok());

@@ -135,3 +135,65 @@ fn a_recipe_that_is_wrong_is_refused_with_its_place() {
     let list = folder.expect("lab list", 0);
     assert!(list.stdout.contains("\ntuning\n  How much does tuning improve TPC-C"), "{}", list.shown());
 }
+
+/// Two servers, statements on one of them, a crash of the other.
+const TWO: &str = r#"title = "Does a neighbour that crashes matter?"
+
+[server.db]
+product = "postgres"
+socket = true
+sql = ["CREATE TABLE t AS SELECT g AS id FROM generate_series(1, 1000) g"]
+
+[server.other]
+product = "postgres"
+
+[run]
+on = "db"
+options = { runs = 3, same_result = true }
+
+[[run.case]]
+name = "count"
+sql = "SELECT count(*) FROM t"
+[[run.case]]
+name = "sum"
+sql = "SELECT sum(1) FROM t"
+
+[trials]
+count = 2
+
+[[step]]
+name = "crash"
+when = "after-measure"
+on = "other"
+crash = true
+
+[[show]]
+table = { rows = "case", value = "p50", ratio_to = "count" }
+[[show]]
+bars = { x = "case", value = "p50" }
+[[show]]
+table = { rows = "case", value = "crash" }
+"#;
+
+#[test]
+fn a_recipe_may_have_several_servers_time_statements_and_crash_a_server() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("two.toml", TWO);
+    let lab = lab();
+    let variables = [("ASSAY_LAB", lab.as_str()), ("PATH", "/usr/bin:/bin")];
+    let ran = folder.expect_with(&variables, "lab run two.toml --folder two", 0);
+    for part in ["2 of 2 trials", "by count", "crash s"] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
+    }
+    let record = assay_record::Record::read(&folder.path().join("two/records/round1-cell1-1.json.zst")).unwrap();
+    assert!(record.manifest.targets[0].contains("host=/"), "{:?}", record.manifest.targets);
+    let cases = record.cases.unwrap().cases;
+    assert_eq!((cases.len(), cases[0].executions.len(), &cases[0].digest), (2, 3, &cases[1].digest));
+    let settings = TWO.replace("socket = true", "settings = { shared_bufers = '1GB' }");
+    folder.write("wrong.toml", &settings);
+    let ran = folder.expect_with(&variables, "lab plan wrong.toml", 2);
+    assert!(ran.stderr.contains("hint: did you mean shared_buffers?"), "{}", ran.shown());
+}

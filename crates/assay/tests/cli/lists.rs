@@ -27,6 +27,8 @@ fn without_a_command_the_help_is_shown() {
       completions  Print shell completions; for bash: source <(assay completions bash)
       manual       Write the manual pages into a folder
       server       Start and manage database servers to test
+      sql          Time statements against each other, and compare their rows and plans
+      io           Measure files as a database engine uses them
       lab          Run experiments: vary settings, repeat the trials in random order, compare the
                    results
       sysbench     Run sysbench's command lines and scripts, with its reports

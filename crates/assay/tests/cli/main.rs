@@ -17,3 +17,4 @@ mod records;
 mod reports;
 mod runs;
 mod servers;
+mod statements;

@@ -6,6 +6,7 @@ mod folder;
 mod list;
 mod plan;
 mod run;
+mod servers;
 mod setup;
 mod show;
 mod status;
@@ -13,6 +14,7 @@ mod trial;
 
 use crate::command_line::{LabAction, LabOptions};
 use crate::diagnostics::{Exit, Trouble};
+use crate::terminal;
 
 /// Does what is asked.
 pub fn run(options: &LabOptions) -> Result<Exit, Trouble> {
@@ -23,5 +25,9 @@ pub fn run(options: &LabOptions) -> Result<Exit, Trouble> {
         LabAction::Status(options) => status::run(options),
         LabAction::Show(options) => show::run(options),
         LabAction::Bundle(options) => bundle::run(options),
+        LabAction::Schema => {
+            terminal::result(&format!("{:#}\n", assay_recipe::schema()))?;
+            Ok(Exit::Success)
+        }
     }
 }

@@ -1,15 +1,13 @@
 //! `assay lab plan`: what an experiment will do, before it does it.
 
-use std::collections::BTreeMap;
-
-use assay_lab::{Home, binaries};
 use assay_recipe::{order, remaining, seconds_left};
 use assay_seam::Nanos;
 
 use crate::command_line::RecipeOptions;
 use crate::commands::lab::experiment::Experiment;
 use crate::commands::lab::folder::Folder;
-use crate::commands::lab::setup::{Lines, description};
+use crate::commands::lab::servers::{self, count};
+use crate::commands::lab::setup::Lines;
 use crate::diagnostics::{Exit, Trouble};
 use crate::values::display_duration;
 use crate::{terminal, url_text};
@@ -45,17 +43,12 @@ pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
             done => format!("{} of {} trials left", left.len(), left.len() + done),
         }
     );
-    let (_, first) = recipe.cells[0].setup.only_server();
-    if first.replicas > 0 {
-        text += &format!("  {} replicas\n", count(first.replicas as usize, "replica"));
+    let found = servers::look(recipe, &lines)?;
+    text += &found.text;
+    for need in &recipe.needs {
+        text += &format!("  needs: {need}\n");
     }
-    for (product, missing) in products(recipe)? {
-        text += &match missing {
-            None => format!("  {product}\n"),
-            Some(reason) => format!("  {product}: missing: {reason}\n"),
-        };
-    }
-    text += &format!("  load: assay run {}\n", url_text::shell_line(&lines[0].run));
+    text += &format!("  load: assay {}\n", url_text::shell_line(&lines[0].run));
     let mut prepared: Vec<String> =
         lines.iter().filter_map(|line| line.prepare.as_ref()).map(url_text::shell_line).collect();
     prepared.dedup();
@@ -72,41 +65,12 @@ pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
     if recipe.cells.len() > CELLS_SHOWN {
         text += &format!("  and {} more\n", recipe.cells.len() - CELLS_SHOWN);
     }
-    let seconds = seconds_left(&left, &progress, |cell| lines[cell].seconds() + OVERHEAD_S);
+    let seconds = seconds_left(&left, &progress, |cell| lines[cell].seconds + OVERHEAD_S);
     text += &format!("time: about {}, plus loading the data\n", about(seconds));
+    text += &found.disk;
     text += &format!("folder: {}\n", folder.display());
     terminal::result(&text)?;
     Ok(Exit::Success)
-}
-
-/// Products of all cells, with what stands in the way of each.
-fn products(recipe: &assay_recipe::Recipe) -> Result<BTreeMap<String, Option<String>>, Trouble> {
-    let home = Home::usual();
-    let mut products = BTreeMap::new();
-    for cell in &recipe.cells {
-        let (_, server) = cell.setup.only_server();
-        let Some(product) = &server.product else { continue };
-        if products.contains_key(product) {
-            continue;
-        }
-        let missing = match description(server) {
-            Err(trouble) => Some(trouble.cause),
-            Ok(description) if description.binaries.is_some() => None,
-            Ok(description) => {
-                let wanted = &description.wanted;
-                let all =
-                    binaries::sources(&home, binaries::product(&wanted.product)?, &assay_lab::Account::choose(None)?);
-                let fits = all.iter().any(|source| wanted.fits(&binaries::version_of(source)));
-                (!fits).then(|| format!("see `assay server sources {}`", wanted.product))
-            }
-        };
-        products.insert(product.clone(), missing);
-    }
-    Ok(products)
-}
-
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// In minutes, or seconds where it is short.

@@ -41,7 +41,7 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
         let recipe = &folder.recipe;
         let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, &folder.progress);
         let Some(key) = left.first().copied() else { break };
-        let seconds = seconds_left(&left, &folder.progress, |cell| lines[cell].seconds() + OVERHEAD_S);
+        let seconds = seconds_left(&left, &folder.progress, |cell| lines[cell].seconds + OVERHEAD_S);
         terminal::say(&format!(
             "round {} of {}: {} ({} trials left, about {})\n",
             key.round,
@@ -95,7 +95,7 @@ fn one(home: &Home, folder: &mut Folder, lines: &Lines, key: TrialKey, last_of_r
     };
     let watch = Instant::now();
     let mut parts = Vec::new();
-    let before = if first_of_round { trial.steps(When::BeforeRound, None, &mut parts) } else { Ok(()) };
+    let before = if first_of_round { trial.steps(When::BeforeRound, &[], &mut parts) } else { Ok(()) };
     let ended = before.and_then(|()| trial.run());
     if signals::control().is_stopped() {
         return Err(interrupted());
@@ -114,7 +114,7 @@ fn one(home: &Home, folder: &mut Folder, lines: &Lines, key: TrialKey, last_of_r
                 terminal::say(&format!("  spoiled, will be repeated: {}\n", spoiled.join("; ")));
             }
             if last_of_round && kept {
-                trial.steps(When::AfterRound, None, &mut parts)?;
+                trial.steps(When::AfterRound, &[], &mut parts)?;
             }
             let seconds = watch.elapsed().as_secs_f64();
             folder.add(Event::Done {
@@ -146,6 +146,13 @@ fn spoiled(findings: &Findings) -> Vec<String> {
 }
 
 fn throughput(findings: &Findings) -> String {
+    if let Some(cases) = &findings.cases {
+        let one = |case: &assay_report::CaseFindings| {
+            let median = case.median_ns.map_or("failed".to_owned(), |ns| format!("{:.3} ms", ns / 1e6));
+            format!("{} {median}", case.name)
+        };
+        return cases.cases.iter().map(one).collect::<Vec<_>>().join(", ");
+    }
     let stage = |stage: &assay_report::StageFindings| format!("{:.1} tx/s with {}", stage.total.tps, stage.sessions);
     findings.stages.iter().map(stage).collect::<Vec<_>>().join(", ") + " sessions"
 }

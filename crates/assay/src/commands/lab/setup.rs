@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use assay_lab::placement::{Cpus, Transparent};
 use assay_lab::{Asked, Description, FrontDescription, Placement};
-use assay_recipe::{Server, Setup, Word};
+use assay_recipe::{CaseFile, Server, Setup, Word};
 use assay_seam::Nanos;
 
 use crate::command_line::{self, RunOptions, Subcommand};
@@ -13,26 +13,40 @@ use crate::{url_text, values};
 
 /// A cell's command lines, checked.
 pub(super) struct Lines {
-    /// After `assay run`, without the database.
+    /// After `assay`, without the database.
     pub(super) run: Vec<String>,
     /// The same without sessions and times.
-    pub(super) bare: Vec<String>,
+    bare: Vec<String>,
     /// After `assay prepare`; `None`: nothing is loaded.
     pub(super) prepare: Option<Vec<String>>,
-    pub(super) options: Box<RunOptions>,
+    /// The statements to time, as a file; `None`: it is not that kind of run.
+    pub(super) case_file: Option<String>,
+    /// Statements are prepared at the protocol's level.
+    pub(super) prepared: bool,
     /// A run of its own before the measured one.
     pub(super) warmup: Nanos,
+    /// Seconds that the measured run and its warm-up are planned to take.
+    pub(super) seconds: f64,
+    /// The most sessions of a ladder.
+    sessions_max: u32,
 }
+
+/// What statements or files that are timed are thought to take, where nobody knows.
+const SECONDS_UNKNOWN: f64 = 10.0;
 
 impl Lines {
     /// Reads what a cell says as the command line would.
     pub(super) fn of(setup: &Setup) -> Result<Lines, Trouble> {
-        let words =
-            |line: &str| url_text::shell_words(line).map_err(|reason| Trouble::usage(format!("{line}: {reason}")));
-        let option = |(name, Word(value)): (&String, &Word)| format!("--{}={value}", name.replace('_', "-"));
         let load = &setup.run;
+        if !load.case.is_empty() {
+            return Lines::of_cases(setup);
+        }
+        if let Some(line) = &load.io {
+            return Lines::of_io(setup, line);
+        }
         let mut run = words(&load.workload)?;
-        run.extend(load.options.iter().map(option));
+        run.insert(0, "run".to_owned());
+        run.extend(load.options.iter().filter_map(option));
         run.extend(load.session_sql.iter().map(|sql| format!("--session-sql={sql}")));
         let generator = &setup.generator;
         run.extend(generator.cpus.iter().map(|cpus| format!("--cpus={cpus}")));
@@ -45,56 +59,145 @@ impl Lines {
         if !run.iter().any(|word| word.starts_with("--reconnect-time")) {
             run.push("--reconnect-time=0s".to_owned());
         }
-        let (_, server) = setup.only_server();
-        let database = match (&server.product, &server.url) {
-            (Some(product), _) => format!("{}://localhost/x", product.split(':').next().unwrap_or_default()),
-            (None, url) => url.clone().unwrap_or_default(),
-        };
-        let options = run_options(&run, &database)?;
-        let prepare = setup.data.prepare.as_ref().map(|line| {
-            let mut prepare = words(line)?;
-            prepare.extend(setup.data.options.iter().map(option));
-            let check = with(&["prepare"], &prepare, &database);
-            command_line::parse(check).map_err(|trouble| within("data.prepare", trouble))?;
-            Ok::<_, Trouble>(prepare)
-        });
+        let options = run_options(&run, &database(setup))?;
         let warmup = load.warmup.as_ref().map_or(Ok(Nanos::ZERO), |Word(text)| {
             values::duration(text).map_err(|reason| Trouble::usage(format!("run.warmup = {text}: {reason}")))
         })?;
-        let bare = without(&run, &["sessions", "time", "transactions", "warmup"]);
-        Ok(Lines { run, bare, prepare: prepare.transpose()?, options, warmup })
+        let asked = &options.load;
+        let steps = asked.steps();
+        // Of a search nobody knows how many stages it takes; a dozen is usual.
+        let stages = if asked.searches() { STAGES_OF_SEARCH } else { steps.len() as u64 };
+        let stage = asked.time.unwrap_or(Nanos::from_secs(10)).0 + asked.warmup.0;
+        Ok(Lines {
+            bare: without(&run, &["sessions", "time", "transactions", "warmup", "find-rate", "max-rate"]),
+            prepare: prepare(setup)?,
+            case_file: None,
+            prepared: options.target.prepared,
+            warmup,
+            seconds: (warmup.0 + stage * stages) as f64 / 1e9,
+            sessions_max: steps.into_iter().max().unwrap_or(1),
+            run,
+        })
     }
 
-    /// Seconds that the measured run and its warm-up are planned to take; loading and the server's start come on top.
-    pub(super) fn seconds(&self) -> f64 {
-        let load = &self.options.load;
-        let stage = load.time.unwrap_or(Nanos::from_secs(10)).0 + load.warmup.0;
-        (self.warmup.0 + stage * load.steps().len() as u64) as f64 / 1e9
+    /// Statements that are timed.
+    fn of_cases(setup: &Setup) -> Result<Lines, Trouble> {
+        let load = &setup.run;
+        let mut run = vec!["sql".to_owned()];
+        run.extend(load.options.iter().filter_map(option));
+        run.extend(load.session_sql.iter().map(|sql| format!("--session-sql={sql}")));
+        taken(
+            "run",
+            &[
+                ("sessions", !load.sessions.0.is_empty()),
+                ("rate", load.rate.is_some()),
+                ("time", load.time.is_some()),
+                ("warmup", load.warmup.is_some()),
+            ],
+            "[[run.case]]",
+        )?;
+        let check = run.iter().cloned().chain(["SELECT 1".to_owned()]).collect::<Vec<_>>();
+        command_line::parse(with(&check, &database(setup))).map_err(|trouble| within("run.options", trouble))?;
+        let file = CaseFile { case: load.case.clone(), ..CaseFile::default() };
+        Ok(Lines { case_file: Some(file.text()), ..Lines::plain(run, prepare(setup)?) })
+    }
+
+    /// Files without a server.
+    fn of_io(setup: &Setup, line: &str) -> Result<Lines, Trouble> {
+        let load = &setup.run;
+        let mut run = words(line)?;
+        run.insert(0, "io".to_owned());
+        run.extend(load.options.iter().filter_map(option));
+        run.extend((!load.sessions.0.is_empty()).then(|| format!("--readers={}", load.sessions.0.join(","))));
+        run.extend(load.time.iter().map(|time| format!("--time={time}")));
+        taken("run", &[("rate", load.rate.is_some()), ("warmup", load.warmup.is_some())], "run.io")?;
+        let line = ["assay".to_owned()].into_iter().chain(run.iter().cloned()).map(Into::into);
+        command_line::parse(line).map_err(|trouble| within("run.io", trouble))?;
+        let time = load.time.as_ref().and_then(|Word(text)| values::duration(text).ok());
+        let steps = load.sessions.0.len().max(1) as f64;
+        let seconds = time.map_or(SECONDS_UNKNOWN, |time| time.as_secs_f64() * steps);
+        Ok(Lines { seconds, ..Lines::plain(run, None) })
+    }
+
+    fn plain(run: Vec<String>, prepare: Option<Vec<String>>) -> Lines {
+        Lines {
+            bare: run.clone(),
+            run,
+            prepare,
+            case_file: None,
+            prepared: false,
+            warmup: Nanos::ZERO,
+            seconds: SECONDS_UNKNOWN,
+            sessions_max: 1,
+        }
     }
 
     /// The warm-up's words: the most sessions of a ladder, for its own time.
     pub(super) fn warm_up(&self) -> Vec<String> {
-        let most = self.options.load.steps().into_iter().max().unwrap_or(1);
         let mut words = self.bare.clone();
-        words.extend([format!("--sessions={most}"), format!("--time={}", values::display_duration(self.warmup))]);
+        let (most, time) = (self.sessions_max, values::display_duration(self.warmup));
+        words.extend([format!("--sessions={most}"), format!("--time={time}")]);
         words
     }
 }
 
-fn with(first: &[&str], words: &[String], database: &str) -> Vec<std::ffi::OsString> {
-    let line = ["assay"].iter().chain(first).map(|word| (*word).to_owned()).chain(words.iter().cloned());
+const STAGES_OF_SEARCH: u64 = 12;
+
+fn words(line: &str) -> Result<Vec<String>, Trouble> {
+    url_text::shell_words(line).map_err(|reason| Trouble::usage(format!("{line}: {reason}")))
+}
+
+fn option((name, Word(value)): (&String, &Word)) -> Option<String> {
+    let name = name.replace('_', "-");
+    match (SWITCHES.contains(&name.as_str()), value.as_str()) {
+        (true, "on") => Some(format!("--{name}")),
+        (true, "off") => None,
+        _ => Some(format!("--{name}={value}")),
+    }
+}
+
+/// Options that are there or not, and take no value.
+const SWITCHES: [&str; 8] = ["cold", "explain", "counters", "same-result", "direct", "dsync", "check", "prepare"];
+
+/// A database that decides how a command line is read: dialects have options of their own.
+fn database(setup: &Setup) -> String {
+    match setup.first_server() {
+        Some(Server { product: Some(product), .. }) => {
+            format!("{}://localhost/x", product.split(':').next().unwrap_or_default())
+        }
+        Some(Server { url: Some(url), .. }) => url.clone(),
+        _ => String::new(),
+    }
+}
+
+/// After `assay prepare`.
+fn prepare(setup: &Setup) -> Result<Option<Vec<String>>, Trouble> {
+    let Some(line) = &setup.data.prepare else { return Ok(None) };
+    let mut prepare = words(line)?;
+    prepare.extend(setup.data.options.iter().filter_map(option));
+    let check: Vec<String> = ["prepare".to_owned()].into_iter().chain(prepare.iter().cloned()).collect();
+    command_line::parse(with(&check, &database(setup))).map_err(|trouble| within("data.prepare", trouble))?;
+    Ok(Some(prepare))
+}
+
+/// Refuses keys that this kind of run has no use for.
+fn taken(table: &str, keys: &[(&str, bool)], kind: &str) -> Result<(), Trouble> {
+    match keys.iter().find(|(_, given)| *given) {
+        Some((key, _)) => Err(Trouble::usage(format!("{table}.{key} has no meaning for {kind}"))),
+        None => Ok(()),
+    }
+}
+
+fn with(words: &[String], database: &str) -> Vec<std::ffi::OsString> {
+    let line = ["assay".to_owned()].into_iter().chain(words.iter().cloned());
     line.chain([format!("--db={database}")]).map(Into::into).collect()
 }
 
 fn run_options(words: &[String], database: &str) -> Result<Box<RunOptions>, Trouble> {
-    let parsed = command_line::parse(with(&["run"], words, database)).map_err(|trouble| within("run", trouble))?;
+    let parsed = command_line::parse(with(words, database)).map_err(|trouble| within("run", trouble))?;
     let Some(Subcommand::Run(options)) = parsed.map(|invocation| invocation.subcommand) else {
         return Err(Trouble::usage("run.workload is not a workload followed by its options"));
     };
-    if options.load.searches() {
-        return Err(Trouble::usage("run: an experiment applies the same load to every cell and cannot search for a rate or a number of sessions")
-            .hint("set run.sessions and run.rate to numbers; `assay run` can search"));
-    }
     let output = &options.output;
     let taken = [
         (options.target.db.len() > 1, "--db"),

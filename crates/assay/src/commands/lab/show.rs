@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use assay_recipe::Outcome;
+use assay_recipe::{Outcome, Show};
 use assay_record::Record;
 use assay_report::{
-    Experiment, ExperimentCell, ExperimentTrial, NoChart, OfTrials, PivotAsked, ShowAsked, Shown, experiment_csv,
-    shown_markdown, shown_text,
+    ChartAsked, ChartKind, Experiment, ExperimentCell, ExperimentTrial, NoChart, OfTrials, PivotAsked, ShowAsked,
+    Shown, experiment_csv, shown_markdown, shown_text,
 };
 
 use crate::command_line::LabShowOptions;
 use crate::commands::lab::folder::{Folder, only, unwritable};
 use crate::diagnostics::{Exit, Trouble};
-use crate::terminal;
+use crate::{terminal, values};
 
 /// Columns of a terminal that tables may take.
 const WIDTH: usize = 80;
@@ -106,17 +106,8 @@ fn shown(folder: &Folder) -> Result<Vec<Shown>, Trouble> {
 
 fn asked(folder: &Folder) -> Vec<ShowAsked> {
     let recipe = &folder.recipe;
-    let asked = |table: &assay_recipe::TableAsked| {
-        ShowAsked::Table(PivotAsked {
-            rows: table.rows.clone(),
-            columns: table.columns.clone(),
-            value: table.value.clone(),
-            ratio_to: table.ratio_to.clone(),
-            of: OfTrials::All,
-        })
-    };
-    if !recipe.tables.is_empty() {
-        return recipe.tables.iter().map(asked).collect();
+    if !recipe.shows.is_empty() {
+        return recipe.shows.iter().map(one_asked).collect();
     }
     // A recipe that asks for nothing gets the table that suits most.
     let first = recipe.factors.first();
@@ -129,16 +120,49 @@ fn asked(folder: &Folder) -> Vec<ShowAsked> {
     })]
 }
 
+fn one_asked(show: &Show) -> ShowAsked {
+    match show {
+        Show::Table(table) => ShowAsked::Table(PivotAsked {
+            rows: table.rows.clone(),
+            columns: table.columns.clone(),
+            value: table.value.clone(),
+            ratio_to: table.ratio_to.clone(),
+            of: OfTrials::All,
+        }),
+        Show::Chart(kind, chart) => ShowAsked::Chart(ChartAsked {
+            kind: match kind {
+                assay_recipe::ChartKind::Dots => ChartKind::Dots,
+                assay_recipe::ChartKind::Lines => ChartKind::Lines,
+                assay_recipe::ChartKind::Boxes => ChartKind::Boxes,
+                assay_recipe::ChartKind::Bars => ChartKind::Bars,
+                assay_recipe::ChartKind::Curves => ChartKind::Curves,
+            },
+            x: chart.x.clone(),
+            colour: chart.colour.clone(),
+            facet: chart.facet.clone(),
+            values: match &chart.value.0[..] {
+                [] => vec!["tps".to_owned()],
+                values => values.to_vec(),
+            },
+            ratio_to: chart.ratio_to.clone(),
+        }),
+    }
+}
+
 /// Everything measured so far.
 pub(super) fn experiment(folder: &Folder) -> Result<Experiment, Trouble> {
     let recipe = &folder.recipe;
-    let mut trials = Vec::new();
+    let (mut trials, mut records) = (Vec::new(), Vec::new());
     for (key, outcome) in &folder.progress.outcomes {
         let Outcome::Done { record, parts, .. } = outcome else { continue };
         let path = folder.path.join(record);
         let record = Record::read(&path).map_err(|error| Trouble::environment(error.to_string()))?;
-        let findings = assay_report::findings(&record);
+        let findings = match &recipe.last {
+            None => assay_report::findings(&record),
+            Some(last) => within(&record, last)?,
+        };
         trials.push(ExperimentTrial { cell: key.cell, round: key.round as usize - 1, findings, parts: parts.clone() });
+        records.push(record);
     }
     let levels = |factor: &assay_recipe::Factor| factor.levels.iter().map(|level| level.name.clone()).collect();
     let cell = |(number, cell): (usize, &assay_recipe::Cell)| ExperimentCell {
@@ -147,12 +171,62 @@ pub(super) fn experiment(folder: &Folder) -> Result<Experiment, Trouble> {
         failed: folder.progress.has_failed(number),
     };
     let rounds = trials.iter().map(|trial| trial.round + 1).max().unwrap_or(1).max(recipe.trials.count as usize);
-    Ok(Experiment {
+    let experiment = Experiment {
         factors: recipe.factors.iter().map(|factor| (factor.name.clone(), levels(factor))).collect(),
         cells: recipe.cells.iter().enumerate().map(cell).collect(),
         trials,
         rounds,
-    })
+    };
+    let mut names: Vec<String> = Vec::new();
+    for case in recipe.cells.iter().flat_map(|cell| &cell.setup.run.case) {
+        if !names.contains(&case.name) {
+            names.push(case.name.clone());
+        }
+    }
+    Ok(if names.is_empty() { experiment } else { by_case(experiment, &records, names) })
+}
+
+/// The last part of each run.
+fn within(record: &Record, last: &str) -> Result<assay_report::Findings, Trouble> {
+    let time = values::duration(last).map_err(|reason| Trouble::usage(format!("last = {last}: {reason}")))?;
+    assay_report::findings_within(record, assay_report::Window::Last { ns: time.0 })
+        .map_err(|error| Trouble::usage(format!("last = {last}: {error}")))
+}
+
+/// Statements that were timed are one factor more: what a trial measured is divided among them.
+fn by_case(whole: Experiment, records: &[Record], names: Vec<String>) -> Experiment {
+    let count = names.len();
+    let cells = whole.cells.iter().flat_map(|cell| {
+        (0..count).map(|case| {
+            let levels = cell.levels.iter().copied().chain([case]).collect();
+            ExperimentCell { levels, ..cell.clone() }
+        })
+    });
+    let trials = whole.trials.iter().zip(records).flat_map(|(trial, record)| {
+        names.iter().enumerate().filter_map(move |(case, name)| {
+            let findings = assay_report::findings(&of_case(record, name)?);
+            Some(ExperimentTrial { cell: trial.cell * count + case, findings, ..trial.clone() })
+        })
+    });
+    let (cells, trials) = (cells.collect(), trials.collect());
+    let factors = whole.factors.into_iter().chain([("case".to_owned(), names)]).collect();
+    Experiment { factors, cells, trials, rounds: whole.rounds }
+}
+
+/// The part of a record that is about one case; `None`: it was not timed.
+fn of_case(record: &Record, name: &str) -> Option<Record> {
+    let mut own = record.clone();
+    own.types = vec![name.to_owned()];
+    if let Some(cases) = &mut own.cases {
+        cases.cases.retain(|case| case.name == name);
+    }
+    for stage in &mut own.stages {
+        stage.total.transactions.retain(|one| one.name == name);
+        let one = stage.total.transactions.first()?;
+        stage.measured_ns = u64::try_from(one.response.sum_ns).unwrap_or(u64::MAX);
+        stage.total.due = one.count + one.failed;
+    }
+    Some(own)
 }
 
 fn unknown(error: NoChart) -> Trouble {

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use assay_lab::sql::Session;
@@ -44,40 +45,74 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Of a server's log, in a failure.
 const LOG_LINES: usize = 20;
 
+/// A server of a trial.
+pub(super) struct Node<'a> {
+    /// As the recipe calls it.
+    name: &'a str,
+    described: &'a assay_recipe::Server,
+    /// What was started; `None`: it was there already.
+    kept: Option<Kept>,
+    /// Where load goes.
+    url: String,
+}
+
+impl Node<'_> {
+    fn topology(&self) -> Option<&Topology> {
+        self.kept.as_ref().map(Kept::topology)
+    }
+
+    /// The server itself, in the database that is loaded: a pooler might take some statements for its own.
+    fn primary_url(&self) -> String {
+        self.topology().map_or(self.url.clone(), |topology| topology.primary.url("app"))
+    }
+}
+
 impl Trial<'_> {
     /// Runs it. Nothing of it is left running afterwards, however it ended.
     pub(super) fn run(&self) -> Result<Parts, Trouble> {
         let mut parts = Parts::new();
-        let (_, server) = self.cell.setup.only_server();
-        let Some(url) = &server.url else {
-            let kept = self.start(&mut parts)?;
-            let done = self.around(Some(kept.topology()), &kept.topology().url(), &mut parts);
-            let done = done.map_err(|trouble| with_log(trouble, &kept));
-            let watch = Instant::now();
-            if done.is_ok() {
-                let ended = kept.topology().stop(PATIENCE)?;
-                parts.push(("stop".to_owned(), watch.elapsed().as_secs_f64()));
+        let mut nodes = Vec::new();
+        for (name, described) in &self.cell.setup.server {
+            nodes.push(self.start(name, described, &mut parts)?);
+        }
+        let done = self.around(&nodes, &mut parts).map_err(|trouble| with_log(trouble, &nodes));
+        let watch = Instant::now();
+        if done.is_ok() && nodes.iter().any(|node| node.kept.is_some()) {
+            for topology in nodes.iter().filter_map(Node::topology) {
+                let ended = topology.stop(PATIENCE)?;
                 if let Some((name, _)) = ended.iter().find(|(_, ended)| ended.by.is_none()) {
                     let trouble = Trouble::new(Exit::Server, format!("{name} exited during the trial"));
-                    return Err(with_log(trouble, &kept));
+                    return Err(with_log(trouble, &nodes));
                 }
             }
-            let recorded = lab::recorded(kept.topology());
-            drop(kept);
-            done?;
+            parts.push(("stop".to_owned(), watch.elapsed().as_secs_f64()));
+        }
+        let recorded = nodes.iter().find_map(Node::topology).map(lab::recorded);
+        drop(nodes);
+        done?;
+        if let Some(recorded) = recorded {
             self.complete_record(recorded)?;
-            self.steps(When::AfterTrial, None, &mut parts)?;
-            return Ok(parts);
-        };
-        self.around(None, url, &mut parts)?;
-        self.steps(When::AfterTrial, None, &mut parts)?;
+        }
+        self.steps(When::AfterTrial, &[], &mut parts)?;
         Ok(parts)
     }
 
-    fn start(&self, parts: &mut Parts) -> Result<Kept, Trouble> {
-        let (_, server) = self.cell.setup.only_server();
-        let mut description = Description { name: Some(self.server.clone()), ..description(server)? };
-        if let Some(words) = &self.lines.prepare {
+    /// Starts a server, on its image where data is loaded.
+    fn start<'a>(
+        &self,
+        name: &'a str,
+        described: &'a assay_recipe::Server,
+        parts: &mut Parts,
+    ) -> Result<Node<'a>, Trouble> {
+        if let Some(url) = &described.url {
+            let url = with_parameters(url.clone(), described);
+            return Ok(Node { name, described, kept: None, url });
+        }
+        let several = self.cell.setup.server.len() > 1;
+        let own = if several { format!("{}-{name}", self.server) } else { self.server.clone() };
+        let mut description = Description { name: Some(own), ..description(described)? };
+        let loaded = self.cell.setup.loaded().contains(&name);
+        if let Some(words) = self.lines.prepare.as_ref().filter(|_| loaded) {
             let watch = Instant::now();
             let (key, made) = self.image(&description, words)?;
             description.image = Some(key);
@@ -86,25 +121,21 @@ impl Trial<'_> {
             }
         }
         let kept = Kept::new(Topology::start(self.home, &description, &say)?);
-        lab::can_prepare_statements(kept.topology(), self.lines.options.target.prepared)?;
-        parts.extend(kept.topology().timings.iter().map(|timing| (timing.part.clone(), timing.took.as_secs_f64())));
-        Ok(kept)
+        lab::can_prepare_statements(kept.topology(), self.lines.prepared)?;
+        for timing in &kept.topology().timings {
+            add(parts, &timing.part, timing.took.as_secs_f64());
+        }
+        let topology = kept.topology();
+        let url = if described.socket { topology.primary.socket_url("app") } else { topology.url() };
+        Ok(Node { name, described, kept: Some(kept), url: with_parameters(url, described) })
     }
 
     /// The image with the loaded data, and whether it was made now. It is loaded with the settings that decide the
     /// layout and those of `[data]`, not with the cell's own: cells share it.
     fn image(&self, description: &Description, words: &[String]) -> Result<(String, bool), Trouble> {
         let binaries = description.find_binaries(self.home, &say)?;
-        let line = words.join(" ");
-        let workload = lab::hash_of_workload(words.first());
-        let layout = description.contents(&binaries, &line, &workload)?.layout;
-        let loading = Description {
-            settings: layout.into_iter().chain(asked(&self.cell.setup.data.settings)).collect(),
-            file: None,
-            replicas: 0,
-            fronts: Vec::new(),
-            ..description.clone()
-        };
+        let loading = loading(description, &self.cell.setup, words, &binaries)?;
+        let (line, workload) = (words.join(" "), lab::hash_of_workload(words.first()));
         let contents = loading.contents(&binaries, &line, &workload)?;
         if image::exists(self.home, &contents) {
             return Ok((contents.key(), false));
@@ -114,33 +145,76 @@ impl Trial<'_> {
         let mut command = vec!["prepare".to_owned()];
         command.extend(words.iter().cloned());
         command.extend([format!("--db={}", kept.topology().primary.url("app")), "--quiet".to_owned()]);
-        self.child(&command, "assay prepare").map_err(|trouble| with_log(trouble, &kept))?;
+        let done = self.child(&command, "assay prepare");
+        done.map_err(|trouble| with_log_of(trouble, kept.topology()))?;
         kept.topology().keep_image(self.home, &contents, &say)?;
         Ok((contents.key(), true))
     }
 
-    /// From the server's answer to the end of the measured run.
-    fn around(&self, topology: Option<&Topology>, url: &str, parts: &mut Parts) -> Result<(), Trouble> {
-        let (_, server) = self.cell.setup.only_server();
-        if !server.sql.is_empty() {
-            run_sql(topology, url, &server.sql)?;
+    /// From the servers' answers to the end of the measured run.
+    fn around(&self, nodes: &[Node<'_>], parts: &mut Parts) -> Result<(), Trouble> {
+        for node in nodes.iter().filter(|node| !node.described.sql.is_empty()) {
+            run_sql(&node.primary_url(), &node.described.sql)?;
         }
-        let place = Some((topology, url));
-        self.steps(When::BeforeTrial, place, parts)?;
+        self.steps(When::BeforeTrial, nodes, parts)?;
+        let loaded = self.cell.setup.loaded();
+        let urls: Vec<String> = loaded
+            .iter()
+            .filter_map(|name| nodes.iter().find(|node| node.name == *name))
+            .map(|node| format!("--db={}", node.url))
+            .collect();
         if self.lines.warmup.0 > 0 {
-            let mut words = vec!["run".to_owned()];
-            words.extend(self.lines.warm_up());
-            words.extend([format!("--db={url}"), "--no-record".to_owned(), "--quiet".to_owned()]);
-            words.push(format!("--seed={}", self.seed.wrapping_add(1 << 32)));
-            self.timed("warmup", parts, || self.child(&words, "the warm-up"))?;
+            let mut words = self.lines.warm_up();
+            words.extend(urls.iter().cloned());
+            words.extend(["--no-record".to_owned(), "--quiet".to_owned()]);
+            self.timed("warm-up", parts, || self.child(&words, "the warm-up"))?;
         }
-        self.steps(When::BeforeMeasure, place, parts)?;
-        let mut words = vec!["run".to_owned()];
-        words.extend(self.lines.run.iter().cloned());
-        words.extend([format!("--db={url}"), "--record".to_owned(), self.record.display().to_string()]);
-        words.extend(["--quiet".to_owned(), format!("--seed={}", self.seed)]);
-        self.timed("run", parts, || self.child(&words, "assay run"))?;
-        self.steps(When::AfterMeasure, place, parts)
+        self.steps(When::BeforeMeasure, nodes, parts)?;
+        let mut words = self.lines.run.clone();
+        if let Some(file) = self.lines.case_file.as_ref() {
+            let path = self.log.with_extension("toml");
+            std::fs::write(&path, file)
+                .map_err(|error| Trouble::environment(format!("cannot write {}: {error}", path.display())))?;
+            words.insert(1, path.display().to_string());
+        }
+        words.extend(urls);
+        words.extend([
+            format!("--seed={}", self.seed),
+            format!("--record={}", self.record.display()),
+            "--quiet".to_owned(),
+        ]);
+        let ended = AtomicBool::new(false);
+        let beside = self.steps.iter().filter(|step| step.when == When::DuringMeasure);
+        let (ran, beside) = std::thread::scope(|scope| {
+            let beside: Vec<_> = beside.map(|step| (step, scope.spawn(|| self.beside(step, nodes, &ended)))).collect();
+            let ran = self.timed("run", parts, || self.child(&words, "the run"));
+            ended.store(true, Ordering::Relaxed);
+            let ended = beside.into_iter().map(|(step, thread)| (step, thread.join().expect("steps do not panic")));
+            (ran, ended.collect::<Vec<_>>())
+        });
+        ran?;
+        for (step, took) in beside {
+            parts.push((step.name.clone(), took.map_err(|trouble| of_step(step, trouble))?));
+        }
+        self.steps(When::AfterMeasure, nodes, parts)
+    }
+
+    /// A step beside the run; its seconds. The run may be over before the step is due: that is an error of the recipe.
+    fn beside(&self, step: &Step, nodes: &[Node<'_>], ended: &AtomicBool) -> Result<f64, Trouble> {
+        let after = step.after.as_deref().unwrap_or("0s");
+        let after = values::duration(after).map_err(|reason| Trouble::usage(format!("after = {after}: {reason}")))?;
+        let due = Instant::now() + Duration::from_nanos(after.0);
+        while Instant::now() < due {
+            if ended.load(Ordering::Relaxed) || signals::control().is_stopped() {
+                return Err(
+                    Trouble::usage("the run ended before the step was due").hint("give run.time more, or after less")
+                );
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let watch = Instant::now();
+        self.step(step, nodes)?;
+        Ok(watch.elapsed().as_secs_f64())
     }
 
     /// Runs our own program to its end. What it says is kept, and is the cause when it fails.
@@ -163,66 +237,74 @@ impl Trial<'_> {
         Err(Trouble::new(exit, format!("{what}: {cause}")).detail(lines.map(str::trim).collect::<Vec<_>>().join("\n")))
     }
 
-    /// The steps that are due now. `place`: the server, where it runs.
-    pub(super) fn steps(
-        &self,
-        when: When,
-        place: Option<(Option<&Topology>, &str)>,
-        parts: &mut Parts,
-    ) -> Result<(), Trouble> {
+    /// The steps that are due now. `nodes`: the servers, where they run.
+    pub(super) fn steps(&self, when: When, nodes: &[Node<'_>], parts: &mut Parts) -> Result<(), Trouble> {
         for step in self.steps.iter().filter(|step| step.when == when) {
-            let done = self.timed(&step.name, parts, || self.step(&step.action, place));
-            done.map_err(|trouble| Trouble { cause: format!("step {}: {}", step.name, trouble.cause), ..trouble })?;
+            self.timed(&step.name, parts, || self.step(step, nodes)).map_err(|trouble| of_step(step, trouble))?;
         }
         Ok(())
     }
 
-    fn step(&self, action: &Action, place: Option<(Option<&Topology>, &str)>) -> Result<(), Trouble> {
+    fn step(&self, step: &Step, nodes: &[Node<'_>]) -> Result<(), Trouble> {
+        let named = step.on.as_deref().or(self.cell.setup.loaded().first().copied());
+        let node = nodes.iter().find(|node| Some(node.name) == named);
         let ours = || {
-            place.and_then(|(topology, _)| topology).ok_or_else(|| {
+            node.and_then(Node::topology).ok_or_else(|| {
                 Trouble::usage("it needs a server started by the lab (product, not url)").hint("use sql instead")
             })
         };
-        match action {
+        match &step.action {
             Action::Sql(statements) => {
-                let (topology, url) = place.expect("a recipe with SQL where no server runs is refused");
-                run_sql(topology, url, statements)
+                let node = node.expect("a recipe with SQL where no server runs is refused");
+                run_sql(&node.primary_url(), statements)
             }
             Action::Checkpoint => Ok(ours()?.checkpoint()?),
             Action::Settle => Ok(ours()?.settle(PATIENCE).map(drop)?),
+            Action::Restart => Ok(server_of(ours()?, step.node.as_deref())?.restart(PATIENCE)?),
+            Action::Crash => {
+                let server = server_of(ours()?, step.node.as_deref())?;
+                server.kill()?;
+                Ok(server.restart(PATIENCE)?)
+            }
             Action::Rest(text) => {
                 let time =
                     values::duration(text).map_err(|reason| Trouble::usage(format!("rest = {text}: {reason}")))?;
                 rest(Duration::from_nanos(time.0))
             }
-            Action::DropCaches => drop_caches(),
-            Action::Command(line) => self.command(line, place),
+            Action::DropCaches => lab::drop_caches(),
+            Action::Command(line) => self.command(line, nodes),
         }
     }
 
     /// Runs a shell command, which finds the trial and its servers in the environment.
-    fn command(&self, line: &str, place: Option<(Option<&Topology>, &str)>) -> Result<(), Trouble> {
+    fn command(&self, line: &str, nodes: &[Node<'_>]) -> Result<(), Trouble> {
         let failed = |error: std::io::Error| Trouble::environment(format!("cannot run {line}: {error}"));
         let mut command = Command::new("sh");
         command.args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::null());
         command.env("ASSAY_ROUND", self.round.to_string()).env("ASSAY_CELL", &self.cell.name);
         for (factor, level) in &self.levels {
-            let name: String =
-                factor.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
-            command.env(format!("ASSAY_LEVEL_{name}"), level);
+            command.env(format!("ASSAY_LEVEL_{}", upper(factor)), level);
         }
-        if let Some((topology, url)) = place {
-            command.env("ASSAY_URL", url);
-            if let Some(topology) = topology {
+        command.env("ASSAY", std::env::current_exe().map_err(failed)?);
+        let first = self.cell.setup.loaded().first().copied();
+        for node in nodes {
+            let primary = node.name == first.unwrap_or_default();
+            let mut set = |name: &str, value: &std::ffi::OsStr| {
+                command.env(format!("{name}_{}", upper(node.name)), value);
+                if primary {
+                    command.env(name, value);
+                }
+            };
+            set("ASSAY_URL", node.url.as_ref());
+            if let Some(topology) = node.topology() {
                 let state = topology.primary.snapshot();
                 let replicas: Vec<String> = topology.replicas.iter().map(|replica| replica.url("app")).collect();
-                command
-                    .env("ASSAY_PRIMARY_URL", topology.primary.url("app"))
-                    .env("ASSAY_REPLICA_URLS", replicas.join(" "))
-                    .env("ASSAY_SERVER", &state.name)
-                    .env("ASSAY_PORT", state.port.to_string())
-                    .env("ASSAY_PROGRAM", &state.binaries.program)
-                    .env("ASSAY_FOLDER", topology.primary.folder());
+                set("ASSAY_PRIMARY_URL", topology.primary.url("app").as_ref());
+                set("ASSAY_REPLICA_URLS", replicas.join(" ").as_ref());
+                set("ASSAY_SERVER", state.name.as_ref());
+                set("ASSAY_PORT", state.port.to_string().as_ref());
+                set("ASSAY_PROGRAM", state.binaries.program.as_ref());
+                set("ASSAY_FOLDER", topology.primary.folder().as_ref());
             }
         }
         command.stderr(File::create(&self.log).map_err(failed)?);
@@ -265,10 +347,69 @@ fn say(words: &str) {
     terminal::say(&format!("{words}\n"));
 }
 
+fn of_step(step: &Step, trouble: Trouble) -> Trouble {
+    Trouble { cause: format!("step {}: {}", step.name, trouble.cause), ..trouble }
+}
+
+fn with_parameters(url: String, described: &assay_recipe::Server) -> String {
+    described.parameters.iter().fold(url, |url, (name, value)| {
+        let sign = if url.contains('?') { '&' } else { '?' };
+        format!("{url}{sign}{name}={value}")
+    })
+}
+
+/// Several servers' parts of one name are one part.
+fn add(parts: &mut Parts, part: &str, seconds: f64) {
+    match parts.iter_mut().find(|(known, _)| known == part) {
+        Some((_, sum)) => *sum += seconds,
+        None => parts.push((part.to_owned(), seconds)),
+    }
+}
+
+/// As a part of a variable's name.
+fn upper(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
+}
+
+/// The server of a topology that a step names: `primary`, `replica1`, or a front.
+fn server_of<'a>(topology: &'a Topology, node: Option<&str>) -> Result<&'a assay_lab::Server, Trouble> {
+    let Some(name) = node.filter(|name| *name != "primary") else { return Ok(&topology.primary) };
+    let replicas = topology.replicas.iter().enumerate().map(|(at, one)| (format!("replica{}", at + 1), one));
+    let fronts = topology.fronts.iter().map(|front| (front.snapshot().binaries.product, front));
+    let all: Vec<(String, &assay_lab::Server)> = replicas.chain(fronts).collect();
+    all.iter().find(|(known, _)| known == name).map(|(_, server)| *server).ok_or_else(|| {
+        let known: Vec<&str> = ["primary"].into_iter().chain(all.iter().map(|(known, _)| known.as_str())).collect();
+        Trouble::usage(format!("node = {name}: there is no such server"))
+            .hint(format!("there are: {}", known.join(", ")))
+    })
+}
+
+/// What is started to be loaded with data, once for all cells that share it.
+pub(super) fn loading(
+    description: &Description,
+    setup: &assay_recipe::Setup,
+    words: &[String],
+    binaries: &assay_lab::product::Binaries,
+) -> Result<Description, Trouble> {
+    let line = words.join(" ");
+    let layout = description.contents(binaries, &line, &lab::hash_of_workload(words.first()))?.layout;
+    Ok(Description {
+        settings: layout.into_iter().chain(asked(&setup.data.settings)).collect(),
+        file: None,
+        replicas: 0,
+        fronts: Vec::new(),
+        ..description.clone()
+    })
+}
+
 /// With the end of the log of a server that died.
-fn with_log(trouble: Trouble, kept: &Kept) -> Trouble {
+fn with_log(trouble: Trouble, nodes: &[Node<'_>]) -> Trouble {
+    nodes.iter().filter_map(Node::topology).fold(trouble, with_log_of)
+}
+
+fn with_log_of(trouble: Trouble, topology: &Topology) -> Trouble {
     let died = |server: &&assay_lab::Server| server.status() != Status::Running;
-    match kept.topology().servers().find(died) {
+    match topology.servers().find(died) {
         Some(server) => {
             trouble.detail(format!("{} died; the end of its log:", server.name())).detail(server.log_tail(LOG_LINES))
         }
@@ -276,11 +417,9 @@ fn with_log(trouble: Trouble, kept: &Kept) -> Trouble {
     }
 }
 
-fn run_sql(topology: Option<&Topology>, url: &str, statements: &[String]) -> Result<(), Trouble> {
-    // The primary itself, in the database that is loaded: a pooler might take some statements for its own.
-    let url = topology.map_or(url.to_owned(), |topology| topology.primary.url("app"));
-    let mut session = Session::open(registry::driver_of(&url)?, &url, PATIENCE).map_err(|words| {
-        Trouble::new(Exit::Server, format!("cannot connect to {}", url_text::masked(&url))).detail(words)
+fn run_sql(url: &str, statements: &[String]) -> Result<(), Trouble> {
+    let mut session = Session::open(registry::driver_of(url)?, url, PATIENCE).map_err(|words| {
+        Trouble::new(Exit::Server, format!("cannot connect to {}", url_text::masked(url))).detail(words)
     })?;
     for statement in statements {
         session
@@ -300,13 +439,4 @@ fn rest(time: Duration) -> Result<(), Trouble> {
         std::thread::sleep(left.min(Duration::from_millis(100)));
     }
     Ok(())
-}
-
-/// What was written goes to the disk first: the kernel keeps pages that it still has to write.
-fn drop_caches() -> Result<(), Trouble> {
-    let synced = Command::new("sync").status().map(drop);
-    synced.and_then(|()| std::fs::write("/proc/sys/vm/drop_caches", "3")).map_err(|error| {
-        Trouble::environment(format!("cannot empty the page cache: {error}"))
-            .hint("this needs root; without this step, restarted servers find a warm page cache")
-    })
 }

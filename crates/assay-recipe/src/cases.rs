@@ -1,0 +1,88 @@
+//! Statements to time, by name: a TOML file for `assay sql`, and `[[run.case]]` of a recipe.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::RecipeError;
+use crate::word::Words;
+
+/// Statements that are timed against each other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CaseFile {
+    /// Run once, before everything.
+    pub prepare: Words,
+    /// Run once, after everything.
+    pub cleanup: Words,
+    /// In the order in which results show them.
+    pub case: Vec<StatementCase>,
+}
+
+/// One statement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatementCase {
+    /// As results call it.
+    pub name: String,
+    /// What is timed.
+    pub sql: String,
+    /// Run before every execution, and not timed.
+    #[serde(default)]
+    pub setup: Words,
+    /// Run after every execution, and not timed.
+    #[serde(default)]
+    pub teardown: Words,
+    /// Cases with the same name here are to return the same rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+}
+
+impl CaseFile {
+    /// Reads one. Fails with the first thing that is wrong.
+    pub fn read(text: &str) -> Result<CaseFile, RecipeError> {
+        let file: CaseFile = toml::from_str(text).map_err(|error| RecipeError::of_toml(&error, text))?;
+        check(&file.case).map_err(|error| RecipeError::new(error).at(None))?;
+        Ok(file)
+    }
+
+    /// As `read` reads it.
+    pub fn text(&self) -> String {
+        toml::to_string(self).expect("it is plain data")
+    }
+}
+
+/// Whether there are cases, each with a name of its own.
+pub(crate) fn check(cases: &[StatementCase]) -> Result<(), String> {
+    if cases.is_empty() {
+        return Err("no case: add [[case]] with name and sql".to_owned());
+    }
+    for (number, case) in cases.iter().enumerate() {
+        if case.name.trim().is_empty() || case.sql.trim().is_empty() {
+            return Err(format!("case {}: name and sql must not be empty", number + 1));
+        }
+        if cases[..number].iter().any(|other| other.name == case.name) {
+            return Err(format!("there are two cases {}", case.name));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_back_as_it_was_written() {
+        let text = "prepare = 'CREATE TABLE t (a int)'\n[[case]]\nname = 'a'\nsql = 'SELECT 1'\nsetup = ['BEGIN', 'X']\n\
+                    [[case]]\nname = 'b'\nsql = 'SELECT 2'\nresult = 'r'\n";
+        let file = CaseFile::read(text).unwrap();
+        assert_eq!(
+            (file.prepare.0.len(), file.case[0].setup.0.len(), file.case[1].result.as_deref()),
+            (1, 2, Some("r"))
+        );
+        assert_eq!(CaseFile::read(&file.text()).unwrap(), file);
+        let error = CaseFile::read("[[case]]\nname = 'a'\nsqk = 'SELECT 1'\n").unwrap_err();
+        assert_eq!((error.place, error.hint.as_deref()), (Some((3, 1)), Some("did you mean `sql`?")));
+        let error = CaseFile::read(&text.replace("'b'", "'a'")).unwrap_err();
+        assert_eq!(error.message, "there are two cases a");
+    }
+}

@@ -1,0 +1,88 @@
+//! Values of a recipe that are one word or several, however they are written.
+
+use std::fmt;
+
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Text, or a number or switch as text: settings and options are written as their server or workload spells them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Word(pub String);
+
+/// One word or a list of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Words(pub Vec<String>);
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+struct Scalar;
+
+impl Visitor<'_> for Scalar {
+    type Value = Word;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text, a number, true or false")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Word, E> {
+        Ok(Word(text.to_owned()))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Word, E> {
+        Ok(Word(value.to_string()))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Word, E> {
+        Ok(Word(value.to_string()))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Word, E> {
+        Ok(Word(value.to_string()))
+    }
+
+    fn visit_bool<E: Error>(self, on: bool) -> Result<Word, E> {
+        Ok(Word(if on { "on" } else { "off" }.to_owned()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Word {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Word, D::Error> {
+        deserializer.deserialize_any(Scalar)
+    }
+}
+
+struct List;
+
+impl<'de> Visitor<'de> for List {
+    type Value = Words;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("one value, or a list of them")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Words, E> {
+        Ok(Words(vec![text.to_owned()]))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Words, E> {
+        Ok(Words(vec![value.to_string()]))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Words, A::Error> {
+        let mut words = Vec::new();
+        while let Some(Word(word)) = items.next_element()? {
+            words.push(word);
+        }
+        Ok(Words(words))
+    }
+}
+
+impl<'de> Deserialize<'de> for Words {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Words, D::Error> {
+        deserializer.deserialize_any(List)
+    }
+}

@@ -1,0 +1,73 @@
+//! Statements timed one by one, as tables.
+
+use crate::digits::with_interval;
+use crate::findings::cases::{CaseFindings, CasesFindings};
+use crate::plain::clean;
+use crate::tables::experiment::ratio_words;
+use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
+
+/// A row per case: times, ratio, rows.
+pub(crate) fn cases(found: &CasesFindings) -> Table {
+    let base = found.base.as_ref().map_or(String::new(), |base| clean(base, NAME_WIDTH));
+    let several = found.cases.len() > 1;
+    let mut columns = vec![
+        Column::words("case", NAME_WIDTH),
+        Column::figures("runs").from(90),
+        Column::figures("median ms"),
+        Column::figures("min"),
+        Column::figures("max"),
+    ];
+    columns.extend(several.then(|| Column::figures(format!("by {base}"))));
+    columns.push(Column::figures("rows"));
+    columns.push(Column::words("", 40));
+    let row = |case: &CaseFindings| {
+        let mut cells = vec![Cell::foreign(&case.name), Cell::Count(case.runs), median(case)];
+        cells.extend([Cell::ns(case.min_ns), Cell::ns(case.max_ns)]);
+        cells.extend(several.then(|| match &case.ratio {
+            Some(ratio) => Cell::words(ratio_words(&ratio.found, "runs")),
+            None => Cell::Blank,
+        }));
+        cells.push(Cell::of(case.rows, Cell::Count));
+        cells.push(Cell::words(remark(case, found)));
+        cells
+    };
+    Table::new(columns).with_rows(found.cases.iter().map(row))
+}
+
+fn median(case: &CaseFindings) -> Cell {
+    match (case.median_ns, case.low_ns, case.high_ns) {
+        (Some(median), Some(low), Some(high)) => Cell::words(with_interval(median / 1e6, low / 1e6, high / 1e6)),
+        (median, ..) => Cell::of(median, Cell::Ms),
+    }
+}
+
+fn remark(case: &CaseFindings, found: &CasesFindings) -> &'static str {
+    if case.failure.is_some() {
+        "failed"
+    } else if case.result_changed {
+        "rows changed"
+    } else if case.plans.len() > 1 {
+        "plan changed"
+    } else if found.fastest.as_ref() == Some(&case.name) && found.cases.len() > 1 {
+        "fastest"
+    } else {
+        ""
+    }
+}
+
+/// A row per counter that any case raised, a column per case; `None`: there is none.
+pub(crate) fn counters(found: &CasesFindings) -> Option<Table> {
+    let mut names: Vec<&String> = found.cases.iter().flat_map(|case| case.counters.keys()).collect();
+    names.sort();
+    names.dedup();
+    if names.is_empty() {
+        return None;
+    }
+    let heads = found.cases.iter().map(|case| Column::figures(clean(&case.name, NAME_WIDTH)));
+    let table = Table::new([Column::words("counter", 40)].into_iter().chain(heads));
+    let row = |name: &&String| {
+        let cell = |case: &CaseFindings| Cell::of(case.counters.get(*name), |value| Cell::Number(*value as f64));
+        [Cell::foreign(name)].into_iter().chain(found.cases.iter().map(cell)).collect::<Vec<_>>()
+    };
+    Some(table.with_rows(names.iter().map(row)).with_caption("Counters, per execution"))
+}

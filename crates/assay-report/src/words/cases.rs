@@ -1,0 +1,91 @@
+//! What is said of statements timed one by one.
+
+use assay_record::Cold;
+
+use crate::digits::count;
+use crate::findings::cases::{CaseFindings, CasesFindings};
+use crate::plain::clean;
+
+/// Of a statement, a failure or a plan's line.
+const LINE_WIDTH: usize = 400;
+
+/// How they were timed.
+pub(crate) fn how(found: &CasesFindings) -> Vec<String> {
+    let runs = found.cases.iter().map(|case| case.runs).max().unwrap_or(0);
+    let mut facts =
+        vec![plural(found.cases.len() as u64, "case"), format!("{} each, in drawn order", plural(runs, "run"))];
+    facts.push(match found.cold {
+        None => format!("warm-up {}", plural(found.warmup.into(), "run")),
+        Some(Cold::Restarted) => "cold: server restarted before each run, OS cache warm".to_owned(),
+        Some(Cold::RestartedCachesDropped) => "cold: server restarted and OS cache emptied before each run".to_owned(),
+    });
+    facts
+}
+
+fn plural(number: u64, what: &str) -> String {
+    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// What the table does not say: different results, changed plans, failures.
+pub(crate) fn notes(found: &CasesFindings) -> Vec<String> {
+    let mut notes = Vec::new();
+    for name in &found.disagreements {
+        let of_result = |case: &&CaseFindings| case.result.as_ref() == Some(name);
+        let shown = |case: &CaseFindings| {
+            let digest = case.digest.as_deref().unwrap_or("-");
+            format!("{}: {} rows, hash {}", clean(&case.name, 40), case.rows.unwrap_or(0), clean(digest, 20))
+        };
+        let cases: Vec<String> = found.cases.iter().filter(of_result).map(shown).collect();
+        notes.push(format!("Cases that should return the same rows do not ({}).", cases.join("; ")));
+    }
+    for case in &found.cases {
+        let name = clean(&case.name, 40);
+        if let Some(failure) = &case.failure {
+            notes.push(format!("{name} failed: {}.", clean(failure, LINE_WIDTH)));
+        }
+        if case.result_changed {
+            notes.push(format!("{name} did not return the same rows every time."));
+        }
+        if let [_, others @ ..] = &case.plans[..] {
+            for plan in others {
+                let round = plan.first_round.map_or(String::new(), |round| format!(" in round {round}"));
+                notes.push(format!("The plan of {name} changed{round}."));
+            }
+        }
+    }
+    if found.cases.len() > 1 && found.cases.iter().any(|case| case.ratio.is_some()) {
+        let shortest = found.cases.iter().map(|case| case.runs).min().unwrap_or(0);
+        notes.push(match shortest {
+            0..=4 => "Confidence intervals of medians need at least 5 runs.".to_owned(),
+            _ => "Medians and ratios of times with 95% confidence intervals; `same`: no difference above 3%; `? n runs`: cannot \
+                  tell, n runs of each might."
+                .to_owned(),
+        });
+    }
+    if found.counters_of.as_deref() == Some("database") {
+        notes.push("Counters are those of the whole database: other sessions count too.".to_owned());
+    }
+    notes
+}
+
+/// A statement with its name in front, and the plans that it had.
+pub(crate) fn plan_lines(case: &CaseFindings) -> Vec<String> {
+    let several = case.plans.len() > 1;
+    let of = |(number, plan): (usize, &crate::findings::cases::PlanFindings)| {
+        let head = match several {
+            true => format!("plan {} of {}, {}:", number + 1, clean(&case.name, 40), plural(plan.executions, "run")),
+            false => format!("plan of {}:", clean(&case.name, 40)),
+        };
+        let lines = plan.text.lines().map(|line| {
+            let indent: String = line.chars().take_while(|c| *c == ' ').take(60).collect();
+            format!("  {indent}{}", clean(line, LINE_WIDTH))
+        });
+        [head].into_iter().chain(lines).collect::<Vec<_>>()
+    };
+    case.plans.iter().enumerate().flat_map(of).collect()
+}
+
+/// The statement on one line.
+pub(crate) fn statement(case: &CaseFindings) -> String {
+    clean(&case.sql.split_whitespace().collect::<Vec<_>>().join(" "), LINE_WIDTH)
+}

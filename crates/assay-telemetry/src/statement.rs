@@ -1,0 +1,179 @@
+//! What a server says of a single statement: its plan, and the counters that it raised.
+
+use assay_seam::{Cell, Rows};
+
+use crate::postgres::major_of;
+
+/// How to ask about statements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatementQuestions {
+    /// Before a statement: its plan for people. `None`: this server has none.
+    pub explain: Option<&'static str>,
+    /// Before a statement: its plan as JSON.
+    pub explain_json: Option<&'static str>,
+    /// Asked one after the other; the last answers rows of a counter and its value. Empty: this server has none.
+    pub counters: &'static [&'static str],
+    /// Whether these counters are the session's alone; otherwise others' work counts too.
+    pub of_session: bool,
+    /// Why there are no counters.
+    pub no_counters: &'static str,
+}
+
+/// How to ask a server of this product and version, as it names them at login.
+pub fn statement_questions(product: &str, version: &str) -> StatementQuestions {
+    match product {
+        "PostgreSQL" => postgres(version),
+        "MySQL" | "MariaDB" => StatementQuestions {
+            explain: Some("EXPLAIN "),
+            explain_json: Some("EXPLAIN FORMAT=JSON "),
+            counters: &[
+                "SHOW SESSION STATUS WHERE Variable_name RLIKE '^(Bytes|Created_tmp|Handler|Rows|Select|Sort)_'",
+            ],
+            of_session: true,
+            no_counters: "",
+        },
+        "SQLite" => StatementQuestions {
+            explain: Some("EXPLAIN QUERY PLAN "),
+            no_counters: "SQLite has no counters that a statement can ask for",
+            ..StatementQuestions::default()
+        },
+        _ => StatementQuestions { no_counters: "the counters of this server are not known", ..Default::default() },
+    }
+}
+
+fn postgres(version: &str) -> StatementQuestions {
+    // pg_stat_force_next_flush came with 15; before it, counters arrive up to half a second late.
+    let is_recent = major_of(version) >= 15;
+    StatementQuestions {
+        explain: Some("EXPLAIN "),
+        explain_json: Some("EXPLAIN (FORMAT JSON) "),
+        counters: if is_recent { POSTGRES_COUNTERS } else { &[] },
+        of_session: false,
+        no_counters: "PostgreSQL reports counters in time from version 15 on",
+    }
+}
+
+const POSTGRES_COUNTERS: &[&str] = &[
+    "SELECT pg_stat_force_next_flush()",
+    "SELECT name, value FROM pg_stat_database d, pg_stat_wal w, LATERAL (VALUES ('blks_hit', d.blks_hit), \
+     ('blks_read', d.blks_read), ('tup_returned', d.tup_returned), ('tup_fetched', d.tup_fetched), \
+     ('tup_inserted', d.tup_inserted), ('tup_updated', d.tup_updated), ('tup_deleted', d.tup_deleted), \
+     ('temp_files', d.temp_files), ('temp_bytes', d.temp_bytes), ('wal_records', w.wal_records), \
+     ('wal_fpi', w.wal_fpi), ('wal_bytes', w.wal_bytes::bigint)) AS counter(name, value) \
+     WHERE d.datname = current_database()",
+];
+
+/// A plan as a server answered it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlanRead {
+    /// For people, a line per step.
+    pub text: String,
+    /// The same without estimates, which change while the plan does not.
+    pub shape: String,
+}
+
+/// Reads the answer to `StatementQuestions::explain`. Its columns tell whose it is.
+pub fn read_plan(rows: &Rows) -> PlanRead {
+    let cell = |row, column| rows.cell(0, row, column).map_or(String::new(), shown);
+    let (mut text, mut shape) = (Vec::new(), Vec::new());
+    // SQLite: what a step belongs to.
+    let mut above: Vec<String> = Vec::new();
+    for row in 0..rows.len(0) {
+        match rows.columns(0) {
+            1 => {
+                let line = cell(row, 0);
+                shape.push(line.split_once("  (cost=").map_or(line.as_str(), |(shape, _)| shape).trim_end().to_owned());
+                text.push(line);
+            }
+            4 => {
+                let (id, parent) = (cell(row, 0), cell(row, 1));
+                while above.last().is_some_and(|last| *last != parent) {
+                    above.pop();
+                }
+                let line = format!("{}{}", "  ".repeat(above.len()), cell(row, 3));
+                above.push(id);
+                shape.push(line.clone());
+                text.push(line);
+            }
+            columns => {
+                let names: &[&str] = if columns == MYSQL.len() { &MYSQL } else { &MARIADB };
+                let step = |keep: &dyn Fn(&str) -> bool| {
+                    let known = names.iter().enumerate().map(|(at, name)| (*name, cell(row, at)));
+                    let said = known.filter(|(name, value)| keep(name) && !value.is_empty());
+                    said.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+                };
+                text.push(step(&|_| true));
+                shape.push(step(&|name| name != "rows" && name != "filtered"));
+            }
+        }
+    }
+    PlanRead { text: text.join("\n"), shape: shape.join("\n") }
+}
+
+const MARIADB: [&str; 10] =
+    ["id", "select_type", "table", "type", "possible_keys", "key", "key_len", "ref", "rows", "Extra"];
+const MYSQL: [&str; 12] = [
+    "id",
+    "select_type",
+    "table",
+    "partitions",
+    "type",
+    "possible_keys",
+    "key",
+    "key_len",
+    "ref",
+    "rows",
+    "filtered",
+    "Extra",
+];
+
+/// NULL is nothing.
+fn shown(cell: Cell<'_>) -> String {
+    match cell {
+        Cell::Null => String::new(),
+        Cell::Text(text) => String::from_utf8_lossy(text).into_owned(),
+        Cell::Int(number) => number.to_string(),
+        Cell::Double(number) => number.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(cells: &[&[&str]]) -> Rows {
+        let mut rows = Rows::default();
+        rows.begin_set(cells[0].len());
+        cells.iter().flat_map(|row| row.iter()).for_each(|cell| match *cell {
+            "NULL" => rows.push_null(),
+            cell => rows.push_text(cell.as_bytes()).unwrap(),
+        });
+        rows
+    }
+
+    #[test]
+    fn estimates_are_no_part_of_a_plans_shape() {
+        let plan = read_plan(&rows(&[
+            &["Sort  (cost=1.00..2.00 rows=3 width=4)"],
+            &["  ->  Seq Scan on t  (cost=0.00..35.50 rows=2550 width=4)"],
+            &["        Filter: (id = 1)"],
+        ]));
+        assert_eq!(plan.shape, "Sort\n  ->  Seq Scan on t\n        Filter: (id = 1)");
+        let line = ["1", "SIMPLE", "t", "ref", "a", "a", "4", "const", "17", "NULL"];
+        let plan = read_plan(&rows(&[&line]));
+        let start = "id=1 select_type=SIMPLE table=t type=ref possible_keys=a key=a key_len=4 ref=const";
+        assert_eq!((plan.text, plan.shape), (format!("{start} rows=17"), start.to_owned()));
+        let tree = [["2", "0", "0", "SCAN a"], ["5", "0", "0", "LIST"], ["7", "5", "0", "SEARCH b"]];
+        let plan = read_plan(&rows(&[&tree[0], &tree[1], &tree[2]]));
+        assert_eq!(plan.text, "SCAN a\nLIST\n  SEARCH b");
+    }
+
+    #[test]
+    fn servers_without_counters_say_why() {
+        for (product, version) in [("PostgreSQL", "14.2"), ("SQLite", "3.46"), ("Other", "1")] {
+            let questions = statement_questions(product, version);
+            assert!(questions.counters.is_empty() && !questions.no_counters.is_empty(), "{product}");
+        }
+        assert!(!statement_questions("PostgreSQL", "15.18 (Debian 15.18-0+deb12u1)").counters.is_empty());
+    }
+}

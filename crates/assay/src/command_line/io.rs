@@ -1,0 +1,71 @@
+//! Options of `assay io`.
+
+use std::path::PathBuf;
+
+use assay_seam::Nanos;
+use clap::Args;
+
+use crate::command_line::shared::{Format, any_count, at_least_one, tag};
+use crate::values;
+
+/// Options of `io`.
+#[derive(Args, Clone)]
+pub struct IoOptions {
+    /// Folder of the files, which are made where they are missing and removed at the end
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub folder: PathBuf,
+    /// Leave the files for the next run
+    #[arg(long)]
+    pub keep: bool,
+    /// Size of all data files together
+    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = values::size)]
+    pub size: u64,
+    /// Number of data files
+    #[arg(long, value_name = "N", default_value = "4", value_parser = at_least_one)]
+    pub files: u64,
+    /// Threads that read random blocks, one at a time; a list such as 1,2,4 is a ladder
+    #[arg(long, value_name = "N,…", default_value = "4", value_delimiter = ',', value_parser = any_count)]
+    pub readers: Vec<u64>,
+    /// Threads that write random blocks
+    #[arg(long, value_name = "N", default_value = "1", value_parser = any_count)]
+    pub writers: u64,
+    /// Writes that each writer has in flight
+    #[arg(long, value_name = "N", default_value = "16", value_parser = at_least_one)]
+    pub write_depth: u64,
+    /// Threads that append to a log of their own, each append made safe by fdatasync
+    #[arg(long, value_name = "N", default_value = "1", value_parser = any_count)]
+    pub loggers: u64,
+    /// Bytes of a read or write
+    #[arg(long, value_name = "BYTES", default_value = "16K", value_parser = values::size)]
+    pub block: u64,
+    /// Bytes of an append
+    #[arg(long, value_name = "BYTES", default_value = "8K", value_parser = values::size)]
+    pub log_block: u64,
+    /// Bytes of a log, after which it begins anew
+    #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = values::size)]
+    pub log_size: u64,
+    /// Open data files with O_DIRECT, past the page cache
+    #[arg(long)]
+    pub direct: bool,
+    /// Length of each step
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::duration)]
+    pub time: Nanos,
+    /// Seed of the blocks chosen [default: random, shown in the report]
+    #[arg(long, value_name = "N", value_parser = any_count)]
+    pub seed: Option<u64>,
+    /// Form of the result on stdout
+    #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
+    pub format: Format,
+    /// Path of the record [default: assay-records/io-TIME.json.zst]
+    #[arg(long, value_name = "PATH", conflicts_with = "no_record")]
+    pub record: Option<PathBuf>,
+    /// Write no record
+    #[arg(long)]
+    pub no_record: bool,
+    /// Something to know the record by, such as disk=nvme; may be repeated
+    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
+    pub tags: Vec<(String, String)>,
+    /// Print only errors and warnings on stderr
+    #[arg(long)]
+    pub quiet: bool,
+}

@@ -1,0 +1,227 @@
+//! `assay io`: files as a database engine uses them, on a ladder of readers.
+//!
+//! The record is like that of a run: its transaction types are reads, writes and log appends, its sessions the readers.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use assay_machine::fileio::jobs::{Jobs, JobsOutcome, KINDS, KindOutcome};
+use assay_record as record;
+use assay_record::{DEFAULT_FOLDER, EncodedHistogram, Latencies, OptionValue, Place, Record, Status, Time, Tool};
+
+use crate::command_line::IoOptions;
+use crate::diagnostics::{Exit, Trouble};
+use crate::live::unwritable;
+use crate::{plan, record_of, render, signals, terminal};
+
+/// Makes the files, runs the ladder, prints what came of it, and leaves a record.
+pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
+    let seed = options.seed.unwrap_or_else(plan::random_seed);
+    let first = jobs(options, seed, options.readers.iter().copied().max().unwrap_or(0))?;
+    let failed = |what: &str, error: std::io::Error| {
+        let trouble = Trouble::environment(format!("cannot {what} in {}: {error}", options.folder.display()));
+        match options.direct && error.kind() == std::io::ErrorKind::InvalidInput {
+            true => {
+                trouble.hint("this file system may not know O_DIRECT: leave --direct out, or name another --folder")
+            }
+            false => trouble,
+        }
+    };
+    let say = |words: &str| {
+        if !options.quiet {
+            terminal::say(&format!("{words}\n"));
+        }
+    };
+    let (began, watch) = (Time::from(std::time::SystemTime::now()), Instant::now());
+    first.prepare(&say).map_err(|error| failed("make files", error))?;
+    let time = Duration::from_nanos(options.time.0);
+    let mut stages = Vec::new();
+    let mut outcome = Ok(());
+    for readers in &options.readers {
+        let (at, started) = (watch.elapsed(), Time::from(std::time::SystemTime::now()));
+        let step = jobs(options, seed, *readers)?;
+        if options.readers.len() > 1 {
+            say(&format!("{readers} readers"));
+        }
+        match step.run(time, &|| signals::control().is_stopped()) {
+            Ok(done) => stages.push(stage(&step, &done, started, at)),
+            Err(error) => {
+                outcome = Err(failed("work on files", error));
+                break;
+            }
+        }
+        if signals::control().is_stopped() {
+            break;
+        }
+    }
+    if !options.keep {
+        first.remove().map_err(|error| failed("remove files", error))?;
+    }
+    outcome?;
+    let status = if signals::control().is_stopped() { Status::Interrupted } else { Status::Complete };
+    let record = record_of_stages(options, words, (began, watch.elapsed()), seed, status, stages);
+    terminal::result(&render::result(&record, options.format, terminal::view(false)))?;
+    let path = match &options.record {
+        _ if options.no_record => None,
+        Some(path) => {
+            record.write(path).map_err(unwritable)?;
+            Some(path.clone())
+        }
+        None => Some(record.write_new(Path::new(DEFAULT_FOLDER)).map_err(unwritable)?),
+    };
+    if let Some(path) = path {
+        say(&format!("record: {}", path.display()));
+    }
+    Ok(if status == Status::Interrupted { signals::exit() } else { Exit::Success })
+}
+
+fn jobs(options: &IoOptions, seed: u64, readers: u64) -> Result<Jobs, Trouble> {
+    let small =
+        |name: &str, value: u64| usize::try_from(value).map_err(|_| Trouble::usage(format!("--{name} is too large")));
+    if options.block == 0 || options.log_block == 0 {
+        return Err(Trouble::usage("--block and --log-block must be at least 1"));
+    }
+    if options.size / options.files < options.block || options.log_size < options.log_block {
+        return Err(Trouble::usage("every file must hold at least one block").hint("raise --size, or lower --files"));
+    }
+    if options.direct && !options.block.is_multiple_of(512) {
+        return Err(Trouble::usage("--direct needs a --block that is a multiple of 512 bytes"));
+    }
+    if readers + options.writers + options.loggers == 0 {
+        return Err(Trouble::usage("there is nothing to do: no readers, writers or loggers"));
+    }
+    Ok(Jobs {
+        folder: options.folder.clone(),
+        files: small("files", options.files)?,
+        size: options.size,
+        block: small("block", options.block)?,
+        log_block: small("log-block", options.log_block)?,
+        log_size: options.log_size,
+        direct: options.direct,
+        readers: small("readers", readers)?,
+        writers: small("writers", options.writers)?,
+        write_depth: small("write-depth", options.write_depth.min(assay_machine::fileio::BACKLOG_MAX as u64))?,
+        loggers: small("loggers", options.loggers)?,
+        seed,
+    })
+}
+
+fn record_of_stages(
+    options: &IoOptions,
+    words: &[String],
+    (started, elapsed): (Time, Duration),
+    seed: u64,
+    status: Status,
+    stages: Vec<record::Stage>,
+) -> Record {
+    let number = |value: u64| OptionValue::Int(i64::try_from(value).unwrap_or(i64::MAX));
+    let asked = [
+        ("size", number(options.size)),
+        ("files", number(options.files)),
+        ("writers", number(options.writers)),
+        ("write_depth", number(options.write_depth)),
+        ("loggers", number(options.loggers)),
+        ("block", number(options.block)),
+        ("log_block", number(options.log_block)),
+        ("log_size", number(options.log_size)),
+        ("direct", OptionValue::Bool(options.direct)),
+    ];
+    let asked: BTreeMap<String, OptionValue> =
+        asked.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let folder = std::fs::canonicalize(&options.folder).unwrap_or_else(|_| options.folder.clone());
+    let files = record::Server { product: "files".to_owned(), place: Place::Embedded, ..record::Server::default() };
+    Record {
+        format: record::FORMAT,
+        tool: Tool { name: "assay".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
+        status,
+        failure: None,
+        started,
+        elapsed_ns: nanos(elapsed),
+        manifest: record::Manifest {
+            command: words.to_vec(),
+            workload: "io".to_owned(),
+            options: asked,
+            seed,
+            sessions: stages.iter().map(|stage| stage.sessions).collect(),
+            limit: record::Limit { time_ns: Some(options.time.0), transactions: None },
+            interval_ns: 1_000_000_000,
+            workers: stages.iter().map(|stage| stage.generator.workers).max().unwrap_or(0),
+            targets: vec![format!("file:{}", folder.display())],
+            ..record::Manifest::default()
+        },
+        environment: record::Environment { servers: vec![files], ..record_of::this_machine() },
+        types: KINDS.map(str::to_owned).to_vec(),
+        rules: Vec::new(),
+        rates: Vec::new(),
+        stages,
+        telemetry: None,
+        tags: options.tags.iter().cloned().collect(),
+        cases: None,
+    }
+}
+
+fn stage(jobs: &Jobs, done: &JobsOutcome, started: Time, at: Duration) -> record::Stage {
+    let tally = |(kind, name): (&KindOutcome, &str)| {
+        let found = latencies(kind);
+        record::TransactionTally {
+            name: name.to_owned(),
+            count: found.count,
+            response: found.clone(),
+            service: found,
+            ..record::TransactionTally::default()
+        }
+    };
+    let transactions: Vec<record::TransactionTally> = done.kinds.iter().zip(KINDS).map(tally).collect();
+    let due = transactions.iter().map(|one| one.count).sum();
+    let statement = |kind: usize| {
+        let one = &transactions[kind];
+        record::StatementTally { count: one.count, service: one.service.clone() }
+    };
+    let statements = record::ByClass { read: statement(0), write: statement(1), other: statement(2) };
+    let mut start_ns = 0;
+    let intervals = done.seconds.iter().map(|(length, counts)| {
+        let interval = record::Interval {
+            start_ns,
+            length_ns: nanos(*length),
+            transactions: counts.to_vec(),
+            statements: record::ByClass { read: counts[0], write: counts[1], other: counts[2] },
+            sessions: jobs.readers as u32,
+            ..record::Interval::default()
+        };
+        start_ns += interval.length_ns;
+        interval
+    });
+    let workers = (jobs.readers + jobs.writers + jobs.loggers) as u32;
+    record::Stage {
+        // A stage of writers alone has no reader, and a row of its own all the same.
+        sessions: jobs.readers as u32,
+        rate_per_s: None,
+        started,
+        start_ns: Some(nanos(at)),
+        measured_ns: nanos(done.measured),
+        intervals: intervals.collect(),
+        total: record::Tally { due, transactions, statements, ..record::Tally::default() },
+        targets: Vec::new(),
+        session_transactions_min: 0,
+        session_transactions_max: 0,
+        generator: record::Generator { workers, ..record::Generator::default() },
+    }
+}
+
+fn latencies(kind: &KindOutcome) -> Latencies {
+    let found = &kind.latencies;
+    let empty = found.is_empty();
+    Latencies {
+        count: found.len(),
+        min_ns: if empty { 0 } else { found.min() },
+        max_ns: if empty { 0 } else { found.max() },
+        sum_ns: kind.sum_ns,
+        over: 0,
+        histogram: (!empty).then(|| EncodedHistogram::new(found)),
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,370 @@
+//! The runs themselves: one connection, rounds in drawn order, and what is asked around each run without being timed.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use assay_engine::Target;
+use assay_io::clock::Clock;
+use assay_lab::{Home, Server, Status, server};
+use assay_recipe::{CaseFile, StatementCase, order};
+use assay_record::{Case, Cold, Execution, QueryPlan};
+use assay_seam::{Cell, Nanos, Rows, ServerFacts};
+use assay_telemetry::{StatementQuestions, read_plan, statement_questions};
+use sha2::{Digest, Sha256};
+
+use crate::client::{Client, text};
+use crate::command_line::SqlOptions;
+use crate::diagnostics::{Exit, Trouble};
+use crate::{lab, signals, terminal, url_text};
+
+/// Everything that is needed to run the cases, and what came of them so far.
+pub(super) struct Bench<'a> {
+    options: &'a SqlOptions,
+    file: &'a CaseFile,
+    url: &'a str,
+    target: &'a Target,
+    clock: Clock,
+    seed: u64,
+    client: Client,
+    questions: StatementQuestions,
+    /// To restart before each run.
+    server: Option<Server>,
+    /// What is done before each run.
+    pub(super) cold: Option<Cold>,
+    cases: Vec<Case>,
+    /// Shapes of the plans of each case.
+    shapes: Vec<Vec<String>>,
+}
+
+/// How it ended.
+pub(super) enum Ended {
+    Complete,
+    Interrupted,
+    /// By what has to do with no case alone.
+    Failed(Trouble),
+}
+
+/// A statement may take this long.
+const PATIENCE: Nanos = Nanos::from_secs(24 * 3600);
+/// A login may.
+const LOGIN: Nanos = Nanos::from_secs(60);
+/// A server may take this long to stop and to start.
+const RESTART: Duration = Duration::from_secs(600);
+/// Between two lines about progress.
+const SAY_EVERY: Duration = Duration::from_secs(5);
+
+impl<'a> Bench<'a> {
+    /// Connects, and finds out what can be asked.
+    pub(super) fn open(
+        options: &'a SqlOptions,
+        file: &'a CaseFile,
+        url: &'a str,
+        target: &'a Target,
+        clock: Clock,
+        seed: u64,
+    ) -> Result<Bench<'a>, Trouble> {
+        let server = if options.cold { Some(server_of(url)?) } else { None };
+        let client = connect(target, clock, url)?;
+        let facts = client.server();
+        let questions = statement_questions(&facts.product, &facts.version);
+        if options.counters && questions.counters.is_empty() {
+            return Err(Trouble::usage(format!("no counters: {}", questions.no_counters)).hint("leave --counters out"));
+        }
+        let case = |case: &StatementCase| Case {
+            name: case.name.clone(),
+            sql: case.sql.clone(),
+            setup: case.setup.0.clone(),
+            teardown: case.teardown.0.clone(),
+            result: case.result.clone(),
+            ..Case::default()
+        };
+        let cases: Vec<Case> = file.case.iter().map(case).collect();
+        let shapes = vec![Vec::new(); cases.len()];
+        Ok(Bench { options, file, url, target, clock, seed, client, questions, server, cold: None, cases, shapes })
+    }
+
+    /// Runs all of it. What `cleanup` says is run in any case.
+    pub(super) fn run(&mut self) -> Ended {
+        if let Err(trouble) = self.run_all(&self.file.prepare.0) {
+            return Ended::Failed(trouble);
+        }
+        let ended = self.rounds();
+        let cleaned = self.run_all(&self.file.cleanup.0);
+        match (ended, cleaned) {
+            (Ended::Complete, Err(trouble)) => Ended::Failed(trouble),
+            (ended, _) => ended,
+        }
+    }
+
+    /// What the server said of itself, the cases, and whose counters they have.
+    pub(super) fn finish(self) -> (ServerFacts, Vec<Case>, Option<String>) {
+        let facts = self.client.server();
+        self.client.close();
+        let of = if self.questions.of_session { "session" } else { "database" };
+        (facts, self.cases, self.options.counters.then(|| of.to_owned()))
+    }
+
+    fn rounds(&mut self) -> Ended {
+        let warmup = self.options.warmup.unwrap_or(u64::from(!self.options.cold));
+        let mut said = Instant::now();
+        for round in 0..warmup + self.options.runs {
+            let timed = round.checked_sub(warmup).map(|round| round as u32 + 1);
+            if said.elapsed() >= SAY_EVERY && !self.options.quiet {
+                said = Instant::now();
+                terminal::say(&match timed {
+                    Some(number) => format!("round {number} of {}\n", self.options.runs),
+                    None => format!("warm-up {} of {warmup}\n", round + 1),
+                });
+            }
+            for case in order(self.cases.len(), round as u32 + 1, self.seed) {
+                if signals::control().is_stopped() {
+                    return Ended::Interrupted;
+                }
+                if self.cases[case].failure.is_some() {
+                    continue;
+                }
+                if let Err(trouble) = self.one(case, timed) {
+                    return Ended::Failed(trouble);
+                }
+            }
+        }
+        if self.options.counters {
+            for case in 0..self.cases.len() {
+                if signals::control().is_stopped() {
+                    return Ended::Interrupted;
+                }
+                if let Err(trouble) = self.count(case) {
+                    return Ended::Failed(trouble);
+                }
+            }
+        }
+        Ended::Complete
+    }
+
+    /// One run of a case. An error is one that concerns all of them; what the server refuses is the case's result.
+    fn one(&mut self, case: usize, round: Option<u32>) -> Result<(), Trouble> {
+        if self.server.is_some() {
+            self.cool()?;
+        }
+        let described = &self.file.case[case];
+        let ran = self.attempt(described, case, round);
+        match ran {
+            Ok(()) => Ok(()),
+            Err(words) => {
+                self.cases[case].failure = Some(words);
+                // A transaction that was aborted would be in the way of the others.
+                if self.client.is_open() {
+                    let _ = self.run_words(&described.teardown.0);
+                }
+                self.reconnect()
+            }
+        }
+    }
+
+    fn attempt(&mut self, described: &StatementCase, case: usize, round: Option<u32>) -> Result<(), String> {
+        self.run_words(&described.setup.0)?;
+        let plan = if self.options.explain && round.is_some() { self.plan(case)? } else { None };
+        let before = self.client.now();
+        let rows = self.client.ask(&described.sql, PATIENCE)?;
+        let elapsed = self.client.now() - before;
+        let (count, digest) = digest(&rows);
+        self.client.reuse(rows);
+        self.run_words(&described.teardown.0)?;
+        let Some(round) = round else { return Ok(()) };
+        let kept = &mut self.cases[case];
+        let known = kept.rows.zip(kept.digest.as_ref());
+        kept.result_changed |= known.is_some_and(|known| known != (count, &digest));
+        (kept.rows, kept.digest) = (Some(count), Some(digest));
+        kept.executions.push(Execution { round, elapsed_ns: elapsed.0, plan });
+        Ok(())
+    }
+
+    /// Which of the case's plans the server would take now.
+    fn plan(&mut self, case: usize) -> Result<Option<u32>, String> {
+        let sql = &self.file.case[case].sql;
+        let Some(explain) = self.questions.explain.filter(|_| has_plan(sql)) else { return Ok(None) };
+        let rows = self.client.ask(&format!("{explain}{sql}"), PATIENCE)?;
+        let read = read_plan(&rows);
+        self.client.reuse(rows);
+        if let Some(known) = self.shapes[case].iter().position(|shape| *shape == read.shape) {
+            return Ok(Some(known as u32));
+        }
+        let json = self.questions.explain_json.and_then(|explain| {
+            let rows = self.client.ask(&format!("{explain}{sql}"), PATIENCE).ok()?;
+            let lines: Vec<String> = (0..rows.len(0)).filter_map(|row| text(&rows, row, 0)).collect();
+            Some(lines.join("\n"))
+        });
+        self.shapes[case].push(read.shape);
+        self.cases[case].plans.push(QueryPlan { text: read.text, json });
+        Ok(Some(self.shapes[case].len() as u32 - 1))
+    }
+
+    /// A run of a case between two looks at the counters, less what a look itself raises.
+    fn count(&mut self, case: usize) -> Result<(), Trouble> {
+        if self.cases[case].failure.is_some() {
+            return Ok(());
+        }
+        let described = &self.file.case[case];
+        let counted = self.run_words(&described.setup.0).and_then(|()| {
+            let first = self.counters()?;
+            let second = self.counters()?;
+            let rows = self.client.ask(&described.sql, PATIENCE)?;
+            self.client.reuse(rows);
+            let third = self.counters()?;
+            self.run_words(&described.teardown.0)?;
+            let difference = |name: &String| {
+                let at = |all: &BTreeMap<String, i64>| all.get(name).copied().unwrap_or(0);
+                (at(&third) - at(&second)) - (at(&second) - at(&first))
+            };
+            Ok(third.keys().map(|name| (name.clone(), difference(name))).filter(|(_, by)| *by != 0).collect())
+        });
+        match counted {
+            Ok(counters) => self.cases[case].counters = counters,
+            Err(words) => {
+                let name = &described.name;
+                terminal::say(&format!("warning: no counters of {name}: {words}\n"));
+                self.reconnect()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn counters(&mut self) -> Result<BTreeMap<String, i64>, String> {
+        let mut found = BTreeMap::new();
+        for sql in self.questions.counters {
+            let rows = self.client.ask(sql, PATIENCE)?;
+            found.clear();
+            for row in 0..rows.len(0) {
+                let value = text(&rows, row, 1).and_then(|value| value.parse().ok());
+                if let (Some(name), Some(value)) = (text(&rows, row, 0), value) {
+                    found.insert(name, value);
+                }
+            }
+            self.client.reuse(rows);
+        }
+        Ok(found)
+    }
+
+    /// Restarts the server, empties the page cache where we may, and connects again.
+    fn cool(&mut self) -> Result<(), Trouble> {
+        let server = self.server.as_ref().expect("it is asked for only where there is one");
+        server.restart(RESTART)?;
+        self.cold = Some(match lab::drop_caches() {
+            Ok(()) => Cold::RestartedCachesDropped,
+            Err(_) => Cold::Restarted,
+        });
+        self.client = connect(self.target, self.clock, self.url)?;
+        Ok(())
+    }
+
+    fn reconnect(&mut self) -> Result<(), Trouble> {
+        self.client = connect(self.target, self.clock, self.url)?;
+        Ok(())
+    }
+
+    fn run_words(&mut self, statements: &[String]) -> Result<(), String> {
+        for sql in statements {
+            let rows = self.client.ask(sql, PATIENCE).map_err(|words| format!("{sql}: {words}"))?;
+            self.client.reuse(rows);
+        }
+        Ok(())
+    }
+
+    fn run_all(&mut self, statements: &[String]) -> Result<(), Trouble> {
+        self.run_words(statements)
+            .map_err(|words| Trouble::new(Exit::Server, "the server refused a statement").detail(words))
+    }
+}
+
+fn connect(target: &Target, clock: Clock, url: &str) -> Result<Client, Trouble> {
+    Client::open(target, clock, LOGIN).map_err(|words| {
+        Trouble::new(Exit::Server, format!("cannot connect to {}", url_text::masked(url))).detail(words)
+    })
+}
+
+/// The running server of the lab that this URL leads to.
+fn server_of(url: &str) -> Result<Server, Trouble> {
+    let home = Home::usual();
+    let leads_to = |server: &Server| {
+        let own = server.url("");
+        let place = own.split_once('@').map_or("", |(_, place)| place);
+        let place = place.trim_end_matches('/');
+        server.snapshot().product().is_some() && url.contains(&format!("@{place}/"))
+    };
+    let running = |server: &Server| matches!(server.status(), Status::Running | Status::Stale);
+    server::all(&home).into_iter().find(|server| running(server) && leads_to(server)).ok_or_else(|| {
+        Trouble::usage("--cold: this server was not started by `assay server`, so it cannot be restarted")
+            .hint("start one: DB=$(assay server start postgres --prepare 'tpcc --warehouses 1')")
+    })
+}
+
+/// Statements that a server has a plan for.
+fn has_plan(sql: &str) -> bool {
+    let first = sql.trim_start_matches(|c: char| c.is_whitespace() || c == '(').split_whitespace().next();
+    let known = ["select", "insert", "update", "delete", "with", "values", "table", "replace", "merge"];
+    first.is_some_and(|first| known.contains(&first.to_ascii_lowercase().as_str()))
+}
+
+/// Number of rows, and a hash of them that their order does not change: the sum of the hashes of rows.
+fn digest(rows: &Rows) -> (u64, String) {
+    let (mut count, mut sum) = (0, 0u64);
+    for set in 0..rows.sets() {
+        let columns = rows.columns(set);
+        for row in 0..rows.len(set) {
+            let mut hasher = Sha256::new();
+            hasher.update((set as u64).to_le_bytes());
+            for column in 0..columns {
+                let cell = match rows.cell(set, row, column) {
+                    Some(Cell::Text(text)) => Some(text.to_vec()),
+                    Some(Cell::Int(number)) => Some(number.to_string().into_bytes()),
+                    Some(Cell::Double(number)) => Some(number.to_string().into_bytes()),
+                    Some(Cell::Null) | None => None,
+                };
+                hasher.update(cell.as_ref().map_or(u64::MAX, |cell| cell.len() as u64).to_le_bytes());
+                hasher.update(cell.unwrap_or_default());
+            }
+            let hash = hasher.finalize();
+            sum = sum.wrapping_add(u64::from_le_bytes(hash[..8].try_into().expect("8 bytes")));
+            count += 1;
+        }
+    }
+    (count, format!("{sum:016x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(cells: &[[Option<&str>; 2]]) -> Rows {
+        let mut rows = Rows::default();
+        rows.begin_set(2);
+        cells.iter().flatten().for_each(|cell| match cell {
+            Some(cell) => rows.push_text(cell.as_bytes()).unwrap(),
+            None => rows.push_null(),
+        });
+        rows
+    }
+
+    #[test]
+    fn a_digest_does_not_depend_on_the_order_of_rows_and_on_nothing_less() {
+        let all = [[Some("a"), Some("b")], [Some("c"), None]];
+        let (count, hash) = digest(&rows(&all));
+        assert_eq!((count, &hash), (2, &digest(&rows(&[all[1], all[0]])).1));
+        for other in [
+            [[Some("ab"), Some("")], [Some("c"), None]],
+            [[Some("b"), Some("a")], [Some("c"), None]],
+            [[Some("a"), Some("b")], [Some("c"), Some("")]],
+            [[Some("a"), Some("b")], [Some("a"), Some("b")]],
+        ] {
+            assert_ne!(digest(&rows(&other)).1, hash);
+        }
+    }
+
+    #[test]
+    fn only_statements_with_a_plan_are_explained() {
+        assert!(
+            has_plan("  SELECT 1") && has_plan("(select 1) union select 2") && has_plan("with a as (select 1) table a")
+        );
+        assert!(!has_plan("CREATE TABLE t (a int)") && !has_plan("") && !has_plan("VACUUM t"));
+    }
+}

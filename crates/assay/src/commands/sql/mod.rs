@@ -1,0 +1,239 @@
+//! `assay sql`: times statements against each other, as hyperfine does for commands.
+//!
+//! Each case runs once per round, in an order drawn from the seed, on one connection. Only the statement itself is timed, from sending it
+//! to its last row. What came of it is a record like that of a run, whose transaction types are the cases.
+
+mod bench;
+
+use std::path::Path;
+
+use assay_io::clock::Clock;
+use assay_recipe::{CaseFile, StatementCase, Words};
+use assay_record as record;
+use assay_record::{DEFAULT_FOLDER, EncodedHistogram, Histogram, Latencies, Record, Status, Time, Tool};
+use assay_seam::ConnectOptions;
+
+use crate::command_line::SqlOptions;
+use crate::diagnostics::{Exit, Trouble, nearest};
+use crate::live::unwritable;
+use crate::scratch::Scratch;
+use crate::{plan, record_of, render, server_settings, signals, terminal};
+use bench::{Bench, Ended};
+
+/// Times the cases, prints what came of it, and leaves a record.
+pub fn run(options: &SqlOptions, words: &[String]) -> Result<Exit, Trouble> {
+    let file = cases(options)?;
+    let base = base(options, &file)?;
+    let scratch = if options.db.is_none() { Some(Scratch::new()?) } else { None };
+    let url = options.db.clone().unwrap_or_else(|| scratch.as_ref().expect("made when there is no URL").url());
+    let connect = ConnectOptions { session_sql: options.session_sql.clone(), ..ConnectOptions::default() };
+    let target = plan::target(&url, &connect)?;
+    let seed = options.seed.unwrap_or_else(plan::random_seed);
+    let started = Time::from(std::time::SystemTime::now());
+    let clock = Clock::start();
+    let begun = clock.now();
+    let mut bench = Bench::open(options, &file, &url, &target, clock, seed)?;
+    let ended = bench.run();
+    let cold = bench.cold;
+    let (facts, cases, counters_of) = bench.finish();
+    if let (Ended::Failed(trouble), true) = (&ended, cases.iter().all(|case| case.executions.is_empty())) {
+        return Err(trouble.clone());
+    }
+    if matches!(ended, Ended::Interrupted) && cases.iter().all(|case| case.executions.is_empty()) {
+        return Err(Trouble::new(signals::exit(), "interrupted before anything was measured"));
+    }
+    let elapsed = clock.now() - begun;
+    let place = record_of::place(&target);
+    let settings = server_settings::read(&target, place);
+    let server = record::Server {
+        product: facts.product,
+        version: facts.version,
+        tls: facts.tls,
+        place,
+        settings: settings.values,
+        origins: settings.origins,
+        facts: settings.facts,
+    };
+    let stage = stage(&cases, started);
+    let failures = cases.iter().filter_map(|case| Some(format!("{}: {}", case.name, case.failure.as_ref()?)));
+    let failures: Vec<String> = failures.collect();
+    let (status, failure) = match &ended {
+        Ended::Interrupted => (Status::Interrupted, None),
+        Ended::Failed(trouble) => (Status::Failed, Some(trouble.cause.clone())),
+        Ended::Complete if !failures.is_empty() => (Status::Failed, Some(failures.join("\n"))),
+        Ended::Complete => (Status::Complete, None),
+    };
+    let record = Record {
+        format: record::FORMAT,
+        tool: Tool { name: "assay".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
+        status,
+        failure,
+        started,
+        elapsed_ns: elapsed.0,
+        manifest: record::Manifest {
+            command: words.to_vec(),
+            workload: "sql".to_owned(),
+            seed,
+            sessions: vec![1],
+            limit: record::Limit { time_ns: None, transactions: Some(options.runs * cases.len() as u64) },
+            workers: 1,
+            session_sql: record::without_secrets(&options.session_sql),
+            targets: vec![target.database.display()],
+            ..record::Manifest::default()
+        },
+        environment: record::Environment { servers: vec![server], ..record_of::this_machine() },
+        types: cases.iter().map(|case| case.name.clone()).collect(),
+        rules: Vec::new(),
+        rates: Vec::new(),
+        stages: vec![stage],
+        telemetry: None,
+        tags: options.tags.iter().cloned().collect(),
+        cases: Some(record::Cases {
+            base,
+            warmup: options.warmup.unwrap_or(u64::from(!options.cold)).try_into().unwrap_or(u32::MAX),
+            cold,
+            counters_of,
+            cases,
+        }),
+    };
+    conclude(options, &record, ended)
+}
+
+/// Prints the result, writes the record, and says how it went.
+fn conclude(options: &SqlOptions, record: &Record, ended: Ended) -> Result<Exit, Trouble> {
+    terminal::result(&render::result(record, options.format, terminal::view(false)))?;
+    let path = match &options.record {
+        _ if options.no_record => None,
+        Some(path) => {
+            record.write(path).map_err(unwritable)?;
+            Some(path.clone())
+        }
+        None => Some(record.write_new(Path::new(DEFAULT_FOLDER)).map_err(unwritable)?),
+    };
+    if let (Some(path), false) = (path, options.quiet) {
+        terminal::say(&format!("record: {}\n", path.display()));
+    }
+    let found = assay_report::findings(record).cases.expect("it was put there");
+    match ended {
+        Ended::Failed(trouble) => Err(trouble),
+        Ended::Interrupted => Ok(signals::exit()),
+        Ended::Complete => {
+            let failed: Vec<&str> =
+                found.cases.iter().filter(|case| case.failure.is_some()).map(|case| case.name.as_str()).collect();
+            if !failed.is_empty() {
+                return Err(Trouble::new(Exit::Server, format!("the server refused {}", failed.join(", "))));
+            }
+            if !found.disagreements.is_empty() {
+                return Err(Trouble::new(Exit::Difference, "cases that should return the same rows do not"));
+            }
+            Ok(Exit::Success)
+        }
+    }
+}
+
+/// The cases of the command line and of its files, with what is run around them.
+fn cases(options: &SqlOptions) -> Result<CaseFile, Trouble> {
+    let mut all = CaseFile::default();
+    let several = options.statements.len() > 1;
+    for (word, number) in options.statements.iter().zip(1..) {
+        if Path::new(word).extension().is_some_and(|ending| ending == "toml") {
+            let text = std::fs::read_to_string(word)
+                .map_err(|error| Trouble::environment(format!("cannot read {word}: {error}")))?;
+            let file = CaseFile::read(&text).map_err(|error| {
+                let trouble = Trouble::usage(format!("cannot use {word}"));
+                let place = error.place.map_or(String::new(), |(line, column)| format!("{word}:{line}:{column}: "));
+                let trouble = trouble.detail(format!("{place}{error}"));
+                error.hint.iter().cloned().fold(trouble, Trouble::hint)
+            })?;
+            all.prepare.0.extend(file.prepare.0);
+            all.cleanup.0.extend(file.cleanup.0);
+            all.case.extend(file.case);
+        } else {
+            let name = if several { format!("sql{number}") } else { "sql".to_owned() };
+            all.case.push(StatementCase { name, sql: word.clone(), ..StatementCase::default() });
+        }
+    }
+    for case in &mut all.case {
+        case.setup = Words(options.setup.iter().chain(&case.setup.0).cloned().collect());
+        case.teardown = Words(case.teardown.0.iter().chain(&options.teardown).cloned().collect());
+        if options.same_result {
+            case.result = Some("all".to_owned());
+        }
+    }
+    let mut names: Vec<&String> = all.case.iter().map(|case| &case.name).collect();
+    names.sort();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => {
+            Err(Trouble::usage(format!("there are two cases {}", pair[0])).hint("give each a name of its own"))
+        }
+        None => Ok(all),
+    }
+}
+
+/// The case that others are divided by; `None`: the fastest.
+fn base(options: &SqlOptions, file: &CaseFile) -> Result<Option<String>, Trouble> {
+    let names = || file.case.iter().map(|case| case.name.as_str());
+    match options.base.as_deref() {
+        None => Ok(names().next().map(str::to_owned)),
+        Some("fastest") => Ok(None),
+        Some(name) if names().any(|known| known == name) => Ok(Some(name.to_owned())),
+        Some(name) => {
+            let trouble = Trouble::usage(format!("--base {name}: there is no such case"));
+            Err(match nearest(name, names()) {
+                Some(near) => trouble.hint(format!("did you mean {near}?")),
+                None => trouble.hint(format!("there are: {}", names().collect::<Vec<_>>().join(", "))),
+            })
+        }
+    }
+}
+
+/// The same as transactions, which comparisons know.
+fn stage(cases: &[record::Case], started: Time) -> record::Stage {
+    let times = |case: &record::Case| -> Vec<u64> { case.executions.iter().map(|one| one.elapsed_ns).collect() };
+    let tally = |case: &record::Case| {
+        let found = latencies(&times(case));
+        record::TransactionTally {
+            name: case.name.clone(),
+            count: found.count,
+            failed: u64::from(case.failure.is_some()),
+            response: found.clone(),
+            service: found,
+            ..record::TransactionTally::default()
+        }
+    };
+    let all: Vec<u64> = cases.iter().flat_map(times).collect();
+    let transactions: Vec<record::TransactionTally> = cases.iter().map(tally).collect();
+    let statements = record::StatementTally { count: all.len() as u64, service: latencies(&all) };
+    let finished = transactions.iter().map(|one| one.count).sum();
+    record::Stage {
+        sessions: 1,
+        rate_per_s: None,
+        started,
+        start_ns: None,
+        measured_ns: all.iter().sum(),
+        total: record::Tally {
+            due: finished + transactions.iter().map(|one| one.failed).sum::<u64>(),
+            transactions,
+            statements: record::ByClass { read: statements, ..record::ByClass::default() },
+            ..record::Tally::default()
+        },
+        targets: Vec::new(),
+        session_transactions_min: finished,
+        session_transactions_max: finished,
+        generator: record::Generator { workers: 1, ..record::Generator::default() },
+        intervals: Vec::new(),
+    }
+}
+
+fn latencies(times: &[u64]) -> Latencies {
+    let mut histogram = Histogram::<u64>::new(3).expect("3 digits are allowed");
+    times.iter().for_each(|time| histogram.saturating_record(*time));
+    Latencies {
+        count: times.len() as u64,
+        min_ns: times.iter().copied().min().unwrap_or(0),
+        max_ns: times.iter().copied().max().unwrap_or(0),
+        sum_ns: times.iter().map(|time| u128::from(*time)).sum(),
+        over: 0,
+        histogram: (!times.is_empty()).then(|| EncodedHistogram::new(&histogram)),
+    }
+}
