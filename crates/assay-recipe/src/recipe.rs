@@ -451,12 +451,12 @@ pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.opt
     #[test]
     fn what_is_wrong_is_said_with_its_place_and_the_nearest_name() {
         assert_snapshot!(wrong(&BASE.replace("time = ", "tiem = ")), @r"
-        13:1: unknown field `tiem`, expected one of `workload`, `sessions`, `rate`, `warmup`, `time`, `options`, `session_sql`
+        13:1: unknown field `tiem`, expected one of `workload`, `case`, `io`, `on`, `sessions`, `rate`, `warmup`, `time`, `options`, `session_sql`
         did you mean `time`?
         ");
         assert_snapshot!(wrong(&BASE.replace("[1, 4]", "{ a = 1 }")), @r"12:12: invalid type: map, expected one value, or a list of them");
         assert_snapshot!(wrong(&BASE.replace("db.settings.sync_binlog", "db.setings.sync_binlog")), @r"
-        16:1: factor sync_binlog, level 0, `server.db.setings.sync_binlog`: unknown field `setings`, expected one of `product`, `url`, `binaries`, `settings`, `config`, `cpus`, `memory`, `huge_pages`, `transparent_huge_pages`, `replicas`, `front`, `sql`
+        16:1: factor sync_binlog, level 0, `server.db.setings.sync_binlog`: unknown field `setings`, expected one of `product`, `url`, `binaries`, `settings`, `config`, `cpus`, `memory`, `huge_pages`, `transparent_huge_pages`, `replicas`, `front`, `sql`, `socket`, `parameters`
         did you mean `settings`?
         ");
         assert_snapshot!(wrong(&BASE.replace("server.db.settings.sync_binlog", "sever.db.settings.sync_binlog")), @r"
