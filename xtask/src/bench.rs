@@ -1,4 +1,4 @@
-//! assay beside its peers: the same statements on the same server in the same run, one tool after the other.
+//! Compares assay with other load generators: the same statements on the same server, alternating between tools.
 //!
 //! What is compared is what the *client* costs, CPU time per query as the kernel counted it, and what it gets
 //! out of the server. Client and server share the machine, so QPS says as much about the room a client leaves to the

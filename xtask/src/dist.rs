@@ -1,8 +1,8 @@
-//! A release archive: the program, its manual pages and completions, README and licence, in `target/dist/`.
+//! A release archive: the program, its manual pages and completions, README and license, in `target/dist/`.
 //!
-//! Static, so that it runs on any Linux of the same processor, where the toolchain can build for musl: its target is installed
-//! (`rustup target add`) and so is a C compiler for it (`apt-get install musl-tools`). Otherwise it needs the C library of the
-//! machine it was built on, or a newer one, and that is said.
+//! Static, so that it runs on any Linux of the same processor, where the toolchain can build for musl: its target is
+//! installed (`rustup target add`) and so is a C compiler for it (`apt-get install musl-tools`). Otherwise it needs the
+//! C library of the machine it was built on, or a newer one, and that is said.
 
 use std::env::consts::ARCH;
 use std::fs;

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: the fuzz test of this package for longer, and with another seed each time.
+//! `cargo xtask fuzz`: runs the fuzz test of this package longer, with a new seed each time.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,7 +1,7 @@
-//! How many instructions a statement costs us on the measured path, against what it cost when somebody last looked.
+//! Instructions per statement on the measured path, compared with the accepted counts.
 //!
-//! Times differ from run to run and from machine to machine; instructions hardly do, so a change of a few percent can be
-//! seen and refused in CI. Callgrind counts what a run against a null server executes (`benches/measured_path.rs` of
+//! Times differ from run to run and from machine to machine; instructions hardly do, so a change of a few percent can
+//! be seen and refused in CI. Callgrind counts what a run against a null server executes (`benches/measured_path.rs` of
 //! the binary's crate): script, engine, protocol and histograms, without the kernel. Two runs of different length,
 //! subtracted, leave out the start. A new compiler or LuaJIT may move the numbers: then `--accept` them, apart from
 //! other changes.

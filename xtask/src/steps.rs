@@ -1,4 +1,4 @@
-//! Steps of a task: each says what it is and how long it took, all are tried, and the last word is a summary.
+//! Steps of a task: each prints its name and duration, all are tried, and the last line is a summary.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -36,6 +36,7 @@ fn complaints() -> Result<Vec<String>> {
     all.extend(licences::complaints(&metadata));
     all.extend(places::complaints(&files));
     all.extend(refusals::complaints(&metadata, &files));
+    all.extend(width::complaints(&files)?);
     Ok(all)
 }
 

@@ -1,4 +1,4 @@
-//! The course of a run: connect, stage after stage, finish. What the workers measured is put together in `sums`.
+//! Runs the phases of a run: connect, each stage, finish. The workers' measurements are combined in `sums`.
 //!
 //! The coordinator is a machine without a thread: `step` takes the instant and a worker's message and sends commands.
 //! `run` drives it with real threads, tests with a virtual clock.
@@ -421,8 +421,8 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Workers say by themselves when time and grace are over: those that do not are held by something. An observer that
-    /// ends the program then gets all that is known.
+    /// Workers say by themselves when time and grace are over: those that do not are held by something. An observer
+    /// that ends the program then gets all that is known.
     fn tell_overdue(&mut self, now: Nanos) {
         let of_stage = match (&self.course, self.plan.limit.time) {
             (Course::Running(sums), Some(time)) => Some(sums.measured_from() + time + self.plan.grace + OVERDUE),

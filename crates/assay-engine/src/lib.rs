@@ -1,4 +1,4 @@
-//! The engine: drives sessions of a script over connections, when the schedule says so, and measures.
+//! The engine: drives the sessions of a script over connections, on schedule, and measures them.
 //!
 //! `run` takes a `Plan` and gives an `Outcome`, telling an `Observer` on the way. It never prints, exits or handles
 //! signals: the binary does, through a `Control`.

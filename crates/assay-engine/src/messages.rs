@@ -1,4 +1,4 @@
-//! What the coordinator and the workers tell each other: a handful of messages per stage and interval.
+//! Messages between the coordinator and the workers: a few per stage and interval.
 
 use assay_script::{Declaration, Key, Report};
 use assay_seam::{Nanos, ServerFacts};

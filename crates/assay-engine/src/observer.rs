@@ -1,4 +1,4 @@
-//! What a run tells while it is going on, to whoever watches: the terminal, a partial record.
+//! What a run reports while it is in progress: for the terminal, and for partial records.
 
 use assay_io::Clock;
 use assay_script::Report;

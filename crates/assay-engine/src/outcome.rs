@@ -1,4 +1,4 @@
-//! What a run measured, while it is alive in memory. Files have types of their own (assay-record).
+//! The measurements of a run in memory. Files have their own types (assay-record).
 
 use std::collections::BTreeMap;
 
@@ -122,7 +122,7 @@ pub enum RunError {
 /// One stage's measurements.
 #[derive(Debug)]
 pub struct StageOutcome {
-    /// Sessions taking transactions.
+    /// Active sessions.
     pub sessions: u32,
     /// The stage's own rate (`Stage::rate`).
     pub rate: Option<f64>,
@@ -152,7 +152,8 @@ pub struct Outside {
     pub statements: [u64; 3],
     /// Counted by scripts alone.
     pub transactions: u64,
-    /// Errors: those that scripts count, and with a host those of statements outside of transactions. Not in `Tally::errors`.
+    /// Errors: those that scripts count, and with a host those of statements outside of transactions. Not in
+    /// `Tally::errors`.
     pub errors: u64,
     /// Connections made again, counted by scripts alone.
     pub reconnects: u64,
@@ -401,9 +402,9 @@ pub struct Interval {
     pub lost: u64,
     /// Retries.
     pub retries: u64,
-    /// Transactions given up.
+    /// Failed transactions.
     pub failed: u64,
-    /// Connections made again.
+    /// Reconnects.
     pub reconnects: u64,
     /// What is not in the tallies.
     pub outside: Outside,
@@ -427,7 +428,8 @@ pub struct Interval {
     pub response: SparseLatencies,
     /// CPU time of this process spent in it.
     pub cpu: Nanos,
-    /// How long its workers were ready to run in it and waited for a CPU, all together; `None`: the kernel does not tell.
+    /// How long its workers were ready to run in it and waited for a CPU, all together; `None`: the kernel does not
+    /// tell.
     pub cpu_wait: Option<Nanos>,
 }
 

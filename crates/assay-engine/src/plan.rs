@@ -1,4 +1,4 @@
-//! What a run is to do, decided before it begins.
+//! What a run will do, decided before it starts.
 //!
 //! A `Plan` is made of values that vary independently: sessions, load, limits, warm-up, policy, seed. Front ends
 //! (`assay run`, the sysbench front) translate their options into it; nothing in here knows an option's name.
@@ -19,8 +19,8 @@ pub struct Plan {
     pub program: Arc<Program>,
     /// Command, options, seed and names for the script. `setup.sessions` is the largest stage.
     pub setup: Setup,
-    /// Servers; sessions are spread over them round-robin. At least one. Those of a driver lie side by side; a script that
-    /// names a driver gets its connections from them.
+    /// Servers; sessions are spread over them round-robin. At least one. Those of a driver lie side by side; a script
+    /// that names a driver gets its connections from them.
     pub targets: Vec<Target>,
     /// One entry per step of the ladder; a plain run has one. At least one. The observer may add to them
     /// (`Observer::next_stage`).
@@ -52,7 +52,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether something of the script (`init`, `done`, its last report) runs around the run, in an environment of its own.
+    /// Whether something of the script (`init`, `done`, its last report) runs around the run, in an environment of its
+    /// own.
     pub fn has_main_session(&self) -> bool {
         let program = &self.program;
         let around = program.defines("init") || program.defines("done") || program.hooks("report_cumulative");
@@ -81,8 +82,8 @@ pub struct EventLoop {
     pub backend: Backend,
     /// Why it is not the form that costs less, where that was wanted.
     pub fallback: Option<String>,
-    /// Replies handled between two calls of the kernel: more cost less CPU, and let the first of them wait for the last.
-    /// At least 1; usually `Backend::batch_default`.
+    /// Replies handled between two calls of the kernel: more cost less CPU, and let the first of them wait for the
+    /// last. At least 1; usually `Backend::batch_default`.
     pub batch_max: usize,
 }
 
@@ -107,7 +108,7 @@ pub struct Target {
 /// One step of a ladder, or of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stage {
-    /// Sessions taking transactions. 1 <= sessions <= `Setup::sessions`
+    /// Active sessions. 1 <= sessions <= `Setup::sessions`
     pub sessions: u32,
     /// Transactions due per second in this stage, instead of what `Load::Open` says.
     pub rate: Option<f64>,
@@ -190,7 +191,8 @@ pub struct Policy {
     pub failed_prepares_count: bool,
     /// When a session cannot get ready, or fails in a command, the others still come to the end of theirs.
     pub failures_are_alone: bool,
-    /// What a script does when it leaves (`thread_done`) ends with the grace after an interrupt, as what is in flight does.
+    /// What a script does when it leaves (`thread_done`) ends with the grace after an interrupt, as what is in flight
+    /// does.
     pub grace_bounds_leaving: bool,
     /// How long to keep trying to reconnect after a connection was lost.
     pub reconnect: Nanos,
@@ -253,9 +255,9 @@ pub enum Deal {
 
 /// How many sessions a Lua state should hold, for so many sessions on so many workers; `workers` >= 1.
 ///
-/// Each state has its own compiled code and libraries, half a megabyte, and the longest step of its garbage collection grows
-/// with its sessions: 0.1 ms for 256, 0.3 ms for 512. Where there are thousands of sessions on a worker, a transaction takes longer
-/// than that to get its turn, and memory counts.
+/// Each state has its own compiled code and libraries, half a megabyte, and the longest step of its garbage collection
+/// grows with its sessions: 0.1 ms for 256, 0.3 ms for 512. Where there are thousands of sessions on a worker, a
+/// transaction takes longer than that to get its turn, and memory counts.
 pub fn sessions_per_state(sessions: usize, workers: usize) -> usize {
     sessions.div_ceil(workers).div_ceil(STATES_PER_WORKER).clamp(256, 1024)
 }

@@ -1,4 +1,5 @@
-//! What becomes of an error: told to the script as restart or failure, then retried, passed over, or the end of the run.
+//! What happens after an error: it is passed to the script as restart or failure, then retried, ignored, or the run
+//! ends.
 //!
 //! Pure decisions of the plan's `Policy`; the worker carries them out.
 
@@ -41,8 +42,8 @@ pub(crate) fn remedy(policy: &Policy, error: Option<&StatementError>, retries: u
     if ignored || policy.on_error == OnError::Continue { Remedy::GiveUp } else { Remedy::EndRun }
 }
 
-/// What somebody should do about an error that the run survives. Deadlocks and the like are a matter of course: what servers
-/// advise about them is that the transaction be run again.
+/// What somebody should do about an error that the run survives. Deadlocks and the like are a matter of course: what
+/// servers advise about them is that the transaction be run again.
 pub(crate) fn advice(error: &StatementError) -> Option<&String> {
     error.hint.as_ref().filter(|_| !matches!(error.class, Class::Deadlock | Class::Serialization))
 }

@@ -1,4 +1,4 @@
-//! Running a plan: on threads against the real world, or in one thread against a simulated one.
+//! Executes a plan: on threads in the real world, or on one thread in a simulated one.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -269,8 +269,8 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Runs the script's top level; its number is the one after the last of the run's, `plan.setup.sessions`. `None` when
-    /// that fails.
+    /// Runs the script's top level; its number is the one after the last of the run's, `plan.setup.sessions`. `None`
+    /// when that fails.
     pub fn open(plan: &Plan, control: &Control) -> Option<Reporter> {
         let aside = Aside::start(plan, Entry::Reports, Clock::start()).ok()?;
         match aside.ready(control, &mut Unheard) {

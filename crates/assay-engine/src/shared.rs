@@ -1,5 +1,5 @@
-//! The few things workers share: counters and meeting points. Locks in here are taken by commands (loading), or
-//! the first time a transaction type or a counter is met, never per statement.
+//! The little that workers share: counters and barriers. Locks in here are taken by commands (loading), or the first
+//! time a transaction type or a counter is met, never per statement.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,7 +1,7 @@
-//! The sums of a stage: what its workers measured, put together to intervals, and what the program took of the machine.
+//! Totals of a stage: the workers' measurements combined into intervals, and the resources used by the process.
 //!
-//! Workers send their intervals when they have them. Here the parts of one interval meet, and become an `Interval` of the
-//! `StageOutcome` once the coordinator says that all are there.
+//! Workers send their intervals when they have them. Here the parts of one interval meet, and become an `Interval` of
+//! the `StageOutcome` once the coordinator says that all are there.
 
 use std::collections::{BTreeMap, VecDeque};
 

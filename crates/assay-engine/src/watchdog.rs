@@ -1,7 +1,7 @@
-//! Scripts that hold their worker: a thread of its own notices them, has them named, and in the end interrupted.
+//! Scripts that block their worker: a separate thread detects them, reports them, and finally interrupts them.
 //!
-//! A session that computes and never waits keeps every other session of its worker waiting. What counts is the time that
-//! the worker had for it: while it waited for a CPU, on a machine where others are busy, no script held it.
+//! A session that computes and never waits keeps every other session of its worker waiting. What counts is the time
+//! that the worker had for it: while it waited for a CPU, on a machine where others are busy, no script held it.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -29,7 +29,8 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// `schedulers`: by worker; none where the kernel keeps no account of threads, and waiting for a CPU counts as holding.
+    /// `schedulers`: by worker; none where the kernel keeps no account of threads, and waiting for a CPU counts as
+    /// holding.
     pub(crate) fn start(
         shared: Arc<Shared>,
         schedulers: Arc<[Scheduler]>,
@@ -131,8 +132,8 @@ impl Hold {
 mod tests {
     use super::*;
 
-    /// The looks, counted from 1, at which something is done about a script that never waits, when its worker waits for a
-    /// CPU in so many of every ten looks.
+    /// The looks, counted from 1, at which something is done about a script that never waits, when its worker waits for
+    /// a CPU in so many of every ten looks.
     fn steps(starved: u64) -> Vec<(u64, Step)> {
         let (mut hold, mut waited) = (Hold::default(), Nanos::ZERO);
         hold.look(1, waited, Nanos::from_secs(3));

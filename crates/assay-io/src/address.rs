@@ -1,4 +1,4 @@
-//! Where sockets go, resolved before the measured path begins.
+//! Socket addresses, resolved before the measured path starts.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};

@@ -1,11 +1,12 @@
-//! The few fields of an X.509 certificate that rustls keeps to itself.
+//! The few fields of an X.509 certificate that rustls does not expose.
 //!
-//! webpki refuses certificates of version 1, which `openssl x509 -req` makes and many database servers therefore
-//! have, and tells neither the signature's algorithm (for channel binding) nor whether a certificate signed itself. This reads
-//! just what is needed for those, strictly forward, and fails with `None` on anything odd. It verifies nothing.
+//! webpki refuses certificates of version 1, which `openssl x509 -req` makes and many database servers therefore have,
+//! and tells neither the signature's algorithm (for channel binding) nor whether a certificate signed itself. This
+//! reads just what is needed for those, strictly forward, and fails with `None` on anything odd. It verifies nothing.
 //!
-//! Why not the crate x509-cert: it copies all names and extensions, refuses a serial number of more than 21 bytes, which a
-//! database's home-made certificate may have, and gives the bytes of issuer, subject and key only by encoding them again.
+//! Why not the crate x509-cert: it copies all names and extensions, refuses a serial number of more than 21 bytes,
+//! which a database's home-made certificate may have, and gives the bytes of issuer, subject and key only by encoding
+//! them again.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

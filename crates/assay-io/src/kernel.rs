@@ -1,4 +1,4 @@
-//! The kernel's event loop, in whichever of its two forms this machine has.
+//! The kernel's event loop, in one of two forms.
 
 use std::fmt;
 use std::io;
@@ -21,8 +21,8 @@ pub enum Backend {
 pub const SESSIONS_FOR_URING: usize = 8;
 
 impl Backend {
-    /// io_uring where it pays and can be had, else epoll; why, when it would pay and cannot be had. It pays from some sessions
-    /// per worker on: what it saves is system calls that many statements can share.
+    /// io_uring where it pays and can be had, else epoll; why, when it would pay and cannot be had. It pays from some
+    /// sessions per worker on: what it saves is system calls that many statements can share.
     pub fn best(sessions: usize, workers: usize) -> (Backend, Option<String>) {
         if sessions < SESSIONS_FOR_URING.saturating_mul(workers) {
             return (Backend::Epoll, None);
@@ -61,7 +61,8 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// An event loop of the calling thread whose instants are those of `clock`. `batch_max`: see `batch_default`, at least 1.
+    /// An event loop of the calling thread whose instants are those of `clock`. `batch_max`: see `batch_default`, at
+    /// least 1.
     pub fn new(backend: Backend, clock: Clock, batch_max: usize) -> io::Result<Kernel> {
         Ok(match backend {
             Backend::Epoll => Kernel::Epoll(Box::new(Readiness::new(clock, batch_max)?)),

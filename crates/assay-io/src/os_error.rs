@@ -1,4 +1,4 @@
-//! The system's errors in words that fit into a sentence of ours.
+//! The system's errors, worded to fit into our messages.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! What the load generator knows of itself and of the machine it runs on, from the kernel.
+//! What the kernel reports about the load generator's process and machine.
 //!
 //! Read between statements of a run, not within: every call is at least one system call. Nothing here is needed for
 //! a run to work, so what the kernel does not tell is `None` or empty.
@@ -21,7 +21,8 @@ pub struct Usage {
     pub switches_voluntary: u64,
     /// Times the CPU was taken from it: somebody else wanted it.
     pub switches_involuntary: u64,
-    /// The most memory the process ever had resident, in bytes (of the process even for a thread). Stays in differences.
+    /// The most memory the process ever had resident, in bytes (of the process even for a thread). Stays in
+    /// differences.
     pub resident_bytes_max: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The event loop that is always there: epoll through mio, edge-triggered.
+//! The event loop that is always available: epoll through mio, edge-triggered.
 //!
 //! `wait` learns which sockets are ready and queues their ids; `next_event` takes the ids in turn and only then
 //! reads, into one buffer that all sockets share. So an idle socket costs its slot (`size_of::<Slot>()`, under

@@ -1,12 +1,12 @@
-//! Whether the machine at the other end of a TCP connection is still there.
+//! Detects whether the machine at the other end of a TCP connection is still there.
 //!
-//! A machine that lost its power or its network says nothing, and neither does the kernel of this one: it sends unanswered
-//! bytes again for a quarter of an hour, and asks an idle peer after two hours. Here idle peers are asked in time
-//! (`keep_alive`), and who waits for an answer can ask when the other kernel last acknowledged anything (`is_silent`). A
-//! server that is busy or stopped is not silent: its kernel acknowledges for it.
+//! A machine that lost its power or its network says nothing, and neither does the kernel of this one: it sends
+//! unanswered bytes again for a quarter of an hour, and asks an idle peer after two hours. Here idle peers are asked in
+//! time (`keep_alive`), and who waits for an answer can ask when the other kernel last acknowledged anything
+//! (`is_silent`). A server that is busy or stopped is not silent: its kernel acknowledges for it.
 //!
-//! Rejected: `TCP_USER_TIMEOUT`. It ends a connection also when the other kernel answers but its server does not read for
-//! that long (a closed window), as in a load while the server waits for its disk.
+//! Rejected: `TCP_USER_TIMEOUT`. It ends a connection also when the other kernel answers but its server does not read
+//! for that long (a closed window), as in a load while the server waits for its disk.
 
 use std::io;
 use std::mem;
@@ -17,8 +17,8 @@ use assay_seam::Nanos;
 /// How often an idle peer is asked before it counts as gone.
 const QUESTIONS: u64 = 3;
 
-/// Has the kernel ask an idle peer, and end the connection (`ETIMEDOUT`) when nothing was acknowledged for `limit`: whole
-/// seconds, at least 2. Fails on what is not a TCP socket.
+/// Has the kernel ask an idle peer, and end the connection (`ETIMEDOUT`) when nothing was acknowledged for `limit`:
+/// whole seconds, at least 2. Fails on what is not a TCP socket.
 pub(crate) fn keep_alive(fd: RawFd, limit: Nanos) -> io::Result<()> {
     let (idle, pause, questions) = questions(limit);
     set(fd, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, idle)?;
@@ -27,8 +27,8 @@ pub(crate) fn keep_alive(fd: RawFd, limit: Nanos) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)
 }
 
-/// After how many idle seconds the first question comes, seconds between questions, and how many there are. Their sum, idle
-/// + pause × questions, is the limit.
+/// After how many idle seconds the first question comes, seconds between questions, and how many there are. Their sum,
+/// idle + pause × questions, is the limit.
 fn questions(limit: Nanos) -> (i32, i32, i32) {
     // The kernel takes up to 32,767 s.
     let seconds = limit.as_secs_f64().round().clamp(2.0, 32_767.0) as u64;
@@ -38,8 +38,8 @@ fn questions(limit: Nanos) -> (i32, i32, i32) {
     (idle, pause, questions)
 }
 
-/// Whether the other kernel was sent something and has acknowledged nothing for `limit`. Once is not enough: a question may
-/// have gone out just now, the first after a long pause.
+/// Whether the other kernel was sent something and has acknowledged nothing for `limit`. Once is not enough: a question
+/// may have gone out just now, the first after a long pause.
 pub(crate) fn is_silent(fd: RawFd, limit: Nanos) -> bool {
     // SAFETY: all fields are numbers, and every number may be zero.
     let mut info: libc::tcp_info = unsafe { mem::zeroed() };

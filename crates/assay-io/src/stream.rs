@@ -1,4 +1,4 @@
-//! A client socket, TCP or unix, that never waits.
+//! A non-blocking client socket, TCP or unix.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};

@@ -1,4 +1,4 @@
-//! Waking at an instant more precisely than epoll's milliseconds.
+//! Timers more precise than epoll's milliseconds.
 //!
 //! A timerfd in the epoll set: its expiry is exact to the hardware timer, where an epoll timeout is rounded up to
 //! a millisecond and then put off by the thread's timer slack (50 µs). It costs one system call whenever the

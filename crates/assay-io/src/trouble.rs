@@ -1,4 +1,4 @@
-//! What the kernel's error numbers mean for somebody who loads a database, and what to do about them.
+//! What the kernel's error numbers mean for the user of a load generator, and what to do about them.
 
 use std::io;
 

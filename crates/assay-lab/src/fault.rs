@@ -1,4 +1,4 @@
-//! What goes wrong around servers: cause, place, and what to do.
+//! Errors around servers: cause, place, and what to do.
 //!
 //! One type for the crate, because every fault ends the same way: a person reads it. The binary maps `Blame` to an exit
 //! code.

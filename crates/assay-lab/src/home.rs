@@ -1,4 +1,4 @@
-//! Where the lab keeps things: running servers, binaries that were fetched, images of data directories.
+//! Where the lab stores things: running servers, downloaded binaries, images of data directories.
 
 use std::fs;
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! Images: data directories as they were after a clean stop, made once and copied for every start.
+//! Images: copies of data directories after a clean shutdown, made once and copied for every start.
 //!
 //! An image is made in a draft beside its place and moved there whole; a restored directory likewise. Its list of
 //! files, with sizes and times, is what a restore is verified by. Copy-on-write is used where the filesystem can, and

@@ -1,4 +1,4 @@
-//! Processes of servers: started so that a record of them exists before they run, addressed by number and start time.
+//! Server processes: recorded on disk before they start, identified by process id and start time.
 //!
 //! A process id alone may be somebody else's tomorrow. An `Identity` is also the instant the process started and the
 //! boot it belongs to, so a server that is no longer ours is never signalled.

@@ -1,4 +1,4 @@
-//! One server or front of ours: its folder, its state on disk, its life.
+//! One server or front started by assay: its folder, its state on disk, its life cycle.
 //!
 //! Everything that has to be known to stop it and to tidy up after it is in its folder before it runs, so that the next
 //! command can do so when this process is killed. Nothing is ever signalled that the folder does not name as ours.

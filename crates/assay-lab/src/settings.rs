@@ -1,4 +1,4 @@
-//! Settings are the server's own names: asked of its program before it starts, compared with what is in effect after.
+//! Server settings: their names come from the server's program; after the start, the values in effect are compared.
 
 use crate::fault::{Fault, Result, nearest};
 use crate::product::{Asked, Product, Site, Wishes};

@@ -1,4 +1,5 @@
-//! Asking a server a few things, without its own client being installed: a blocking client on the wire protocols.
+//! A blocking SQL client on the wire protocols, for the few things to ask a server, so that no client has to be
+//! installed.
 //!
 //! For administration only: readiness, settings, checkpoints. Nothing here is measured.
 

@@ -1,4 +1,4 @@
-//! Servers that belong together: a primary, its replicas, and what stands before them.
+//! Servers that belong together: a primary, its replicas, and its fronts.
 //!
 //! A replica is the same data directory a second time, which the server then keeps the same. So it needs no program but
 //! the server's own, and an image serves both.

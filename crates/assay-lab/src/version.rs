@@ -1,4 +1,4 @@
-//! Versions of servers, and what a person asks for: `postgres:15`, `mysql:8.0.31`, `mariadb`.
+//! Server versions, and what a user can request: `postgres:15`, `mysql:8.0.31`, `mariadb`.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,6 +1,7 @@
-//! Waiting with a bound, and measuring how long things took.
+//! Waiting with a timeout, and measuring durations.
 //!
-//! The only clock of this crate. It stands beside the measured path: servers are started before a trial and stopped after.
+//! The only clock of this crate. It stands beside the measured path: servers are started before a trial and stopped
+//! after.
 
 use std::time::{Duration, Instant, SystemTime};
 

@@ -1,4 +1,4 @@
-//! Keeps the compiler from removing or rewriting work that is there to be measured.
+//! Keeps the compiler from removing or rewriting the measured work.
 //!
 //! `std::hint::black_box` goes through memory; what stands here leaves a value in its register and costs nothing.
 

@@ -1,4 +1,4 @@
-//! The processor: an event looks for all primes below a limit by trial division.
+//! The processor: an event finds all primes below a limit by trial division.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ pub struct Cpu {
     pub primes_below: u64,
 }
 
-/// The primes in 3..limit. Each candidate is divided by everything from 2 up to its root; the root and the comparison are
-/// made with floating point, as the test of the same name does.
+/// The primes in 3..limit. Each candidate is divided by everything from 2 up to its root; the root and the comparison
+/// are made with floating point, as the test of the same name does.
 fn primes_below(limit: u64) -> u64 {
     let mut primes = 0;
     for candidate in 3..limit {

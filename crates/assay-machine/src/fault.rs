@@ -1,4 +1,4 @@
-//! Why a test cannot go on.
+//! Why a test cannot continue.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! Memory: an event reads or writes each word of a block, or as many words of it chosen by chance.
+//! Memory: an event reads or writes each word of a block, or the same number of randomly chosen words.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::io;

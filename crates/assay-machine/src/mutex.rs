@@ -1,4 +1,4 @@
-//! Locks: each thread has one event, which takes many locks chosen by chance, with empty loops in between.
+//! Locks: each thread has one event, which takes many randomly chosen locks, with empty loops in between.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

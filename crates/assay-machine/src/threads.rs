@@ -1,4 +1,4 @@
-//! The scheduler: an event takes one lock of a few, gives the processor away while holding it, and does so many times.
+//! The scheduler: an event repeatedly takes one of a few locks and yields the CPU while holding it.
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ impl Lock {
     /// Does `work` while holding the lock.
     #[inline]
     pub(crate) fn with(&self, work: impl FnOnce()) {
-        // SAFETY: initialised above; unlocked by the thread that locked it, since `work` is ours and does not panic; both
-        // tests keep their locks in a vector behind an `Arc` that is complete before any is taken, so none moves.
+        // SAFETY: initialised above; unlocked by the thread that locked it, since `work` is ours and does not panic;
+        // both tests keep their locks in a vector behind an `Arc` that is complete before any is taken, so none moves.
         unsafe {
             libc::pthread_mutex_lock(self.0.get());
             work();

@@ -1,4 +1,4 @@
-//! What a workload declares at its top level, options and commands, and the values its options have.
+//! What a workload declares at its top level, options and commands, and the values of its options.
 //!
 //! Whoever reads a command line, runs a script or reports options needs these types, and neither LuaJIT nor a database
 //! for them. Typing follows sysbench: a default's Lua type decides, or an explicit `sysbench.cmdline.ARG_*`. Parsing is

@@ -1,7 +1,7 @@
-//! pgbench's command line: words in, what to do out, mistakes in pgbench's words.
+//! pgbench's command line: arguments in, settings out, with pgbench's error messages.
 //!
-//! Read as getopt_long reads it: short options may be bundled, long ones may be cut short where that is not ambiguous, and the
-//! database's name may stand anywhere. Source: `pgbench --help`, and what pgbench 15 says to each mistake.
+//! Read as getopt_long reads it: short options may be bundled, long ones may be cut short where that is not ambiguous,
+//! and the database's name may stand anywhere. Source: `pgbench --help`, and what pgbench 15 says to each mistake.
 
 use crate::builtin;
 

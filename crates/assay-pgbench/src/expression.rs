@@ -1,9 +1,9 @@
-//! What `\set` and `\if` compute: reads an expression and writes Lua that computes the same.
+//! The expressions of `\set` and `\if`, compiled to Lua.
 //!
-//! Operators, from the loosest to the tightest: OR, AND, NOT, IS, comparisons (which do not chain), the ones on bits (all
-//! alike), + -, * / %, the minus sign. The meaning of each is in `lua/runtime.lua`. Source: the manual's page of pgbench,
-//! "Built-in Operators" and "Built-In Functions"; what it leaves open (precedence of the bit operators, places of mistakes)
-//! was found by running pgbench 15.
+//! Operators, from the loosest to the tightest: OR, AND, NOT, IS, comparisons (which do not chain), the ones on bits
+//! (all alike), + -, * / %, the minus sign. The meaning of each is in `lua/runtime.lua`. Source: the manual's page of
+//! pgbench, "Built-in Operators" and "Built-In Functions"; what it leaves open (precedence of the bit operators, places
+//! of mistakes) was found by running pgbench 15.
 
 use std::iter::Peekable;
 use std::vec::IntoIter;

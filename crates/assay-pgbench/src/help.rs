@@ -1,4 +1,4 @@
-//! What `--help` prints.
+//! The text of `--help`.
 
 /// The options, as pgbench 15 calls them, and those of later versions that are known too.
 pub const HELP: &str = "\
@@ -8,13 +8,13 @@ Usage:
   pgbench [OPTION]... [DBNAME]
 
 Initialization options:
-  -i, --initialize         make and fill the tables
-  -I, --init-steps=STEPS   which steps, of dtgGvpf (default \"dtgvp\")
+  -i, --initialize         create and fill the tables
+  -I, --init-steps=STEPS   steps to run, of dtgGvpf (default \"dtgvp\")
   -F, --fillfactor=NUM     fill factor of the tables
   -n, --no-vacuum          no VACUUM
-  -q, --quiet              one message each 5 seconds
-  -s, --scale=NUM          100,000 accounts for each
-  --foreign-keys           foreign keys between the tables
+  -q, --quiet              one message every 5 seconds
+  -s, --scale=NUM          scale: 100,000 accounts per unit
+  --foreign-keys           create foreign keys between the tables
   --index-tablespace=NAME  tablespace of the indexes
   --partition-method=NAME  range or hash (default: range)
   --partitions=NUM         partitions of pgbench_accounts (default: 0)
@@ -33,21 +33,21 @@ Benchmarking options:
   -D, --define=NAME=VALUE  a variable of the script
   -j, --jobs=NUM           as reported; assay drives all clients with one thread per CPU
   -l, --log                write a line per transaction to a file
-  -L, --latency-limit=NUM  count transactions that last longer than NUM ms
+  -L, --latency-limit=NUM  count transactions that take longer than NUM ms
   -M, --protocol=MODE      simple, extended or prepared (default: simple)
   -n, --no-vacuum          no VACUUM before the run
-  -P, --progress=NUM       progress every NUM seconds
+  -P, --progress=NUM       print progress every NUM seconds
   -r, --report-per-command latency, failures and retries of each command
   -R, --rate=NUM           transactions per second
   -s, --scale=NUM          scale to report
-  -t, --transactions=NUM   transactions of each client (default: 10)
+  -t, --transactions=NUM   transactions per client (default: 10)
   -T, --time=NUM           seconds
   -v, --vacuum-all         vacuum all four tables before the run
-  --aggregate-interval=NUM log sums over NUM seconds
-  --exit-on-abort          end the run when a client is aborted
+  --aggregate-interval=NUM log aggregates over NUM seconds
+  --exit-on-abort          end the run if a client is aborted
   --failures-detailed      failures by kind
   --log-prefix=PREFIX      beginning of the log files' names (default: \"pgbench_log\")
-  --max-tries=NUM          tries of a transaction (default: 1)
+  --max-tries=NUM          maximum number of tries per transaction (default: 1)
   --progress-timestamp     Unix time in progress lines
   --random-seed=SEED       \"time\", \"rand\" or a number
   --sampling-rate=NUM      share of the transactions to log
@@ -57,9 +57,9 @@ Benchmarking options:
 Common options:
   -d, --debug              accepted
   --dbname=DBNAME          database to connect to
-  -h, --host=HOSTNAME      server's host, or folder of its socket
+  -h, --host=HOSTNAME      server's host, or directory of its socket
   -p, --port=PORT          server's port
   -U, --username=USERNAME  user to connect as
   -V, --version            print the version
-  -?, --help               print this
+  -?, --help               print this help
 ";

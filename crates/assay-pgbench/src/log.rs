@@ -1,4 +1,4 @@
-//! Log files of `-l`: a line for each transaction, or for each interval.
+//! Log files of `-l`: one line per transaction, or per interval.
 //!
 //! Source: the manual's page of pgbench, "Per-Transaction Logging" and "Aggregated Logging".
 

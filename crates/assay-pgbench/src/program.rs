@@ -1,8 +1,9 @@
-//! Lua that does what scripts of pgbench do.
+//! Generates Lua that does what pgbench scripts do.
 //!
-//! A script becomes one function of its variables `v`, its connection `c` and its prepared statements `S`; each command stands on
-//! the line that it has in the script, so that messages name it. `\if` becomes Lua's `if`, an expression becomes calls of the
-//! runtime `R`, SQL becomes a query with the values in its text (simple mode) or a prepared statement with parameters.
+//! A script becomes one function of its variables `v`, its connection `c` and its prepared statements `S`; each command
+//! stands on the line that it has in the script, so that messages name it. `\if` becomes Lua's `if`, an expression
+//! becomes calls of the runtime `R`, SQL becomes a query with the values in its text (simple mode) or a prepared
+//! statement with parameters.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -76,8 +77,8 @@ fn names(script: &Script) -> String {
     script.commands.iter().map(|command| format!("\"{}\"", name(command))).collect::<Vec<_>>().join(", ")
 }
 
-/// A workload of `assay run`: one session after the other, errors and retries as for any workload. Variables that the script uses
-/// before it sets them are options.
+/// A workload of `assay run`: one session after the other, errors and retries as for any workload. Variables that the
+/// script uses before it sets them are options.
 pub fn workload(script: &Script) -> String {
     let mut lua = "local R = assay.share(\"pgbench_runtime\") local v, c, S local self = {} local C = { pipeline = function() end } \
                    sysbench.cmdline.options = { "
@@ -174,7 +175,8 @@ fn of_command(command: &Command, number: usize, mode: Mode, is_piped: bool) -> S
 }
 
 fn of_sql(parts: &[Part], keep: &Keep, number: usize, mode: Mode, is_piped: bool) -> String {
-    // What stands in quotes is text, and so is a text with question marks of its own, which stand for parameters in ours.
+    // What stands in quotes is text, and so is a text with question marks of its own, which stand for parameters in
+    // ours.
     let fits = |part: &Part| match part {
         Part::Text(text) => !text.contains('?'),
         Part::Variable { quoted, .. } => !quoted,

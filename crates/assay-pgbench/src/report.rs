@@ -1,4 +1,4 @@
-//! pgbench's report and progress lines, in the form of version 15.
+//! pgbench's report and progress lines, in the format of version 15.
 
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
-//! A script of pgbench as a list of commands: SQL, and those that begin with a backslash.
+//! A pgbench script as a list of commands: SQL and meta-commands.
 //!
-//! SQL ends with a semicolon outside of quotes, comments and brackets, or where a backslash command begins; `\;` and `\:` are
-//! the characters themselves. A backslash command takes the rest of its line, and a backslash at the end of that joins it
-//! with the next. Source: the manual's page of pgbench, "Custom Scripts"; psql's for how SQL is cut.
+//! SQL ends with a semicolon outside of quotes, comments and brackets, or where a backslash command begins; `\;` and
+//! `\:` are the characters themselves. A backslash command takes the rest of its line, and a backslash at the end of
+//! that joins it with the next. Source: the manual's page of pgbench, "Custom Scripts"; psql's for how SQL is cut.
 
 use crate::expression::{self, Expression, Mistake};
 
@@ -428,7 +428,8 @@ fn variable(text: &str) -> Option<(&str, usize)> {
     (end > 0 && begins_well).then(|| (&name[..end], end + 1))
 }
 
-/// Length of the quoted text or comment that a text begins with; 0 when there is none. `before`: the character before it.
+/// Length of the quoted text or comment that a text begins with; 0 when there is none. `before`: the character before
+/// it.
 fn quoted_length(text: &str, before: Option<char>) -> usize {
     let bytes = text.as_bytes();
     match bytes[0] {

@@ -1,4 +1,4 @@
-//! The recipe as a document: paths into it, values put there, and what differs between two of them.
+//! The recipe as a document: paths into it, setting values, and the differences between two documents.
 
 use toml::{Table, Value};
 

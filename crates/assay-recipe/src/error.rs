@@ -1,4 +1,4 @@
-//! What is wrong with a recipe: the cause, the place, and the name that was perhaps meant.
+//! Errors in a recipe: the cause, the place, and the nearest known name.
 
 use std::ops::Range;
 

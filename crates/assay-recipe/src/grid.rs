@@ -1,4 +1,4 @@
-//! Factors, their levels, and the cells they make.
+//! Factors, their levels, and the resulting cells.
 
 use toml::{Table, Value};
 

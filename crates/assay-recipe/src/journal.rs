@@ -1,4 +1,4 @@
-//! What became of an experiment's trials: one line of JSON per event, only ever appended.
+//! The progress of an experiment: one line of JSON per event, append-only.
 
 use std::collections::BTreeMap;
 

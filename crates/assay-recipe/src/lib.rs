@@ -1,8 +1,9 @@
-//! Recipes: one text is one experiment.
+//! Recipes: one text describes one experiment.
 //!
-//! A recipe is a TOML text. `Recipe::read` makes cells of it: one level of each factor, put into the base document at the
-//! factor's paths, and read as a `Setup` that allows nothing unknown. `plan` says in which order trials are due, `journal`
-//! what became of them. It opens no file, starts no server, reads no clock, and does not know what a workload's options mean.
+//! A recipe is a TOML text. `Recipe::read` makes cells of it: one level of each factor, put into the base document at
+//! the factor's paths, and read as a `Setup` that allows nothing unknown. `plan` says in which order trials are due,
+//! `journal` what became of them. It opens no file, starts no server, reads no clock, and does not know what a
+//! workload's options mean.
 
 #![forbid(unsafe_code)]
 

@@ -1,11 +1,11 @@
-//! Which trial is due next, and how long all of them will take.
+//! Which trial is next, and how long all of them will take.
 
 use assay_random::Random;
 
 use crate::journal::{Progress, TrialKey};
 
-/// The order of a round's cells: a permutation drawn from the seed, whatever the other rounds are. Source: Fisher and Yates,
-/// as in Knuth, The Art of Computer Programming 2, algorithm 3.4.2P.
+/// The order of a round's cells: a permutation drawn from the seed, whatever the other rounds are. Source: Fisher and
+/// Yates, as in Knuth, The Art of Computer Programming 2, algorithm 3.4.2P.
 pub fn order(cells: usize, round: u32, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..cells).collect();
     let mut random = Random::of_stream(seed, u64::from(round));
@@ -22,7 +22,8 @@ pub fn remaining(cells: usize, rounds: u32, seed: u64, progress: &Progress) -> V
     all.filter(|key| !progress.is_over(*key) && !progress.has_failed(key.cell)).collect()
 }
 
-/// Seconds that these trials will take: as the cell's own did so far, else as all did, else as `planned` says of a cell.
+/// Seconds that these trials will take: as the cell's own did so far, else as all did, else as `planned` says of a
+/// cell.
 pub fn seconds_left(trials: &[TrialKey], progress: &Progress, planned: impl Fn(usize) -> f64) -> f64 {
     let all = progress.seconds_of(None);
     trials.iter().map(|key| progress.seconds_of(Some(key.cell)).or(all).unwrap_or_else(|| planned(key.cell))).sum()

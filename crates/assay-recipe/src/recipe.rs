@@ -1,4 +1,4 @@
-//! A recipe: its text, what a scale and the command line put into it, and the cells that follow.
+//! A recipe: its text with the changes of a scale and the command line, and the resulting cells.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What one cell runs: a server, its data, the load. Every field that a factor can set stands here.
+//! What one cell runs: a server, its data, the load. It lists every field that a factor can set.
 
 use std::collections::BTreeMap;
 

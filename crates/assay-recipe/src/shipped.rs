@@ -1,4 +1,4 @@
-//! Recipes that come with the program, and the one that the command line stands for.
+//! The built-in recipes, and the one generated from a command line.
 
 use toml::{Table, Value};
 
@@ -50,8 +50,8 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
     ]
 }
 
-/// The text of a recipe with one server, `db`. `factors`: settings of it, or paths that begin with a part of a recipe, each
-/// with its levels. `ladder`: whether the workload's words hold several numbers of sessions.
+/// The text of a recipe with one server, `db`. `factors`: settings of it, or paths that begin with a part of a recipe,
+/// each with its levels. `ladder`: whether the workload's words hold several numbers of sessions.
 pub fn from_words(
     product: &str,
     factors: &[(String, Vec<String>)],

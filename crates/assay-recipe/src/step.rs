@@ -1,4 +1,4 @@
-//! What is done around a trial, and timed.
+//! Actions before and after a trial, which are timed.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! Records on disk: written whole or not at all, read within bounds.
+//! Records on disk: written atomically, read within limits.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};

@@ -1,7 +1,7 @@
-//! The text of a journal: CSV, a line for each transaction that a workload has something to say of.
+//! The text of a journal: CSV, one line per transaction that a workload logs.
 //!
-//! `due`, `begun` and `done` are UTC with microseconds (RFC 3339); behind them the workload's own columns, numbers all of
-//! them, empty where there is nothing to say.
+//! `due`, `begun` and `done` are UTC with microseconds (RFC 3339); behind them the workload's own columns, numbers all
+//! of them, empty where there is nothing to say.
 
 use std::fmt::Write as _;
 use std::time::SystemTime;

@@ -1,4 +1,4 @@
-//! A latency distribution in a record: exact edges and sum, and an HDR histogram in its portable encoding.
+//! A latency distribution in a record: exact minimum, maximum and sum, and an HDR histogram in its portable encoding.
 //!
 //! Histograms stay encoded until somebody asks: a day of intervals would fill gigabytes otherwise. They are decoded
 //! once when they are read, so that everything later may rely on them. Bounds keep a hostile file from taking more

@@ -1,4 +1,4 @@
-//! What was measured: stages, tallies, intervals, and what the generator did to itself.
+//! Measurements: stages, tallies, intervals, and the load generator's own.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::time::Time;
 /// One step of a ladder; a plain run has one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
-    /// Sessions taking transactions.
+    /// Active sessions.
     pub sessions: u32,
     /// In a search for a rate: the stage's own, transactions due per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ pub struct Stage {
 pub struct Tally {
     /// By transaction type, in the order of `Record::types`.
     pub transactions: Vec<TransactionTally>,
-    /// What the workload counted in transactions that ended well.
+    /// Workload counters in transactions that ended well.
     #[serde(default)]
     pub counters: Vec<CounterTally>,
     /// By statement class.
@@ -152,15 +152,15 @@ pub struct Interval {
     pub length_ns: u64,
     /// Transactions finished well, by type, in the order of `Record::types`.
     pub transactions: Vec<u64>,
-    /// Statements answered without error.
+    /// Successful statements.
     pub statements: ByClass<u64>,
     /// Errors met.
     pub errors: u64,
-    /// Runs of transactions that were started over.
+    /// Retries of transactions.
     pub retries: u64,
-    /// Transactions given up.
+    /// Failed transactions.
     pub failed: u64,
-    /// Connections made again.
+    /// Reconnects.
     pub reconnects: u64,
     /// Transactions that became due; in a closed loop those begun. `None`: not known.
     #[serde(default)]
@@ -170,7 +170,8 @@ pub struct Interval {
     /// The same at most, at any instant in it; `None`: not known.
     #[serde(default)]
     pub backlog_max: Option<u64>,
-    /// When the first transaction in it ended well, since the start of the measured part; `None`: none did, or not known.
+    /// When the first transaction in it ended well, since the start of the measured part; `None`: none did, or not
+    /// known.
     #[serde(default)]
     pub first_done_ns: Option<u64>,
     /// And the last.

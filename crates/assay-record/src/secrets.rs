@@ -1,4 +1,4 @@
-//! Takes passwords out of a command line before it is recorded.
+//! Removes passwords from a command line before it is recorded.
 //!
 //! Errs on the side of taking out too much: the manifest names the servers a second time, from URLs that never held a
 //! password. It knows where passwords are written (URLs, options, connection strings), not which statements hold one.

@@ -1,4 +1,4 @@
-//! Adding tags to a record that is finished.
+//! Adds tags to a finished record.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What was read of servers and machines beside the load: raw readings, one per sample.
+//! Telemetry of servers and machines: raw readings, one per sample.
 //!
 //! Instants are those of the generator's own monotonic clock, since the start of the run. Rates, shares and figures per
 //! transaction are made in `assay-report`.
@@ -32,7 +32,7 @@ pub struct Scope {
     pub ended_ns: Vec<u64>,
     /// By metric.
     pub series: Vec<Series>,
-    /// Metrics that could not be read, and why.
+    /// Unavailable metrics, and why.
     #[serde(default)]
     pub absent: Vec<Absent>,
     /// What active sessions waited for; `None`: not sampled.

@@ -1,4 +1,4 @@
-//! A record's frame: what was asked for, where it ran, how it ended.
+//! The frame of a record: what was requested, where it ran, how it ended.
 //!
 //! Fields a reader may do without have defaults, so that records stay readable while fields are added; a field
 //! is never given another meaning under the same format number.
@@ -99,11 +99,12 @@ pub struct Manifest {
     pub sessions: Vec<u32>,
     /// When transactions were due.
     pub load: Load,
-    /// How the rate changed during every stage, in straight lines from point to point; empty: it did not. Then the load's own
-    /// is the mean.
+    /// How the rate changed during every stage, in straight lines from point to point; empty: it did not. Then the
+    /// load's own is the mean.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profile: Vec<RatePoint>,
-    /// The file whose instants transactions were due at; `None`: they were spaced as the load says. Then its rate is the mean.
+    /// The file whose instants transactions were due at; `None`: they were spaced as the load says. Then its rate is
+    /// the mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
     /// What stages were a search for: each was decided by those before. `None`: they were planned.
@@ -431,7 +432,8 @@ pub struct Server {
     /// Settings that matter for performance or differ from their defaults, as the server spells them.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
-    /// Where the values of those that differ came from, by name, as the server spells it: `configuration file`, `COMMAND_LINE`.
+    /// Where the values of those that differ came from, by name, as the server spells it: `configuration file`,
+    /// `COMMAND_LINE`.
     #[serde(default)]
     pub origins: BTreeMap<String, String>,
     /// Of a local server's process, data directory and drive, by name.

@@ -1,4 +1,4 @@
-//! How figures look: digits, groups, units.
+//! Formatting of numbers: digits, grouping, units.
 
 /// What stands for a figure that cannot be had.
 pub(crate) const NONE: &str = "–";
@@ -30,8 +30,8 @@ pub(crate) fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// `1,998 ±12`, `5.50 ±0.25`: digits stop where the interval starts, at the second digit of its half. Where the value lies far
-/// from the middle, or the half says little, the ends stand for themselves: `1.4 [1.2, 3.1]`.
+/// `1,998 ±12`, `5.50 ±0.25`: digits stop where the interval starts, at the second digit of its half. Where the value
+/// lies far from the middle, or the half says little, the ends stand for themselves: `1.4 [1.2, 3.1]`.
 pub(crate) fn with_interval(value: f64, low: f64, high: f64) -> String {
     let (below, above) = (value - low, high - value);
     let half = below.max(above);

@@ -1,4 +1,4 @@
-//! What a record says: findings, where every number is made, and their rendering, which computes nothing.
+//! Reports: findings, where every number is computed, and their rendering, which computes nothing.
 //!
 //! Layers, each of which knows only those before it:
 //!
@@ -8,8 +8,8 @@
 //! * `tables` and `charts`: findings as rows and as lines; each table has four looks, each chart two.
 //! * `output`: whole reports, put together from these.
 //!
-//! The live line of a running trial takes the same way (`interval_findings`, `interval_line`), so that it cannot disagree with
-//! the report. Nothing here prints, reads a clock or opens a file.
+//! The live line of a running trial takes the same way (`interval_findings`, `interval_line`), so that it cannot
+//! disagree with the report. Nothing here prints, reads a clock or opens a file.
 
 #![forbid(unsafe_code)]
 

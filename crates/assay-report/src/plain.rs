@@ -1,4 +1,4 @@
-//! Text from elsewhere, made harmless, and lines of bounded length.
+//! Makes text from other sources harmless, and limits its length.
 
 /// How a report is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

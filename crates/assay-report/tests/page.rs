@@ -168,7 +168,7 @@ fn a_record_in_which_nothing_happened_makes_a_page() {
     record.manifest.targets.clear();
     let page = html(&told(vec![record]), &[]);
     assert!(page.contains("Nothing was measured."));
-    assert!(html(&told(vec![]), &[]).contains("There is no record."));
+    assert!(html(&told(vec![]), &[]).contains("No records."));
 }
 
 #[test]
@@ -514,7 +514,7 @@ fn a_series_for_change_points_has_a_row_per_record_the_oldest_first() {
     later.stages.truncate(1);
     let mixed = change_points_csv(&told(vec![later, example()])).unwrap_err().to_string();
     assert!(
-        mixed.starts_with("records of different work make no series: r1.json.zst did shop.lua with 16,64"),
+        mixed.starts_with("a time series needs records of the same workload: r1.json.zst ran shop.lua with 16,64"),
         "{mixed}"
     );
 }

@@ -944,7 +944,8 @@ fn what_was_read_is_told_by_second_and_by_transaction_and_a_counter_that_began_a
     let found = findings(&example_with_telemetry());
     let [first, second] = &found.stages[..] else { panic!("there are two stages") };
     let log = first.telemetry[0].metric("log_bytes").unwrap();
-    // 720,000 bytes and 1,200 transactions a second, but for half a millisecond at either end; too short for an interval.
+    // 720,000 bytes and 1,200 transactions a second, but for half a millisecond at either end; too short for an
+    // interval.
     assert_eq!((log.per_s, log.per_transaction_low), (Some(720_000.0), None));
     assert!((log.per_transaction.unwrap() - 600.0).abs() < 0.2, "{log:?}");
     // A record that says nothing of the first sample has one value less, and no zero.
@@ -969,7 +970,7 @@ fn the_report_says_what_a_transaction_cost_the_server_and_its_machine() {
     insta::assert_snapshot!(lines.join("\n"), @r"
     server      number 1 · 600 B of log per transaction
     waits       CPU 100%
-    telemetry   0.20% of a CPU here · 3.00 statements/s on servers · 0.500 ms each
+    telemetry   cost 0.20% of a CPU · 3.00 statements/s on servers · 0.500 ms each
     ");
     assert!(report.contains("tags: disk=nvme, ticket=PERF-7"), "{report}");
 }

@@ -1,4 +1,4 @@
-//! What sessions ask for, as numbers that the prelude and Rust agree on.
+//! The kinds of requests of sessions, as numbers shared by the prelude and Rust.
 
 /// What a session asks for: `core.ask` in `src/lua/core.lua`, in the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
-//! What a front end lends to scripts that expect to be alone in their process.
+//! Support for front ends whose scripts expect to be alone in their process.
 //!
 //! Without one, a script's words go to the engine as `Request::Log`, whole lines, and only the program itself ends the
 //! process. A front brings Lua along (`Front::overlay`) that says and does things in its own way: where words go, what
-//! `os.exit` does, places, messages of drivers, which errors are to be ignored. `core.front` in `lua/core.lua` lists what it
-//! may decide; the functions here are for its Lua alone.
+//! `os.exit` does, places, messages of drivers, which errors are to be ignored. `core.front` in `lua/core.lua` lists
+//! what it may decide; the functions here are for its Lua alone.
 
 use std::ffi::CStr;
 
@@ -25,8 +25,8 @@ pub trait Front: std::fmt::Debug + Send + Sync {
     fn figures(&self, what: u32, numbers: &[f64]) {
         let _ = (what, numbers);
     }
-    /// Lua that runs in every state before the API is made: its name in Lua's form (`=assay/…`, which keeps it out of places
-    /// and tracebacks), and text. It gets the prelude's table `core` and fills `core.front`.
+    /// Lua that runs in every state before the API is made: its name in Lua's form (`=assay/…`, which keeps it out of
+    /// places and tracebacks), and text. It gets the prelude's table `core` and fills `core.front`.
     fn overlay(&self) -> &'static [(&'static CStr, &'static str)] {
         &[]
     }

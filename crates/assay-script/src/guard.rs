@@ -1,4 +1,4 @@
-//! The watchdog's view of a `State`: which script line has held the worker, and a way to end it.
+//! The watchdog's view of a `State`: which script line has blocked the worker, and a way to interrupt it.
 //!
 //! Lua runs no other code while it loops. LuaJIT lets another thread install a debug hook, which the running code,
 //! compiled loops included (`assay-luajit` builds it so), then calls at its next instruction. A C function that

@@ -1,4 +1,4 @@
-//! Where scripts come from: files, and the workloads inside the binary.
+//! Finds scripts: files, and the built-in workloads.
 //!
 //! A name is resolved in sysbench's order (exact file, module on the search path, built-in), with one difference: an
 //! exact file counts only when the name looks like a file (it has a `/` or ends in `.lua`). A stray file called

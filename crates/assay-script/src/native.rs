@@ -1,4 +1,4 @@
-//! What the Lua prelude calls in Rust, by address through LuaJIT's FFI.
+//! Rust functions called by the Lua prelude, by address through LuaJIT's FFI.
 //!
 //! None of these functions touches the `lua_State`, raises a Lua error or panics: a compiled trace calls them like any
 //! C function. They get the state's `Shared` block and find the running session's part in it; a result code tells the
@@ -703,8 +703,8 @@ unsafe extern "C" fn rows_text(rows: *mut Rows, text: *const u8, length: usize) 
     c_int::from(rows.push_text(text).is_ok())
 }
 
-/// Random letters and digits, `low` to `high` of them, that never become a Lua string. 1, or 0 when the batch cannot hold
-/// them.
+/// Random letters and digits, `low` to `high` of them, that never become a Lua string. 1, or 0 when the batch cannot
+/// hold them.
 unsafe extern "C" fn rows_random_text(shared: *mut Shared, rows: *mut Rows, low: u32, high: u32) -> c_int {
     // SAFETY: see `parts`; `rows` as above: a batch is boxed, so it overlaps with neither.
     let ((_, native), rows) = unsafe { (parts(shared), &mut *rows) };

@@ -1,4 +1,4 @@
-//! A script loaded once: its text, and what its top level declared.
+//! A loaded script: its text, and what its top level declared.
 
 use std::sync::{Arc, OnceLock};
 

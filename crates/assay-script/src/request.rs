@@ -1,4 +1,4 @@
-//! What sessions ask for and what they are told: the whole conversation between scripts and the engine.
+//! Requests of sessions and their answers: the whole interface between scripts and the engine.
 
 use assay_seam::{Nanos, Operation, Reply, StatementError};
 
@@ -38,8 +38,8 @@ pub enum Request<'a> {
     /// The transaction now running is of this type (`assay.transaction`): an index into
     /// `State::transaction_types`. Answer: `Done`, at once.
     Type(u32),
-    /// The transaction failed. Answer: `Decision`. With `Retry` the session runs it again, as the same transaction (same
-    /// due instant); with `Skip` it is counted as failed and the session asks `Next`.
+    /// The transaction failed. Answer: `Decision`. With `Retry` the session runs it again, as the same transaction
+    /// (same due instant); with `Skip` it is counted as failed and the session asks `Next`.
     Failed(Failure),
     /// `event` returned a truthy value: the session stops without counting that transaction. Answer: `Done`.
     Stop,

@@ -1,4 +1,4 @@
-//! What a script says about its own work: rules for the audit, rates with a name, columns of a journal, the size of what it found.
+//! Declarations of a script about its work: audit rules, named rates, columns of a journal, actual table sizes.
 //!
 //! Data only. The engine passes them on as they are; whether a rule holds is decided in `assay-report`, from what was
 //! measured.
@@ -36,7 +36,8 @@ pub struct Rule {
 /// What a rule looks at. Names are those of counters (`assay.count`) and of transaction types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// How many of `whole` were `part`, each decided apart from the others. Either names a counter, or else a transaction type.
+    /// How many of `whole` were `part`, each decided apart from the others. Either names a counter, or else a
+    /// transaction type.
     Share {
         /// Counted when it happened.
         part: String,

@@ -1,4 +1,4 @@
-//! A script's text, and what it is called.
+//! A script's text and name.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the sessions of a state are to do, and what they see.
+//! What the sessions of a state will do, and what they see.
 
 use std::sync::Arc;
 

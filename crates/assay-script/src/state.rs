@@ -1,4 +1,4 @@
-//! One `lua_State` and the sessions that live in it.
+//! One `lua_State` and its sessions.
 //!
 //! A session is a coroutine of the prelude (`src/lua/*.lua`), which runs the script and yields numbers that say what
 //! it asks; `Asked` names them. Resuming pushes the answer, switches the shared block to the session and calls

@@ -1,4 +1,4 @@
-//! Users without a session of their own, whom the sessions of a state serve in turn.
+//! Users without their own session, served in turn by the sessions of a state.
 
 use assay_luajit as lua;
 use assay_seam::Nanos;

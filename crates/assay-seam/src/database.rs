@@ -1,4 +1,4 @@
-//! A database to load: where it is, how to log in, and how to make connections to it.
+//! A database to load: its address, its login, and how to create connections to it.
 //!
 //! Each kind of database is one `Driver`, listed in the binary's registry and nowhere else. Opening a target
 //! reads no environment by itself: what it may look at comes in as `Surroundings`.
@@ -50,8 +50,8 @@ pub struct ConnectOptions {
     /// Use protocol-level prepared statements (`--prepared on|off`). Off: extended/binary protocol is not used
     /// at all, parameters are substituted into the text on our side (transaction-pooling proxies need it).
     pub prepared: bool,
-    /// A prepared statement is parsed anew for each execution, in the same send, and kept by no server; drivers that cannot
-    /// do that prepare it once.
+    /// A prepared statement is parsed anew for each execution, in the same send, and kept by no server; drivers that
+    /// cannot do that prepare it once.
     pub unnamed: bool,
     /// Statements to run on every new connection before it is `Ready` (`--session-sql`).
     pub session_sql: Vec<String>,
@@ -92,9 +92,10 @@ pub trait Database: Send + Sync {
     /// A machine for one new connection, not yet connected.
     fn connection(&self) -> Box<dyn Connection>;
 
-    /// Queries for the server's settings that matter to performance or differ from their defaults: rows of a name, a value, and
-    /// where the value came from (NULL: it is the default, or not known). The first that is not refused answers; which one
-    /// that is depends on product and version. Empty: it has none. Asked once, off the measured path.
+    /// Queries for the server's settings that matter to performance or differ from their defaults: rows of a name, a
+    /// value, and where the value came from (NULL: it is the default, or not known). The first that is not refused
+    /// answers; which one that is depends on product and version. Empty: it has none. Asked once, off the measured
+    /// path.
     fn settings_queries(&self) -> &'static [&'static str] {
         &[]
     }

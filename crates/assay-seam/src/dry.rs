@@ -1,4 +1,4 @@
-//! A database that is not there: every operation succeeds, at once, with no rows.
+//! A fake database: every operation succeeds immediately, without rows.
 //!
 //! For measuring a script alone, and for trying one without a server.
 

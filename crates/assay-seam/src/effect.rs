@@ -1,4 +1,4 @@
-//! What a statement does to the data, as far as its first words tell. Not a parser: what is not known for sure is `Other`.
+//! What a statement does to the data, judging by its first words. Not a parser: when in doubt, `Other`.
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What can go wrong with an operation, said once for every database.
+//! What can go wrong with an operation, defined once for all databases.
 //!
 //! An error keeps the server's own code and words; class and retry are our reading of them, so that the engine
 //! can act and the report can group without knowing the database.

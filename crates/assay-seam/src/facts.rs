@@ -1,4 +1,4 @@
-//! What is learnt when a connection is made: of the server, for the record, and of its encryption, for the login.
+//! What a new connection reveals: about the server, for the record, and about its encryption, for the login.
 
 /// What a finished TLS handshake tells the login.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The seam: what a script may ask of a database, and what comes back.
+//! The operations that a script can request of a database, and their results.
 //!
 //! A script yields an `Operation`, a `Connection` turns it into bytes and, later, into one `Reply`. Operations
 //! borrow from the script's own memory, so that asking copies nothing.

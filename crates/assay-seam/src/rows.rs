@@ -1,4 +1,4 @@
-//! Rows in a form that belongs to no protocol: results on their way to a script, and batches to load.
+//! Rows in a protocol-independent form: results on their way to a script, and batches to load.
 //!
 //! Cells lie in two flat buffers, so that a reused `Rows` allocates nothing once it has grown. A pool keeps the
 //! spare ones of a worker: only sessions that are just receiving hold one.
@@ -83,7 +83,8 @@ impl Rows {
         self.cells.get(this.first_cell + row * this.columns as usize + column).map(|slot| self.read(slot))
     }
 
-    /// The cells of set `set` from row `row` on, row by row; none when there is no such row. Cheaper than `cell` for each.
+    /// The cells of set `set` from row `row` on, row by row; none when there is no such row. Cheaper than `cell` for
+    /// each.
     pub fn cells_from(&self, set: usize, row: usize) -> impl Iterator<Item = Cell<'_>> {
         let range = self.sets.get(set).map_or(0..0, |this| {
             let [first, end] = [row, self.len(set)].map(|row| this.first_cell + row * this.columns as usize);

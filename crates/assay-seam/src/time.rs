@@ -1,4 +1,4 @@
-//! Instants and durations of the measured path.
+//! Timestamps and durations of the measured path.
 //!
 //! `Nanos` is both: an instant is the time since the epoch of the run (chosen once by `assay-io`, the only
 //! reader of a clock), a duration the difference of two instants.

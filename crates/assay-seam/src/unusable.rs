@@ -1,4 +1,4 @@
-//! A database that nobody can connect to: its host is not found, or what its options say cannot be done.
+//! A database that cannot be used: its host is not found, or its options cannot be satisfied.
 //!
 //! For front ends whose scripts may never ask for a connection: those that do learn why there is none.
 

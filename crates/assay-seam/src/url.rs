@@ -1,4 +1,4 @@
-//! Reading `scheme://user:password@host:port,host:port/database?key=value`.
+//! Parses `scheme://user:password@host:port,host:port/database?key=value`.
 //!
 //! One reader for all drivers; what the parts mean is theirs. Nothing is looked up or completed here. A message
 //! never repeats what stands between `//` and `@`, nor what might belong there: a password with a `/` in it that

@@ -1,4 +1,4 @@
-//! SQLite's refusals in the words every database shares.
+//! SQLite's errors, mapped to those shared by all databases.
 //!
 //! Source of the codes and their meaning: https://sqlite.org/rescode.html.
 

@@ -1,4 +1,4 @@
-//! Which file, opened how: the URL `sqlite:FILE?parameter=value&…`.
+//! Which file to open, and how: the URL `sqlite:FILE?parameter=value&…`.
 //!
 //! Parameters are those pragmas that change what a benchmark measures, each with the values it may have; anything else
 //! is refused. A pragma's text is never built from what the user wrote.

@@ -1,16 +1,17 @@
-//! Whether what was counted keeps within bounds, or whether too little was counted to tell.
+//! Whether a count is within its bounds, or too small to tell.
 //!
 //! A run shows a sample: the true value behind it lies, with some confidence, in an interval around what was observed.
 //! *Passed* is claimed only when the 95 % interval lies within the bounds (an equivalence test: Schuirmann 1987, two
-//! one-sided tests of 2.5 % each), *failed* only when not even the 99.9 % interval touches them, since an audit has many rules and a
-//! false alarm in one of them spoils it. Everything between is *too short*: more of the same run will decide it.
+//! one-sided tests of 2.5 % each), *failed* only when not even the 99.9 % interval touches them, since an audit has
+//! many rules and a false alarm in one of them spoils it. Everything between is *too short*: more of the same run will
+//! decide it.
 //!
-//! Bounds that allow none at all, or nothing but all, are about the run itself and not about a generator behind it: one trial
-//! decides to fail, any to pass.
+//! Bounds that allow none at all, or nothing but all, are about the run itself and not about a generator behind it: one
+//! trial decides to fail, any to pass.
 //!
-//! Shares have exact intervals (Clopper & Pearson 1934), which hold for rare events and few trials too, as long as trials do not
-//! depend on each other; where they are drawn without replacement (a deck of cards) the interval is wider than need be. Means
-//! have the normal interval of the central limit theorem, from 30 values on.
+//! Shares have exact intervals (Clopper & Pearson 1934), which hold for rare events and few trials too, as long as
+//! trials do not depend on each other; where they are drawn without replacement (a deck of cards) the interval is wider
+//! than need be. Means have the normal interval of the central limit theorem, from 30 values on.
 
 /// Values allowed: `low <= value <= high`.
 #[derive(Clone, Copy, Debug, PartialEq)]

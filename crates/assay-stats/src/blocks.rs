@@ -1,8 +1,9 @@
-//! Several cells over several rounds: a randomised block design.
+//! Several cells over several rounds: a randomized block design.
 //!
-//! A round measures every cell once, in an order drawn by chance, so that whatever drifts from round to round hits all cells
-//! alike and is taken out: log value = cell + round + error. Cells and rounds are fitted together by least squares, which
-//! also holds when trials are missing. Ratios of one family have intervals that all hold together with the level.
+//! A round measures every cell once, in an order drawn by chance, so that whatever drifts from round to round hits all
+//! cells alike and is taken out: log value = cell + round + error. Cells and rounds are fitted together by least
+//! squares, which also holds when trials are missing. Ratios of one family have intervals that all hold together with
+//! the level.
 //!
 //! Sources: Montgomery 2013, Design and Analysis of Experiments, ch. 4 (randomised blocks, missing values); Šidák 1967
 //! (joint intervals).
@@ -120,7 +121,8 @@ impl Blocks {
         self.deviation
     }
 
-    /// What a cell measures in the middle of its rounds, with the interval of this cell alone. `None`: it was not measured.
+    /// What a cell measures in the middle of its rounds, with the interval of this cell alone. `None`: it was not
+    /// measured.
     pub fn value(&self, cell: usize) -> Option<(f64, Option<Estimate>)> {
         let unknown = self.cells.get(cell).copied().flatten()?;
         let value = self.effects[unknown].exp();
@@ -128,8 +130,9 @@ impl Blocks {
         Some((value, half.map(|half| Estimate { value, low: value * (-half).exp(), high: value * half.exp() })))
     }
 
-    /// A cell's value by that of `base`, one of `family` such ratios that are looked at together. `margin`: the smallest
-    /// difference that matters, a share above 0. `None`: one of them was not measured, or no rounds connect them.
+    /// A cell's value by that of `base`, one of `family` such ratios that are looked at together. `margin`: the
+    /// smallest difference that matters, a share above 0. `None`: one of them was not measured, or no rounds connect
+    /// them.
     pub fn ratio(&self, base: usize, cell: usize, family: usize, margin: f64) -> Option<Ratio> {
         let unknown = |cell: usize| self.cells.get(cell).copied().flatten();
         self.contrast(unknown(base)?, unknown(cell)?, family, margin)

@@ -1,4 +1,4 @@
-//! Five figures that stand for many: the box of a box plot.
+//! The five numbers of a box plot.
 
 /// Quartiles of some values, how far the others reach, and those far outside.
 ///

@@ -1,19 +1,19 @@
-//! Change points: where the level of a series shifted, and from what to what.
+//! Change points: where the level of a series shifts, and by how much.
 //!
 //! A series is taken for a level that shifts at unknown instants, under a first order autoregression whose correlation
 //! is the same throughout. For every correlation of a grid the best division into 1, 2, … segments is found exactly by
-//! dynamic programming; the correlation and the number of segments are those of the best penalised likelihood. Fitting the
-//! correlation together with the levels is what keeps a wandering series from being cut into pieces: PELT with the usual
-//! penalty, which takes values for independent, finds shifts in most series that correlate at 0.5.
+//! dynamic programming; the correlation and the number of segments are those of the best penalised likelihood. Fitting
+//! the correlation together with the levels is what keeps a wandering series from being cut into pieces: PELT with the
+//! usual penalty, which takes values for independent, finds shifts in most series that correlate at 0.5.
 //!
-//! What was rejected: E-divisive, whose permutations take neighbours for exchangeable, which seconds are not; MSER, which
-//! knows no shift in the second half.
+//! What was rejected: E-divisive, whose permutations take neighbours for exchangeable, which seconds are not; MSER,
+//! which knows no shift in the second half.
 //!
 //! Sources: Lu, Lund & Lee 2010, "An MDL approach to the climate segmentation problem" (levels over a common
 //! autoregression); Davis, Lee & Rodriguez-Yam 2006, "Structural break estimation for nonstationary time series models"
 //! (segments that start independently); Auger & Lawrence 1989 (exact search over segments); Zhang & Siegmund 2007, "A
-//! modified Bayes information criterion" (the penalty); Davies & Gather 1993 (single values far from their neighbours are
-//! replaced first). How often the answer is wrong is measured in `tests/coverage.rs`.
+//! modified Bayes information criterion" (the penalty); Davies & Gather 1993 (single values far from their neighbours
+//! are replaced first). How often the answer is wrong is measured in `tests/coverage.rs`.
 
 use crate::mean::{mean, median};
 use crate::waves::Line;
@@ -42,8 +42,8 @@ const LENGTH_MAX: usize = 300;
 pub(crate) const SEGMENT_MIN: usize = 5;
 /// More shifts are not looked for.
 const SHIFTS_MAX: usize = 8;
-/// What a sure shift must gain: three times the logarithm of the length, as for `LENGTH_MAX` values. In shorter series chance
-/// gains as much, since their correlation is known badly.
+/// What a sure shift must gain: three times the logarithm of the length, as for `LENGTH_MAX` values. In shorter series
+/// chance gains as much, since their correlation is known badly.
 const PENALTY: f64 = 17.1;
 /// What gains less than this is chance, more probably than not.
 const PENALTY_POSSIBLE: f64 = 9.0;
@@ -197,7 +197,8 @@ impl Sums<'_> {
         Sums { series, correlation, first, second }
     }
 
-    /// Of the segment `from .. to`, which starts in its stationary state: the least sum of squared innovations over all levels.
+    /// Of the segment `from .. to`, which starts in its stationary state: the least sum of squared innovations over all
+    /// levels.
     fn cost(&self, from: usize, to: usize) -> f64 {
         let (start, step) = (1.0 - self.correlation * self.correlation, 1.0 - self.correlation);
         let (x, rest) = (self.series[from], (to - from - 1) as f64);

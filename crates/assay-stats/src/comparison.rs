@@ -1,13 +1,13 @@
-//! Baseline against candidate: by how much, how sure, and what follows.
+//! Baseline against candidate: size of the change, its confidence interval, and the verdict.
 //!
-//! The change is the median of all ratios candidate/baseline over pairs of trials, and its interval comes from the exact
-//! distribution of Mann and Whitney's count of pairs: it assumes nothing of the shape of the values but that both sides have the
-//! same up to the factor, and holds for few trials, where bootstrap intervals are too narrow. Every trial of one side may be
-//! the outlier and the verdict stands.
+//! The change is the median of all ratios candidate/baseline over pairs of trials, and its interval comes from the
+//! exact distribution of Mann and Whitney's count of pairs: it assumes nothing of the shape of the values but that both
+//! sides have the same up to the factor, and holds for few trials, where bootstrap intervals are too narrow. Every
+//! trial of one side may be the outlier and the verdict stands.
 //!
-//! Readers see the medians of both sides beside the change, and a change must not point the other way. Without an interval the
-//! change is therefore the ratio of the medians. With one, where the pairs and the medians disagree on the direction, the change
-//! is 1 and the interval includes it.
+//! Readers see the medians of both sides beside the change, and a change must not point the other way. Without an
+//! interval the change is therefore the ratio of the medians. With one, where the pairs and the medians disagree on the
+//! direction, the change is 1 and the interval includes it.
 //!
 //! Sources: Hodges & Lehmann 1963 (estimate); Mann & Whitney 1947 (exact distribution); Bauer 1972 (interval);
 //! Vargha & Delaney 2000 (effect size); Noether 1987 (number of trials, here by the normal formula and the rank test's
@@ -43,8 +43,8 @@ pub enum Verdict {
     NoDifference,
     /// There may be a difference larger than the margin, in either direction.
     CannotTell {
-        /// Trials per side with which a difference as large as the one seen, or as the margin if that is larger, would be
-        /// found four times of five, from the spread seen; at least `TRIALS_MIN` and more than there were.
+        /// Trials per side with which a difference as large as the one seen, or as the margin if that is larger, would
+        /// be found four times of five, from the spread seen; at least `TRIALS_MIN` and more than there were.
         trials_needed: usize,
     },
 }
@@ -64,9 +64,9 @@ const TRIALS_MAX: usize = 10_000;
 
 /// Compares one value per trial (not per transaction) of both sides, all in the same unit.
 ///
-/// `margin`: the smallest difference that matters, a share above 0. `None` when a side is empty or has a value that
-/// is not above 0: there is no ratio. Where both sides have one true factor, `More` or `Less` is wrong in less than 5 of 100 comparisons.
-/// Cost: O(n m log n m).
+/// `margin`: the smallest difference that matters, a share above 0. `None` when a side is empty or has a value that is
+/// not above 0: there is no ratio. Where both sides have one true factor, `More` or `Less` is wrong in less than 5 of
+/// 100 comparisons. Cost: O(n m log n m).
 pub fn change(baseline: &[f64], candidate: &[f64], margin: f64) -> Option<Change> {
     let positive = |side: &[f64]| !side.is_empty() && side.iter().all(|value| *value > 0.0 && value.is_finite());
     if !positive(baseline) || !positive(candidate) {

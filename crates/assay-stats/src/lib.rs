@@ -1,4 +1,4 @@
-//! Statistics, pure: numbers in, numbers out. Nothing here formats, and nothing knows a file or a clock.
+//! Statistics, pure: numbers in, numbers out. Nothing here formats, opens files or reads a clock.
 //!
 //! Every method names its source, and every interval is tested for holding what it promises (`tests/coverage.rs`). All
 //! intervals are at `LEVEL`. What cannot be told from the data is `None` or says why; no method guesses.

@@ -1,4 +1,4 @@
-//! The mean of a series whose neighbours resemble each other, and how well it is known.
+//! The mean of an autocorrelated series, and its confidence interval.
 //!
 //! Seconds of a run are not independent: a slow second is followed by slow ones. Treating them as independent makes
 //! intervals too narrow, by a factor of four where neighbours correlate at 0.9. How far a mean strays is told by
@@ -34,8 +34,8 @@ pub fn mean_interval(series: &[f64]) -> Result<Estimate, Missing> {
     Ok(Estimate { value, low: value - half, high: value + half })
 }
 
-/// The sum of the first of each pair by the sum of the second, and its interval: what a second used per transaction that it
-/// did. Pairs are evenly spaced, finite, and the second sum is above zero.
+/// The sum of the first of each pair by the sum of the second, and its interval: what a second used per transaction
+/// that it did. Pairs are evenly spaced, finite, and the second sum is above zero.
 ///
 /// Linearised: how far the first strays from its share of the second is a series as `mean_interval` takes it.
 /// Source: Cochran, Sampling Techniques, 1977, section 6.3.

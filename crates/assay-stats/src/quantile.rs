@@ -1,11 +1,11 @@
-//! How well a quantile of latencies is known, when seconds resemble each other.
+//! Confidence interval of a latency quantile, with autocorrelated seconds.
 //!
 //! Latencies of one second share its fate, so the intervals for independent values are far too narrow. The share of
 //! values above the quantile is a rate like any other: its spread over the seconds, with their dependence, gives an
 //! interval for the share, which the distribution turns into one for the quantile.
 //!
-//! Source: Woodruff 1952, "Confidence intervals for medians and other position measures", with the spread of `spread.rs`
-//! and the linearised ratio of Cochran 1977, 6.4 for seconds of unequal counts.
+//! Source: Woodruff 1952, "Confidence intervals for medians and other position measures", with the spread of
+//! `spread.rs` and the linearised ratio of Cochran 1977, 6.4 for seconds of unequal counts.
 
 use crate::Distribution;
 use crate::mean::{mean, mean_interval};
@@ -20,8 +20,8 @@ pub struct Second {
 }
 
 /// The interval of the quantile at `ppm` (millionths, below a million) of `all` values, which came in `seconds`. `None`
-/// where the quantile itself has none, where the interval's upper end reaches beyond what was seen, or where the seconds
-/// are too few or too alike to tell.
+/// where the quantile itself has none, where the interval's upper end reaches beyond what was seen, or where the
+/// seconds are too few or too alike to tell.
 pub fn quantile_interval(all: &Distribution, ppm: u32, seconds: &[Second]) -> Option<(u64, u64)> {
     let counts: Vec<f64> = seconds.iter().map(|second| second.count as f64).collect();
     let found = seconds.iter().map(|second| second.at_most as f64).sum::<f64>() / counts.iter().sum::<f64>();

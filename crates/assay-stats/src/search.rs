@@ -1,9 +1,9 @@
-//! The search for the highest value that keeps a promise: a rate of transactions, a number of sessions.
+//! The search for the highest value that keeps a promise: a transaction rate, a number of sessions.
 //!
 //! A machine without a clock: it is told what each look found and says where to look next. Looks are uncertain (a stall
-//! breaks a promise that the rate would keep), so the two ends of the bracket are looked at again in the end, and where looks at
-//! one value disagree, most of them decide. The same looks always lead to the same next step, so that whoever has the looks can
-//! repeat the conclusion.
+//! breaks a promise that the rate would keep), so the two ends of the bracket are looked at again in the end, and where
+//! looks at one value disagree, most of them decide. The same looks always lead to the same next step, so that whoever
+//! has the looks can repeat the conclusion.
 
 /// What to search.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,11 +1,11 @@
-//! How far means of a series stray from the truth, when its neighbours resemble each other.
+//! The distribution of means of autocorrelated series around the true mean.
 //!
-//! A series is taken for a first order autoregression, alone or under independent noise. Its correlation and its noise are
-//! not estimated: a grid of both is weighed by how well each explains the series, so that an interval holds what is not
-//! known of them too. That is what makes intervals of short series hold: any single estimate of a strong correlation
-//! from a minute of seconds is too low, and an interval built on it too narrow. Weighed are the cosines of the series, of
-//! which the processes here say how large each is on average; the mean has no part in them. Long series are judged by
-//! their lowest frequencies, on which means depend.
+//! A series is taken for a first order autoregression, alone or under independent noise. Its correlation and its noise
+//! are not estimated: a grid of both is weighed by how well each explains the series, so that an interval holds what is
+//! not known of them too. That is what makes intervals of short series hold: any single estimate of a strong
+//! correlation from a minute of seconds is too low, and an interval built on it too narrow. Weighed are the cosines of
+//! the series, of which the processes here say how large each is on average; the mean has no part in them. Long series
+//! are judged by their lowest frequencies, on which means depend.
 //!
 //! Sources: Berger & Yang 1994, "Noninformative priors and Bayesian testing for the AR(1) model" (the reference prior
 //! 1/√(1−φ²), here without its negative end); Whittle 1953 (likelihood from frequencies); Ahmed, Natarajan & Rao 1974
@@ -158,8 +158,8 @@ impl Spread {
     }
 }
 
-/// The squares of the cosines `first` to `last` of a series, scaled so that those of independent values have their variance as
-/// mean: the discrete cosine transform of the second kind.
+/// The squares of the cosines `first` to `last` of a series, scaled so that those of independent values have their
+/// variance as mean: the discrete cosine transform of the second kind.
 fn squares_of_cosines(series: &[f64], centre: f64, first: usize, last: usize) -> Vec<f64> {
     let length = series.len() as f64;
     let mut sums = vec![0.0; last + 1 - first];

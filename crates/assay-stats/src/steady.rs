@@ -1,11 +1,12 @@
-//! The steady part of a series: where a mean means something.
+//! The steady part of a series, for which a mean is meaningful.
 //!
-//! A run warms up, then settles, or never does. Where its level shifts is found by `changes.rs`. Shifts in the first quarter
-//! are a beginning, which is left out; so is a slow rise there, which has no shift (MSER-5). A later shift, or one that may
-//! have been, leaves no steady part. What remains is steady unless it has a trend, or waves too long to average over. Waves of
-//! which there are enough are averaged over before shifts are looked for.
+//! A run warms up, then settles, or never does. Where its level shifts is found by `changes.rs`. Shifts in the first
+//! quarter are a beginning, which is left out; so is a slow rise there, which has no shift (MSER-5). A later shift, or
+//! one that may have been, leaves no steady part. What remains is steady unless it has a trend, or waves too long to
+//! average over. Waves of which there are enough are averaged over before shifts are looked for.
 //!
-//! Sources: those of `changes.rs` and `waves.rs`; White 1997 and White, Cobb & Spratt 2000 (MSER-5); the test of the slope is least squares with the spread of `spread.rs`.
+//! Sources: those of `changes.rs` and `waves.rs`; White 1997 and White, Cobb & Spratt 2000 (MSER-5); the test of the
+//! slope is least squares with the spread of `spread.rs`.
 
 use crate::changes::{SEGMENT_MIN, Shift, Shifts, shifts};
 use crate::mean::mean;
@@ -124,8 +125,8 @@ fn steady(series: &[f64], sure: &[Shift], possible: &[Shift]) -> Steady {
     }
 }
 
-/// How many values to leave out at the start so that the error of the mean of the rest is least; none where they differ from
-/// the rest by no more than chance.
+/// How many values to leave out at the start so that the error of the mean of the rest is least; none where they differ
+/// from the rest by no more than chance.
 fn beginning(series: &[f64]) -> usize {
     let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean).collect();
     let error = |cut: usize| {

@@ -1,4 +1,4 @@
-//! How even a rate was, in the figures users speak of.
+//! Measures of how even a rate was.
 
 use std::ops::Range;
 

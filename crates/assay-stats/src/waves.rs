@@ -1,11 +1,12 @@
-//! Waves: throughput that rises and falls again and again, as checkpoints make it.
+//! Waves: periodic throughput, as caused by checkpoints.
 //!
 //! A wave of any shape makes a series resemble itself one period later, and two. So the period is the lag of the first
 //! high peak of the autocorrelation after it has fallen to zero, provided that the peak repeats at twice the lag:
-//! wandering noise has peaks too, but they do not repeat. A periodogram would see sinusoids better and short dips worse.
+//! wandering noise has peaks too, but they do not repeat. A periodogram would see sinusoids better and short dips
+//! worse.
 //!
-//! Source: Box, Jenkins, Reinsel & Ljung 2015, 2.1 and 12.1 (autocorrelation of periodic series); the thresholds are set
-//! by the experiments in `tests/coverage.rs`.
+//! Source: Box, Jenkins, Reinsel & Ljung 2015, 2.1 and 12.1 (autocorrelation of periodic series); the thresholds are
+//! set by the experiments in `tests/coverage.rs`.
 
 use crate::mean::mean;
 
@@ -28,7 +29,8 @@ const LENGTH_MAX: usize = 8192;
 const PERIOD_MIN: usize = 2;
 /// Weaker waves are not worth a word.
 const STRENGTH_MIN: f64 = 0.3;
-/// Standard errors of an autocorrelation that chance does not reach at any of the lags looked at and again at twice that.
+/// Standard errors of an autocorrelation that chance does not reach at any of the lags looked at and again at twice
+/// that.
 const ERRORS: f64 = 2.8;
 
 /// The dominant wave of an evenly spaced series; a linear trend is taken out first. At least three periods are needed.

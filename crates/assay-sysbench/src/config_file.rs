@@ -1,4 +1,4 @@
-//! Files of options: one `name=value` a line.
+//! Option files: one `name=value` per line.
 //!
 //! A name ends at `=`, blanks included, so `threads = 4` names an option that nobody knows. In the value, `#` begins a
 //! comment; blanks and commas separate the items of a list, single or double quotes hold them together.

@@ -1,4 +1,4 @@
-//! A connection string of libpq: what `--pgsql-db` may be in place of a name.
+//! libpq connection strings, which `--pgsql-db` accepts in place of a database name.
 //!
 //! Source: PostgreSQL manual, 34.1.1.1.
 

@@ -1,4 +1,4 @@
-//! Messages: their levels, and the collapse of one that is repeated.
+//! Messages: their levels, and the suppression of repeated ones.
 //!
 //! A `Log` prints nothing; it says what is to be printed.
 

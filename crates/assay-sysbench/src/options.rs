@@ -1,4 +1,4 @@
-//! The command line: words into a test, a command and options, in two passes.
+//! The command line: arguments into a test, a command and options, in two passes.
 //!
 //! The first pass takes every option that the core or a database driver knows; what is left waits for the second,
 //! when the script has said what it knows. Options are taken in the order they stand in, configuration files where
@@ -39,29 +39,29 @@ pub const GENERAL: &[Known] = &[
         "forced-shutdown",
         ValueKind::Text,
         "off",
-        "seconds (or N% of --time) that events may take after --time before they are given up; off: as long as they want",
+        "seconds (or N% of --time) to wait for events after --time before aborting them; off: no limit",
     ),
-    known("thread-init-timeout", ValueKind::Int, "30", "seconds for all sessions to get ready in"),
-    known(
-        "thread-stack-size",
-        ValueKind::Size,
-        "64K",
-        "accepted for compatibility: sessions have no stack of their own",
-    ),
+    known("thread-init-timeout", ValueKind::Int, "30", "seconds to wait for all sessions to start"),
+    known("thread-stack-size", ValueKind::Size, "64K", "accepted for compatibility: no effect"),
     known("rate", ValueKind::Int, "0", "events per second that become due, over all sessions; 0: as many as possible"),
     known("report-interval", ValueKind::Int, "0", "print a line of statistics every N seconds; 0: none"),
     known(
         "report-checkpoints",
         ValueKind::List,
         "",
-        "print a whole report after each of these numbers of seconds, and count anew from there",
+        "print a full report at each of these times, in seconds, and reset the counters",
     ),
-    known("report-layout", ValueKind::Text, "1.0", "form of the final report: 1.0 or master"),
-    known("debug", ValueKind::Bool, "off", "say what happens inside, and give a table of sessions"),
-    known("validate", ValueKind::Bool, "off", "check results where a test can"),
-    known("help", ValueKind::Bool, "off", "print this text and exit"),
+    known("report-layout", ValueKind::Text, "1.0", "format of the final report: 1.0 or master"),
+    known("debug", ValueKind::Bool, "off", "print debugging messages and a table of sessions"),
+    known("validate", ValueKind::Bool, "off", "validate results, in tests that support it"),
+    known("help", ValueKind::Bool, "off", "print this help text and exit"),
     known("version", ValueKind::Bool, "off", "print the version and exit"),
-    Known { name: "config-file", kind: ValueKind::File, default: None, help: "file of options, one NAME=VALUE a line" },
+    Known {
+        name: "config-file",
+        kind: ValueKind::File,
+        default: None,
+        help: "file with options, one NAME=VALUE per line",
+    },
     Known { name: "luajit-cmd", kind: ValueKind::Text, default: None, help: "as `luajit -j`: on, off, flush" },
     known("tx-rate", ValueKind::Int, "0", "old name of --rate"),
     known("max-requests", ValueKind::Int, "0", "old name of --events"),
@@ -73,15 +73,16 @@ pub const GENERAL: &[Known] = &[
 pub const RANDOM: &[Known] = &[
     known("rand-type", ValueKind::Text, "special", "distribution {uniform,gaussian,special,pareto,zipfian}"),
     known("rand-spec-iter", ValueKind::Int, "12", "uniform numbers added up for a gaussian one"),
-    known("rand-spec-pct", ValueKind::Int, "1", "percentage of values that are special"),
-    known("rand-spec-res", ValueKind::Int, "75", "percentage of draws that give a special value"),
+    known("rand-spec-pct", ValueKind::Int, "1", "percentage of values in the hot range"),
+    known("rand-spec-res", ValueKind::Int, "75", "percentage of draws from the hot range"),
     known("rand-seed", ValueKind::Int, "0", "the same seed gives the same numbers; 0: from the time"),
     known("rand-pareto-h", ValueKind::Double, "0.2", "parameter h of pareto"),
     known("rand-zipfian-exp", ValueKind::Double, "0.8", "exponent of zipfian"),
 ];
 
 /// Options of what is said.
-pub const LOG: &[Known] = &[known("verbosity", ValueKind::Int, "3", "from 5, everything, to 0, failures only")];
+pub const LOG: &[Known] =
+    &[known("verbosity", ValueKind::Int, "3", "verbosity of messages, from 5 (all) to 0 (fatal errors only)")];
 
 /// Options of latencies.
 pub const LATENCY: &[Known] = &[
@@ -93,7 +94,7 @@ pub const LATENCY: &[Known] = &[
 pub const DATABASE: &[Known] = &[
     known("db-driver", ValueKind::Text, "mysql", "database to use"),
     known("db-ps-mode", ValueKind::Text, "auto", "prepared statements {auto, disable}"),
-    known("db-debug", ValueKind::Bool, "off", "say more about statements"),
+    known("db-debug", ValueKind::Bool, "off", "print more about statements"),
 ];
 
 /// A database and its options.
@@ -113,7 +114,7 @@ pub const DRIVERS: &[DriverOptions] = &[
         name: "mysql",
         help: "MySQL driver",
         options: &[
-            known("mysql-host", ValueKind::List, "localhost", "hosts; connections are dealt to them in turn"),
+            known("mysql-host", ValueKind::List, "localhost", "hosts; connections are assigned round-robin"),
             known("mysql-port", ValueKind::List, "3306", "ports of each host"),
             Known { name: "mysql-socket", kind: ValueKind::List, default: None, help: "sockets, in place of hosts" },
             known("mysql-user", ValueKind::Text, "sbtest", "user"),
@@ -125,10 +126,20 @@ pub const DRIVERS: &[DriverOptions] = &[
                 "off",
                 "encrypt {on,off,disabled,preferred,required,verify_ca,verify_identity}",
             ),
-            Known { name: "mysql-ssl-key", kind: ValueKind::Text, default: None, help: "file of our key" },
+            Known {
+                name: "mysql-ssl-key",
+                kind: ValueKind::Text,
+                default: None,
+                help: "file with the client's private key",
+            },
             Known { name: "mysql-ssl-ca", kind: ValueKind::Text, default: None, help: "file of trusted certificates" },
-            Known { name: "mysql-ssl-cert", kind: ValueKind::Text, default: None, help: "file of our certificate" },
-            known("mysql-ssl-cipher", ValueKind::Text, "", "accepted for compatibility: the TLS library chooses"),
+            Known {
+                name: "mysql-ssl-cert",
+                kind: ValueKind::Text,
+                default: None,
+                help: "file with the client certificate",
+            },
+            known("mysql-ssl-cipher", ValueKind::Text, "", "accepted for compatibility: no effect"),
             known("mysql-compression", ValueKind::Bool, "off", "accepted for compatibility: nothing is compressed"),
             known("mysql-compression-algorithms", ValueKind::Text, "zlib", "accepted for compatibility"),
             known("mysql-debug", ValueKind::Bool, "off", "say everything"),

@@ -1,4 +1,4 @@
-//! The scripts that sysbench 1.0.20 installs, by name and sum: those that nobody has changed can be told from others.
+//! The scripts installed by sysbench 1.0.20, by name and checksum, to detect edited ones.
 //!
 //! Sums only, of the files in Debian's package; no text of theirs is here. Other versions count as changed.
 

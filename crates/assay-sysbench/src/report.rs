@@ -1,4 +1,4 @@
-//! The text of reports: labels, columns and blanks are what parsers have relied on for fifteen years.
+//! The text of reports: parsers have relied on its labels, columns and blanks for fifteen years.
 
 use crate::histogram::Histogram;
 use crate::log::{Level, Log};

@@ -1,7 +1,8 @@
-//! From `--mysql-…`, `--pgsql-…` and `--sqlite-…` to the URLs of servers, in the order in which connections are dealt to them.
+//! Converts `--mysql-…`, `--pgsql-…` and `--sqlite-…` to server URLs, in the order in which connections are assigned to
+//! them.
 //!
-//! Text in, text out: nothing is opened or looked up by name here. What the original's client libraries look at on their
-//! own, a variable and whether a file exists, is asked of `Surroundings`.
+//! Text in, text out: nothing is opened or looked up by name here. What the original's client libraries look at on
+//! their own, a variable and whether a file exists, is asked of `Surroundings`.
 
 use std::path::Path;
 
@@ -129,8 +130,8 @@ fn mysql_tls(options: &Options, look: &dyn Surroundings) -> Result<Vec<String>, 
     Ok([format!("ssl-mode={}", encoded(mode))].into_iter().chain(words).collect())
 }
 
-/// Options that were cleared are as if they had not been given: libpq's variables hold. A database's name may be a whole
-/// connection string; options go before what it says.
+/// Options that were cleared are as if they had not been given: libpq's variables hold. A database's name may be a
+/// whole connection string; options go before what it says.
 fn pgsql(options: &Options) -> Result<String, StatementError> {
     let database = options.text("pgsql_db");
     let other = |message| refusal("pgsql", Class::Other, message);

@@ -1,4 +1,4 @@
-//! From options to what a run needs, with every value checked.
+//! Converts options to the settings of a run, checking every value.
 
 use assay_options::OptionValue;
 

@@ -21,7 +21,7 @@ pub struct Stat {
     pub other: u64,
     /// Errors ignored.
     pub errors: u64,
-    /// Connections made again.
+    /// Reconnects.
     pub reconnects: u64,
     /// Rate mode, intermediate reports: events due that wait for a session.
     pub queue_length: u64,

@@ -1,4 +1,4 @@
-//! What stands after `=`: sysbench's kinds of option values and how they are read.
+//! Option values: sysbench's types and how they are parsed.
 //!
 //! More is accepted than sysbench accepts in one point: a number with a fraction may carry a size suffix
 //! (`--table-size=1M`), where sysbench silently reads 1.

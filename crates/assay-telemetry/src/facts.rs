@@ -1,4 +1,4 @@
-//! Facts of a machine and a process, from the kernel's texts.
+//! Facts about a machine and a process, from the kernel's text files.
 
 /// The choice in brackets: `madvise` of `always [madvise] never`; without brackets, the text.
 pub fn chosen(text: &str) -> Option<String> {
@@ -31,7 +31,8 @@ pub fn command_line(cmdline: &[u8]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// Where a process is in the hierarchy of control groups: of version 2, or of a controller of version 1; /proc/PID/cgroup.
+/// Where a process is in the hierarchy of control groups: of version 2, or of a controller of version 1;
+/// /proc/PID/cgroup.
 pub fn cgroup_path(cgroup: &str, controller: &str) -> Option<String> {
     cgroup.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':');

@@ -1,4 +1,4 @@
-//! What stands in the text of `SHOW ENGINE INNODB STATUS`.
+//! Parses the text of `SHOW ENGINE INNODB STATUS`.
 
 /// Log bytes since the last checkpoint, in the text of `SHOW ENGINE INNODB STATUS`.
 pub(crate) fn checkpoint_age(status: &str) -> Option<u64> {

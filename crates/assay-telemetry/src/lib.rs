@@ -1,7 +1,8 @@
-//! What to ask a server and a machine beside a run, and how to read their answers.
+//! What to ask servers and machines during a run, and how to read the answers.
 //!
-//! Pure: `postgres` and `mysql` know the questions of each product and version, `procfs` reads the texts of the kernel, and
-//! `metric` names what comes of both. Who asks, when, and over what, is for others: nothing here opens a file or a socket.
+//! Pure: `postgres` and `mysql` know the questions of each product and version, `procfs` reads the texts of the kernel,
+//! and `metric` names what comes of both. Who asks, when, and over what, is for others: nothing here opens a file or a
+//! socket.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The metrics by name: the same for every product, with the unit at the end where it is not a number of things.
+//! The metrics by name: the same for all products, with the unit as a suffix unless it is a count.
 
 /// A metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,8 +103,8 @@ pub const METRICS: &[Metric] = &[
     counter("device_writes", Unit::Count),
     counter("device_written_bytes", Unit::Bytes),
     counter("device_flushes", Unit::Count),
-    // Time in which at least one operation was under way, and the same for each operation: the first is at most the time that
-    // passed, the second by that time is the mean length of the queue.
+    // Time in which at least one operation was under way, and the same for each operation: the first is at most the
+    // time that passed, the second by that time is the mean length of the queue.
     counter("device_busy_us", Unit::Us),
     counter("device_queue_us", Unit::Us),
     gauge("memory_free_bytes", Unit::Bytes),

@@ -1,7 +1,7 @@
-//! The kernel's texts in /proc, /sys and /sys/fs/cgroup, as values.
+//! Parses the kernel's text files in /proc, /sys and /sys/fs/cgroup.
 //!
-//! Each function takes the whole text of a file and gives values by metric; what a kernel does not say is not among them.
-//! Sources: proc(5), Documentation/admin-guide/iostats.rst, Documentation/accounting/psi.rst, cgroup-v2.rst.
+//! Each function takes the whole text of a file and gives values by metric; what a kernel does not say is not among
+//! them. Sources: proc(5), Documentation/admin-guide/iostats.rst, Documentation/accounting/psi.rst, cgroup-v2.rst.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! A question to a server, and how to read its answer.
+//! A query to a server, and how to read its answer.
 
 use assay_seam::{Cell, Rows};
 

@@ -1,4 +1,4 @@
-//! Placeholders in a statement's text: where they are, and what to put in their place.
+//! Placeholders in a statement's text: finding and replacing them.
 //!
 //! Scripts write `?` whatever the database. A `Template` finds those outside quotes and comments once, when a
 //! statement is prepared; afterwards they become `$1`, `$2`, … or quoted values. Only as much SQL is understood

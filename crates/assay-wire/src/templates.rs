@@ -1,4 +1,4 @@
-//! The texts of prepared statements, each held once however many connections have prepared it.
+//! The texts of prepared statements, each stored once for all connections.
 //!
 //! Thousands of sessions prepare the same dozen texts. A lock guards the collection, which is asked when a statement is
 //! prepared and never when it is executed.

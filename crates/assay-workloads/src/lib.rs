@@ -1,14 +1,16 @@
-//! The workloads inside the binary: the Lua files of the folder `workloads/`, by name.
+//! The built-in workloads: the Lua files of the folder `workloads/`, by name.
 //!
-//! Only texts. What they mean, declare and do is found out by whoever runs them (`assay-script`), in the same way as for
-//! a file of the user's own; a new file is one more line in `WORKLOADS`, and a test finds the one that was forgotten.
+//! Only texts. What they mean, declare and do is found out by whoever runs them (`assay-script`), in the same way as
+//! for a file of the user's own; a new file is one more line in `WORKLOADS`, and a test finds the one that was
+//! forgotten.
 
 #![forbid(unsafe_code)]
 
 /// One Lua file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// As on the command line and in `require`: the file's name without `.lua`, or for an old script the end of its path.
+    /// As on the command line and in `require`: the file's name without `.lua`, or for an old script the end of its
+    /// path.
     pub name: &'static str,
     /// Relative to the folder `workloads/`.
     pub path: &'static str,

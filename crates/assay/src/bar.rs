@@ -1,4 +1,4 @@
-//! The line that shows on a terminal how far a run is, drawn ten times a second.
+//! The progress line on a terminal, updated ten times a second.
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

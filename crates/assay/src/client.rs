@@ -1,7 +1,7 @@
-//! One connection that is driven until it has answered, for what is asked beside a run: settings and telemetry.
+//! One connection, driven until it has answered, for queries outside the load: settings and telemetry.
 //!
-//! The machines are those of the measured path; here one thread waits for one of them. Whatever goes wrong is a reason in
-//! words: nothing asked here is needed for a run.
+//! The machines are those of the measured path; here one thread waits for one of them. Whatever goes wrong is a reason
+//! in words: nothing asked here is needed for a run.
 
 use assay_engine::Target;
 use assay_io::clock::Clock;
@@ -58,8 +58,8 @@ impl Client {
         self.io.now()
     }
 
-    /// The rows of a query, or why there are none within `patience`. After `patience` has run out, or when the connection broke,
-    /// every further question is refused.
+    /// The rows of a query, or why there are none within `patience`. After `patience` has run out, or when the
+    /// connection broke, every further question is refused.
     pub fn ask(&mut self, sql: &str, patience: Nanos) -> Result<Box<Rows>, String> {
         self.operate(&Operation::Query { sql: sql.as_bytes() }, patience)
     }

@@ -1,4 +1,4 @@
-//! The one exit point: what a person is told when something went wrong, and which exit code a script sees.
+//! The single exit point: error messages and exit codes.
 //!
 //! Nothing below a subcommand's `run` prints an error or exits. It returns a `Trouble`, which knows the cause, the
 //! place and what to do about it.

@@ -1,4 +1,4 @@
-//! What a run's end by error means to a person: cause, place, and what to try, knowing what was tried.
+//! Explains why a run failed: cause, place, and what to try, depending on what was tried.
 
 use assay_engine::{Plan, RunError};
 use assay_script::ScriptError;

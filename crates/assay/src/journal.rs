@@ -1,4 +1,4 @@
-//! The file of `--journal`: a line for each transaction that a workload has something to say of (`assay.journal`).
+//! The file of `--journal`: one line per transaction that a workload logs (`assay.journal`).
 //!
 //! It is written while the run continues, so that a run that is killed leaves what it had. A file that cannot be
 //! written any more is given up: the run, its report and its record are worth more, and the trouble is told at once and

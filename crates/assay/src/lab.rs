@@ -1,4 +1,4 @@
-//! Between the command line and the lab: descriptions of servers, and the servers that must not outlive this process.
+//! Connects the command line and the lab: descriptions of servers, and servers that must not outlive this process.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

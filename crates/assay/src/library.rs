@@ -1,4 +1,4 @@
-//! The scripts this program can run: the built-in workloads, and files.
+//! The scripts that can be run: the built-in workloads, and files.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};

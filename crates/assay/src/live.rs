@@ -1,4 +1,4 @@
-//! A run while it goes on: its interval lines, its partial record and its journal.
+//! A run in progress: its interval lines, its partial record and its journal.
 //!
 //! The record is on disk from the start, marked as running, and replaced every few seconds: a run killed half-way
 //! leaves what it had measured. That also finds an unwritable place before ten minutes are spent.

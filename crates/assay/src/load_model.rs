@@ -1,4 +1,4 @@
-//! Load models as people write them: a rate that changes, a file of arrivals, a number of sessions to be found.
+//! Parses load models: a changing rate, a file of arrivals, a number of sessions to search for.
 
 use std::path::Path;
 use std::sync::Arc;

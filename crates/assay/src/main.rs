@@ -1,4 +1,4 @@
-//! `assay`: loads databases with scripted work, measures honestly, says what happened.
+//! `assay`: the program; it runs workloads, measures them and reports the results.
 //!
 //! The whole tool in a screen. Options are declared in `command_line`; each subcommand is a file in `commands/`.
 

@@ -1,4 +1,4 @@
-//! `--metrics-listen`: metrics of a run for Prometheus, while it goes on.
+//! `--metrics-listen`: live metrics of a run for Prometheus.
 //!
 //! A thread of its own answers from a text that is made anew once per interval, on the coordinating thread: no session
 //! and no worker ever waits for it. It listens before the run starts, so that a port in use is said at once, and as

@@ -1,4 +1,4 @@
-//! From a command line to the engine's `Plan`.
+//! Converts a command line to the engine's `Plan`.
 //!
 //! Everything that can be wrong before the first connect is found here: URLs, files of certificates, names that do
 //! not resolve, commands a workload does not have.

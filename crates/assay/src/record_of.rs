@@ -1,4 +1,4 @@
-//! From what lives in the engine to what is written: `Plan` and `Outcome` become a `Record`.
+//! Converts the engine's `Plan` and `Outcome` to a `Record`.
 //!
 //! Only copies and converts units. Nothing is computed here; numbers are made in assay-report.
 

@@ -1,4 +1,4 @@
-//! The databases this program knows: the only list of them.
+//! The supported databases: the only list of them.
 
 use assay_seam::{ConnectOptions, Database, Dialect, Driver};
 

@@ -1,4 +1,4 @@
-//! The result in the form asked for. Numbers and words come from assay-report.
+//! Prints the result in the requested format. Numbers and words come from assay-report.
 
 use assay_record::Record;
 use assay_report::View;

@@ -1,4 +1,4 @@
-//! The temporary folder of the embedded database that is used when no `--db` is given.
+//! The temporary folder of the embedded database, used if there is no `--db`.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};

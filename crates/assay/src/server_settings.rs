@@ -1,7 +1,7 @@
-//! Asks a server for its settings, for the record.
+//! Reads a server's settings, for the record.
 //!
-//! On one connection of its own, after the run, so that it takes nothing from the measured sessions: no connection slot and
-//! no time. Not being told is no error: the record then has no settings.
+//! On one connection of its own, after the run, so that it takes nothing from the measured sessions: no connection slot
+//! and no time. Not being told is no error: the record then has no settings.
 
 use std::collections::BTreeMap;
 

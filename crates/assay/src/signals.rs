@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first ends the run gracefully, the second quits at once.
+//! Ctrl-C and SIGTERM: the first ends the run gracefully, the second quits immediately.
 //!
 //! Called `sysbench`, the program dies of them like one that does not listen, and of a reader that went away (SIGPIPE):
 //! wrappers count on that. Only Ctrl-C while something is measured is heard: what was measured is reported.

@@ -1,4 +1,4 @@
-//! What drivers may look at besides a URL: environment, files, the user.
+//! What drivers may read besides a URL: environment, files, the user.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Writing to people and pipes: results to stdout, everything else to stderr.
+//! Output to people and pipes: results to stdout, everything else to stderr.
 //!
 //! A reader that has gone away (`assay list | head -1`) is no error: the rest is not written. Colour is used only
 //! where somebody looks, and never when `NO_COLOR` is set.

@@ -1,4 +1,4 @@
-//! Showing what the user typed: without passwords, and so that a shell reads it back.
+//! Shows the user's arguments: without passwords, and quoted for a shell.
 
 use assay_record::without_secrets;
 

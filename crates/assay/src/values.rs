@@ -1,4 +1,4 @@
-//! Reading what people write for numbers, sizes, durations and switches, with errors that say what would be right.
+//! Parses numbers, sizes, durations and switches, with errors that show valid examples.
 //!
 //! Counts are decimal (`1M` rows is 1,000,000), sizes are binary (`1M` bytes is 1,048,576); both take `_` anywhere
 //! between digits and `,` between thousands. Every function returns a lowercase fragment as its error, which

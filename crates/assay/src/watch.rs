@@ -1,4 +1,4 @@
-//! What a person sees while a run goes on: progress while connecting and loading, a line per interval, warnings.
+//! Live output of a run: progress of connecting and loading, a line per interval, warnings.
 //!
 //! All of it goes to stderr. Progress is drawn only on a terminal; lines are written anywhere unless `--quiet`.
 

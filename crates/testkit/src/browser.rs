@@ -1,4 +1,4 @@
-//! Chromium without a window, for tests of pages: driven over a pipe, so that no port and no driver is needed.
+//! Headless Chromium for tests of pages, driven over a pipe, so that it needs no port and no driver.
 //!
 //! Speaks the DevTools protocol (https://chromedevtools.github.io/devtools-protocol/): JSON messages that end in a zero
 //! byte. Everything the page complains of and every request it makes is kept. The browser has a profile of its own and

@@ -1,4 +1,4 @@
-//! A network of two machines whose cable can be pulled: what a client sees when the server's host vanishes.
+//! A network of two machines that can be disconnected: what a client sees when the server's host vanishes.
 //!
 //! Both machines are network namespaces of this process's threads, so that the machine's own network is not touched and
 //! nothing is left behind. On the far one a port leads to a server on the loopback interface of the real machine.
@@ -31,8 +31,8 @@ enum Order {
 }
 
 impl Cable {
-    /// Whether two machines can be made here: it takes root and the program `ip`. What is missing is a failure where tests
-    /// must be complete (`CI` or `ASSAY_TEST_STRICT` is set), and elsewhere said aloud.
+    /// Whether two machines can be made here: it takes root and the program `ip`. What is missing is a failure where
+    /// tests must be complete (`CI` or `ASSAY_TEST_STRICT` is set), and elsewhere said aloud.
     pub fn present() -> bool {
         let tried = thread::spawn(|| Cable::lay().map(drop)).join().expect("nothing in it panics");
         match tried {
@@ -43,9 +43,9 @@ impl Cable {
         }
     }
 
-    /// Runs a test on the near machine: the closure's thread, and the programs that it starts, see the far one and nothing
-    /// else. `servers`, on loopback of the real machine, are reached at the addresses that the closure is given, in this
-    /// order. Panics when the machines cannot be made: ask `present` first.
+    /// Runs a test on the near machine: the closure's thread, and the programs that it starts, see the far one and
+    /// nothing else. `servers`, on loopback of the real machine, are reached at the addresses that the closure is
+    /// given, in this order. Panics when the machines cannot be made: ask `present` first.
     pub fn between<T: Send>(servers: &[u16], test: impl FnOnce(&Cable, &[SocketAddr]) -> T + Send) -> T {
         let calls: Vec<Sender<TcpStream>> = servers.iter().map(|port| forward(*port)).collect();
         let name = thread::current().name().unwrap_or("a test").to_owned();

@@ -1,4 +1,4 @@
-//! Certificates made for one server: a CA, the server's own, a client's, and a CA that signed nothing.
+//! Test certificates: a CA, the server's certificate, a client's, and an unrelated CA.
 //!
 //! They are made anew each time, so no private key is ever kept in the tree and none can expire there.
 

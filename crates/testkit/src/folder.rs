@@ -1,4 +1,4 @@
-//! Where servers live: a folder per test process that outlives no one, and a cache that outlives every run.
+//! Folders for servers: one per test process, removed with it, and a cache that is kept.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -40,9 +40,9 @@ done
 rm -rf "$1" 2>/dev/null || { sleep 1; rm -rf "$1"; }
 "#;
 
-/// The lab of this process: its servers are in a folder that a guardian process removes (and kills the servers in it) when
-/// this process ends. A parent-death signal would not do: it follows the thread that started the server, and tests are
-/// threads.
+/// The lab of this process: its servers are in a folder that a guardian process removes (and kills the servers in it)
+/// when this process ends. A parent-death signal would not do: it follows the thread that started the server, and tests
+/// are threads.
 pub fn home() -> Result<Home> {
     static PROCESS: OnceLock<(PathBuf, Mutex<ChildStdin>)> = OnceLock::new();
     static STARTING: Mutex<()> = Mutex::new(());

@@ -1,4 +1,4 @@
-//! Which servers there are, where their binaries are, and what to do when they are not.
+//! The kinds of servers, where their binaries are, and what to do if they are missing.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -141,8 +141,8 @@ fn debian_postgres() -> PathBuf {
     root.join(newest.unwrap_or(15).to_string()).join("bin")
 }
 
-/// What a test needs is not here: a failure where tests must be complete, else said aloud, past the test harness. Always
-/// false.
+/// What a test needs is not here: a failure where tests must be complete, else said aloud, past the test harness.
+/// Always false.
 pub fn absent(why: &str) -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     assert!(!set("CI") && !set("ASSAY_TEST_STRICT"), "{why}");

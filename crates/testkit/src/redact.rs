@@ -1,4 +1,4 @@
-//! Makes output comparable that changes from run to run: numbers, times and paths become signs, columns stay.
+//! Redacts output that changes from run to run: numbers, times and paths become placeholders of the same width.
 //!
 //! What a test then compares is every word, every heading and where each column ends. It says nothing of the numbers.
 

@@ -1,4 +1,4 @@
-//! A running server: where it listens, administration, and everything that can happen to its process.
+//! A running server: its address, administration, and everything that can happen to its process.
 //!
 //! The lab knows how it is run; here it is killed with its data when dropped, and asked things with the clients that
 //! people use.

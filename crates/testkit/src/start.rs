@@ -1,4 +1,4 @@
-//! Starting a server of a kind: from the kind and its settings to what the lab is asked for.
+//! Starts a server: converts its kind and settings to a request to the lab.
 
 use std::sync::OnceLock;
 
@@ -52,8 +52,8 @@ impl Kind {
 impl Server {
     /// Starts a PgBouncer in transaction mode in front of this PostgreSQL; every database of it can be reached.
     ///
-    /// `accounts`: names and passwords of those who log in by SCRAM, here and at the server behind; without any,
-    /// `app` and `postgres` get in without a password, and `sql` works through it. `max_clients` is its `max_client_conn`.
+    /// `accounts`: names and passwords of those who log in by SCRAM, here and at the server behind; without any, `app`
+    /// and `postgres` get in without a password, and `sql` works through it. `max_clients` is its `max_client_conn`.
     pub fn pgbouncer(&self, accounts: &[(&str, &str)], max_clients: u32) -> Result<Server> {
         if let Err(why) = Kind::PgBouncer.available() {
             bail!(why);

@@ -1,4 +1,4 @@
-//! Very many connections: several servers, an assay for each, all at once, and one result.
+//! Very many connections: several servers, one assay process for each, all at the same time, and one result.
 //!
 //! A process may have only so many descriptors, and an address only so many local ports: what one server and one
 //! generator cannot hold, several of each can. Servers are MariaDB with its thread pool, on this machine. The one
@@ -129,7 +129,8 @@ fn start(sessions: u32) -> Result<Server> {
         "table_open_cache_instances = 1".to_owned(),
         "innodb_open_files = 50".to_owned(),
         "max_prepared_stmt_count = 1048576".to_owned(),
-        // Servers and generators connect on the same few CPUs: a login may wait longer for its turn than the usual 10 s.
+        // Servers and generators connect on the same few CPUs: a login may wait longer for its turn than the usual 10
+        // s.
         "connect_timeout = 300".to_owned(),
         // Half of what a connection takes, where its statements are short.
         "net_buffer_length = 1024".to_owned(),

@@ -1,4 +1,4 @@
-//! Filling tables: how long `prepare` takes, and what it costs the client.
+//! Loading tables: how long `prepare` takes, and what it costs the client.
 
 use std::fmt::Write;
 use std::path::PathBuf;

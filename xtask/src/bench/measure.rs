@@ -1,4 +1,4 @@
-//! Running a tool to its end while the kernel counts what it costs, and the statistics of a few such runs.
+//! Runs a tool while the kernel counts its resources, and computes statistics of a few such runs.
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};

@@ -1,4 +1,4 @@
-//! What many sessions cost in memory: the largest resident set of a whole process, with and without encryption.
+//! Memory of many sessions: the largest resident set of a whole process, with and without encryption.
 //!
 //! Sessions of oltp_read_write with prepared statements, on MariaDB with its thread pool, which holds many connections.
 //! The server counts for nothing here, and neither does the load of the machine.

@@ -1,4 +1,4 @@
-//! Queries on tables that are there: CPU time per query and queries per second, over servers, workloads, sessions.
+//! Queries on existing tables: CPU time per query and queries per second, over servers, workloads and sessions.
 
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What a measurement is made on: the servers and the machine.
+//! The environment of a measurement: servers and machine.
 
 use std::fs;
 use std::process::Command;

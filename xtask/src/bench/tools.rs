@@ -1,4 +1,4 @@
-//! How each tool is told what to do, and how its report is read.
+//! How each tool is called, and how its report is read.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,8 @@
-//! Files of a crate that use each other in a circle, so that none of them can be read first, or that use what stands above.
+//! Finds files of a crate that depend on each other in a circle, so that none can be read first.
 //!
-//! What a file uses is read from its tokens: `use` declarations and paths such as `crate::plan::Plan` or `super::Worker`.
-//! A name that a file only passes on (`pub use child::Name`) belongs to the child. Tests may use what they like.
+//! What a file uses is read from its tokens: `use` declarations and paths such as `crate::plan::Plan` or
+//! `super::Worker`. A name that a file only passes on (`pub use child::Name`) belongs to the child. Tests may use what
+//! they like.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Licences of everything that is linked, built with, or tested with: only such as ask for nothing but their notice.
+//! Licenses of all dependencies: only those that require nothing but their notice.
 
 use serde_json::Value;
 use spdx::{Expression, LicenseReq, ParseMode};

@@ -1,4 +1,4 @@
-//! What cargo knows of the workspace, and how to read it.
+//! Reads cargo's metadata about the workspace.
 
 use anyhow::{Result, bail};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What may stand only in certain places: reading a clock, printing, exiting, naming a database.
+//! Things allowed only in certain places: reading a clock, printing, exiting, naming a database.
 //!
 //! These are invariants of ARCHITECTURE.md that no type can hold. Tests may do what they like.
 

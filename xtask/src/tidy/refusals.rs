@@ -1,4 +1,4 @@
-//! What the crates refuse to know: the last column of ARCHITECTURE.md's table, held to it.
+//! What the crates must not know: enforces the last column of ARCHITECTURE.md's table.
 //!
 //! Each word of the column stands below with the packages that a crate which refuses it may not reach by any way, and
 //! with the text that may not stand in its code.

@@ -1,4 +1,4 @@
-//! What every file's text must have or must not have.
+//! What every file's text must and must not contain.
 
 use super::file::File;
 

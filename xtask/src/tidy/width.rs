@@ -1,7 +1,8 @@
-//! Prose and comments are no wider than code: `max_width` of rustfmt.toml, which rustfmt holds code to and comments not.
+//! Prose and comments are no wider than code: rustfmt enforces `max_width` of rustfmt.toml for code but not for
+//! comments.
 //!
-//! What has no place to break stays: tables, fenced blocks, headings, and a single long word such as an address. `wrap` fills the
-//! paragraphs anew that have a line which is too long, and touches nothing else.
+//! Lines without a place to break are allowed: tables, fenced blocks, headings, and a single long word such as an
+//! address. `wrap` refills only the paragraphs with a line that is too long.
 
 use std::fs;
 
@@ -23,17 +24,23 @@ fn of_file(file: &File, width: usize) -> Vec<String> {
         return Vec::new();
     }
     let same = file.text.lines().zip(wrapped.lines()).take_while(|(one, other)| one == other).count();
-    vec![format!("{}:{}: prose wider than {width} characters; `cargo xtask wrap` fills it anew", file.path, same + 1)]
+    vec![format!("{}:{}: prose wider than {width} characters; `cargo xtask wrap` refills it", file.path, same + 1)]
 }
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Change nothing, and fail when there is something to change
+    /// Change nothing, and fail if something would change
     #[arg(long)]
     check: bool,
 }
 
-/// Fills all prose that is too wide, or complains of it.
+/// The first line of prose in each file that is too wide.
+pub(super) fn complaints(files: &[File]) -> Result<Vec<String>> {
+    let width = width()?;
+    Ok(files.iter().flat_map(|file| of_file(file, width)).collect())
+}
+
+/// Refills all prose that is too wide, or complains about it.
 pub(crate) fn wrap(options: &Options) -> Result<()> {
     let width = width()?;
     let mut complaints = 0;
@@ -179,7 +186,6 @@ fn flush(out: &mut String, paragraph: &mut Vec<Line>, width: usize) {
     paragraph.clear();
 }
 
-/// Words, and code between backquotes as one of them where that has few: a line must not break in it.
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,4 +1,4 @@
-//! One connection of a session, as the worker holds it: where it stands, and what is in flight on it.
+//! One connection of a session, as the worker sees it: its state, and what is in flight on it.
 
 use assay_io::SocketId;
 use assay_seam::{Connection, Effect, Nanos, Operation, Reply, StatementError, StatementId};
@@ -155,8 +155,8 @@ impl Link {
         }
     }
 
-    /// What was in flight is answered. Gives the reply back for the session that waits for it; one that went on finds it
-    /// here when it asks.
+    /// What was in flight is answered. Gives the reply back for the session that waits for it; one that went on finds
+    /// it here when it asks.
     #[inline]
     pub(super) fn answered(&mut self, reply: Reply) -> Option<Reply> {
         match std::mem::take(&mut self.batch) {

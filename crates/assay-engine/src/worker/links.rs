@@ -1,7 +1,7 @@
-//! All links of a worker: their sockets and alarms, the queue for connecting, the bytes that come and go.
+//! All links of a worker: their sockets and timers, the connect queue, the bytes sent and received.
 //!
-//! Nothing in here knows what a session does. Whatever happens to a link is handed up as `Heard`, and the sessions decide
-//! what follows.
+//! Nothing in here knows what a session does. Whatever happens to a link is handed up as `Heard`, and the sessions
+//! decide what follows.
 
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
@@ -60,7 +60,8 @@ pub(super) enum Heard {
     Refused { link: usize, error: Box<StatementError> },
 }
 
-/// Such a connect was not taken by the server's kernel at once, but asked for again: Linux waits a second before it does.
+/// Such a connect was not taken by the server's kernel at once, but asked for again: Linux waits a second before it
+/// does.
 const SLOW_CONNECT: Nanos = Nanos::from_secs(1);
 
 /// Looks within the limit at whether a machine is there; two in a row have to find it gone.
@@ -167,7 +168,8 @@ impl<I: Io> Links<I> {
         Some(if self.links[link].timer == serial { self.on_alarm(link, now) } else { None })
     }
 
-    /// The connect takes too long, the embedded database may be free again, or the pause before the next connect is over.
+    /// The connect takes too long, the embedded database may be free again, or the pause before the next connect is
+    /// over.
     fn on_alarm(&mut self, link: usize, now: Nanos) -> Option<Heard> {
         match self.links[link].doing {
             LinkDoing::Connecting if self.links[link].socket.is_none() => {
@@ -307,8 +309,8 @@ impl<I: Io> Links<I> {
         database.connect_timeout().unwrap_or(self.plan.connects.timeout)
     }
 
-    /// Executes something for the session. `ahead`: it goes on once the rows of a load are sent. With what came of it at
-    /// once, if anything did.
+    /// Executes something for the session. `ahead`: it goes on once the rows of a load are sent. With what came of it
+    /// at once, if anything did.
     pub(super) fn execute(
         &mut self,
         link: usize,

@@ -1,10 +1,10 @@
-//! What counts, and as what.
+//! Decides what counts, and as what.
 //!
-//! The recorder owns the tallies of a worker and alone decides what enters them. Sessions hand it what happened, and the
-//! instant of it; they do not look at the clock's windows themselves. Each rule stands here once:
+//! The recorder owns the tallies of a worker and alone decides what enters them. Sessions hand it what happened, and
+//! the instant of it; they do not look at the clock's windows themselves. Each rule stands here once:
 //!
-//! * *The measured part.* A transaction that is due by itself (open loop, terminals) is measured when it was due in it; in
-//!   a closed loop, with a limit of transactions, when it was sent in it, and otherwise when it ends in it. Its
+//! * *The measured part.* A transaction that is due by itself (open loop, terminals) is measured when it was due in it;
+//!   in a closed loop, with a limit of transactions, when it was sent in it, and otherwise when it ends in it. Its
 //!   statements, errors and retries count as it does.
 //! * *Ends.* A transaction ends once, as one `Ending`: `Recorder::end` takes the value that `begin` made. So every
 //!   transaction that was due is found again as done, rolled back, failed, stopped, dropped, unstarted or unfinished.
@@ -471,8 +471,8 @@ impl Recorder {
 }
 
 impl arrivals::Tally for Recorder {
-    /// So many transactions would become due by themselves, the last of them at `due`; all of them in the measured part,
-    /// or none. How many the limit allows to.
+    /// So many transactions would become due by themselves, the last of them at `due`; all of them in the measured
+    /// part, or none. How many the limit allows to.
     fn admit(&mut self, count: u64, due: Nanos) -> u64 {
         if !self.is_measuring(due) {
             return count;

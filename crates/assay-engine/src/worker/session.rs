@@ -1,4 +1,4 @@
-//! One client as the worker holds it: a coroutine, its connections, and where it stands.
+//! One client as the worker sees it: a coroutine, its connections, and its state.
 
 use assay_random::Random;
 use assay_script::Slot;

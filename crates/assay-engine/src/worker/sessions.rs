@@ -1,4 +1,4 @@
-//! All sessions of a worker: the conversation between their scripts and the world.
+//! All sessions of a worker: executes the requests of their scripts.
 //!
 //! A session is resumed with an answer and asks for something; what can be answered at once is, what a connection is
 //! asked goes to the links, and what only the stage can decide is handed up as a `Want`. What came of statements and

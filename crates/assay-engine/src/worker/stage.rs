@@ -1,4 +1,4 @@
-//! The stage that runs: its instants, and which transactions are due in it.
+//! The current stage: its times, and which transactions are due in it.
 //!
 //! Pure: the worker tells it the time and asks what is to be begun.
 
@@ -151,8 +151,8 @@ impl Stage {
         self.idle.pop_front().map(|session| (session, due))
     }
 
-    /// Begins no more transactions from `at` on; those in flight have until `grace` later. What was due before and has not
-    /// begun is counted.
+    /// Begins no more transactions from `at` on; those in flight have until `grace` later. What was due before and has
+    /// not begun is counted.
     pub(super) fn end(&mut self, at: Nanos, grace: Nanos, recorder: &mut Recorder) {
         self.arrive(at, recorder);
         let ended = at.min(self.end);

@@ -1,4 +1,4 @@
-//! Alarms at instants to come, one per owner: setting another makes the one before void.
+//! Timers, one per owner: setting a new one cancels the previous one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

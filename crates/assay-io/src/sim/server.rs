@@ -1,4 +1,4 @@
-//! What a simulated server is: a value called at virtual instants, and what it can do about it.
+//! A simulated server: a value called at virtual times, and what it can do.
 
 use assay_seam::{Nanos, TlsFacts};
 

@@ -1,4 +1,4 @@
-//! The virtual network and clock, seen from both ends: what arrives, in which order, and at which instant.
+//! The virtual network and clock, observed from both ends: what arrives, in which order, and when.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Which certificates are good enough for which mode.
+//! Which certificates each sslmode accepts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -110,8 +110,8 @@ impl Chain {
         if self.checks_name { verify_server_name(&parsed, name) } else { Ok(()) }
     }
 
-    /// One that a root signed itself, as `openssl x509 -req` does: that far OpenSSL goes too, and chains with more links
-    /// have extensions, which version 1 has not.
+    /// One that a root signed itself, as `openssl x509 -req` does: that far OpenSSL goes too, and chains with more
+    /// links have extensions, which version 1 has not.
     fn check_version_1(
         &self,
         der: &CertificateDer<'_>,

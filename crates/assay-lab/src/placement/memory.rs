@@ -1,4 +1,4 @@
-//! A limit of memory by a control group, version 2 where it has the memory controller, else version 1.
+//! A memory limit by a control group: version 2 if it has the memory controller, otherwise version 1.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Where a server may run and what it may use: CPUs, memory, huge pages. Each is read back, and undone at the end.
+//! Where a server may run and what it may use: CPUs, memory, huge pages. Each is verified, and undone at the end.
 //!
 //! What cannot be applied is a fault with its reason; nothing is left out in silence.
 

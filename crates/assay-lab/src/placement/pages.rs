@@ -1,4 +1,4 @@
-//! Huge pages: reserved for a server, and the transparent ones of the whole machine.
+//! Huge pages: reserved for a server, and the machine's transparent ones.
 
 use std::fmt;
 use std::fs;

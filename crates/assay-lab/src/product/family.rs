@@ -1,4 +1,4 @@
-//! What MySQL and MariaDB have in common: option file, variables, InnoDB's rest.
+//! What MySQL and MariaDB have in common: option file, variables, flushing InnoDB.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

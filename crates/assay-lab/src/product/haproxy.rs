@@ -1,4 +1,4 @@
-//! HAProxy before one server or several: connections are dealt out in turns, nothing of the protocol is understood.
+//! HAProxy in front of one or more servers: connections are assigned round-robin, without understanding the protocol.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

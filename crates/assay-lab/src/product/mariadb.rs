@@ -1,4 +1,4 @@
-//! MariaDB, 10.2 and newer; MyRocks where its plugin is installed and asked for (`--set plugin_load_add=ha_rocksdb`).
+//! MariaDB, 10.2 and newer; MyRocks if its plugin is installed and requested (`--set plugin_load_add=ha_rocksdb`).
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What has to be known of a product to run it: one file for each, and nothing else in the tree knows.
+//! What is needed to run a product: one file for each; the rest of the tree does not know products.
 //!
 //! A `Product` is a database server. What stands before servers and has no data of its own is in `front.rs`.
 

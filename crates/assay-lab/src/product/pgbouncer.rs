@@ -1,4 +1,4 @@
-//! PgBouncer before one PostgreSQL, in transaction mode unless told otherwise.
+//! PgBouncer in front of one PostgreSQL server, in transaction mode by default.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The memory that requests go through, and the checksums of `--validate`.
+//! The buffers of requests, and the checksums of `--validate`.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 

@@ -1,4 +1,4 @@
-//! Files as memory: `--file-io-mode=mmap`.
+//! Memory-mapped files: `--file-io-mode=mmap`.
 
 use std::fs::File;
 use std::io;
@@ -7,8 +7,8 @@ use std::ptr::{copy_nonoverlapping, null_mut};
 
 /// A whole file, shared with everybody who has it open.
 ///
-/// Other threads may read and write the same bytes at the same time, which is what is measured; nothing here is ever seen
-/// as a Rust reference. A file that somebody else makes shorter kills the process, as it would kill any program.
+/// Other threads may read and write the same bytes at the same time, which is what is measured; nothing here is ever
+/// seen as a Rust reference. A file that somebody else makes shorter kills the process, as it would kill any program.
 pub(crate) struct Mapping {
     start: *mut u8,
     size: usize,

@@ -1,8 +1,9 @@
-//! Files: an event reads or writes a block, or makes a file safe.
+//! Files: an event reads or writes a block, or syncs a file.
 //!
-//! `Files` are made by `prepare` and removed by `cleanup`. A run takes its requests from one sequence (`requests`) and does
-//! them by system call, by many system calls at a time (`queue`) or in memory (`mapping`). Files are called `test_file.N`
-//! and lie in the current directory, as sysbench's do: files of one can be used by the other, with checksums too.
+//! `Files` are made by `prepare` and removed by `cleanup`. A run takes its requests from one sequence (`requests`) and
+//! does them by system call, by many system calls at a time (`queue`) or in memory (`mapping`). Files are called
+//! `test_file.N` and lie in the current directory, as sysbench's do: files of one can be used by the other, with
+//! checksums too.
 
 mod block;
 pub mod jobs;

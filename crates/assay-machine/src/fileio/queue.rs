@@ -1,7 +1,7 @@
-//! Many requests of one worker at a time: `--file-io-mode=async`.
+//! Several requests in flight per worker: `--file-io-mode=async`.
 //!
-//! Through io_uring where the kernel allows it; where it does not (old kernels, containers that forbid the system call),
-//! through threads that do one request each.
+//! Through io_uring where the kernel allows it; where it does not (old kernels, containers that forbid the system
+//! call), through threads that do one request each.
 
 use std::io;
 use std::os::fd::RawFd;

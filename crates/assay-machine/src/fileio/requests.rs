@@ -1,4 +1,4 @@
-//! What is to be read, written or made safe next: pure, one sequence for all workers.
+//! What to read, write or sync next: pure, one sequence for all workers.
 
 use crate::random::Random;
 

@@ -1,4 +1,4 @@
-//! Whole runs on real files: every mode by every way, with checksums.
+//! Whole runs on real files: every test mode with every I/O mode, with checksums.
 
 use std::env::set_current_dir;
 use std::sync::Arc;

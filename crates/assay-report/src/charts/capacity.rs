@@ -1,4 +1,4 @@
-//! A search for a rate: what each promise is about by the rate that was offered, with the promise as a line.
+//! A search for a rate: the promised value by offered rate, with the promise as a line.
 
 use crate::charts::chart::{Body, Chart, LINES_MAX, Line, NAME_WIDTH, Scale, axis, rounded};
 use crate::findings::capacity::{Capacity, CapacityFindings};

@@ -1,4 +1,4 @@
-//! A chart: what it shows, whoever draws it.
+//! A chart's content, independent of how it is drawn.
 //!
 //! A `Chart` knows no colour, no size and no program. The page and the drawings show the same charts, and a table
 //! of the same figures stands behind each. What is drawn has bounds, so that no record can make a chart nobody

@@ -1,4 +1,4 @@
-//! Where things of a chart go, whoever draws it: the ranges of its axes, their ticks, and the looks of its lines.
+//! Layout of a chart, independent of how it is drawn: axis ranges, ticks, and line styles.
 
 use serde::Serialize;
 
@@ -6,7 +6,8 @@ use crate::charts::chart::{Axis, Body, Boxed, Chart, Line, Panel, PanelBody, Sca
 use crate::charts::palette::SERIES_MANY;
 use crate::digits::figure;
 
-/// For the page and for pictures. A page that shows a part of a chart finds ticks of its own where too few of these are left.
+/// For the page and for pictures. A page that shows a part of a chart finds ticks of its own where too few of these are
+/// left.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Layout {
     pub(crate) x: Range,

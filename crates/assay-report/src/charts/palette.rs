@@ -1,6 +1,7 @@
-//! Colours of charts, on light and on dark ground.
+//! Chart colors, for light and dark backgrounds.
 //!
-//! Series are Okabe and Ito's (2008), darkened or lightened for their ground; heat runs along viridis, from few to many.
+//! Series are Okabe and Ito's (2008), darkened or lightened for their ground; heat runs along viridis, from few to
+//! many.
 
 use std::fmt::Write as _;
 

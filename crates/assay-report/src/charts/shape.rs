@@ -1,4 +1,4 @@
-//! What pictures are made of, in units of one pixel: as SVG, and painted at twice the size.
+//! Drawing primitives in pixels: as SVG, and rasterized at twice the size.
 //!
 //! Text is measured, and in a PNG drawn, with the one font we carry, so that a picture looks the same on every machine.
 

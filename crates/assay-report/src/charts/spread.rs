@@ -1,4 +1,4 @@
-//! How values are spread: trials by setting, boxes of throughput, and response times by percentile.
+//! Distributions of values: trials by setting, box plots of throughput, response times by percentile.
 
 use assay_stats::box_figures;
 
@@ -105,7 +105,8 @@ pub(crate) fn boxed(values: Vec<f64>) -> Option<Boxed> {
     })
 }
 
-/// A line for every setting and number of sessions; where they are too many, for the best number of sessions of every setting.
+/// A line for every setting and number of sessions; where they are too many, for the best number of sessions of every
+/// setting.
 pub(crate) fn percentiles(settings: &[Setting]) -> Option<Chart> {
     let all = stages(settings);
     let few = all.len() <= LINES_MAX;

@@ -1,4 +1,4 @@
-//! Charts of servers and their machine over the same time as throughput.
+//! Charts of servers and their machine over the same time axis as throughput.
 
 use assay_record::ScopeKind;
 

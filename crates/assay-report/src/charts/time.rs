@@ -1,4 +1,4 @@
-//! Charts over time: throughput, latency, troubles and the heat map of one record, and several records above each other.
+//! Charts over time: throughput, latency, errors and the heat map of one record; several records stacked.
 
 use crate::charts::chart::{
     Axis, Body, Chart, LINES_MAX, Line, Mark, MarkKind, NAME_WIDTH, STAGES_MAX, Scale, axis, rounded,

@@ -1,4 +1,4 @@
-//! Sums and rates of counts from a file that may say anything: they saturate, and nothing is divided by zero.
+//! Sums and rates of counts from a file that may contain anything: they saturate, and never divide by zero.
 
 use assay_record::ByClass;
 

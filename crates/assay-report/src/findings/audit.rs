@@ -1,4 +1,4 @@
-//! What a workload promised about its own transactions, beside what it did; and its throughputs with a name of their own.
+//! A workload's audit: its rules with the observed values; and its named throughput metrics.
 //!
 //! How a verdict comes about is in `assay_stats::audit`. A promise about something that was never counted cannot be
 //! judged, and says so by its missing value.
@@ -166,8 +166,8 @@ pub(crate) fn ended(one: &record::TransactionTally) -> u64 {
     one.count.saturating_add(one.rolled_back)
 }
 
-/// The named throughputs of a record in a stage's tally. What is possible by the rules is so for users who take the times
-/// that the rules give them: nothing is said of it when those were scaled.
+/// The named throughputs of a record in a stage's tally. What is possible by the rules is so for users who take the
+/// times that the rules give them: nothing is said of it when those were scaled.
 pub(crate) fn rates(record: &Record, tally: &record::Tally, measured_ns: u64) -> Vec<RateFindings> {
     let is_scaled = record.manifest.terminals.is_some_and(|terminals| terminals.think_scale != 1.0);
     let rate = |rate: &Rate| {

@@ -1,7 +1,8 @@
-//! Baseline against candidate: what differs between the sides, what changed, and what follows.
+//! Baseline against candidate: the settings that differ, the changes, and the verdict.
 //!
-//! A side is the trials of one setting, one value of every metric per trial. The method is `change` of assay-stats. What
-//! makes a comparison doubtful (other work, other hosts, broken trials) is found here too, and shown before any number.
+//! A side is the trials of one setting, one value of every metric per trial. The method is `change` of assay-stats.
+//! What makes a comparison doubtful (other work, other hosts, broken trials) is found here too, and shown before any
+//! number.
 
 use assay_record::{Load, Status};
 use assay_stats::{Change, Verdict as Found, change};
@@ -27,8 +28,8 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
     /// The smallest difference that matters, a share.
     pub margin: f64,
-    /// The metric that the verdict in words is about: `tps` in a closed loop; in an open one, whose rate is given, `p99`; of
-    /// searches for a rate `capacity`.
+    /// The metric that the verdict in words is about: `tps` in a closed loop; in an open one, whose rate is given,
+    /// `p99`; of searches for a rate `capacity`.
     pub headline: String,
     /// One per number of sessions that both sides measured; where each measured another one only, that pair.
     pub stages: Vec<StageComparison>,
@@ -168,7 +169,8 @@ impl StageComparison {
 }
 
 impl MetricComparison {
-    /// Whether somebody who divides the two medians finds another change than ours, by more than 2 %: few or uneven trials.
+    /// Whether somebody who divides the two medians finds another change than ours, by more than 2 %: few or uneven
+    /// trials.
     pub(crate) fn is_not_of_medians(&self) -> bool {
         let (Some(baseline), Some(candidate), Some(change)) = (&self.baseline, &self.candidate, &self.change) else {
             return false;

@@ -1,4 +1,4 @@
-//! One interval: its figures.
+//! The values of one interval.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ pub struct IntervalFindings {
     pub end_ns: u64,
     /// Sessions connected and taking transactions at its end.
     pub sessions: u32,
-    /// Transactions finished well.
+    /// Successful transactions.
     pub transactions: u64,
     /// The same by type, in the order of `TallyFindings::types`. For charts and series; the JSON has the sums.
     #[serde(skip)]
@@ -32,11 +32,11 @@ pub struct IntervalFindings {
     pub response: LatencyFindings,
     /// Errors met.
     pub errors: u64,
-    /// Runs of transactions that were started over.
+    /// Retries of transactions.
     pub retries: u64,
-    /// Transactions given up.
+    /// Failed transactions.
     pub failed: u64,
-    /// Connections made again.
+    /// Reconnects.
     pub reconnects: u64,
     /// Transactions that became due per second; in a closed loop those begun. `None`: not known.
     pub due_per_s: Option<f64>,

@@ -1,4 +1,4 @@
-//! What became of the conditions on a comparison.
+//! The outcome of the conditions on a comparison.
 
 use serde::Serialize;
 

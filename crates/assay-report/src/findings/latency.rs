@@ -1,4 +1,4 @@
-//! Figures of latencies, from the histograms of a record.
+//! Latency statistics, from the histograms of a record.
 
 use assay_record as record;
 use assay_stats::Distribution;

@@ -1,4 +1,4 @@
-//! What the generator may have done to its own measurement.
+//! How the load generator may have affected the measurement.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! What a command that loads rows did.
+//! The result of a command that loads rows.
 
 use serde::Serialize;
 

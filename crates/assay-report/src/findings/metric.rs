@@ -1,4 +1,4 @@
-//! What can be compared: one figure per stage and trial, by name.
+//! The metrics that can be compared: one value per stage and trial, by name.
 //!
 //! The names are those of the JSON without units, and what `--fail-if` takes: `tps`, `p99`, `new_order.p99`, `tpmC`,
 //! `lines_per_transaction`.

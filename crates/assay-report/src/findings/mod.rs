@@ -1,4 +1,4 @@
-//! What records say, as figures: every number of a report is made in these files, and none of its words.
+//! The numbers derived from records: every number of a report is computed in these files, and none of its words.
 
 pub(crate) mod arithmetic;
 pub(crate) mod audit;

@@ -1,4 +1,4 @@
-//! Outages: spans in which no transaction finished although there was work.
+//! Outages: periods in which no transaction finished although there was work.
 //!
 //! One definition for every output: from the last transaction that finished before to the first that finished after, a
 //! second or longer. Where intervals are longer than a second, those within one of them are not seen.
@@ -21,8 +21,8 @@ pub struct OutageFindings {
     pub to_end: bool,
     /// Errors in the intervals that it touched.
     pub errors: u64,
-    /// From its end until a second began with nine tenths of the median throughput before it; `None`: not within the stage,
-    /// or nobody knows what throughput was before.
+    /// From its end until a second began with nine tenths of the median throughput before it; `None`: not within the
+    /// stage, or nobody knows what throughput was before.
     pub recovery_ns: Option<u64>,
 }
 
@@ -51,8 +51,8 @@ const EXPECTED_MIN: f64 = 10.0;
 /// Throughput is back at this share of what it was before.
 const RECOVERED: f64 = 0.9;
 
-/// The outages of a stage, in order. `usual_ns`: how long a transaction takes. Where transactions take long, several may
-/// finish at once and none for as long as one takes: what is shorter than two of them is no outage.
+/// The outages of a stage, in order. `usual_ns`: how long a transaction takes. Where transactions take long, several
+/// may finish at once and none for as long as one takes: what is shorter than two of them is no outage.
 pub(crate) fn outages(intervals: &[Interval], measured_ns: u64, usual_ns: Option<u64>) -> Vec<OutageFindings> {
     let number = |interval: &Interval| sum(interval.transactions.iter().copied());
     let tps = per_second(sum(intervals.iter().map(number)), measured_ns);

@@ -1,4 +1,4 @@
-//! What a capacity search is to keep: `p99 < 10ms`, `new_order.p95 <= 50ms`, `errors < 0.1%`.
+//! The promises of a capacity search: `p99 < 10ms`, `new_order.p95 <= 50ms`, `errors < 0.1%`.
 
 use assay_record as record;
 
@@ -96,8 +96,8 @@ fn nanoseconds(text: &str) -> Option<f64> {
 }
 
 impl Promise {
-    /// What a stage has of the figure, nanoseconds or a share; infinite where transactions that never ended decide it, `None`
-    /// when there is nothing to know it from.
+    /// What a stage has of the figure, nanoseconds or a share; infinite where transactions that never ended decide it,
+    /// `None` when there is nothing to know it from.
     pub(crate) fn value(&self, stage: &record::Stage) -> Option<f64> {
         let total = &stage.total;
         let types = || total.transactions.iter().filter(|one| self.of.as_ref().is_none_or(|of| *of == one.name));

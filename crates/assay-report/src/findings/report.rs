@@ -1,7 +1,7 @@
-//! Several records told together: which of them are trials of one setting, and what to call each.
+//! Several records in one report: which of them are trials of one setting, and how each is named.
 //!
-//! Two records have the same setting when everything that was asked for, the server and the machine are the same; the seed
-//! and the time of day do not count. A record's name is what tells its setting from the others'.
+//! Two records have the same setting when everything that was asked for, the server and the machine are the same; the
+//! seed and the time of day do not count. A record's name is what tells its setting from the others'.
 
 use assay_stats::MARGIN_DEFAULT;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Every number of a report is made here and in the files beside it.
+//! The numbers of one run; every number of a report is computed here and in the files next to it.
 //!
 //! Figures that cannot be had from what was measured are `None`, never zero: a mean of nothing, a p99.9 of few values.
 //! Sums saturate, so that no file can make a report panic.

@@ -1,4 +1,4 @@
-//! One stage: what was done with a number of sessions, how it went over time, and what the generator took.
+//! One stage: the work done with a number of sessions, its course over time, and the cost of the load generator.
 
 use assay_record as record;
 use assay_record::{Record, Time};
@@ -17,7 +17,7 @@ use crate::findings::window::WindowFindings;
 /// One stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StageFindings {
-    /// Sessions taking transactions.
+    /// Active sessions.
     pub sessions: u32,
     /// Start of the measured part.
     pub started: Time,
@@ -27,8 +27,8 @@ pub struct StageFindings {
     pub window: Option<WindowFindings>,
     /// Most transactions per second of all stages; only when there are several.
     pub best: bool,
-    /// The step of a ladder after which throughput stops growing: no later one has `KNEE_GROWTH` more. Not marked on the
-    /// last step, after which nobody knows, nor when the numbers of sessions do not rise.
+    /// The step of a ladder after which throughput stops growing: no later one has `KNEE_GROWTH` more. Not marked on
+    /// the last step, after which nobody knows, nor when the numbers of sessions do not rise.
     pub knee: bool,
     /// All targets together.
     pub total: TallyFindings,
@@ -44,7 +44,7 @@ pub struct StageFindings {
     pub rates: Vec<RateFindings>,
     /// The rules of the audit, in the order declared.
     pub audit: Vec<RuleFindings>,
-    /// What the workload counted itself.
+    /// Workload counters itself.
     pub counters: Vec<CounterFindings>,
     /// Open loop only.
     pub open: Option<OpenFindings>,
@@ -64,8 +64,8 @@ pub struct StageFindings {
     pub intervals: Vec<IntervalFindings>,
 }
 
-/// Intervals, at 95 %, of the quantiles of response times over time: lower and upper end. `None` when the stage is too short
-/// to know, or its seconds depend on each other too much.
+/// Intervals, at 95 %, of the quantiles of response times over time: lower and upper end. `None` when the stage is too
+/// short to know, or its seconds depend on each other too much.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LatencyIntervals {
     /// Of the median.

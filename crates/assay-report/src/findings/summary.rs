@@ -1,4 +1,4 @@
-//! Several trials of one setting, together.
+//! Summary of several trials of one setting.
 
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ pub struct Summary {
 /// One number of sessions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StageSummary {
-    /// Sessions taking transactions.
+    /// Active sessions.
     pub sessions: u32,
     /// Transactions given up, by trial.
     pub failed: Vec<u64>,

@@ -1,4 +1,4 @@
-//! What was done: counts, rates and latencies of a stage, or of one server in it.
+//! Counts, rates and latencies of a stage, or of one server in it.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::findings::latency::{LatencyFindings, all, curve, distribution, latenc
 /// Counts, rates and latencies of a stage, or of one target in it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TallyFindings {
-    /// Transactions finished well.
+    /// Successful transactions.
     pub transactions: u64,
     /// The same per second.
     pub tps: f64,
-    /// Statements answered without error.
+    /// Successful statements.
     pub statements: u64,
     /// The same per second.
     pub qps: f64,
@@ -27,15 +27,15 @@ pub struct TallyFindings {
     pub qps_by_class: ByClass<f64>,
     /// Ended rolled back by design: not in `transactions`.
     pub rolled_back: u64,
-    /// Transactions given up.
+    /// Failed transactions.
     pub failed: u64,
-    /// Runs of transactions that were started over.
+    /// Retries of transactions.
     pub retries: u64,
     /// Those of them after the answer to a commit was lost: the server may have done that run's work too.
     pub retries_in_doubt: u64,
-    /// Errors met, whatever became of them.
+    /// Errors, including retried ones.
     pub errors: u64,
-    /// Connections made again.
+    /// Reconnects.
     pub reconnects: u64,
     /// Begun, but not finished when the grace period was over.
     pub unfinished: u64,

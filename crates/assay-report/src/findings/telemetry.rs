@@ -1,7 +1,7 @@
-//! What servers and their machine did in a stage: rates, levels, and what a transaction cost them.
+//! Telemetry of a stage: rates and levels of servers and their machine, and their cost per transaction.
 //!
-//! A rate divides by the time between two readings as it really was, and a figure per transaction by the transactions that
-//! ended between them. Counters that went down began anew: that step has no figure, and is marked.
+//! A rate divides by the time between two readings as it really was, and a figure per transaction by the transactions
+//! that ended between them. Counters that went down began anew: that step has no figure, and is marked.
 
 use assay_record as record;
 use assay_record::{Reading, ScopeKind, Unit};
@@ -40,7 +40,8 @@ pub struct TelemetryFindings {
     pub per_s: Option<f64>,
     /// Of a counter: by transaction finished well.
     pub per_transaction: Option<f64>,
-    /// Its interval at 95 %: the lower end. `None`: the stage is too short to know, or its seconds depend on each other too much.
+    /// Its interval at 95 %: the lower end. `None`: the stage is too short to know, or its seconds depend on each other
+    /// too much.
     pub per_transaction_low: Option<f64>,
     /// The upper end.
     pub per_transaction_high: Option<f64>,
@@ -88,7 +89,7 @@ pub struct SamplingFindings {
     pub statements_per_s: f64,
     /// What one took to be answered.
     pub statement_ns: Option<f64>,
-    /// Metrics that could not be read, by scope, and why.
+    /// Unavailable metrics, by scope, and why.
     pub absent: Vec<AbsentFindings>,
 }
 

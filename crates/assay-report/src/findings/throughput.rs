@@ -1,7 +1,7 @@
-//! Throughput over time, in words a user would use: its steady part with an interval, its shifts, how even it was, its waves.
+//! Throughput over time: the steady part with its confidence interval, shifts, variation, waves.
 //!
-//! Figures are of seconds. Shorter intervals are put together to whole seconds; longer ones are taken as they are. A rest
-//! at the end that is shorter than half a step is left out: its rate is mostly chance.
+//! Figures are of seconds. Shorter intervals are put together to whole seconds; longer ones are taken as they are. A
+//! rest at the end that is shorter than half a step is left out: its rate is mostly chance.
 
 use assay_record::Interval;
 use assay_stats::{Course, LENGTH_MIN, STEADY_LENGTH_MIN, Second, Steady, Unsteady, Variability};
@@ -158,7 +158,8 @@ impl Steps {
         Steps { length_ns, ranges: ranges.filter(is_whole).collect() }
     }
 
-    /// For each step: how many of all response times lie at or below the quantile. `at_most`: the same of each interval.
+    /// For each step: how many of all response times lie at or below the quantile. `at_most`: the same of each
+    /// interval.
     pub(crate) fn seconds(&self, intervals: &[Interval], at_most: &[u64]) -> Vec<Second> {
         let second = |range: &std::ops::Range<usize>| Second {
             at_most: sum(at_most[range.clone()].iter().copied()),

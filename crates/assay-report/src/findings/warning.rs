@@ -1,4 +1,4 @@
-//! What a reader should know before believing a number.
+//! What a reader should know before trusting a number.
 //!
 //! Warnings are values: what was seen, and advice that takes into account what was tried. Their words are made in
 //! `words/warning.rs`. A false alarm costs trust, so each says here when it stays silent.
@@ -168,8 +168,8 @@ pub enum Advice {
 const TRANSACTIONS_NEEDED: u64 = 1000;
 /// A worker this busy has queues: at 90 % a random arrival waits nine times its own service time (M/M/1).
 const BUSY: f64 = 0.9;
-/// Answers wait as long as their worker does: a worker that waited this share of the time makes response times longer by up to
-/// a quarter.
+/// Answers wait as long as their worker does: a worker that waited this share of the time makes response times longer
+/// by up to a quarter.
 const STARVED: f64 = 0.2;
 /// Lag matters from this share of the median response time.
 const LATE: f64 = 0.2;
@@ -258,8 +258,8 @@ fn is_undone(findings: &StageFindings) -> bool {
     findings.open.is_some_and(|open| open.dropped.saturating_add(open.unstarted) > open.due / 100)
 }
 
-/// The whole run is judged, not only its end: half of all transactions waited longer for a session than the server then took, or
-/// many were not done at all. What an outage at the end left undone is no fault of the rate.
+/// The whole run is judged, not only its end: half of all transactions waited longer for a session than the server then
+/// took, or many were not done at all. What an outage at the end left undone is no fault of the rate.
 fn overload(stage: usize, findings: &StageFindings) -> Option<Warning> {
     let open = findings.open?;
     let (wait, service) = (findings.total.wait.p50_ns, findings.total.service.p50_ns);
@@ -313,7 +313,8 @@ fn generator(stage: usize, findings: &StageFindings, run: &Observed) -> Option<W
     if generator.busiest_worker >= BUSY {
         return Some(Warning::GeneratorBusy { stage, busiest_worker: generator.busiest_worker, advice });
     }
-    // One of a few that was late is chance, unless the rate could not be kept: then the generator may have hardly got a CPU.
+    // One of a few that was late is chance, unless the rate could not be kept: then the generator may have hardly got a
+    // CPU.
     let lag = &findings.total.lag;
     let largest = || lag.max_ns.filter(|_| is_undone(findings));
     let (lag_ns, response_p50_ns) = (lag.p99_ns.or_else(largest)?, findings.total.response.p50_ns?);

@@ -1,7 +1,7 @@
-//! Comparisons, grids and summaries of trials, for people: at most 80 columns, readable without colour.
+//! Comparisons, grids and summaries of trials as text: at most 80 columns, readable without color.
 //!
-//! The verdict first, then what makes it doubtful, then the numbers. No difference is shown without its interval, or without
-//! saying that there is none. Puts together what `words` and `tables` made, and computes nothing.
+//! The verdict first, then what makes it doubtful, then the numbers. No difference is shown without its interval, or
+//! without saying that there is none. Puts together what `words` and `tables` made, and computes nothing.
 
 use crate::findings::comparison::{Comparison, MetricComparison, SideFindings, StageComparison};
 use crate::findings::judgement::{ConditionFindings, Judgement};

@@ -1,4 +1,4 @@
-//! Tables for spreadsheets: a row per stage, server and transaction type; per metric of a comparison; per trial.
+//! CSV tables: one row per stage, server and transaction type; per metric of a comparison; per trial.
 //!
 //! Figures are plain: no grouping, nanoseconds, empty where there is none. docs/record.md lists the columns.
 

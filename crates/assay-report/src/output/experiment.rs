@@ -1,4 +1,4 @@
-//! An experiment as a row per trial, for other tools.
+//! The results of an experiment: pivot tables with notes, and one row per trial for other tools.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Findings and reports as JSON, as docs/record.md lists them.
+//! Findings and reports as JSON, as documented in docs/record.md.
 
 use serde::Serialize;
 

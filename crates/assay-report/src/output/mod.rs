@@ -1,4 +1,4 @@
-//! Whole reports for people and programs, put together from findings, words and charts. Nothing is computed here.
+//! Whole reports for people and programs, assembled from findings, words and charts. Nothing is computed here.
 
 pub(crate) mod comparison_text;
 pub(crate) mod csv;

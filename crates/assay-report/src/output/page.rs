@@ -1,8 +1,8 @@
-//! A report as one HTML file that opens offline, prints, and can be passed on.
+//! A report as one self-contained HTML file.
 //!
-//! Style, script and the chart library are in the file; a content security policy forbids everything else, so that the page
-//! can ask no other machine for anything. Texts from records are escaped by the templates, after `shown` made them harmless;
-//! the figures of charts travel as JSON in which no `<` is left.
+//! Style, script and the chart library are in the file; a content security policy forbids everything else, so that the
+//! page can ask no other machine for anything. Texts from records are escaped by the templates, after `shown` made them
+//! harmless; the figures of charts travel as JSON in which no `<` is left.
 
 use std::collections::BTreeMap;
 
@@ -96,9 +96,9 @@ pub fn html(report: &Report, asked: &[Shown]) -> String {
                 (head(report, &title, &sections))
                 (main(report, &sections))
                 footer {
-                    "Times are response times: from the moment a transaction was due until it was done. Made by "
+                    "Times are response times: from when a transaction was due until it was done. Made by "
                     (concat!("assay ", env!("CARGO_PKG_VERSION")))
-                    ". Charts: uPlot, MIT licence, © Leon Sorokin. This file asks no other machine for anything."
+                    ". Charts: uPlot, MIT licence, © Leon Sorokin. This file loads nothing from the network."
                 }
                 "\n"
                 script type="application/json" id="data" { (PreEscaped(data)) }
@@ -378,8 +378,8 @@ fn side_by_side(report: &Report) -> Markup {
     }
 }
 
-/// A setting beside the first: what makes the comparison doubtful, then its figures with intervals and verdicts, in the words of
-/// `assay compare`.
+/// A setting beside the first: what makes the comparison doubtful, then its figures with intervals and verdicts, in the
+/// words of `assay compare`.
 fn compared(comparison: &Comparison) -> Markup {
     let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
     html! {
@@ -458,7 +458,7 @@ fn figure_of(chart: &Chart) -> Markup {
                 }
             }
             div.plot role="group" aria-label=(label) {}
-            details.behind { summary { "Figures as a table" } }
+            details.behind { summary { "Data as a table" } }
         }
         "\n"
     }
@@ -483,7 +483,7 @@ fn shown_on_page(asked: &[Shown]) -> Markup {
                             (picture(chart, Theme::Light, "on-light"))
                             (picture(chart, Theme::Dark, "on-dark"))
                         }
-                        details.behind { summary { "Figures as a table" } (chart.figures().html()) }
+                        details.behind { summary { "Data as a table" } (chart.figures().html()) }
                     }
                 }
             }
@@ -497,7 +497,7 @@ fn stages_in_full(findings: &Findings) -> Markup {
             (stage_in_full(stage, findings))
         }
         @if let Some(table) = work::errors(&findings.errors) {
-            (table.with_caption("Errors, whatever became of them").html())
+            (table.with_caption("All errors, including retried ones").html())
         }
     }
 }
@@ -524,9 +524,9 @@ fn stage_in_full(stage: &StageFindings, findings: &Findings) -> Markup {
     told.extend(undone(stage));
     told.extend(telemetry(stage, findings));
     let tables = [
-        work::types(&stage.total).map(|table| table.with_caption("How transactions ended")),
-        work::rates(&stage.rates).map(|table| table.with_caption("Throughput as the workload counts it")),
-        work::counters(&stage.counters).map(|table| table.with_caption("What the workload counted")),
+        work::types(&stage.total).map(|table| table.with_caption("Transaction outcomes")),
+        work::rates(&stage.rates).map(|table| table.with_caption("Throughput as defined by the workload")),
+        work::counters(&stage.counters).map(|table| table.with_caption("Workload counters")),
         Some(work::throughput(&stage.total, true).with_caption("Throughput")),
         work::outages(&stage.outages, &findings.targets).map(|table| table.with_caption("Outages")),
         work::targets(&findings.targets, &stage.targets).map(|table| table.with_caption("By server")),
@@ -545,7 +545,7 @@ fn stage_in_full(stage: &StageFindings, findings: &Findings) -> Markup {
 
 fn scope_name(scope: &ScopeFindings) -> String {
     match (scope.scope, scope.target) {
-        (ScopeKind::Machine, _) => "The machine of generator and server".to_owned(),
+        (ScopeKind::Machine, _) => "Machine (load generator and server)".to_owned(),
         (ScopeKind::Server, 0) => "The server".to_owned(),
         (ScopeKind::Server, target) => format!("Server {}", target.saturating_add(1)),
     }
@@ -593,7 +593,7 @@ fn setup(entry: &Entry) -> Markup {
         }
         @if let Some(sampling) = findings.sampling.as_ref().filter(|sampling| !sampling.absent.is_empty()) {
             details {
-                summary { "Metrics that could not be read" }
+                summary { "Unavailable metrics" }
                 ul {
                     @for one in sampling.absent.iter().take(ROWS_MAX) {
                         li { (shown(&format!("{}: {}", one.metric, one.reason))) }

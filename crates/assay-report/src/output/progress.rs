@@ -1,4 +1,4 @@
-//! What is shown while a trial runs: a line for every interval, or on a terminal one line that is drawn again and again.
+//! Live output of a trial: a line per interval, or one updating line on a terminal.
 
 use crate::digits::{clock, count, short, short_count, short_ms, sparkline};
 use crate::findings::interval::IntervalFindings;

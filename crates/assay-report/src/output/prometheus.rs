@@ -1,8 +1,8 @@
 //! Metrics for Prometheus: the final state of records as OpenMetrics 1.0, and a run while it goes on in the older text
 //! format (0.0.4), which every scraper reads.
 //!
-//! Names begin with `assay_`, units are seconds and bytes, counters end in `_total`. Label values are escaped, and bounded
-//! in length and number.
+//! Names begin with `assay_`, units are seconds and bytes, counters end in `_total`. Label values are escaped, and
+//! bounded in length and number.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -91,29 +91,27 @@ fn escaped(value: &str) -> String {
 }
 
 type Definition = (&'static str, &'static str, &'static str);
-const INFO: Definition = ("assay_info", "gauge", "What ran: always 1.");
-const STATUS: Definition = ("assay_run_complete", "gauge", "1 when the run did all it was to do.");
-const TRANSACTIONS: Definition = ("assay_transactions_total", "counter", "Transactions finished well.");
-const STATEMENTS: Definition = ("assay_statements_total", "counter", "Statements answered without error.");
-const FAILED: Definition = ("assay_failed_transactions_total", "counter", "Transactions given up.");
-const RETRIES: Definition = ("assay_retries_total", "counter", "Runs of transactions that were started over.");
-const ERRORS_ALL: Definition =
-    ("assay_errors_of_stage_total", "counter", "Errors of all kinds; 0 where there were none.");
-const ERRORS: Definition = ("assay_errors_total", "counter", "Errors met, whatever became of them.");
-const RECONNECTS: Definition = ("assay_reconnects_total", "counter", "Connections made again.");
-const RATE: Definition = ("assay_transactions_per_second", "gauge", "Transactions finished per second.");
+const INFO: Definition = ("assay_info", "gauge", "Description of the run: always 1.");
+const STATUS: Definition = ("assay_run_complete", "gauge", "1 if the run is complete.");
+const TRANSACTIONS: Definition = ("assay_transactions_total", "counter", "Successful transactions.");
+const STATEMENTS: Definition = ("assay_statements_total", "counter", "Successful statements.");
+const FAILED: Definition = ("assay_failed_transactions_total", "counter", "Failed transactions.");
+const RETRIES: Definition = ("assay_retries_total", "counter", "Retries of transactions.");
+const ERRORS_ALL: Definition = ("assay_errors_of_stage_total", "counter", "Errors of all kinds.");
+const ERRORS: Definition = ("assay_errors_total", "counter", "Errors, including retried ones.");
+const RECONNECTS: Definition = ("assay_reconnects_total", "counter", "Reconnects.");
+const RATE: Definition = ("assay_transactions_per_second", "gauge", "Transactions per second.");
 const RESPONSE: Definition = ("assay_response_quantile_seconds", "gauge", "Response time, from due to done.");
-const LAG: Definition = ("assay_lag_quantile_seconds", "gauge", "How late the generator itself was.");
-const SESSIONS: Definition = ("assay_sessions", "gauge", "Sessions taking transactions.");
+const LAG: Definition = ("assay_lag_quantile_seconds", "gauge", "Lag of the load generator.");
+const SESSIONS: Definition = ("assay_sessions", "gauge", "Active sessions.");
 const BACKLOG: Definition = ("assay_backlog", "gauge", "Transactions due and waiting for a session.");
 const CPU: Definition = ("assay_generator_cpu_seconds_total", "counter", "CPU time of the generator.");
 const BUSY: Definition = ("assay_generator_busiest_worker_ratio", "gauge", "How busy the busiest worker was, 0 to 1.");
 const WAITED: Definition =
-    ("assay_generator_cpu_wait_ratio", "gauge", "How much of the time a worker waited for a CPU, at most, 0 to 1.");
+    ("assay_generator_cpu_wait_ratio", "gauge", "Largest share of time in which a worker waited for a CPU, 0 to 1.");
 const MEMORY: Definition = ("assay_generator_memory_max_bytes", "gauge", "Largest resident set of the generator.");
-const WAITS: Definition =
-    ("assay_server_waits", "gauge", "Active sessions by what they waited for, on average in the stage.");
-const STAGE: Definition = ("assay_stage", "gauge", "Stage under way, counted from 0.");
+const WAITS: Definition = ("assay_server_waits", "gauge", "Active sessions by wait event, stage average.");
+const STAGE: Definition = ("assay_stage", "gauge", "Current stage, starting from 0.");
 const HISTOGRAM: Definition = ("assay_response_seconds", "histogram", "Response times since the start of the run.");
 
 /// The final state of every record.
@@ -185,9 +183,9 @@ fn of_telemetry(all: &mut Exposition, of_stage: &[(&str, &str)], scopes: &[Scope
                     all.sample_named("", (&name, "gauge", help), &labels, value);
                 }
             };
-            put("_per_second", "Read beside the load: rate in the stage.", one.per_s);
-            put("_per_transaction", "Read beside the load: by transaction finished well.", one.per_transaction);
-            put("", "Read beside the load: mean in the stage.", one.mean);
+            put("_per_second", "Telemetry: rate in the stage.", one.per_s);
+            put("_per_transaction", "Telemetry: per successful transaction.", one.per_transaction);
+            put("", "Telemetry: mean in the stage.", one.mean);
         }
         for one in scope.waits.iter().flatten().take(SERIES_MAX) {
             all.sample(WAITS, &[&labels[..], &[("event", one.event.as_str())]].concat(), one.sessions);
@@ -234,8 +232,8 @@ pub struct LiveMetrics {
     telemetry: Vec<(String, String, bool, u64)>,
 }
 
-/// Every fourth bound of the intervals' buckets: 1 µs, 1.6 µs, 2.5 µs, 4 µs, 6.3 µs, 10 µs, … Fewer and the quantiles that
-/// Prometheus makes of them would be guesses, more and every run would be a thousand series.
+/// Every fourth bound of the intervals' buckets: 1 µs, 1.6 µs, 2.5 µs, 4 µs, 6.3 µs, 10 µs, … Fewer and the quantiles
+/// that Prometheus makes of them would be guesses, more and every run would be a thousand series.
 const BUCKET_STEP: usize = 4;
 
 impl LiveMetrics {
@@ -313,7 +311,7 @@ impl LiveMetrics {
         }
         for (name, target, is_counter, value) in &self.telemetry {
             let kind = if *is_counter { "counter" } else { "gauge" };
-            let definition = (name.as_str(), kind, "Read beside the load.");
+            let definition = (name.as_str(), kind, "Telemetry.");
             all.sample_named("", definition, &[("target", target.as_str())], *value as f64);
         }
         let mut below = 0u64;

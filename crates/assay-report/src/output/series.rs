@@ -1,4 +1,4 @@
-//! Series for other programs: every interval as a row, and a row per record for tools that look for change points.
+//! Time series for other programs: one row per interval, and one row per record for change point detection tools.
 //!
 //! Figures are plain: no grouping, nanoseconds or the unit in the column's name, empty where there is none.
 
@@ -15,9 +15,9 @@ use crate::tables::latency::latency_cells;
 use crate::tables::table::{Cell, Column, Table};
 use crate::words::run::{load, servers};
 
-/// One row per interval, type of transactions and class of statements: `type` is empty in rows of all types together, `class`
-/// in rows of all classes, and what is not known of one of them is empty too. Every row has the time of day, the load
-/// and the options of its record.
+/// One row per interval, type of transactions and class of statements: `type` is empty in rows of all types together,
+/// `class` in rows of all classes, and what is not known of one of them is empty too. Every row has the time of day,
+/// the load and the options of its record.
 pub fn intervals_csv(report: &Report) -> String {
     let options = option_names(report);
     let mut table = headed(
@@ -100,8 +100,8 @@ fn padded(mut cells: Vec<Cell>, width: usize) -> Vec<Cell> {
     cells
 }
 
-/// One row per reading that has a figure: rates of counters, levels of gauges, sessions by what they waited for. `time_ns` is the
-/// end of the step between two samples, since the start of the stage.
+/// One row per reading that has a figure: rates of counters, levels of gauges, sessions by what they waited for.
+/// `time_ns` is the end of the step between two samples, since the start of the stage.
 pub fn telemetry_csv(report: &Report) -> String {
     let mut table = headed("record,file,setting,stage,sessions,time_ns,scope,target,metric,unit,value");
     let mut text = table.csv_head();
@@ -145,7 +145,7 @@ pub fn telemetry_csv(report: &Report) -> String {
 
 /// Records that make no series.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("records of different work make no series: {first} did {first_did}, {other} did {other_did}")]
+#[error("a time series needs records of the same workload: {first} ran {first_did}, {other} ran {other_did}")]
 pub struct MixedSeries {
     /// The first record's file.
     pub first: String,
@@ -157,11 +157,11 @@ pub struct MixedSeries {
     pub other_did: String,
 }
 
-/// One row per record, the oldest first, as Apache Otava and its kin read them: `time` and the attributes `tool` and `record`,
-/// then metrics; those of a ladder begin with `sessions_N_`.
+/// One row per record, the oldest first, as Apache Otava and its kin read them: `time` and the attributes `tool` and
+/// `record`, then metrics; those of a ladder begin with `sessions_N_`.
 ///
-/// No cell needs quotes, whatever quote character the reader was told. Cells of figures that are not known are empty. All
-/// records must be of the same workload and sessions.
+/// No cell needs quotes, whatever quote character the reader was told. Cells of figures that are not known are empty.
+/// All records must be of the same workload and sessions.
 pub fn change_points_csv(report: &Report) -> Result<String, MixedSeries> {
     let mut entries: Vec<&Entry> = report.entries.iter().collect();
     entries.sort_by_key(|entry| entry.findings.started);

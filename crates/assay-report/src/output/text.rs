@@ -1,7 +1,7 @@
-//! The final report, for people: the result first, then what puts it in doubt, then tables. Units stand in the heads.
+//! The final report as text: the result first, then warnings, then tables. Units are in the column headers.
 //!
-//! Puts together what `words` and `tables` made, and computes nothing. A run of several stages is a table of them, then the
-//! details of the best one; every stage's details are in the JSON.
+//! Puts together what `words` and `tables` made, and computes nothing. A run of several stages is a table of them, then
+//! the details of the best one; every stage's details are in the JSON.
 
 use assay_record::{OptionValue, Status};
 

@@ -1,4 +1,4 @@
-//! A table as CSV: figures as they were measured, not grouped or rounded, and empty where there is none.
+//! A table as CSV: values as measured, not grouped or rounded, and empty if missing.
 
 use crate::plain::clean;
 use crate::tables::table::{Cell, Table};

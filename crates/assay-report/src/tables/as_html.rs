@@ -1,4 +1,4 @@
-//! A table on a page, and texts in which nothing is markup.
+//! A table in HTML, and text with markup escaped.
 
 use maud::{Markup, Render, html};
 

@@ -1,4 +1,4 @@
-//! A table in Markdown, and texts in which nothing is markup.
+//! A table in Markdown, and text with markup escaped.
 
 use crate::digits::count;
 use crate::plain::clean;

@@ -1,4 +1,4 @@
-//! A table for terminals: columns as wide as their widest cell, no lines, no colours.
+//! A table for terminals: columns as wide as their widest cell, no lines, no colors.
 
 use crate::plain::cut;
 use crate::tables::table::{Cell, Column, Content, NAME_WIDTH, Table};
@@ -11,8 +11,8 @@ const NARROW: usize = 80;
 const ROOMY: usize = 100;
 
 impl Table {
-    /// The first column and words flush left, figures flush right. No blanks at line ends. A narrow terminal gets fewer columns, and
-    /// less of long words.
+    /// The first column and words flush left, figures flush right. No blanks at line ends. A narrow terminal gets fewer
+    /// columns, and less of long words.
     pub(crate) fn text(&self, width: usize) -> String {
         let last = self.columns.len().saturating_sub(1);
         let words_max = |number: usize, words: usize| match (number, words) {

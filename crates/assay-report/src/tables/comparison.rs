@@ -1,4 +1,4 @@
-//! Sides, settings and trials beside each other.
+//! Sides, settings and trials side by side.
 
 use crate::digits::percent;
 use crate::findings::comparison::{Comparison, MetricComparison, StageComparison};

@@ -1,4 +1,4 @@
-//! What the generator itself took, stage by stage.
+//! The cost of the load generator, stage by stage.
 
 use crate::findings::run::Findings;
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};

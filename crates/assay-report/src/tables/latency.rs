@@ -1,4 +1,4 @@
-//! The row of a latency distribution, the same wherever one is shown.
+//! The row of a latency distribution, the same in all tables.
 
 use crate::findings::latency::LatencyFindings;
 use crate::findings::run::Findings;

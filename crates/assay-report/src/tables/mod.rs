@@ -1,4 +1,4 @@
-//! Findings as tables, each made once, and what a table looks like in a terminal, in Markdown, on a page and as CSV.
+//! Findings as tables, each defined once, and their formats: terminal, Markdown, HTML and CSV.
 
 pub(crate) mod as_csv;
 pub(crate) mod as_html;

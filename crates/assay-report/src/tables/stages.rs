@@ -1,4 +1,4 @@
-//! Numbers of sessions, or records, side by side: a row for each stage.
+//! Numbers of sessions, or records, side by side: one row per stage.
 
 use crate::digits::figure;
 use crate::findings::capacity::{Capacity, CapacityFindings};

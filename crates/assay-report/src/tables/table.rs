@@ -1,4 +1,4 @@
-//! A table before it has a look: columns with heads, and rows of figures and words.
+//! A table without a format: columns with headers, and rows of values and words.
 //!
 //! A cell keeps its figure as it was measured. Digits, units, escapes and widths belong to the looks: `as_text`,
 //! `as_markdown`, `as_html` and `as_csv`.
@@ -26,8 +26,8 @@ pub(crate) struct Column {
     pub(crate) content: Content,
     /// Left out in a terminal, whose lines are short.
     pub(crate) roomy: bool,
-    /// Left out in a terminal with fewer columns than this. What is shown depends on no figure, so that two reports have the same
-    /// columns.
+    /// Left out in a terminal with fewer columns than this. What is shown depends on no figure, so that two reports
+    /// have the same columns.
     pub(crate) from: usize,
 }
 
@@ -36,8 +36,8 @@ pub(crate) struct Column {
 pub(crate) enum Content {
     /// Flush right.
     Figures,
-    /// Flush left, and in a terminal no wider than this. Those after the figures speak for themselves: a terminal shows them
-    /// without a head.
+    /// Flush left, and in a terminal no wider than this. Those after the figures speak for themselves: a terminal shows
+    /// them without a head.
     Words(usize),
 }
 

@@ -1,4 +1,4 @@
-//! What was done in a stage: counts, types, servers, errors, the workload's own throughputs, counters and audit.
+//! The work done in a stage: counts, types, servers, errors, the workload's rates, counters and audit.
 
 use crate::digits::{clock, count, figure, percent};
 use crate::findings::audit::{CounterFindings, RateFindings, RuleFindings, RuleVerdict, Unit};
@@ -127,7 +127,7 @@ pub(crate) fn errors(errors: &[ErrorFindings]) -> Option<Table> {
     (!errors.is_empty()).then(|| Table::new(columns).with_rows(errors.iter().map(row)))
 }
 
-/// Throughput as the workload counts it, and what of the possible that is; `None` when it does not.
+/// Throughput as defined by the workload, and what of the possible that is; `None` when it does not.
 pub(crate) fn rates(rates: &[RateFindings]) -> Option<Table> {
     let columns =
         [Column::words("", NAME_WIDTH), Column::figures(""), Column::figures(""), Column::words("", NAME_WIDTH * 2)];
@@ -143,7 +143,7 @@ pub(crate) fn rates(rates: &[RateFindings]) -> Option<Table> {
     (!rates.is_empty()).then(|| Table::new(columns).with_rows(rates.iter().map(row)))
 }
 
-/// What the workload counted and no rule of its audit looks at; `None` when there is nothing.
+/// Workload counters and no rule of its audit looks at; `None` when there is nothing.
 pub(crate) fn counters(counters: &[CounterFindings]) -> Option<Table> {
     let figures = ["total", "per s", "mean"].map(Column::figures);
     let row = |one: &CounterFindings| {

@@ -1,4 +1,4 @@
-//! What an audit found, in a line.
+//! The result of an audit in one line.
 
 use crate::digits::count;
 use crate::findings::audit::{RuleFindings, RuleVerdict};

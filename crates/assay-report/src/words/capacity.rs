@@ -1,4 +1,4 @@
-//! What is said of a search for capacity.
+//! The result of a capacity search in words.
 
 use crate::digits::{figure, percent};
 use crate::findings::capacity::{Capacity, CapacityFindings, KNEE_SHARE, LookFindings, SearchState};
@@ -27,10 +27,10 @@ fn rate_words(found: &CapacityFindings, promised: &str) -> String {
         }
         SearchState::NotEven => format!("capacity below {high}: {promised} did not hold at any rate"),
         SearchState::Unfinished => match (found.low, found.high) {
-            (Some(_), Some(_)) => format!("capacity unknown: the run ended while it was between {low} and {high}"),
-            (Some(_), None) => format!("capacity unknown: the run ended while {promised} still held at {low}"),
-            (None, Some(_)) => format!("capacity unknown: the run ended while {promised} did not hold at {high}"),
-            (None, None) => "capacity unknown: the run ended before the first look".into(),
+            (Some(_), Some(_)) => format!("capacity unknown: between {low} and {high} when the run ended"),
+            (Some(_), None) => format!("capacity unknown: {promised} still held at {low} when the run ended"),
+            (None, Some(_)) => format!("capacity unknown: {promised} did not hold at {high} when the run ended"),
+            (None, None) => "capacity unknown: the run ended before the first measurement".into(),
         },
     }
 }
@@ -40,7 +40,7 @@ fn sessions_words(found: &CapacityFindings, max: u32) -> String {
     let enough = format!("{} of the highest throughput", percent(KNEE_SHARE));
     let (low, high) = (number(found.low), number(found.high));
     match (found.state, found.low) {
-        (SearchState::Unfinished, _) => "knee unknown: the run ended before the search".into(),
+        (SearchState::Unfinished, _) => "knee unknown: the run ended before the search was complete".into(),
         (SearchState::AtLeast, _) => format!("no knee up to {}: throughput still grew", sessions(max)),
         (_, None) => format!("knee at {high}, which reach {enough}"),
         _ => format!("knee at {high}, which reach {enough}; {low} do not"),

@@ -1,4 +1,4 @@
-//! What differs between two sides, what makes them doubtful, what changed, and what follows.
+//! Comparisons in words: the settings that differ, the doubts, the changes, and the verdict.
 
 use assay_record::Status;
 

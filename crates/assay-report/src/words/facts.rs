@@ -1,4 +1,4 @@
-//! A stage in short facts, each line of them under a name.
+//! A stage in short facts, each line with a name.
 
 use crate::digits::{count, figure, micros, ms, percent};
 use crate::findings::run::Findings;

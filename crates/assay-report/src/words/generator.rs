@@ -1,4 +1,4 @@
-//! What the generator did to its own measurement, under the same three names wherever it is said.
+//! How the load generator affected its own measurement, by the same three names everywhere.
 
 use crate::findings::limit::Limit;
 

@@ -1,4 +1,4 @@
-//! Findings in sentences, which every output shares: a thing is called the same wherever it is said.
+//! Findings in words, shared by all outputs, so that everything has the same name everywhere.
 
 pub(crate) mod audit;
 pub(crate) mod capacity;

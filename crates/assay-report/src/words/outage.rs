@@ -1,4 +1,4 @@
-//! Outages, in the same words wherever one is told.
+//! Outages, worded the same everywhere.
 
 use crate::digits::{clock, count, length};
 use crate::findings::outage::OutageFindings;

@@ -1,4 +1,4 @@
-//! Whether throughput was steady, how even it was, and how well quantiles are known.
+//! Whether throughput was steady, how it varied, and how precisely quantiles are known.
 
 use crate::digits::{change, clock, count, figure, length, ms, percent, seconds};
 use crate::findings::stage::StageFindings;

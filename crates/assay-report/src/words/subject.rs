@@ -1,4 +1,4 @@
-//! What pictures are of: in a line below their title, and in the names of their files.
+//! What a chart is about: in the line below its title, and in its file name.
 
 use crate::digits::count;
 use crate::findings::report::Entry;
@@ -12,7 +12,8 @@ const LISTED_MAX: usize = 2;
 /// Of a name of a file, without its ending.
 const SLUG_WIDTH: usize = 80;
 
-/// `oltp_read_write · PostgreSQL 15.14 · 16 sessions · closed loop · 2026-03-14`; what records do not share is listed or counted.
+/// `oltp_read_write · PostgreSQL 15.14 · 16 sessions · closed loop · 2026-03-14`; what records do not share is listed
+/// or counted.
 pub(crate) fn subject<'a>(records: impl IntoIterator<Item = &'a Findings>) -> String {
     let all: Vec<&Findings> = records.into_iter().collect();
     let each = |of: &dyn Fn(&Findings) -> String, what: &str| {

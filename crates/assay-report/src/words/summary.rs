@@ -1,4 +1,4 @@
-//! A report in a few sentences, for those who read nothing else.
+//! A report in a few sentences.
 
 use assay_record::Status;
 

@@ -1,4 +1,4 @@
-//! What servers and their machine did, in short facts.
+//! Telemetry of servers and their machine, in short facts.
 
 use assay_record::{ScopeKind, Unit};
 
@@ -72,7 +72,7 @@ fn waits(scope: &ScopeFindings) -> Vec<String> {
 
 fn sampling(found: &SamplingFindings) -> Vec<String> {
     let mut facts = vec![
-        format!("{} of a CPU here", share_with_digits(found.cpu_share)),
+        format!("cost {} of a CPU", share_with_digits(found.cpu_share)),
         format!("{} statements/s on servers", figure(found.statements_per_s)),
     ];
     facts.extend(found.statement_ns.map(|ns| format!("{} ms each", figure(ns / 1e6))));

@@ -1,4 +1,4 @@
-//! What a reader should know before believing a number, and what to do about it.
+//! Warnings: what a reader should know before trusting a number, and what to do about it.
 
 use assay_record::Status;
 
@@ -16,9 +16,9 @@ const WARNINGS_MAX: usize = 200;
 /// With the same advice.
 const CAUSES_MAX: usize = 12;
 
-/// The warnings of all runs (what to call each, which may be nothing, and its findings): what is wrong, and what to do about it, which
-/// may be nothing. The steps of a ladder, and trials, often have the same trouble: what to do is said once. `which`: the warnings
-/// that are wanted.
+/// The warnings of all runs (what to call each, which may be nothing, and its findings): what is wrong, and what to do
+/// about it, which may be nothing. The steps of a ladder, and trials, often have the same trouble: what to do is said
+/// once. `which`: the warnings that are wanted.
 pub(crate) fn warnings_by_hint<'a>(
     runs: impl IntoIterator<Item = (&'a str, &'a Findings)>,
     which: fn(&Warning) -> bool,

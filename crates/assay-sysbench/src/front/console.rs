@@ -1,4 +1,4 @@
-//! Everything the front says: reports and messages of whatever thread, in order, at once, on stdout.
+//! All output of the front: reports and messages of all threads, in order, unbuffered, on stdout.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! A command line that was understood: its options and settings, and the console to answer on.
+//! A parsed command line: its options and settings, and the console for output.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
-//! sysbench as a program: a test is found and carried out, and everything said as sysbench says it.
+//! sysbench as a program: finds and runs a test, with sysbench's output.
 //!
-//! `built_in` lists the built-in tests and `machine` carries them out; for scripts `plan` makes of options what the engine
-//! runs, and `narrator` tells a run as it goes. The program that lends its `Process` prints, ends and hears signals.
+//! `built_in` lists the built-in tests and `machine` carries them out; for scripts `plan` makes of options what the
+//! engine runs, and `narrator` tells a run as it goes. The program that lends its `Process` prints, ends and hears
+//! signals.
 
 mod built_in;
 mod console;

@@ -1,4 +1,4 @@
-//! A run as sysbench tells it: from "Initializing worker threads" to the last report.
+//! The messages of a run, from "Initializing worker threads" to the last report.
 
 use assay_engine::{
     End, Interval, Notice, Observer, Outcome, Outside, Reporter, RunError, SessionTally, StageOutcome, Warning,

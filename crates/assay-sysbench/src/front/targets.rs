@@ -1,4 +1,4 @@
-//! The servers of a plan: what `servers` makes of `--mysql-…`, `--pgsql-…` and `--sqlite-…`, opened and found.
+//! The servers of a plan: the result of `servers`, opened and resolved.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Intervals added up: the totals since the last line, or since the last checkpoint.
+//! Sums of intervals: totals since the last line, or since the last checkpoint.
 
 use assay_engine::{Interval, Latencies, Outside, SessionTally};
 use assay_seam::Nanos;

@@ -1,4 +1,4 @@
-//! Proofs of a password: what each authentication plugin answers to the server's nonce.
+//! Password proofs: each authentication plugin's answer to the server's nonce.
 //!
 //! Pure functions of password and nonce; only `rsa_encrypted` draws random bytes, as its padding demands.
 //! `mysql_common` has these too, but its reader of public keys panics on malformed ones.

@@ -1,4 +1,4 @@
-//! A MySQL or MariaDB server behind the seam: makes connections to it, and knows what to ask and advise.
+//! A MySQL or MariaDB server: creates connections to it, and knows what to query and advise.
 
 use std::sync::Arc;
 
@@ -27,7 +27,8 @@ pub const DRIVER: Driver = Driver {
 #[derive(Debug)]
 struct MySql(Arc<Server>);
 
-/// Shown for every server, whether they differ or not. A name that a product or version does not have is just not there.
+/// Shown for every server, whether they differ or not. A name that a product or version does not have is just not
+/// there.
 macro_rules! settings_that_matter {
     () => {
         "'binlog_format', 'character_set_server', \

@@ -1,14 +1,13 @@
-//! Loading rows: the statements, and the order in which they make it all rows or none.
+//! Loading rows: the statements, and their order, which makes a batch atomic.
 //!
-//! A small batch is one INSERT, atomic by itself. A large one goes as the parameters of a prepared INSERT, many rows
-//! in a packet (COM_STMT_BULK_EXECUTE), where MariaDB takes that: it means what the INSERTs mean, and the server need
-//! not read the text of numbers and strings. Columns that are the same in all rows of the batch stand in the INSERT itself,
-//! as literals: of TPC-C's order lines, six of ten. What has no single type per column goes, where files are allowed, by LOAD
-//! DATA LOCAL INFILE, as on MySQL; the server reads a file faster than the text of an INSERT. For 500,000 sbtest rows in
-//! batches of 5,000, MariaDB 10.11 takes 1.0–1.8 s of CPU as parameters; as a file 2.1 s with latin1 columns, 2.9 s
-//! with utf8mb4.
-//! A whole `prepare` of four tables of 200,000 rows by two sessions on two cores: 2.6 s instead of 3.2 s with latin1
-//! columns (median of two), 2.3 s instead of 4.0 s with utf8mb4 (once).
+//! A small batch is one INSERT, atomic by itself. A large one goes as the parameters of a prepared INSERT, many rows in
+//! a packet (COM_STMT_BULK_EXECUTE), where MariaDB takes that: it means what the INSERTs mean, and the server need not
+//! read the text of numbers and strings. Columns that are the same in all rows of the batch stand in the INSERT itself,
+//! as literals: of TPC-C's order lines, six of ten. What has no single type per column goes, where files are allowed,
+//! by LOAD DATA LOCAL INFILE, as on MySQL; the server reads a file faster than the text of an INSERT. For 500,000
+//! sbtest rows in batches of 5,000, MariaDB 10.11 takes 1.0–1.8 s of CPU as parameters; as a file 2.1 s with latin1
+//! columns, 2.9 s with utf8mb4. A whole `prepare` of four tables of 200,000 rows by two sessions on two cores: 2.6 s
+//! instead of 3.2 s with latin1 columns (median of two), 2.3 s instead of 4.0 s with utf8mb4 (once).
 //!
 //! LOCAL turns what an INSERT refuses (duplicate keys, values that do not fit) into warnings. So after any warning, or
 //! a count that is not ours, the batch is undone and inserted instead, which answers with the true error. Values whose
@@ -75,8 +74,8 @@ pub(super) struct Table {
     pub(super) columns: Box<[u8]>,
 }
 
-/// An INSERT whose parameters are the columns that differ from row to row. The others stand in it as they are: the server
-/// need not read, keep and convert them for each row.
+/// An INSERT whose parameters are the columns that differ from row to row. The others stand in it as they are: the
+/// server need not read, keep and convert them for each row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bulk {
     pub(super) text: Box<[u8]>,
@@ -273,8 +272,8 @@ impl Load {
         pieces.iter().for_each(|piece| out.extend_from_slice(piece));
     }
 
-    /// Before a bulk of ASCII: all text is latin1 from the start, if the longest of the columns that differ stores that, and
-    /// need not be converted. False: there is no text among them.
+    /// Before a bulk of ASCII: all text is latin1 from the start, if the longest of the columns that differ stores
+    /// that, and need not be converted. False: there is no text among them.
     fn write_latin1(&self, out: &mut Vec<u8>) -> bool {
         let texts = self.bulk().kinds.iter().zip(self.rows.cells_from(0, 0)).enumerate().filter_map(|it| match it {
             (column, (Some(_), Cell::Text(text))) => Some((text.len(), column)),

@@ -1,4 +1,4 @@
-//! Logging in: the server's greeting, what we agree on, and the proof of the password.
+//! Login: the server's greeting, capabilities, and authentication.
 //!
 //! Knows packets' payloads only; the connection frames them. A password leaves in clear only where nobody can read it:
 //! inside TLS, or (caching_sha2_password) on a unix socket.

@@ -1,4 +1,4 @@
-//! Packets: how MySQL cuts a stream into messages, and the integers and strings inside them.
+//! Packets: how MySQL splits a stream into messages, and the integers and strings inside them.
 //!
 //! A packet is one or more frames of a 3-byte length, a sequence number and a payload; a frame of exactly
 //! `FRAME_MAX` bytes is continued by the next. Packets are handed out straight from the bytes that arrived; only

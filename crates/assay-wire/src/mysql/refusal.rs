@@ -1,4 +1,4 @@
-//! What the server's error numbers mean: class, whether to try again, and what the user can do.
+//! The server's error numbers: class, whether to retry, and what the user can do.
 //!
 //! Sources: MySQL 8.0 Server Error Message Reference; MariaDB Error Codes. The numbers above 1900 are not shared:
 //! those of MariaDB lie in 1901–1999 and 4000–4999.

@@ -1,4 +1,4 @@
-//! Where a MySQL or MariaDB server is and how to log in: URL, `~/.my.cnf`, environment.
+//! A MySQL or MariaDB server's address and login: URL, `~/.my.cnf`, environment.
 //!
 //! What the URL leaves out comes from the `[client]` section of `~/.my.cnf`, then from MYSQL_HOST, MYSQL_TCP_PORT,
 //! MYSQL_UNIX_PORT and MYSQL_PWD, then from the client's defaults. One difference from the `mysql` client: without a

@@ -1,4 +1,4 @@
-//! Prepared statements: what is kept of one, and how its execution is encoded.
+//! Prepared statements: what is stored for each, and how an execution is encoded.
 //!
 //! A statement outlives its socket: the server's id is forgotten, the text stays. Parameter types are sent again
 //! only when they changed, as the server remembers them. Source: MySQL internals, "COM_STMT_EXECUTE".

@@ -1,4 +1,4 @@
-//! A PostgreSQL server behind the seam: makes connections to it, and knows what to ask and advise.
+//! A PostgreSQL server: creates connections to it, and knows what to query and advise.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Arbitrary bytes against the machine, in every state it can be in.
+//! Arbitrary bytes against the connection, in all its states.
 
 use crate::postgres::connection::PostgresConnection;
 use crate::postgres::server;

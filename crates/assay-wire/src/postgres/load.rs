@@ -1,11 +1,11 @@
-//! Rows on their way into a table: the text of COPY's data, or its binary form.
+//! Rows to load: the data of COPY, as text or in binary form.
 //!
 //! Binary spares the server the search for separators and the reading of numbers, but the bytes are the column's own
-//! type's: four for an `integer`, eight for a `bigint`. So the types are asked for first, by describing an INSERT that is never
-//! run (which needs no right to read the table), with the first large batch; that batch still goes as text, and all after
-//! it are binary if each of their values is one of the column's type. What is not goes as text, which the server converts
-//! or refuses in its own words.
-//! For 500,000 sbtest rows PostgreSQL 15 takes 1.1 to 2.0 s from binary data, 1.7 to 2.3 s from text (three runs each, in turn).
+//! type's: four for an `integer`, eight for a `bigint`. So the types are asked for first, by describing an INSERT that
+//! is never run (which needs no right to read the table), with the first large batch; that batch still goes as text,
+//! and all after it are binary if each of their values is one of the column's type. What is not goes as text, which the
+//! server converts or refuses in its own words. For 500,000 sbtest rows PostgreSQL 15 takes 1.1 to 2.0 s from binary
+//! data, 1.7 to 2.3 s from text (three runs each, in turn).
 
 use crate::placeholders::{write_decimal, write_postgres_double};
 use crate::postgres::message::{self, Body, Broken};
@@ -16,8 +16,8 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// Smaller batches are not worth the question for the types.
 const LARGE_BYTES_MIN: usize = 64 * 1024;
 
-/// Tables that this connection loads, with their types as last described. Another statement may change them: then all is
-/// forgotten.
+/// Tables that this connection loads, with their types as last described. Another statement may change them: then all
+/// is forgotten.
 #[derive(Debug, Default)]
 pub(super) struct Tables(Vec<Table>);
 
@@ -59,8 +59,8 @@ impl Tables {
         self.0.clear();
     }
 
-    /// Appends the question for the types, when they are worth knowing and not known. True: the answer to it comes before
-    /// that to the load, and is for `learn`.
+    /// Appends the question for the types, when they are worth knowing and not known. True: the answer to it comes
+    /// before that to the load, and is for `learn`.
     pub(super) fn ask(&mut self, name: &[u8], columns: &[u8], rows: &Rows, out: &mut Vec<u8>) -> bool {
         if rows.size() < LARGE_BYTES_MIN || self.find(name, columns).is_some() {
             return false;

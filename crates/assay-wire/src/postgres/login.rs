@@ -1,4 +1,4 @@
-//! Proving who we are: cleartext, md5, SCRAM-SHA-256 with and without channel binding.
+//! Authentication: cleartext, md5, SCRAM-SHA-256 with and without channel binding.
 //!
 //! Follows libpq: the server picks the method; of SASL mechanisms the one with channel binding wins when the
 //! connection is encrypted; a client that could bind but was not offered it says so (gs2 flag `y`), so that a server

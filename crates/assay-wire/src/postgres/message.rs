@@ -1,4 +1,4 @@
-//! Messages of protocol 3.0 as bytes: framing, the ones we write, and a careful reader for the ones we get.
+//! Messages of protocol 3.0 as bytes: framing, writing, and careful parsing.
 //!
 //! A message is a tag, a length that counts itself but not the tag, and a body. Nothing here has a state, and
 //! nothing is allocated for a length that was only announced.

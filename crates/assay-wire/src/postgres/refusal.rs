@@ -1,4 +1,4 @@
-//! The server's errors: reading ErrorResponse, and what its SQLSTATE means for us.
+//! The server's errors: parses ErrorResponse and classifies its SQLSTATE.
 //!
 //! Class and retry are decided by the five characters alone; the words stay the server's. Where a limit or a
 //! setting is behind the refusal, the hint names it.

@@ -1,4 +1,4 @@
-//! Where to connect and as whom: the URL, completed as libpq does it.
+//! A PostgreSQL server's address and login: the URL, completed as in libpq.
 //!
 //! What the URL leaves open is taken from a service file, the `PG*` variables, `~/.pgpass` and `~/.postgresql`, then
 //! from libpq's defaults: without a host the unix socket in /var/run/postgresql (Debian's place; /tmp where a socket is

@@ -1,4 +1,4 @@
-//! What is wrong with a command line, in our own words: clap's errors, and the habits of other tools' users.
+//! Errors in a command line, in our own words: clap's errors, and options of other tools.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 

@@ -1,4 +1,4 @@
-//! The fixed options: what each subcommand takes, and how their values are read.
+//! The fixed options of each subcommand, and how their values are parsed.
 //!
 //! One definition feeds help, checks and values.
 
@@ -549,7 +549,7 @@ pub struct JudgementOptions {
     #[arg(long, value_name = "CONDITION", value_parser = condition)]
     pub fail_if: Vec<assay_report::Condition>,
     /// Exit with status 1 also if the condition may hold: too few trials for a confidence interval, an interval that
-    /// includes no change, or a missing figure
+    /// includes no change, or a missing value
     #[arg(long, requires = "fail_if")]
     pub fail_if_unsure: bool,
 }

@@ -1,4 +1,4 @@
-//! A workload as the command line named it: its script, and the options it was given.
+//! A workload as given on the command line: its script and its options.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `assay cleanup WORKLOAD`: removes the tables. Which there were is for the workload to say.
+//! `assay cleanup WORKLOAD`: removes the tables. The workload itself reports which there were.
 
 use crate::command_line::{CommandOptions, Workload};
 use crate::commands::exec;

@@ -1,4 +1,4 @@
-//! `assay compare`: two settings, or several, by the records of their trials.
+//! `assay compare`: compares two or more settings by the records of their trials.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `assay completions SHELL`: what a shell needs to complete commands and options.
+//! `assay completions SHELL`: completions of commands and options for a shell.
 //!
 //! Options of workloads are not among them: which there are is in the workload's file.
 

@@ -1,4 +1,4 @@
-//! `assay duel A B`: two settings of `assay run` in turns, and their comparison.
+//! `assay duel A B`: runs two settings of `assay run` alternately, and compares them.
 //!
 //! The turns are A B, B A, A B, …: whatever drifts (a filling disk, a warming cache, the weather in a cloud) hits both
 //! sides alike. Every trial is a process of its own, started as a person would start it: no memory, connection or

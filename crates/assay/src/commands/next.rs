@@ -1,4 +1,4 @@
-//! Commands to try next, as words that can be pasted: what makes the tables a run misses, what follows a run.
+//! Suggested next commands, ready to paste: to create missing tables, and after a run.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `assay report RECORD…`: pages, tables, pictures and series of what one or several runs left behind.
+//! `assay report RECORD…`: pages, tables, charts and time series from one or more records.
 //!
 //! Everything is made in assay-report; here records are read and files are written. Nothing is written before every
 //! record was read.

@@ -1,4 +1,4 @@
-//! `assay run WORKLOAD`: loads the databases, shows what happens, reports what was measured, leaves a record.
+//! `assay run WORKLOAD`: runs the load, shows progress, reports the results, writes a record.
 
 use std::path::{Path, PathBuf};
 
@@ -97,7 +97,7 @@ impl Run<'_> {
             started.keep_image(&home, &contents, &say)?;
         }
         let state = started.primary.snapshot();
-        say(&format!("{} {} runs for this run as {}", state.binaries.product, state.binaries.version, state.name));
+        say(&format!("{} {} started for this run as {}", state.binaries.product, state.binaries.version, state.name));
         let differences = server::differences(&started.in_effect);
         if !differences.is_empty() {
             say(differences.trim_end());

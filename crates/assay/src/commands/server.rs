@@ -1,4 +1,4 @@
-//! `assay server …`: servers of the lab, from their start to their removal.
+//! `assay server …`: starts, lists, stops and removes servers.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -91,7 +91,7 @@ fn told(started: &Topology) -> String {
     let took: Duration = started.timings.iter().map(|timing| timing.took).sum();
     let name = &state.name;
     let mut text = format!(
-        "{title} {} runs as {name} (user {}, {}), {:.1} s\n",
+        "{title} {} is running as {name} (user {}, {}), started in {:.1} s\n",
         state.binaries.version,
         state.account.name,
         origin(state.binaries.origin),

@@ -1,4 +1,4 @@
-//! `assay show RECORD`: the final report of a run, from the file it left behind.
+//! `assay show RECORD`: the report of a run, from its record.
 
 use std::path::Path;
 

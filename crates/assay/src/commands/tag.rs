@@ -1,4 +1,4 @@
-//! `assay tag RECORD… KEY=VALUE…`: says something of runs that are over, without touching what was measured.
+//! `assay tag RECORD… KEY=VALUE…`: labels finished runs, without changing their measurements.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

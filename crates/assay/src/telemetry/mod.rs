@@ -1,9 +1,9 @@
-//! Reads servers and their machine beside a run, for the record.
+//! Samples servers and their machine during a run, for the record.
 //!
-//! A thread per server and one for the machine, each with its own connection or files, none of them a worker: a server that does
-//! not answer stalls its own readings and nothing else. Samples are taken at the ends of seconds since the stage began to be
-//! measured, so that they fall together with intervals; connections are open only during stages, since a server's last
-//! connection belongs to the load.
+//! A thread per server and one for the machine, each with its own connection or files, none of them a worker: a server
+//! that does not answer stalls its own readings and nothing else. Samples are taken at the ends of seconds since the
+//! stage began to be measured, so that they fall together with intervals; connections are open only during stages,
+//! since a server's last connection belongs to the load.
 
 mod machine;
 mod process;

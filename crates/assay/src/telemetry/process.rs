@@ -1,4 +1,4 @@
-//! The process of a local server, its data directory, and the drive below that.
+//! The process of a local server, its data directory, and the drive it is on.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! When to sample, and where readings are kept.
+//! When to sample, and where readings are stored.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};

@@ -1,4 +1,4 @@
-//! One server: what it says of itself over a connection of its own, and what the kernel says of its processes.
+//! One server: what it reports over a separate connection, and what the kernel reports about its processes.
 
 use assay_engine::Target;
 use assay_io::Clock;

@@ -116,7 +116,7 @@ fn a_server_of_a_killed_run_is_stale_and_ended_by_the_next_command_that_is_told_
     let mut run = command.env("ASSAY_LAB", lab()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     let lines = std::io::BufRead::lines(std::io::BufReader::new(run.stderr.take().unwrap()));
     let mut lines = lines.map(Result::unwrap);
-    let line = lines.find(|line| line.contains(" runs for this run as ")).unwrap();
+    let line = lines.find(|line| line.contains(" started for this run as ")).unwrap();
     let name = line.rsplit(' ').next().unwrap().to_owned();
     run.kill().unwrap();
     run.wait().unwrap();

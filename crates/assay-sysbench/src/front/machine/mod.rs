@@ -1,4 +1,4 @@
-//! The built-in tests: options into what assay-machine runs, and what it counts into sysbench's reports.
+//! The built-in tests: converts options for assay-machine, and its counts for sysbench's reports.
 //!
 //! One file per test: its options, its announcement, its part of the reports. What is common to all is here.
 

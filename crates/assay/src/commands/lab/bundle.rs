@@ -1,4 +1,4 @@
-//! `assay lab bundle`: one archive of an experiment, which another machine can show or run again.
+//! `assay lab bundle`: packs an experiment into one archive, which another machine can show or run again.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Which experiment is meant: a recipe by file or name, or the words of the command line.
+//! Finds the experiment: a recipe by file or name, or the arguments of the command line.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `assay lab list`: the recipes that come with the program.
+//! `assay lab list`: the built-in recipes.
 
 use assay_recipe::{Recipe, shipped};
 

@@ -1,4 +1,4 @@
-//! `assay lab plan`: what an experiment will do, before it does it.
+//! `assay lab plan`: shows what an experiment will do.
 
 use assay_recipe::{order, remaining, seconds_left};
 use assay_seam::Nanos;

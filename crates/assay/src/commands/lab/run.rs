@@ -1,4 +1,4 @@
-//! `assay lab run`: runs what is left of an experiment, trial by trial, and shows what came of it.
+//! `assay lab run`: runs the remaining trials of an experiment, one by one, and shows the results.
 //!
 //! Every event is in the journal before the next begins, so that whatever ends us loses the trial under way and no
 //! other.

@@ -1,4 +1,4 @@
-//! From a cell's setup to what is started: descriptions of servers, command lines of runs.
+//! Converts the setup of a cell to descriptions of servers and command lines of runs.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `assay lab status`: how far experiments are.
+//! `assay lab status`: the progress of experiments.
 
 use assay_recipe::{Outcome, remaining, seconds_left};
 

@@ -1,4 +1,4 @@
-//! One trial: a server from its image, what is done around the load, the load itself, and the end of it all.
+//! One trial: starts a server from its image, runs the steps and the load, and removes the server.
 //!
 //! The load is a run of our own program, as a person would start it, so that its record holds what every record holds.
 //! What happens here is timed part by part.

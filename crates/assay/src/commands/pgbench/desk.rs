@@ -1,4 +1,4 @@
-//! Where the Lua of clients tells what happens, and what it prints.
+//! Receives events and output from the clients' Lua.
 
 use std::ffi::CStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! A run as pgbench tells it: progress while it goes on, log files, and the figures of its report.
+//! A run with pgbench's output: progress lines, log files, and the numbers of its report.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
