@@ -19,7 +19,7 @@ pub(crate) struct Arrivals {
     measured_from: Nanos,
     /// None is due at or after this.
     end: Nanos,
-    /// Of those that wait, the first so many were due before `measured_from`.
+    /// The number of waiting transactions that were due before `measured_from`; they come first.
     early: u64,
 }
 

@@ -46,7 +46,7 @@ pub trait Observer {
 /// What happened.
 #[derive(Debug)]
 pub enum Notice<'a> {
-    /// Sessions are connecting: so many of so many are ready.
+    /// Sessions are connecting: the number that is ready, and the total.
     Connecting {
         /// Sessions ready.
         ready: u32,
@@ -136,7 +136,7 @@ pub enum Notice<'a> {
 /// Something the user should know and may want to act on. Typed, so that advice can take into account what was tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
-    /// A connect took so long that packets must have been lost: the server's queue of connects was full.
+    /// A connect took so long that packets must have been lost: the server's connection queue was full.
     SlowConnects {
         /// Index into `Plan::targets`.
         target: usize,

@@ -36,7 +36,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Of a run over so many targets that has just begun.
+    /// The outcome of a run with this many targets that has just started.
     pub(crate) fn nothing_yet(targets: usize) -> Outcome {
         Outcome {
             end: End::Interrupted,

@@ -253,7 +253,7 @@ pub enum Deal {
     ByConnection,
 }
 
-/// How many sessions a Lua state should hold, for so many sessions on so many workers; `workers` >= 1.
+/// How many sessions each Lua state should have, for these numbers of sessions and workers; `workers` >= 1.
 ///
 /// Each state has its own compiled code and libraries, half a megabyte, and the longest step of its garbage collection
 /// grows with its sessions: 0.1 ms for 256, 0.3 ms for 512. Where there are thousands of sessions on a worker, a

@@ -1,10 +1,10 @@
 //! How little a load generator can cost: point selects over the event loop, with nothing or not much above it.
 //!
-//! `floor bare|protocol epoll|uring|auto URL SESSIONS SECONDS ROWS` runs the statement of oltp_point_select in a closed loop on one
-//! thread per CPU, and prints what it did in the form of `assay run --format json`, as far as `cargo xtask bench`
-//! reads it. `protocol` does what every statement takes when there is no script: it is encoded, its reply is decoded,
-//! the time in between goes into a histogram. `bare` sends bytes that were made before and counts what comes back.
-//! It checks nothing and reports no errors but by a panic: it is no load generator.
+//! `floor bare|protocol epoll|uring|auto URL SESSIONS SECONDS ROWS` runs the statement of oltp_point_select in a closed
+//! loop on one thread per CPU, and prints what it did in the form of `assay run --format json`, as far as `cargo xtask
+//! bench` reads it. `protocol` does what every statement takes when there is no script: it is encoded, its reply is
+//! decoded, the time in between goes into a histogram. `bare` sends bytes that were made before and counts what comes
+//! back. It checks nothing and reports no errors but by a panic: it is no load generator.
 
 use std::sync::{Arc, Barrier};
 
@@ -30,7 +30,7 @@ enum Mode {
     Protocol,
 }
 
-/// What all threads are told.
+/// The settings of all threads.
 #[derive(Clone, Copy)]
 struct Trial {
     mode: Mode,

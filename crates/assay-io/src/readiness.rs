@@ -80,7 +80,7 @@ pub struct Readiness {
     /// What was encrypted last. Empty between calls.
     sealed: Vec<u8>,
     received: Received,
-    /// The socket whose handshake ended with bytes in `plain` that are still to be told of.
+    /// The socket whose handshake ended with bytes in `plain` that are still to be reported.
     early: Option<SocketId>,
 }
 

@@ -51,7 +51,7 @@ const BUFFER_BYTES: usize = 16 * 1024;
 /// The number of their ring.
 const BUFFER_GROUP: u16 = 0;
 
-/// Send buffers that are kept for the next send of any socket: so many, and none larger than this.
+/// Send buffers kept for the next send of any socket: the number of buffers, and the maximum size.
 const SPARES_MAX: usize = SUBMISSIONS as usize;
 const SPARE_BYTES_MAX: usize = 4 * 1024;
 /// How much is encrypted at a time.
@@ -105,13 +105,13 @@ pub struct Uring {
     plain: Vec<u8>,
     /// What was encrypted last. Empty between calls.
     sealed: Vec<u8>,
-    /// The socket whose handshake ended with bytes in `plain` that are still to be told of.
+    /// The socket whose handshake ended with bytes in `plain` that are still to be reported.
     early: Option<SocketId>,
 }
 
 /// Where the bytes of the last `Received` event are.
 enum Received {
-    /// In this buffer, so many.
+    /// The buffer, and the number of bytes in it.
     Buffer(u16, usize),
     /// All of `plain`.
     Decrypted,
@@ -693,7 +693,7 @@ impl Socket {
         }
     }
 
-    /// The kernel took so many bytes of `out` and would have had to wait, or refused.
+    /// The kernel accepted this many bytes of `out` and would have blocked, or refused.
     fn on_short_send(&mut self, result: i32) {
         match result {
             errno if errno < 0 && ![-libc::EAGAIN, -libc::EINTR].contains(&errno) => self.fail(-errno),

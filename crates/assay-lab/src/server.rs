@@ -134,7 +134,7 @@ pub struct Ended {
     pub took: Duration,
 }
 
-/// A server of ours. Dropping it leaves it as it is.
+/// A server started by assay. Dropping the value does not stop the server.
 #[derive(Debug)]
 pub struct Server {
     home: Home,

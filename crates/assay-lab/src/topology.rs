@@ -131,7 +131,7 @@ pub struct Topology {
 
 impl Topology {
     /// Starts what is described and returns when all of it answers and replicas have caught up. Nothing is left of it
-    /// when that fails. `say` is told what takes long. The servers are stale once this process is gone, until
+    /// when that fails. `say` reports what takes long. The servers are stale once this process is gone, until
     /// `let_stay`.
     pub fn start(home: &Home, description: &Description, say: &dyn Fn(&str)) -> Result<Topology> {
         let watch = Stopwatch::start();

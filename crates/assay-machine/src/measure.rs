@@ -52,13 +52,13 @@ fn add(to: &AtomicU64, value: u64) {
 }
 
 impl Counts {
-    /// A read of so many bytes.
+    /// A read of this many bytes.
     pub fn read(&self, bytes: u64) {
         add(&self.reads, 1);
         add(&self.bytes_read, bytes);
     }
 
-    /// A write of so many bytes.
+    /// A write of this many bytes.
     pub fn written(&self, bytes: u64) {
         add(&self.writes, 1);
         add(&self.bytes_written, bytes);
@@ -99,7 +99,7 @@ impl Slot {
         }
     }
 
-    /// An event is done that took so many ns.
+    /// An event has finished; its duration in ns.
     #[inline]
     pub(crate) fn record(&self, scale: Scale, epoch: u32, nanos: u64) {
         add(&self.buckets[scale.bucket(nanos)], 1);

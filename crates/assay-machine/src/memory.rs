@@ -145,7 +145,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Whether an event can have a block of so many bytes.
+    /// Whether an event can have a block of this many bytes.
     pub fn is_block_size(bytes: u64) -> bool {
         bytes >= WORD as u64 && bytes.is_power_of_two() && usize::try_from(bytes).is_ok()
     }

@@ -1,10 +1,10 @@
 //! Runs a test: threads, limits, rate, reports.
 //!
-//! Each worker is a thread of the operating system. What it counts and how long its events take it writes into numbers of
-//! its own (`measure`); the calling thread sleeps until something is to be told, and tells it to a function that the caller
-//! gave. A latency is that of the event alone: getting the next request ready is not part of it. At a rate, requests are due
-//! at random instants, independent of how fast they are executed, and a latency runs from the instant at which the
-//! event was due; nothing is dropped.
+//! Each worker is a thread of the operating system. What it counts and how long its events take it writes into numbers
+//! of its own (`measure`); the calling thread sleeps until something is to be told, and tells it to a function that the
+//! caller gave. A latency is that of the event alone: getting the next request ready is not part of it. At a rate,
+//! requests are due at random instants, independent of how fast they are executed, and a latency runs from the instant
+//! at which the event was due; nothing is dropped.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -86,7 +86,7 @@ impl MachinePlan {
     }
 }
 
-/// What is told while a test runs.
+/// Output while a test runs.
 #[derive(Debug)]
 pub enum Moment {
     /// This thread is ready.
@@ -117,10 +117,10 @@ pub enum Limit {
 /// How a run ended.
 #[derive(Debug)]
 pub struct MachineOutcome {
-    /// Since the last checkpoint. `total` is the time until the last event was done; `interval` has also what came after
-    /// it, and is what rates are computed with.
+    /// Since the last checkpoint. `total` is the time until the last event was done; `interval` has also what came
+    /// after it, and is what rates are computed with.
     pub snapshot: Snapshot,
-    /// The run was given up with so many threads in an event.
+    /// The run was aborted while this many threads were in an event.
     pub unfinished: Option<u32>,
 }
 
@@ -149,8 +149,8 @@ struct Arrivals {
 struct Due {
     /// The first that is not due yet; `None` before the start.
     next: Option<Arrival>,
-    /// The first that nobody has begun: behind the one above by as many as wait. A rate that the threads cannot keep makes
-    /// ever more wait, so they are counted, and made a second time when their turn comes.
+    /// The first that nobody has begun: behind the one above by as many as wait. A rate that the threads cannot keep
+    /// makes ever more wait, so they are counted, and made a second time when their turn comes.
     first: Option<Arrival>,
     waiting: u64,
 }

@@ -113,7 +113,7 @@ pub struct Arguments {
     pub progress_timestamp: bool,
     /// `--random-seed`, or PGBENCH_RANDOM_SEED, when it is a number.
     pub seed: Option<u64>,
-    /// The seed was asked for in some way, and is told.
+    /// The seed was requested explicitly and is printed.
     pub tells_seed: bool,
     /// `--sampling-rate`, 0 .. 1.
     pub sampling_rate: Option<f64>,

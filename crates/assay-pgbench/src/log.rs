@@ -97,7 +97,7 @@ pub struct Aggregation {
 }
 
 impl Aggregation {
-    /// Intervals of so many seconds from `start` on, Unix time.
+    /// Intervals of this many seconds from `start` on, in Unix time.
     pub fn new(arguments: &Arguments, start: u64) -> Aggregation {
         let interval = u64::from(arguments.aggregate_interval.unwrap_or(1));
         Aggregation { interval, start, open: BTreeMap::new(), written: 0, with_lag: arguments.rate.is_some() }
@@ -155,7 +155,7 @@ impl Aggregation {
     }
 }
 
-/// The thread that a client would belong to, of so many: each has its share of the clients, one after the other.
+/// The thread that a client would belong to, of this many threads: each has a contiguous share of the clients.
 pub fn thread_of(client: u64, clients: u32, threads: u32) -> u64 {
     let (clients, threads) = (u64::from(clients), u64::from(threads));
     let mut first = 0;

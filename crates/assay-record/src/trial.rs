@@ -343,7 +343,7 @@ pub struct Rate {
     /// Transactions rolled back by design counted too.
     #[serde(default)]
     pub rolled_back: bool,
-    /// It is so many in this time.
+    /// The time unit of the rate.
     pub per_ns: u64,
     /// The most that is possible by the workload's rules. Finite.
     #[serde(default)]

@@ -45,7 +45,7 @@ pub enum Severity {
     Notice,
     /// What happens.
     Info,
-    /// For whoever asked for details.
+    /// For verbose output.
     Debug,
 }
 

@@ -66,7 +66,7 @@ pub enum Request<'a> {
     Died(Failure),
 }
 
-/// What a session is told when it is resumed.
+/// The answer that a session gets when it is resumed.
 #[derive(Debug)]
 pub enum Answer {
     /// First resume of a session; or: what you asked for is done.
@@ -75,7 +75,7 @@ pub enum Answer {
     Reply(Reply, Verdict),
     /// A connection could not be opened: to which of the plan's targets of that driver, from 0.
     Error(Box<StatementError>, usize),
-    /// To `Next`: it begins, so long after it was due.
+    /// To `Next`: the transaction starts, this long after it was due.
     Begin(Nanos),
     /// To `Next`, and to `Defer`.
     Proceed(bool),

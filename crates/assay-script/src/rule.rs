@@ -77,7 +77,7 @@ pub struct Rate {
     pub of: Option<String>,
     /// Transactions rolled back by design count too.
     pub rolled_back: bool,
-    /// The rate is so many in this time.
+    /// The time unit of the rate.
     pub per: Nanos,
     /// The most that is possible by the rules; efficiency is the rate's share of it.
     pub nominal: Option<f64>,

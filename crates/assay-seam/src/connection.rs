@@ -88,14 +88,14 @@ pub trait Connection {
     fn execute(&mut self, operation: &Operation<'_>, exchange: &mut Exchange<'_>) -> Progress;
 
     /// The rows of the load in flight are on their way, all of them: nothing is left to do but to await the answer, and
-    /// whoever has more rows may prepare them meanwhile.
+    /// the caller may prepare more rows meanwhile.
     fn has_sent_rows(&self) -> bool {
         false
     }
 
-    /// Has an execution wait, to be sent in front of the next execution, or by `flush`, and answered with that: by
-    /// the first refusal of any of them, after which none is executed. Any other operation forgets what waits. False: this one
-    /// cannot wait here, or not now, and is to be executed. Only while no operation is in flight.
+    /// Has an execution wait, to be sent in front of the next execution, or by `flush`, and answered with that: by the
+    /// first refusal of any of them, after which none is executed. Any other operation forgets what waits. False: this
+    /// one cannot wait here, or not now, and is to be executed. Only while no operation is in flight.
     ///
     /// What waits, does so inside a transaction only, and changes rows or begins it; and the sum of it has a bound.
     fn defer(&mut self, operation: &Operation<'_>) -> bool {

@@ -58,7 +58,7 @@ pub enum Origin {
     Server,
     /// The connection broke or could not be made.
     Network,
-    /// This program: a protocol violation, a wrong parameter count, a limit of ours.
+    /// This program: a protocol violation, a wrong parameter count, one of our limits.
     Client,
     /// The workload script.
     Script,

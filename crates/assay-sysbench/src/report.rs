@@ -14,7 +14,7 @@ pub struct Style {
     pub layout: Layout,
     /// The percentile in its label; 0: none.
     pub percentile: u32,
-    /// Rate mode: queue and concurrency are told.
+    /// Rate mode: queue and concurrency are reported.
     pub rate: bool,
     /// A table of sessions ends the cumulative report: `--debug`.
     pub by_session: bool,

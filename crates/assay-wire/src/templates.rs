@@ -15,7 +15,7 @@ pub(crate) struct Templates(Mutex<Held>);
 #[derive(Debug, Default)]
 struct Held {
     templates: HashMap<(Dialect, Box<[u8]>), Weak<Template>>,
-    /// Entries that nobody uses are thrown away when there are more than so many.
+    /// Unused entries are dropped if there are more than this many.
     tidy_at: usize,
 }
 

@@ -10,7 +10,7 @@ use assay_seam::TargetError;
 
 use crate::terminal::{self, Unwritable};
 
-/// How the program ended, for whoever started it. Part of the interface: numbers never change.
+/// The exit codes. They are part of the interface: numbers never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Everything was done.
@@ -145,7 +145,7 @@ pub fn report(result: Result<impl Into<ExitCode>, Trouble>) -> ExitCode {
     }
 }
 
-/// Makes a panic, which is always a mistake of ours, say so and exit with `Exit::Bug`. The default hook would exit
+/// Reports a panic, which is always a bug in assay, and exits with `Exit::Bug`. The default hook would exit
 /// with 101 from the main thread and keep running after a panic in a worker, with numbers nobody should trust.
 pub fn install_panic_hook() {
     std::panic::set_hook(Box::new(|panic| {

@@ -50,7 +50,7 @@ pub struct Left {
 const PAUSE_MIN: Duration = Duration::from_secs(5);
 /// Writing takes at most one part in this many of our time: records of long runs are large.
 const PAUSE_PER_WRITE: u32 = 50;
-/// The head of the table is repeated after so many lines, so that it is on the screen.
+/// The table header is repeated after this many lines, so that it stays on the screen.
 const LINES_PER_HEAD: usize = 20;
 
 impl Live {

@@ -255,7 +255,7 @@ struct Task<'a> {
     command: &'a str,
     entry: Entry,
     sessions: u32,
-    /// What the script is told: `sysbench.opt.threads`.
+    /// The value for the script: `sysbench.opt.threads`.
     threads: u32,
     /// `sysbench.opt.terminals`; 0: every session is a user.
     terminals: u32,

@@ -61,7 +61,7 @@ impl Cable {
         })
     }
 
-    /// Pulls the plug at the far end: no packet gets through, and nobody is told.
+    /// Unplugs the far end: no packet gets through, without any error.
     pub fn pull(&self) {
         self.order(Order::Link("down")).expect("the link is there");
     }

@@ -118,7 +118,7 @@ fn limits(each: u32, sessions: u32) -> Result<String> {
     ))
 }
 
-/// One that can hold so many, and one more for its administrator.
+/// A server for this many connections, plus one for its administrator.
 fn start(sessions: u32) -> Result<Server> {
     let config = [
         "thread_handling = pool-of-threads".to_owned(),

@@ -4,9 +4,9 @@
 //! what `Shared` holds and talks to the coordinator in messages. One round of its loop: obey commands,
 //! begin what is due (`work`), sleep, handle what arrived (`wait`).
 //!
-//! Here is the course of the run as a worker sees it. What is below knows nothing of it: `sessions` converse with scripts
-//! and hand up what only the stage can decide, `links` are the connections and hand up what they hear, `stage` knows what
-//! is due, and what counts is decided in `recorder`.
+//! Here is the course of the run as a worker sees it. What is below knows nothing of it: `sessions` converse with
+//! scripts and hand up what only the stage can decide, `links` are the connections and hand up what they hear, `stage`
+//! knows what is due, and what counts is decided in `recorder`.
 
 mod link;
 mod links;
@@ -481,7 +481,7 @@ impl<I: Io> Worker<I> {
         self.sessions.dismiss();
     }
 
-    /// Drops what is left and says so.
+    /// Drops the remaining ones and reports it.
     fn finish_now(&mut self, success: bool) {
         self.sessions.drop_all();
         self.phase = Phase::Over;

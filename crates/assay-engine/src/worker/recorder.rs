@@ -190,7 +190,7 @@ impl Recorder {
         self.transactions_max.is_some_and(|max| self.shared.begun.load(Ordering::Relaxed) >= max)
     }
 
-    /// The next stage: this worker drives so many sessions of it.
+    /// The next stage: this worker drives this many of its sessions.
     pub(super) fn prepare_stage(&mut self, stage: usize, sessions: usize) {
         (self.stage, self.is_running, self.measured_from) = (stage, false, Nanos::ZERO);
         self.by_session = vec![SessionTally::default(); sessions];
@@ -249,7 +249,7 @@ impl Recorder {
         Some(Transaction { stage, session, target, due, free, sent, kind: 0, retries: 0, in_doubt: false })
     }
 
-    /// Takes the right to so many measured transactions of the limit: how many it got.
+    /// Claims up to this many measured transactions of the limit; returns how many it got.
     fn claim(&self, count: u64) -> u64 {
         let Some(max) = self.transactions_max else { return count };
         let claimed = self.shared.claim_of(max, count);
@@ -434,7 +434,7 @@ impl Recorder {
         std::mem::take(&mut self.outside)
     }
 
-    /// Whether so many lines of the journal are there that they should be sent.
+    /// Whether there are enough journal lines to send them.
     pub(super) fn has_many_lines(&self) -> bool {
         self.lines.len() >= LINES_MAX
     }

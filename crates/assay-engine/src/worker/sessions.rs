@@ -45,7 +45,7 @@ pub(super) struct Sessions<I: Io> {
     runnable: VecDeque<(usize, Answer, Nanos)>,
     /// Sessions that wait at a barrier.
     at_barrier: usize,
-    /// The run has begun: whoever gets ready now goes on at once.
+    /// The run has started: sessions that become ready now continue immediately.
     pub(super) under_way: bool,
     wants: VecDeque<Want>,
     /// Of the pauses between attempts to connect again.
@@ -285,7 +285,7 @@ impl<I: Io> Sessions<I> {
         true
     }
 
-    /// Resumes a session and does what it asks, until it has to wait. `at`: when what it is told happened.
+    /// Resumes a session and executes its requests until it has to wait. `at`: the time of the event passed to it.
     pub(super) fn advance(&mut self, session: usize, answer: Answer, at: Nanos) {
         if self.all[session].doing == Doing::Gone {
             return;
@@ -745,7 +745,7 @@ impl<I: Io> Sessions<I> {
         self.end_run(session, error, self.links.io.now());
     }
 
-    /// The run survives this error; whoever watches may want to do something about it.
+    /// The run survives this error; the observer may act on it.
     fn advise(&mut self, target: usize, error: &StatementError) {
         let known = |(of, code): &(usize, Code)| *of == target && *code == error.code;
         let Some(hint) = retry::advice(error).filter(|_| !self.advised.iter().any(known)) else { return };

@@ -40,7 +40,7 @@ pub(crate) struct Script {
     pub(crate) stall: Option<(Nanos, Nanos)>,
     /// Answers to statements by text; anything else is answered by its first word: SELECT → rows, others → ok.
     pub(crate) answers: Vec<(&'static str, &'static str)>,
-    /// Answers so many statements with an error, from the first on.
+    /// Answers the first this many statements with an error.
     pub(crate) errors: Vec<&'static str>,
     /// Statements that are answered; those behind them are not.
     pub(crate) hang_after: Option<usize>,

@@ -46,7 +46,7 @@ impl Verifier {
     }
 }
 
-/// A certificate that is its own authority and none of ours.
+/// A self-signed certificate that is not among the trusted roots.
 #[derive(Debug)]
 pub(super) struct SelfSigned;
 

@@ -72,7 +72,7 @@ fn self_signed(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> I
     (params.self_signed(&key).unwrap().der().to_vec(), key.serialize_der())
 }
 
-/// An X.509 version 1 certificate: what `openssl x509 -req` makes, and so many a database server has.
+/// An X.509 version 1 certificate, as made by `openssl x509 -req`; many database servers have one.
 fn version_1(authority: &Authority) -> Identity {
     let element = |tag: u8, content: &[u8]| {
         let length = match content.len() {

@@ -76,7 +76,7 @@ const DIRECT: i32 = 0;
 pub enum Way {
     /// By a system call that returns when the request is done.
     Sync,
-    /// By system calls that return at once; so many (1 to `BACKLOG_MAX`) may be in flight per worker.
+    /// Asynchronous system calls; this many (1 to `BACKLOG_MAX`) may be in flight per worker.
     Async(usize),
     /// By copying from and to memory that the files are mapped to.
     Mmap,
@@ -100,7 +100,7 @@ pub struct Options {
     pub way: Way,
     /// How files are made safe.
     pub safety: Safety,
-    /// All files are made safe after so many requests; 0: never.
+    /// All files are synced after this many requests; 0: never.
     pub sync_every: u32,
     /// A file is made safe after each write, and `sync_every` and `sync_end` do not count.
     pub sync_all: bool,
@@ -263,7 +263,7 @@ impl FileIo {
         Ok(FileIo { files, options, open, mappings, requests, reads, writes, trace: None })
     }
 
-    /// The same with somebody who is told of each transfer.
+    /// The same, with an observer of each transfer.
     pub fn traced(mut self, trace: Box<Trace>) -> FileIo {
         self.trace = Some(trace);
         self

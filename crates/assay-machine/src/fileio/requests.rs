@@ -57,7 +57,7 @@ pub(crate) struct Shape {
     pub(crate) block: usize,
     /// The largest sequential request.
     pub(crate) merged: usize,
-    /// All files are made safe after so many reads and writes, if anything was written; 0: never.
+    /// All files are synced after this many reads and writes, if anything was written; 0: never.
     pub(crate) sync_every: u32,
     /// Reads per write.
     pub(crate) ratio: f64,
@@ -83,7 +83,7 @@ impl Requests {
         Requests { shape, file: 0, position: 0, since_sync: 0, to_sync: None, written: false, random }
     }
 
-    /// The next request, when so many reads and writes were done.
+    /// The next request, after this many reads and writes.
     pub(crate) fn next(&mut self, reads: u64, writes: u64) -> Request {
         if let Some(file) = self.to_sync {
             self.to_sync = (file + 1 < self.shape.files).then_some(file + 1);

@@ -243,7 +243,7 @@ impl Chart {
         Chart { marks, ..self }
     }
 
-    /// Lines that all belong together are told apart instead.
+    /// Lines that belong together are distinguished instead.
     pub(crate) fn with_groups(mut self) -> Chart {
         if let Body::Lines { lines } = &mut self.body
             && lines.windows(2).all(|two| two[0].group == two[1].group)

@@ -1,5 +1,5 @@
-//! Charts as pictures, without a browser: SVG, and PNG from the same shapes. A picture stands alone: below its title is what
-//! it is of.
+//! Charts as pictures, without a browser: SVG, and PNG from the same shapes. A picture stands alone: below its title is
+//! what it is of.
 
 use tiny_skia::Pixmap;
 
@@ -309,7 +309,8 @@ impl Drawing {
         self.text((middle, self.bottom + 38.0), &chart.x.label, 12.0, self.palette.soft, Anchor::Middle);
     }
 
-    /// `is_first`: of its row, with names of the axis upwards; `is_lowest`: of its column, with those of the axis across.
+    /// `is_first`: of its row, with names of the axis upwards; `is_lowest`: of its column, with those of the axis
+    /// across.
     fn panel(&mut self, chart: &Chart, panel: &Panel, (x, y): (&Place, &Place), (is_first, is_lowest): (bool, bool)) {
         let (palette, bottom, top) = (self.palette, y.from, y.to);
         if !panel.name.is_empty() {
@@ -409,7 +410,7 @@ impl Drawing {
         self.line(vec![(at - half, y.of(one.median)), (at + half, y.of(one.median))], palette.ink, 2.0);
     }
 
-    /// What panels have in common is told once.
+    /// What panels have in common is stated once.
     fn panel_legend(&self, panels: &[Panel]) -> Vec<(Swatch, String)> {
         let mut told: Vec<(String, usize, bool)> = Vec::new();
         let mut entries = Vec::new();

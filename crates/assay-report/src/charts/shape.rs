@@ -202,5 +202,5 @@ fn glyph(c: char) -> ttf_parser::GlyphId {
     FACE.glyph_index(c).or_else(|| FACE.glyph_index('?')).unwrap_or_default()
 }
 
-/// Pixels of a PNG for one of ours.
+/// Pixels of a PNG per unit of a drawing.
 pub(crate) const DENSITY: f32 = 2.0;

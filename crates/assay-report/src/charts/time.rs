@@ -166,7 +166,7 @@ pub(super) struct TimeLine<'a> {
     merged: usize,
     /// Where each stage lies, and its sessions.
     pub(super) stages: Vec<(f64, f64, &'a StageFindings)>,
-    /// Stages are told apart by their rates.
+    /// Stages are distinguished by their rates.
     by_rate: bool,
 }
 

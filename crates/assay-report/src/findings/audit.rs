@@ -63,7 +63,7 @@ pub enum RuleVerdict {
 pub struct RateFindings {
     /// What people call it.
     pub name: String,
-    /// It is so many in this time.
+    /// The time unit of the rate.
     pub per_ns: u64,
     /// How many.
     pub rate: f64,

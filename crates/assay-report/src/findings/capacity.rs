@@ -1,8 +1,8 @@
 //! What a search for capacity came to: the highest rate that keeps a promise, or the number of sessions after which
 //! throughput stops growing.
 //!
-//! A run that searches asks here after every stage where to look next, and whoever reads its record repeats the conclusion
-//! from the same stages.
+//! A run that searches asks here after every stage where to look next, and whoever reads its record repeats the
+//! conclusion from the same stages.
 
 use assay_record as record;
 use assay_stats::{Bracket, Look, Search, Step, bracket_of};
@@ -35,8 +35,8 @@ pub enum Capacity {
         /// The promises, as they were written.
         promises: Vec<String>,
     },
-    /// The fewest sessions with `KNEE_SHARE` of the most transactions per second: the first value beyond the search's own,
-    /// which is too few sessions.
+    /// The fewest sessions with `KNEE_SHARE` of the most transactions per second: the first value beyond the search's
+    /// own, which is too few sessions.
     Sessions {
         /// No more sessions were tried.
         max: u32,
@@ -68,8 +68,8 @@ pub struct LookFindings {
     pub kept: bool,
     /// Transactions that ended per second.
     pub reached_per_s: f64,
-    /// What the stage has of each promise, nanoseconds or a share; `None`: transactions that never ended decide it, or there
-    /// were none.
+    /// What the stage has of each promise, nanoseconds or a share; `None`: transactions that never ended decide it, or
+    /// there were none.
     pub values: Vec<Option<f64>>,
     /// Promises that were broken: indices.
     pub broken: Vec<usize>,
@@ -111,7 +111,7 @@ fn sessions_search(max: u32) -> Search {
     Search { start: 1.0, max: f64::from(max), growth: 2.0, precision: 0.1, whole: true, ..RATES }
 }
 
-/// What a search that goes on has come to, for whoever watches it.
+/// The intermediate result of a running search, for progress output.
 pub fn search_so_far(record: &record::Record) -> Option<CapacityFindings> {
     capacity_findings(record, &[])
 }
@@ -227,7 +227,8 @@ fn looks_at_sessions(stages: &[record::Stage]) -> Vec<LookFindings> {
 }
 
 impl CapacityFindings {
-    /// The last look at what the search came to: the highest rate that keeps the promises, the fewest sessions that are enough.
+    /// The last look at what the search came to: the highest rate that keeps the promises, the fewest sessions that are
+    /// enough.
     pub(crate) fn best_look(&self) -> Option<usize> {
         let at = match self.of {
             Capacity::Rate { .. } => self.low.or(self.high),

@@ -1,7 +1,7 @@
 //! An experiment: cells of a grid over rounds, as pivot tables with ratios.
 //!
-//! Rounds are blocks (`assay_stats::Blocks`): what drifted between rounds is taken out of every ratio, and shown by itself. A
-//! ladder's steps are fitted each by themselves, since they share a server's start.
+//! Rounds are blocks (`assay_stats::Blocks`): what drifted between rounds is taken out of every ratio, and shown by
+//! itself. A ladder's steps are fitted each by themselves, since they share a server's start.
 
 use std::collections::BTreeMap;
 
@@ -59,8 +59,8 @@ pub struct PivotAsked {
     pub columns: Option<String>,
     /// A metric's name, `per_price`, or that of a part, for its seconds.
     pub value: String,
-    /// The level of `columns`, or of `rows` without columns, that the others are divided by; `BEST`: every value as a share of
-    /// the best one in its table.
+    /// The level of `columns`, or of `rows` without columns, that the others are divided by; `BEST`: every value as a
+    /// share of the best one in its table.
     pub ratio_to: Option<String>,
     /// Which of its trials stand for a cell.
     pub of: OfTrials,
@@ -104,7 +104,8 @@ pub(crate) struct Pivot {
     pub(crate) base: Option<usize>,
     /// Values are shown by the best one too.
     pub(crate) by_best: bool,
-    /// What there would have to be more of to tell more: `rounds`, or `trials` of records that were not measured in rounds.
+    /// What there would have to be more of to tell more: `rounds`, or `trials` of records that were not measured in
+    /// rounds.
     pub(crate) more_of: &'static str,
     pub(crate) facets: Vec<Facet>,
     /// Standard deviation of a trial, as a share; the largest of all steps of a ladder.
@@ -306,7 +307,7 @@ impl Experiment {
         })
     }
 
-    /// Its trials, each with the stage of so many sessions.
+    /// Its trials, each with the stage that has this number of sessions.
     pub(crate) fn stages(&self, cell: usize, sessions: u32) -> impl Iterator<Item = &StageFindings> {
         let trials = self.trials.iter().filter(move |trial| trial.cell == cell);
         trials.filter_map(move |trial| trial.findings.stages.iter().find(|stage| stage.sessions == sessions))

@@ -164,7 +164,7 @@ pub(crate) fn trial_metrics(findings: &Findings, sessions: u32) -> Vec<(Metric, 
     capacity.into_iter().chain(findings.main_stage().map(metrics).unwrap_or_default()).collect()
 }
 
-/// Every metric with so many sessions over `all` trials, in the order of the first that has it.
+/// All metrics over `all` trials with this number of sessions, in the order of the first trial that has each.
 pub(crate) fn over_trials(all: &[Findings], sessions: u32) -> Vec<(Metric, Option<TrialsFindings>)> {
     let mut found: Vec<(Metric, Vec<f64>)> = Vec::new();
     for (metric, value) in all.iter().flat_map(|one| trial_metrics(one, sessions)) {

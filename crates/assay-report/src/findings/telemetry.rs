@@ -83,7 +83,7 @@ pub struct WaitFindings {
 pub struct SamplingFindings {
     /// Reports show all metrics.
     pub full: bool,
-    /// CPU time of ours that reading took, by the time of the stages: 0.01 is 1 % of a CPU.
+    /// CPU time used for sampling, divided by the time of the stages: 0.01 is 1 % of a CPU.
     pub cpu_share: f64,
     /// Statements per second sent to servers.
     pub statements_per_s: f64,

@@ -33,7 +33,8 @@ pub(crate) fn changes(stage: &StageComparison) -> Table {
     table
 }
 
-/// A row per setting with so many sessions, the baseline first: three metrics, each beside its ratio to the baseline's.
+/// One row per setting with this number of sessions, the baseline first: three metrics, each with its ratio to the
+/// baseline.
 pub(crate) fn grid(comparisons: &[Comparison], first: &StageComparison) -> Table {
     const METRICS: [(&str, &str); 3] = [("tps", "tx/s"), ("p50", "p50 ms"), ("p99", "p99 ms")];
     let heads = METRICS.iter().flat_map(|(_, head)| [*head, "ratio"]).map(Column::figures);

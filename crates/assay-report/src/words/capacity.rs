@@ -76,7 +76,7 @@ fn broken_words(promise: &Promise, value: Option<f64>) -> String {
     }
 }
 
-/// One look, for whoever watches the search.
+/// One measurement of a search, for progress output.
 pub fn look_line(findings: &CapacityFindings) -> Option<String> {
     let look = findings.looks.last()?;
     let words = look_words(findings, look);

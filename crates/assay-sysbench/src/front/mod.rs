@@ -208,7 +208,7 @@ impl Front {
         narrator.conclude(&outcome)
     }
 
-    /// A command, in so many sessions. `shown`: what its error names.
+    /// Runs a command in this many sessions. `shown`: the name used in its error.
     fn run_function(&self, program: &Arc<Program>, command: &str, sessions: u32, shown: &str) -> u8 {
         if sessions > 1 {
             self.invocation.console.say(Level::Notice, "Initializing worker threads...\n");

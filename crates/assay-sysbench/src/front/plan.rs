@@ -50,7 +50,7 @@ impl ScriptPlans<'_> {
         plan
     }
 
-    /// What a command does, in so many sessions.
+    /// The plan of a command with this many sessions.
     pub(super) fn command(&self, command: &str, entry: Entry, sessions: u32) -> Plan {
         let Invocation { process, options, .. } = self.invocation;
         // What cannot be raised is told by the first connect that fails.
@@ -132,7 +132,7 @@ fn workers_asked_for(process: &dyn Process) -> Option<usize> {
     process.surroundings().variable(WORKERS_VARIABLE)?.parse().ok().filter(|workers| *workers > 0)
 }
 
-/// OS threads that drive so many sessions.
+/// Number of OS threads for this many sessions.
 pub(super) fn workers(process: &dyn Process, sessions: u32) -> usize {
     let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
     workers_asked_for(process).unwrap_or_else(cpus).min(sessions as usize)

@@ -60,7 +60,7 @@ pub(super) struct Load {
     packet_max: Option<usize>,
     /// The transaction is ours; otherwise a savepoint in the caller's.
     own: bool,
-    /// The session is told that it speaks latin1.
+    /// The session uses latin1.
     latin1: bool,
     pub(super) step: Step,
     /// What the batch failed with, while it is being undone.

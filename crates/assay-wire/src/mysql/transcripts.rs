@@ -580,7 +580,7 @@ affected 0
     check_session(DEPRECATE_EOF, true, all, &format!("{prepared}{expected}"));
 }
 
-/// OK for a statement that changed so many rows, with others behind it.
+/// OK for a statement that changed this many rows, followed by others.
 fn ok_more(affected: u8) -> Vec<u8> {
     vec![0, affected, 0, 11, 0, 0, 0]
 }

@@ -371,16 +371,16 @@ pub struct ReportOptions {
 /// Which part of runs is shown, and how their settings are put beside each other.
 #[derive(Args, Clone)]
 pub struct ShownOptions {
-    /// Use only the last part of each run
+    /// Use only the end of each run
     #[arg(long, value_name = "DURATION", value_parser = values::duration, conflicts_with_all = ["from", "to"], help_heading = "Window")]
     pub last: Option<Nanos>,
-    /// Use each run from this time on; `steady`: from where it was steady
+    /// Use each run from this time on; `steady`: from the start of its steady part
     #[arg(long, value_name = "TIME|steady", value_parser = window_start, help_heading = "Window")]
     pub from: Option<WindowStart>,
     /// Use each run up to this time
     #[arg(long, value_name = "TIME", value_parser = values::duration, help_heading = "Window")]
     pub to: Option<Nanos>,
-    /// Draw the settings of the records: dots, lines (over time), boxes, bars, curves (over --x); may be repeated
+    /// Chart of the settings: dots, lines (over time), boxes, bars, curves (over --x); may be repeated
     #[arg(
         long,
         value_name = "KIND",
@@ -389,23 +389,23 @@ pub struct ShownOptions {
         help_heading = "Charts and tables of settings"
     )]
     pub chart: Vec<ChartKind>,
-    /// Factor from left to right: a setting, option, fact or tag that differs, `sessions`, or `setting` for all that
-    /// differs
+    /// Factor on the x axis: a setting, option, fact or tag that differs, `sessions`, or `setting` for all remaining
+    /// differences
     #[arg(long, value_name = "FACTOR", help_heading = "Charts and tables of settings")]
     pub x: Option<String>,
-    /// Factor shown by colours
-    #[arg(long, value_name = "FACTOR", help_heading = "Charts and tables of settings")]
+    /// Factor shown as colors
+    #[arg(long = "color", alias = "colour", value_name = "FACTOR", help_heading = "Charts and tables of settings")]
     pub colour: Option<String>,
-    /// Factor shown by panels beside each other
+    /// Factor shown as panels side by side
     #[arg(long, value_name = "FACTOR", help_heading = "Charts and tables of settings")]
     pub facet: Option<String>,
-    /// Pivot table with a row for each level of this factor
+    /// Pivot table with one row per level of this factor
     #[arg(long, value_name = "FACTOR", help_heading = "Charts and tables of settings")]
     pub rows: Option<String>,
-    /// Factor with a column for each level
+    /// Factor with one column per level
     #[arg(long, value_name = "FACTOR", requires = "rows", help_heading = "Charts and tables of settings")]
     pub columns: Option<String>,
-    /// Metrics, as `assay compare` names them; over time also readings such as server.log_bytes
+    /// Metrics as in `assay compare`; over time also telemetry, such as server.log_bytes
     #[arg(
         long,
         value_name = "METRIC,…",
@@ -414,10 +414,10 @@ pub struct ShownOptions {
         help_heading = "Charts and tables of settings"
     )]
     pub value: Vec<String>,
-    /// Level that the others are divided by; `best`: the best value is 100%
+    /// Level to which the others are compared as ratios; `best`: all values in percent of the best
     #[arg(long, value_name = "LEVEL", help_heading = "Charts and tables of settings")]
     pub ratio_to: Option<String>,
-    /// Trials that stand for a setting in tables: all, worst or best
+    /// Trials to use in tables: all, worst or best
     #[arg(
         long,
         value_name = "TRIALS",
@@ -713,7 +713,7 @@ const SESSIONS_OF_SEARCH: u32 = 64;
 /// How many users there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terminals {
-    /// So many. 1 <= number
+    /// Their number. 1 <= number
     pub number: u32,
     /// Times the value of this option of the workload.
     pub per: Option<String>,

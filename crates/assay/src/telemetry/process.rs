@@ -24,7 +24,7 @@ pub(super) const METRICS: [&str; 3] = ["cpu_us", "cpu_wait_us", "processes"];
 /// The block device under a local server's data directory, or why it is not known, once the server was asked.
 pub(super) type Device = Arc<Mutex<Option<Result<(u32, u32), String>>>>;
 
-/// A server's process, and what it told of itself.
+/// A server's process, and what is known about it.
 pub(super) struct Found {
     pub(super) tree: Tree,
     /// The block device under its data directory, or why it is not known.

@@ -144,7 +144,7 @@ fn other_errors_end_the_run_unless_they_are_to_be_ignored() {
     });
 }
 
-/// Lets a process have so many open files only. It takes the process's own user.
+/// Limits the open files of a process. This must run as the process's own user.
 fn limit_files(pid: &str, files: usize) {
     let owner = |pid: &str| std::fs::metadata(format!("/proc/{pid}")).map(|of| (of.uid(), of.gid())).unwrap();
     let (uid, gid) = owner(pid);
@@ -156,7 +156,7 @@ fn limit_files(pid: &str, files: usize) {
     assert!(command.args(limit).status().unwrap().success());
 }
 
-/// A server out of descriptors says nothing to whoever connects, or hangs up.
+/// A server without free descriptors does not answer new connections, or closes them.
 #[test]
 fn a_server_that_takes_connections_and_serves_them_no_more_is_told_with_its_limits() {
     on_each(|kind| {

@@ -12,7 +12,7 @@ use crate::diagnostics::{Exit, Trouble};
 use crate::values::display_duration;
 use crate::{terminal, url_text};
 
-/// A trial's start, stop and restored data take about so many seconds.
+/// Estimated seconds per trial for starting and stopping the server and restoring data.
 pub(super) const OVERHEAD_S: f64 = 8.0;
 /// More cells are summed up.
 const CELLS_SHOWN: usize = 60;

@@ -123,7 +123,7 @@ pub(super) fn options_of_setup(arguments: &Arguments, target: &Target) -> Vec<(S
     common(target).into_iter().chain(more.map(|(key, value)| (key.to_owned(), value))).collect()
 }
 
-/// What the initialisation is told.
+/// The settings of the initialization.
 pub(super) fn options_of_initialisation(arguments: &Arguments, target: &Target) -> Vec<(String, OptionValue)> {
     let method = if arguments.partition_method == Some(Partitioning::Hash) { "hash" } else { "range" };
     let more = [
@@ -194,7 +194,7 @@ pub(super) fn of_clients(
     plan
 }
 
-/// OS threads that drive so many sessions.
+/// Number of OS threads for this many sessions.
 fn workers(sessions: u32) -> usize {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     cpus.min(sessions as usize)
