@@ -1,5 +1,5 @@
-//! Has the program export LuaJIT's interface, as sysbench does: Lua modules written in C (cjson, luasocket) are libraries
-//! that find `lua_pushnumber` and the others in whoever loads them.
+//! Has the program export LuaJIT's interface, as sysbench does: Lua modules written in C (cjson, luasocket) are
+//! libraries that find `lua_pushnumber` and the others in whoever loads them.
 //!
 //! Only these names, and only of the program: what the linker exports it also keeps.
 

@@ -1,4 +1,5 @@
---- What the scripts of sysbench 0.5 share: options, tables, and rows. Everything in here is global, as their users expect.
+--- What the scripts of sysbench 0.5 share: options, tables, and rows. Everything in here is global, as their users
+-- expect.
 
 -- Of the driver in use: nothing when a script asks at its top level.
 local function driver_is(name) return db_driver == name end

@@ -1,5 +1,5 @@
---- Customers as Payment and Order-Status choose them (TPC-C 5.11, clauses 2.5.1.2 and 2.6.1.2): by last name in 60 of 100
---- cases, else by number.
+--- Customers as Payment and Order-Status choose them (TPC-C 5.11, clauses 2.5.1.2 and 2.6.1.2): by last name in 60 of
+--- 100 cases, else by number.
 
 local tpcc = require("tpcc_common")
 

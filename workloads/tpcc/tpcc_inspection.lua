@@ -1,7 +1,7 @@
 --- Executes the transactions of TPC-C that only read, and compares their answers with what other statements find.
 --
--- What transactions write is found in the tables. Of Order-Status and Stock-Level nothing is left there: `check` executes some
--- of them, as a run would, while nobody else changes the tables.
+-- What transactions write is found in the tables. Of Order-Status and Stock-Level nothing is left there: `check`
+-- executes some of them, as a run would, while nobody else changes the tables.
 
 local tpcc = require("tpcc_common")
 

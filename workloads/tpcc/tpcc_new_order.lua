@@ -53,8 +53,8 @@ function new_order.draw(input, home)
   local item, supply, quantity, number = input.item, input.supply, input.quantity, input.number
   input.lines, input.remote = lines, 0
   input.unused = chance(1)
-  -- Sorted by warehouse and item, so that two orders lock their stock in the same order; `number` is the line as entered.
-  -- The unused item, which is entered last, stays last.
+  -- Sorted by warehouse and item, so that two orders lock their stock in the same order; `number` is the line as
+  -- entered. The unused item, which is entered last, stays last.
   local sorted = input.unused and lines - 1 or lines
   for n = 1, lines do
     local w, i = supply_warehouse(home), random_item()

@@ -1,5 +1,5 @@
-//! Services that a Debian package brings along start with the system unless somebody says otherwise. Servers for tests are
-//! started by tests alone, so what did not start with the system before does not do so after.
+//! Services that a Debian package brings along start with the system unless somebody says otherwise. Servers for tests
+//! are started by tests alone, so what did not start with the system before does not do so after.
 
 use std::collections::BTreeSet;
 use std::fs;

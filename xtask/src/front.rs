@@ -1,5 +1,5 @@
-//! The terminal screen and the chart at the head of README.md: from a record of a real run that is kept in the tree, so that
-//! they are what the program of today makes of it. A test of the binary compares.
+//! The terminal screen and the chart at the head of README.md: from a record of a real run that is kept in the tree, so
+//! that they are what the program of today makes of it. A test of the binary compares.
 
 use std::fs;
 use std::process::Command;

@@ -16,8 +16,8 @@ use crate::steps::{cargo, run};
 /// Which tests one command of cargo runs: `["--test", "tpcc"]`.
 type Suite = Vec<String>;
 
-/// Compiles all tests, then runs them, as many binaries at once as there are CPUs. What each printed is shown whole when it is
-/// done. `ready` completes each command.
+/// Compiles all tests, then runs them, as many binaries at once as there are CPUs. What each printed is shown whole
+/// when it is done. `ready` completes each command.
 ///
 /// # Errors
 /// What does not compile, and the suites that failed, after all have run.
@@ -77,8 +77,8 @@ fn one(suite: &Suite, ready: &(dyn Fn(&mut Command) + Sync)) -> Result<(String, 
     Ok((String::from_utf8_lossy(&bytes).into_owned(), status.success()))
 }
 
-/// All suites of the workspace: tests in files of their own, those with the longest sources first, since they take longest;
-/// then the tests beside the code, then those in documentation.
+/// All suites of the workspace: tests in files of their own, those with the longest sources first, since they take
+/// longest; then the tests beside the code, then those in documentation.
 fn all() -> Result<Vec<Suite>> {
     let output =
         cargo(&["metadata", "--no-deps", "--format-version", "1"]).output().context("running cargo metadata")?;

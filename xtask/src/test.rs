@@ -38,8 +38,8 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
     steps.finish()
 }
 
-/// Warnings fail the step with the compiler that this tree is kept clean with, `rust-version` of the workspace. A newer one
-/// knows more lints, which are no fault of the tree: then they are only shown.
+/// Warnings fail the step with the compiler that this tree is kept clean with, `rust-version` of the workspace. A newer
+/// one knows more lints, which are no fault of the tree: then they are only shown.
 fn lints() -> Result<()> {
     let output = Command::new("rustc").arg("--version").output().context("running rustc")?;
     let version = String::from_utf8_lossy(&output.stdout).into_owned();

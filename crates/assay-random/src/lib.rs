@@ -1,9 +1,9 @@
 //! Seeded random numbers that mean the same on every machine and in every version.
 //!
 //! One generator for whatever repeats by a seed and is not fit for secrets: arrival gaps, back-off, resampling, a
-//! simulated network, the seeding of larger generators. Written here and not taken from a crate, because an update of it
-//! must not change what a seed means. Source: SplitMix64 in Steele, Lea & Flood 2014, "Fast splittable pseudorandom number
-//! generators".
+//! simulated network, the seeding of larger generators. Written here and not taken from a crate, because an update of
+//! it must not change what a seed means. Source: SplitMix64 in Steele, Lea & Flood 2014, "Fast splittable pseudorandom
+//! number generators".
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! The random numbers of `sysbench.rand`: one generator per session, seeded from (seed, session) and nothing else, until
-//! the script says what to seed it from (`assay.seed`).
+//! The random numbers of `sysbench.rand`: one generator per session, seeded from (seed, session) and nothing else,
+//! until the script says what to seed it from (`assay.seed`).
 //!
 //! So a session's statements repeat from run to run, whatever the timing and however sessions are spread over
 //! workers. Ranges are inclusive and wrap at 2³², as sysbench's do. Nothing here is fit for secrets.
@@ -139,8 +139,8 @@ impl Rng {
 
     /// With probability `special_hits` % from a hot centre of about `special_percent` % of the range, else from a bell.
     ///
-    /// One number u decides which, and where in the centre, as sysbench's draws show: below 1 − hits it is the bell; else
-    /// the offset is (t − d) / 2 + (d + 1) · u, where t is the greatest offset and d its `special_percent` %.
+    /// One number u decides which, and where in the centre, as sysbench's draws show: below 1 − hits it is the bell;
+    /// else the offset is (t − d) / 2 + (d + 1) · u, where t is the greatest offset and d its `special_percent` %.
     pub(crate) fn special(&mut self, low: u32, high: u32, distribution: &Distribution) -> u32 {
         let (u, greatest) = (self.double(), high.wrapping_sub(low));
         let t = f64::from(greatest);
@@ -243,9 +243,9 @@ fn share(drawn: u16, base: u16) -> u8 {
     ((u32::from(drawn) * u32::from(base)) >> 16) as u8
 }
 
-/// LuaJIT's own `math.random`: Tausworthe's generator with period 2²²³, seeded as LuaJIT seeds it. Scripts that never seed
-/// it draw the same numbers in every session of sysbench.
-/// Source: L'Ecuyer 1999, "Tables of maximally equidistributed combined LFSR generators", table 3.
+/// LuaJIT's own `math.random`: Tausworthe's generator with period 2²²³, seeded as LuaJIT seeds it. Scripts that never
+/// seed it draw the same numbers in every session of sysbench. Source: L'Ecuyer 1999, "Tables of maximally
+/// equidistributed combined LFSR generators", table 3.
 #[derive(Clone, Debug)]
 pub(crate) struct Tausworthe([u64; 4]);
 

@@ -1,8 +1,8 @@
 //! What lies on Lua's stack between a session and us: answers, options and texts on the way in, parameters and failures
 //! on the way out.
 //!
-//! Each function says what it expects to be there; nothing here runs a script, except `core.exact` in statement.lua for a
-//! parameter that cannot be passed on as it is.
+//! Each function says what it expects to be there; nothing here runs a script, except `core.exact` in statement.lua for
+//! a parameter that cannot be passed on as it is.
 
 use std::ffi::c_int;
 use std::slice;
@@ -168,8 +168,8 @@ pub(crate) const UNSUITABLE: f64 = 3.0;
 /// Reads the parameters of an execution. An error says which of them cannot be passed on as what it is, and why.
 ///
 /// # Safety
-/// `thread` is suspended in an execution, and the parameters are not used longer than that; `core` lies at the bottom of
-/// the stack of `main`.
+/// `thread` is suspended in an execution, and the parameters are not used longer than that; `core` lies at the bottom
+/// of the stack of `main`.
 pub(crate) unsafe fn read_parameters(
     main: *mut lua_State,
     thread: *mut lua_State,
@@ -194,7 +194,8 @@ pub(crate) unsafe fn read_parameters(
     Ok(())
 }
 
-/// Has `core.exact` in statement.lua put a value of the same meaning in the place of one that cannot be passed on as it is.
+/// Has `core.exact` in statement.lua put a value of the same meaning in the place of one that cannot be passed on as it
+/// is.
 ///
 /// # Safety
 /// As for `read_parameters`.
@@ -221,8 +222,8 @@ unsafe fn make_exact(main: *mut lua_State, thread: *mut lua_State, index: c_int,
     }
 }
 
-/// A parameter of kind `i` (integer), `w` (number, made whole), `d` (double), `t` (text) or `a` (whatever the value is); `None`
-/// when the value has to be looked at more closely.
+/// A parameter of kind `i` (integer), `w` (number, made whole), `d` (double), `t` (text) or `a` (whatever the value
+/// is); `None` when the value has to be looked at more closely.
 ///
 /// # Safety
 /// As for `text_at`; the lifetime is chosen by the caller, who must not use the value longer than that.
@@ -261,7 +262,8 @@ unsafe fn parameter(thread: *mut lua_State, index: c_int, kind: u8) -> Option<Va
     }
 }
 
-/// What stands before a number's point, as an integer of 64 bits. A conversion cuts off the rest; `trunc` would be a call.
+/// What stands before a number's point, as an integer of 64 bits. A conversion cuts off the rest; `trunc` would be a
+/// call.
 fn whole_part(number: f64) -> Option<i64> {
     const END: f64 = 9_223_372_036_854_775_808.0;
     (-END..END).contains(&number).then_some(number as i64)

@@ -1,8 +1,9 @@
 //! Where one statement of a text ends and the next begins.
 //!
 //! SQLite prepares one statement at a time, and a text whose second statement meets a lock must go on from there, not
-//! run its first one twice. This is the rule of `sqlite3_complete` (https://sqlite.org/c3ref/complete.html): a `;` ends a
-//! statement unless it is quoted, in a comment, or inside `CREATE TRIGGER … END`. It judges nothing else about the text.
+//! run its first one twice. This is the rule of `sqlite3_complete` (https://sqlite.org/c3ref/complete.html): a `;` ends
+//! a statement unless it is quoted, in a comment, or inside `CREATE TRIGGER … END`. It judges nothing else about the
+//! text.
 
 /// Length of the first statement in `sql`, its `;` included; `sql.len()` when none ends.
 pub(crate) fn statement_end(sql: &str) -> usize {

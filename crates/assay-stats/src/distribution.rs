@@ -8,8 +8,8 @@ use hdrhistogram::Histogram;
 /// Many values of the same unit.
 #[derive(Clone, Debug, Default)]
 pub struct Distribution {
-    /// The largest value of every bucket that is not empty, ascending, and how many values are in it: walking through a histogram
-    /// visits tens of thousands of empty ones.
+    /// The largest value of every bucket that is not empty, ascending, and how many values are in it: walking through a
+    /// histogram visits tens of thousands of empty ones.
     buckets: Vec<(u64, u64)>,
     in_range: u64,
     over: u64,
@@ -54,9 +54,9 @@ impl Distribution {
         (self.count() > 0).then(|| self.sum as f64 / self.count() as f64)
     }
 
-    /// For every entry of `ppm` (shares in millionths, ascending): the smallest value that this share of all values does
-    /// not exceed. Within 0.1 % above the true value, never outside `min ..= max`; values above the range count as the
-    /// maximum. `None` when fewer than one value can be expected above it: such a quantile is the maximum by
+    /// For every entry of `ppm` (shares in millionths, ascending): the smallest value that this share of all values
+    /// does not exceed. Within 0.1 % above the true value, never outside `min ..= max`; values above the range count as
+    /// the maximum. `None` when fewer than one value can be expected above it: such a quantile is the maximum by
     /// another name. Cost: one pass over the buckets.
     pub fn quantiles<const N: usize>(&self, ppm: [u32; N]) -> [Option<u64>; N] {
         assert!(ppm.is_sorted() && ppm.iter().all(|&share| share < MILLION), "shares ascend and are below one");

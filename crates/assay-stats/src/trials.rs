@@ -56,8 +56,8 @@ pub fn trials(values: &[f64]) -> Option<Trials> {
     Some(Trials { values: values.to_vec(), median: middle, interval, spread })
 }
 
-/// The change from the first of `values` to the last as a share of their median, where they rise or fall together more than
-/// chance makes one of twenty series do, and by 2 % or more; `None` otherwise, and for fewer than five.
+/// The change from the first of `values` to the last as a share of their median, where they rise or fall together more
+/// than chance makes one of twenty series do, and by 2 % or more; `None` otherwise, and for fewer than five.
 ///
 /// Sources: Mann 1945 and Kendall 1975 (the test, with the normal approximation); Theil 1950 and Sen 1968 (the slope).
 pub fn drift(values: &[f64]) -> Option<f64> {

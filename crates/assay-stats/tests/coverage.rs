@@ -236,8 +236,8 @@ fn noise_is_rarely_taken_for_a_wave_a_trend_or_a_beginning() {
     }
 }
 
-/// Series of 1,000 per second with 2 % of noise whose level falls by `size` somewhere between a tenth and nine tenths of
-/// its length: for each, where that was and what was found.
+/// Series of 1,000 per second with 2 % of noise whose level falls by `size` somewhere between a tenth and nine tenths
+/// of its length: for each, where that was and what was found.
 fn falling(correlation: f64, length: usize, size: f64) -> Vec<(usize, Course)> {
     let mut noise = Noise(Random::new(2026));
     let one = |_| {

@@ -1,7 +1,7 @@
 //! The measured path against a null server, for counting: `measured_path PROTOCOL WORKLOAD TRANSACTIONS`.
 //!
-//! Runs the workload with 64 sessions on one worker as `assay run` would, with everything switched on but the kernel, and
-//! prints how many statements were answered. It measures nothing itself: `cargo xtask instructions` runs it twice
+//! Runs the workload with 64 sessions on one worker as `assay run` would, with everything switched on but the kernel,
+//! and prints how many statements were answered. It measures nothing itself: `cargo xtask instructions` runs it twice
 //! under callgrind and divides what the longer run costs more by the statements that it ran more.
 
 #![forbid(unsafe_code)]

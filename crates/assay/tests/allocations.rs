@@ -1,5 +1,5 @@
-//! The whole measured path, from the script through engine and protocol to the histograms and back, allocates nothing per
-//! statement once it is warm.
+//! The whole measured path, from the script through engine and protocol to the histograms and back, allocates nothing
+//! per statement once it is warm.
 //!
 //! A file of its own, since the counting allocator serves the whole test program. Lua's memory is Lua's own matter, and
 //! what sockets take is counted beside them, in assay-io.

@@ -2,8 +2,8 @@
 //!
 //! A crate exists to forbid a dependency, so the table below is the architecture: how to say it (wire), what to do
 //! (script) and when to do it (engine) meet in the seam and do not know each other's insides, only assay-io meets the
-//! kernel, results (record, stats, report) know nothing of how they were measured, and only the binary knows everything.
-//! A new arrow is an event: it comes with a paragraph in its commit.
+//! kernel, results (record, stats, report) know nothing of how they were measured, and only the binary knows
+//! everything. A new arrow is an event: it comes with a paragraph in its commit.
 
 use serde_json::Value;
 

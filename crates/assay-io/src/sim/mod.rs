@@ -5,8 +5,8 @@
 //! travels for a latency and is cut up by the seed. The same seed, servers and calls give the same events at the
 //! same instants.
 //!
-//! Not modelled: full send buffers, bandwidth, loss of single packets, kernel limits, and encryption (`start_tls` asks the
-//! server and changes no byte).
+//! Not modelled: full send buffers, bandwidth, loss of single packets, kernel limits, and encryption (`start_tls` asks
+//! the server and changes no byte).
 
 mod server;
 

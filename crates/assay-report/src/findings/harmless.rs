@@ -1,5 +1,5 @@
-//! What may differ between trials of one setting: names of things and places, and counters, none of which makes a server
-//! faster or slower.
+//! What may differ between trials of one setting: names of things and places, and counters, none of which makes a
+//! server faster or slower.
 //!
 //! The list is short on purpose: what is not on it makes two settings. docs/methodology.md says so to users.
 

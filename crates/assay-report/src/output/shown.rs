@@ -1,5 +1,5 @@
-//! What somebody asked to see of an experiment, or of records: pivot tables with what has to be known of them, and charts. Made once
-//! for every output.
+//! What somebody asked to see of an experiment, or of records: pivot tables with what has to be known of them, and
+//! charts. Made once for every output.
 
 use crate::charts::asked::{ChartAsked, NoChart};
 use crate::charts::chart::Chart;

@@ -42,8 +42,8 @@ fn per_transaction(one: &TelemetryFindings) -> Cell {
     }
 }
 
-/// What changed with the headline: what a transaction cost servers and machine, and levels, the largest changes first; `None` when
-/// nothing did.
+/// What changed with the headline: what a transaction cost servers and machine, and levels, the largest changes first;
+/// `None` when nothing did.
 pub(crate) fn changes(stage: &StageComparison) -> Option<Table> {
     let of_telemetry =
         |one: &&MetricComparison| one.metric.name.starts_with("server") || one.metric.name.starts_with("machine.");

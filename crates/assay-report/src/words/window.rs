@@ -4,8 +4,8 @@ use crate::digits::{clock, seconds};
 use crate::findings::stage::StageFindings;
 use crate::findings::window::WindowFindings;
 
-/// `1:00 to 2:00`; of several runs that were cut in different places `last 60 s` or what else they have in common. `None`: nothing was
-/// cut.
+/// `1:00 to 2:00`; of several runs that were cut in different places `last 60 s` or what else they have in common.
+/// `None`: nothing was cut.
 pub(crate) fn window_words<'a>(stages: impl IntoIterator<Item = &'a StageFindings>) -> Option<String> {
     let windows: Vec<WindowFindings> = stages.into_iter().filter_map(|stage| stage.window).collect();
     let first = windows.first()?;

@@ -1,9 +1,9 @@
 //! MySQL and MariaDB: the client/server protocol as a machine.
 //!
-//! `database` is the seam's, `server` reads where to connect and as whom, `connection` is the machine for one connection;
-//! `login` (with the proofs of `auth`), `result`, `statement`, `load`, `refusal` and the framing of `packet` are its parts. TLS belongs to the event
-//! loop. Refused: compression, protocol 9 and the password hashes of before 4.1, cursors, asynchronous statements, files
-//! the server asks for by itself.
+//! `database` is the seam's, `server` reads where to connect and as whom, `connection` is the machine for one
+//! connection; `login` (with the proofs of `auth`), `result`, `statement`, `load`, `refusal` and the framing of
+//! `packet` are its parts. TLS belongs to the event loop. Refused: compression, protocol 9 and the password hashes of
+//! before 4.1, cursors, asynchronous statements, files the server asks for by itself.
 
 mod auth;
 mod connection;

@@ -1,7 +1,7 @@
 //! Runs a workload as the engine would, without one: sessions in turn on one thread, statements answered inline.
 //!
-//! A session is left only where it waits for others: at a barrier, between transactions, or, with SQLite, when it meets a
-//! lock. On servers no session ever holds a lock while another runs, so that blocking reads cannot deadlock.
+//! A session is left only where it waits for others: at a barrier, between transactions, or, with SQLite, when it meets
+//! a lock. On servers no session ever holds a lock while another runs, so that blocking reads cannot deadlock.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{Read, Write};

@@ -131,8 +131,8 @@ fn assert_nothing_is_lost(record: &Record) {
     }
 }
 
-/// As ASSAY_IO says, so that every test can be run over either: `ASSAY_IO=epoll cargo test -p assay`. Else the better one
-/// that this machine has, so that no test hears of the other.
+/// As ASSAY_IO says, so that every test can be run over either: `ASSAY_IO=epoll cargo test -p assay`. Else the better
+/// one that this machine has, so that no test hears of the other.
 fn event_loop() -> String {
     std::env::var("ASSAY_IO").unwrap_or_else(|_| match assay_io::Backend::best(usize::MAX, 1) {
         (assay_io::Backend::Uring, _) => "uring".to_owned(),
@@ -193,8 +193,8 @@ impl Ran {
         let mut lines = vec![code];
         let (mut is_dropped, mut is_outages) = (false, false);
         for line in shown {
-            // Warnings about the measurement, how even the run was, and what the generator took, each with the lines that
-            // continue it.
+            // Warnings about the measurement, how even the run was, and what the generator took, each with the lines
+            // that continue it.
             let begins =
                 ["! ", "fairness ", "generator ", "io_uring ", "variation "].iter().any(|head| line.starts_with(head));
             is_dropped = begins || is_dropped && line.starts_with("  ");

@@ -34,7 +34,8 @@ fn a_duel_of_two_session_settings_compares_their_throughput() {
     });
 }
 
-/// Each of two sessions needs so many seconds for a transaction, whatever the machine: twice as many in a second are possible.
+/// Each of two sessions needs so many seconds for a transaction, whatever the machine: twice as many in a second are
+/// possible.
 const NAP: &str = r#"
 sysbench.cmdline.options = { nap = {"Seconds that the server sleeps", 0.02} }
 function thread_init() con = sysbench.sql.driver():connect() end

@@ -1,5 +1,5 @@
-//! Servers that answer at once and cost next to nothing: what a run against them costs is our own measured path, without
-//! the kernel.
+//! Servers that answer at once and cost next to nothing: what a run against them costs is our own measured path,
+//! without the kernel.
 //!
 //! `Null` is an `Io` whose sockets lead to canned answers of PostgreSQL or MySQL; its clock moves a little with every
 //! `wait`. Answers to statements are made once and kept, so that a warm run finds them by number. Nothing is cut, lost

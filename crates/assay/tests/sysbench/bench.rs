@@ -205,8 +205,8 @@ impl Bench {
     fn command(&self, program: PathBuf, line: &str) -> Command {
         use std::os::unix::process::CommandExt;
         let mut words = words(line);
-        // What is to end by its number of events must not end by the ten seconds that are the default: on a busy machine
-        // one of both programs gets there, the other does not.
+        // What is to end by its number of events must not end by the ten seconds that are the default: on a busy
+        // machine one of both programs gets there, the other does not.
         let given = |options: [&str; 2]| words.iter().any(|word| options.iter().any(|option| word.starts_with(option)));
         if given(["--events=", "--max-requests="]) && !given(["--time=", "--max-time="]) {
             words.push("--time=600".to_owned());
@@ -270,8 +270,8 @@ fn words(line: &str) -> Vec<String> {
 
 /// What varies, made equal: the figure keeps the column at whose right end it stands.
 ///
-/// Masked are values in seconds or milliseconds and rates after the labels of sysbench's reports, the figures of interval
-/// lines and of histograms, addresses, and the version of the libraries in the banner. Everything else stays.
+/// Masked are values in seconds or milliseconds and rates after the labels of sysbench's reports, the figures of
+/// interval lines and of histograms, addresses, and the version of the libraries in the banner. Everything else stays.
 pub(crate) fn masked(bytes: &[u8]) -> String {
     static RULES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         [

@@ -7,8 +7,8 @@ use testkit::Kind;
 
 use crate::bench::{Bench, options};
 
-/// A folder as a sysbench was installed to it: a program in `bin` and these scripts, which our program finds by `PATH` and
-/// Debian's by `LUA_PATH`.
+/// A folder as a sysbench was installed to it: a program in `bin` and these scripts, which our program finds by `PATH`
+/// and Debian's by `LUA_PATH`.
 fn installed(scripts: &[(&str, &str)], files: &[(&str, &str)]) -> Bench {
     let scripts: Vec<(String, &str)> =
         scripts.iter().map(|(name, text)| (format!("opt/share/sysbench/{name}"), *text)).collect();

@@ -206,7 +206,8 @@ fn the_number_of_parameters_has_to_be_right() {
 
 #[test]
 fn null_quotes_and_doubles_arrive_as_they_are() {
-    // sysbench 1.0 sends doubles as 0, NULL on PostgreSQL as the last text, and quotes unescaped without prepared statements.
+    // sysbench 1.0 sends doubles as 0, NULL on PostgreSQL as the last text, and quotes unescaped without prepared
+    // statements.
     let bench = bench(
         r###"
         local t = sysbench.sql.type

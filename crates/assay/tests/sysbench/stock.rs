@@ -6,8 +6,8 @@ use crate::bench::Bench;
 
 const TABLES: &str = "--tables=2 --table-size=500";
 
-/// Each run has a seed of its own: runs that share one write the same values to the same rows, and an update that changes
-/// nothing is not counted as a write. Left alone, sysbench takes the current second as its seed.
+/// Each run has a seed of its own: runs that share one write the same values to the same rows, and an update that
+/// changes nothing is not counted as a write. Left alone, sysbench takes the current second as its seed.
 fn lines(script: &str, runs: &[&str]) -> Vec<String> {
     let mut lines = vec![format!("{script} prepare {TABLES}")];
     lines.extend(runs.iter().enumerate().map(|(n, run)| format!("{run} {TABLES} --rand-seed={}", n + 1)));

@@ -2,7 +2,8 @@
 
 use super::{Place, SMALL};
 
-/// Rules that a run of this script (`tpcc` itself where it is empty) was found to break, but for the size of its tables.
+/// Rules that a run of this script (`tpcc` itself where it is empty) was found to break, but for the size of its
+/// tables.
 fn broken_rules(place: &Place, script: &str) -> Vec<String> {
     place.folder.write("workload.lua", &format!("require('tpcc')\n{script}"));
     let line = format!(

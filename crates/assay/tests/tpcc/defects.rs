@@ -1,8 +1,8 @@
-//! Defects seeded into the workload: the audit, or the check of the data, fails with the rule meant for each, and the workload as
-//! it is passes all of them with a run of the same length.
+//! Defects seeded into the workload: the audit, or the check of the data, fails with the rule meant for each, and the
+//! workload as it is passes all of them with a run of the same length.
 //!
-//! A defect is a change of the workload's text, in a file beside the run that comes before the built-in one. One session on
-//! SQLite does the same transactions in every run, so that nothing here depends on chance.
+//! A defect is a change of the workload's text, in a file beside the run that comes before the built-in one. One
+//! session on SQLite does the same transactions in every run, so that nothing here depends on chance.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -349,8 +349,8 @@ fn prepare(folder: &Folder, tables: &str) {
     folder.expect(&format!("prepare tpcc --db {url} {tables}"), 0);
 }
 
-/// Runs the workload with the files of `folder` on a copy of the tables of `prepared`. Names of the audit's rules that failed, and
-/// what the check called broken. An error is what was said where a command did not come to its end.
+/// Runs the workload with the files of `folder` on a copy of the tables of `prepared`. Names of the audit's rules that
+/// failed, and what the check called broken. An error is what was said where a command did not come to its end.
 fn judged(folder: &Folder, prepared: &Path) -> Result<(Vec<String>, Vec<String>), String> {
     let database = folder.path().join("tpcc.db");
     if !database.exists() {

@@ -1,7 +1,7 @@
 //! The TPC-C workload by whole commands, on every database there is.
 //!
-//! Tables are small (`--customers`, `--items`), which the audit says; what is checked does not depend on their size. Each
-//! test has a database of its own; SQLite's is a file in the test's folder.
+//! Tables are small (`--customers`, `--items`), which the audit says; what is checked does not depend on their size.
+//! Each test has a database of its own; SQLite's is a file in the test's folder.
 
 mod audit;
 mod batching;
@@ -58,7 +58,8 @@ impl Place {
         self.folder.expect(&format!("{command} tpcc --db {} {options}", self.url), code)
     }
 
-    /// Runs with `--check`, on tables that are too small for the audit: it fails, and what the tables hold is as it should be.
+    /// Runs with `--check`, on tables that are too small for the audit: it fails, and what the tables hold is as it
+    /// should be.
     #[track_caller]
     fn run_checked(&self, options: &str) -> Ran {
         let ran = self.expect("run", &format!("--check --no-record {options}"), 1);
