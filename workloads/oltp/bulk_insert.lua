@@ -1,4 +1,4 @@
---- One row appended per transaction, each session to a table of its own, sent as inserts of many rows at once.
+--- Appends one row per transaction, each session to its own table, sent as multi-row INSERT statements.
 --
 -- A row costs nothing until its insert is full, so the throughput of this workload is one of rows, and its latency says
 -- little: one transaction in some ten thousand waits for the server on behalf of all.

@@ -1,4 +1,4 @@
---- What the OLTP workloads share: the tables, and the statements and transactions on them.
+--- Shared by the OLTP workloads: the tables, and the statements and transactions on them.
 --
 -- A workload requires this module, says in `prepare_statements()` what it will execute and in `event()` what one
 -- transaction is. Tables, options, defaults and statements are those of sysbench 1.0 and of its development branch, so

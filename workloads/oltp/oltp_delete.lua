@@ -1,5 +1,4 @@
---- One delete by primary key, without a transaction around it. The tables run empty: rows already gone count as
--- `other`.
+--- One delete by primary key, without a transaction around it. Rows that are already gone count as `other`.
 require("oltp_common")
 
 function prepare_statements() prepare_for_each_table("deletes") end

@@ -1,4 +1,4 @@
---- The statements of the OLTP workloads, and what their transactions are made of; the options too.
+--- The statements, transactions and options of the OLTP workloads.
 --
 -- A part of `oltp_common` that all sessions share: what differs between them (`con`, `stmt`, `param`) are globals of
 -- theirs.

@@ -1,4 +1,4 @@
---- One update of column c, which no index has, by primary key, without a transaction around it.
+--- One update of column c, which is not indexed, by primary key, without a transaction around it.
 require("oltp_common")
 
 function prepare_statements() prepare_non_index_updates() end

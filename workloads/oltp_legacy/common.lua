@@ -1,5 +1,4 @@
---- What the scripts of sysbench 0.5 share: options, tables, and rows. Everything in here is global, as their users
--- expect.
+--- Shared by the scripts of sysbench 0.5: options, tables and rows. Everything is global, as their users expect.
 
 -- Of the driver in use: nothing when a script asks at its top level.
 local function driver_is(name) return db_driver == name end

@@ -1,4 +1,4 @@
---- After TPC-B, as pgbench runs it: an amount is added to an account, a teller and a branch, and noted in the history.
+--- TPC-B as run by pgbench: adds an amount to an account, a teller and a branch, and records it in the history.
 local tpcb = require("tpcb_common")
 
 tpcb.moves_tellers = true

@@ -1,4 +1,4 @@
---- pgbench's "select only": the balance of an account.
+--- pgbench's "select only" script: reads the balance of an account.
 local tpcb = require("tpcb_common")
 
 local s

@@ -1,4 +1,4 @@
---- pgbench's "simple update": an amount is added to an account and noted in the history.
+--- pgbench's "simple update" script: adds an amount to an account and records it in the history.
 local tpcb = require("tpcb_common")
 
 local s

@@ -1,4 +1,4 @@
---- What the parts of the TPC-C workload share: options, tables, dialects, and the random values of the specification.
+--- Shared by the parts of the TPC-C workload: options, tables, dialects, and the random values of the specification.
 --
 -- Clauses are those of the TPC-C standard specification, revision 5.11. The parts are `tpcc` (sessions, mix and audit),
 -- a file for each transaction, `tpcc_customers` (how they choose customers), `tpcc_load` (prepare and cleanup),

@@ -1,4 +1,4 @@
---- Makes, fills and removes the tables of TPC-C (population: clause 4.3).
+--- Creates, fills and drops the TPC-C tables (population: clause 4.3).
 --
 -- The work is cut into pieces of about 50,000 rows: a tenth of the items, a tenth of a warehouse's stock, a district
 -- with its customers and orders. Sessions take pieces as they get free. A piece is one transaction, and its last row
