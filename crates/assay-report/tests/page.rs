@@ -26,8 +26,8 @@ fn markup(page: &str) -> String {
 #[test]
 fn a_page_says_in_words_what_ran_and_what_came_of_it() {
     insta::assert_snapshot!(summary(&told(vec![example()])).join("\n"), @r"
-    shop.lua ran on 2 servers with 16, 64 sessions, one after the other (Poisson 2,000 tx/s, 2 s each). The run was interrupted before its end.
-    It was fastest with 64 sessions: 2,400 transactions per second, half of them within 3.18 ms and 99% within 8.52 ms.
+    shop.lua ran on 2 servers with 16, 64 sessions, one after another (Poisson 2,000 tx/s, 2 s each). The run was interrupted before it was complete.
+    The highest throughput was with 64 sessions: 2,400 transactions per second, half of them within 3.18 ms and 99% within 8.52 ms.
     Steady: unknown: needs at least 30 s (this run: 2 s).
     12 transactions failed; 18 errors, most often deadlock 40P01.
     The generator was not the bottleneck: it used 2.5% of the machine, its busiest worker was 6.0% busy, its lag p99 was 0.0892 ms.
@@ -37,7 +37,7 @@ fn a_page_says_in_words_what_ran_and_what_came_of_it() {
     insta::assert_snapshot!(summary(&told(vec![example(), other, example()])).join("\n"), @r"
     3 records of 2 settings.
     SET application_name = 'shop': 2,400 transactions per second with 64 sessions, the median of 2 trials (too few for a confidence interval; spread 0%).
-    no session SQL: It was fastest with 64 sessions: 2,400 transactions per second, half of them within 3.18 ms and 99% within 8.52 ms.
+    no session SQL: The highest throughput was with 64 sessions: 2,400 transactions per second, half of them within 3.18 ms and 99% within 8.52 ms.
     No verdict on no session SQL against SET application_name = 'shop': p99 ms 8.52 → 8.52, ±0.0% (no interval); a confidence interval needs at least 4 trials per side (there are 1).
     ");
 }
@@ -63,7 +63,7 @@ fn a_ladder_that_stops_growing_has_its_knee_in_words_table_and_chart() {
     record.rates =
         vec![Rate { name: "orders".into(), of: None, rolled_back: false, per_ns: 60_000_000_000, nominal: None }];
     let report = told(vec![record]);
-    assert!(summary(&report)[1].ends_with(" From 64 sessions on throughput hardly grew."), "{:?}", summary(&report));
+    assert!(summary(&report)[1].ends_with(" Beyond 64 sessions, throughput hardly grew."), "{:?}", summary(&report));
     let page = html(&report, &[]);
     let markup = markup(&page);
     assert_eq!(markup.matches("<td class=\"words\">knee, most tx/s</td>").count(), 1);

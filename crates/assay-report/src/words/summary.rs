@@ -97,16 +97,16 @@ fn what_ran(findings: &Findings) -> String {
         _ if findings.stages.iter().all(|stage| stage.sessions == findings.stages[0].sessions) => {
             format!("{} in {} stages", sessions(findings.stages[0].sessions), count(findings.stages.len() as u64))
         }
-        _ => format!("{} sessions, one after the other", numbers.join(", ")),
+        _ => format!("{} sessions, one after another", numbers.join(", ")),
     };
     let each = if findings.stages.len() > 1 { " each" } else { "" };
     let length =
         findings.stages.first().map(|stage| format!(", {}{each}", seconds(stage.measured_ns))).unwrap_or_default();
     let end = match findings.status {
         Status::Complete => "",
-        Status::Running => " The run was killed before its end.",
-        Status::Interrupted => " The run was interrupted before its end.",
-        Status::Failed => " The run failed before its end.",
+        Status::Running => " The run was killed before it was complete.",
+        Status::Interrupted => " The run was interrupted before it was complete.",
+        Status::Failed => " The run failed before it was complete.",
     };
     format!(
         "{} ran on {server} with {sessions} ({}{length}).{end}",
@@ -122,15 +122,15 @@ fn outcome(findings: &Findings) -> String {
     }
     let rate = figure(stage.total.tps);
     let begin = match stage.best {
-        true => format!("It was fastest with {}: {rate} transactions per second", sessions(stage.sessions)),
-        false => format!("It did {rate} transactions per second"),
+        true => format!("The highest throughput was with {}: {rate} transactions per second", sessions(stage.sessions)),
+        false => format!("Throughput was {rate} transactions per second"),
     };
     begin + &times(stage) + "." + &knee(findings)
 }
 
 fn knee(findings: &Findings) -> String {
     let knee = findings.stages.iter().find(|stage| stage.knee);
-    knee.map(|stage| format!(" From {} on throughput hardly grew.", sessions(stage.sessions))).unwrap_or_default()
+    knee.map(|stage| format!(" Beyond {}, throughput hardly grew.", sessions(stage.sessions))).unwrap_or_default()
 }
 
 /// Of the stage that `outcome` tells about.
