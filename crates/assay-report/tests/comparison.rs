@@ -533,9 +533,9 @@ fn records_become_pivot_tables_with_ratios() {
     4                     389 ±12               688 ±21             887 ±27  0.566 [0.534, 0.599]  1.29 [1.22, 1.37]
     16                    789 ±15             1,388 ±26           1,789 ±34  0.568 [0.549, 0.589]  1.29 [1.24, 1.34]
 
-    Trials of a cell differ by 1.6% (standard deviation).
-    Drift, last round by first: 0.934 [0.900, 0.969]; ratios are free of it.
-    Ratios with 95% confidence intervals that hold for the whole table; `same`: no difference above 3%; `? n rounds`: cannot tell, n rounds in all might.
+    Standard deviation between trials of a cell: 1.6%.
+    Drift, last round / first round: 0.934 [0.900, 0.969]; it does not affect the ratios.
+    Ratios with 95% confidence intervals that hold for the whole table; `same`: no difference above 3%; `? n rounds`: inconclusive, about n rounds in total are needed.
 
     tps, worst trial, sessions=4
     shared_buffers  tps, worst trial
@@ -549,8 +549,8 @@ fn records_become_pivot_tables_with_ratios() {
     128MB                 1,363  77%
     1GB                  1,764  100%
 
-    Trials of a cell differ by 1.6% (standard deviation).
-    Drift, last round by first: 0.934 [0.900, 0.969]; ratios are free of it.
+    Standard deviation between trials of a cell: 1.6%.
+    Drift, last round / first round: 0.934 [0.900, 0.969]; it does not affect the ratios.
     ");
     insta::assert_snapshot!(shown_csv(&shown[..1]), @r"
     table,sessions,shared_buffers,value,low,high,of_best,ratio,ratio_low,ratio_high,verdict

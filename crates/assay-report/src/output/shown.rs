@@ -137,19 +137,19 @@ fn notes(pivot: &Pivot) -> Vec<String> {
     let mut notes = Vec::new();
     match pivot.deviation {
         Some(deviation) => {
-            notes.push(format!("Trials of a cell differ by {} (standard deviation).", percent(deviation)))
+            notes.push(format!("Standard deviation between trials of a cell: {}.", percent(deviation)))
         }
         None => notes.push("No confidence intervals: they need at least two trials of a cell.".to_owned()),
     }
     if let Some(drift) = &pivot.drift {
         notes
-            .push(format!("Drift, last round by first: {}; ratios are free of it.", ratio_words(drift, pivot.more_of)));
+            .push(format!("Drift, last round / first round: {}; it does not affect the ratios.", ratio_words(drift, pivot.more_of)));
     }
     if pivot.base.is_some() {
         let more = pivot.more_of;
         notes.push(format!(
             "Ratios with 95% confidence intervals that hold for the whole table; `same`: no difference above 3%; `? n {more}`: \
-             cannot tell, n {more} in all might."
+             inconclusive, about n {more} in total are needed."
         ));
     }
     notes

@@ -80,7 +80,7 @@ fn an_experiment_that_is_killed_goes_on_and_a_refused_setting_is_a_result() {
         "4 of 6 trials · seed 1 · experiment ",
         "8MB / 4MB",
         "failed: work_mem=banana\n",
-        "Drift, last round by first: ",
+        "Drift, last round / first round: ",
     ] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
     }
