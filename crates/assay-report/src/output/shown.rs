@@ -136,14 +136,14 @@ fn in_brackets(caption: &str) -> String {
 fn notes(pivot: &Pivot) -> Vec<String> {
     let mut notes = Vec::new();
     match pivot.deviation {
-        Some(deviation) => {
-            notes.push(format!("Standard deviation between trials of a cell: {}.", percent(deviation)))
-        }
+        Some(deviation) => notes.push(format!("Standard deviation between trials of a cell: {}.", percent(deviation))),
         None => notes.push("No confidence intervals: they need at least two trials of a cell.".to_owned()),
     }
     if let Some(drift) = &pivot.drift {
-        notes
-            .push(format!("Drift, last round / first round: {}; it does not affect the ratios.", ratio_words(drift, pivot.more_of)));
+        notes.push(format!(
+            "Drift, last round / first round: {}; it does not affect the ratios.",
+            ratio_words(drift, pivot.more_of)
+        ));
     }
     if pivot.base.is_some() {
         let more = pivot.more_of;
