@@ -1,7 +1,7 @@
 //! The only crate that touches sockets, the kernel or a clock on the measured path.
 //!
-//! An engine worker owns one `Io` and is generic over it: `Kernel`, which is `Uring` where the kernel allows it and else
-//! `Readiness` (epoll through mio), or `sim`, a virtual network and clock that repeats a run from its seed.
+//! An engine worker owns one `Io` and is generic over it: `Kernel`, which is `Uring` where the kernel allows it and
+//! else `Readiness` (epoll through mio), or `sim`, a virtual network and clock that repeats a run from its seed.
 
 use std::sync::Arc;
 
@@ -52,13 +52,13 @@ pub trait Io {
     /// Begins the TLS handshake after everything sent so far. `Secured` or `Closed` follows.
     fn start_tls(&mut self, socket: SocketId);
 
-    /// Has the kernel ask the peer's machine for a sign of life while nothing is under way; `Closed` follows when it gave none
-    /// for `limit`: whole seconds, at least 2. Does nothing to a unix socket.
+    /// Has the kernel ask the peer's machine for a sign of life while nothing is under way; `Closed` follows when it
+    /// gave none for `limit`: whole seconds, at least 2. Does nothing to a unix socket.
     fn keep_alive(&mut self, socket: SocketId, limit: Nanos);
 
-    /// For a socket whose peer owes an answer, asked several times within `limit`: `Closed` follows when two looks in a row
-    /// find that the peer's machine was sent something and has acknowledged nothing for `limit`. It does acknowledge while its
-    /// server is busy or stands still.
+    /// For a socket whose peer owes an answer, asked several times within `limit`: `Closed` follows when two looks in a
+    /// row find that the peer's machine was sent something and has acknowledged nothing for `limit`. It does
+    /// acknowledge while its server is busy or stands still.
     fn close_if_silent(&mut self, socket: SocketId, limit: Nanos);
 
     /// Sends what is still pending as far as the kernel takes it now, then closes. No event follows.

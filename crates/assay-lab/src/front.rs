@@ -1,5 +1,5 @@
-//! What stands before servers and has no data of its own: a pooler, a proxy. Only where it runs, what it reads and what it
-//! is called; its life is a server's.
+//! What stands before servers and has no data of its own: a pooler, a proxy. Only where it runs, what it reads and what
+//! it is called; its life is a server's.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

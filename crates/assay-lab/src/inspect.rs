@@ -10,8 +10,8 @@ use crate::settings;
 use crate::topology::Description;
 
 impl Description {
-    /// Refuses settings that these programs do not know, with the nearest name. Nothing is started but the program that lists
-    /// its settings.
+    /// Refuses settings that these programs do not know, with the nearest name. Nothing is started but the program that
+    /// lists its settings.
     pub fn check_settings(&self, binaries: &Binaries) -> Result<()> {
         let account = Account::choose(self.run_as.as_deref())?;
         let folder =

@@ -1,7 +1,7 @@
 //! The JSON Schema of recipes, for editors, made from the types that read them.
 //!
-//! A recipe's types are read from a deserializer that has no text: it hands out what they ask for, and writes down what that was. So the
-//! schema cannot say anything else than the reader.
+//! A recipe's types are read from a deserializer that has no text: it hands out what they ask for, and writes down what
+//! that was. So the schema cannot say anything else than the reader.
 
 use std::cell::RefCell;
 use std::fmt;

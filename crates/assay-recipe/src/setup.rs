@@ -12,7 +12,8 @@ use crate::word::{Word, Words};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Setup {
-    /// Servers by their names. All of them are started for a trial; the load goes to all, or to those that `run.on` names.
+    /// Servers by their names. All of them are started for a trial; the load goes to all, or to those that `run.on`
+    /// names.
     pub server: BTreeMap<String, Server>,
     /// What is loaded before trials.
     pub data: Data,

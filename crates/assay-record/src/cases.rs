@@ -15,7 +15,8 @@ pub struct Cases {
     /// What was done before every execution; `None`: nothing.
     #[serde(default)]
     pub cold: Option<Cold>,
-    /// Whose counters those of the cases are: `session`, or `database`, which counts other sessions too; `None`: not read.
+    /// Whose counters those of the cases are: `session`, or `database`, which counts other sessions too; `None`: not
+    /// read.
     #[serde(default)]
     pub counters_of: Option<String>,
     /// In the order in which they were named.
@@ -62,7 +63,8 @@ pub struct Case {
     /// The plans seen, in the order in which they appeared; numbers that are estimates do not make a plan another one.
     #[serde(default)]
     pub plans: Vec<QueryPlan>,
-    /// By how much one execution raised the server's counters, without those that reading them raises; zeros are left out.
+    /// By how much one execution raised the server's counters, without those that reading them raises; zeros are left
+    /// out.
     #[serde(default)]
     pub counters: BTreeMap<String, i64>,
     /// Why it was given up, in the server's words.

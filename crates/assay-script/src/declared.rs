@@ -1,5 +1,5 @@
-//! What a script declares, read from Lua's stack: options, commands and hooks when its top level has run; rules and rates
-//! while it works.
+//! What a script declares, read from Lua's stack: options, commands and hooks when its top level has run; rules and
+//! rates while it works.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_int};

@@ -1,7 +1,7 @@
 //! What to ask PostgreSQL, 9.6 to 18.
 //!
-//! Backends publish their counters every half second (up to 14) or every second (from 15), so those lag; the log's position
-//! and what sessions wait for do not. All databases of the server are summed.
+//! Backends publish their counters every half second (up to 14) or every second (from 15), so those lag; the log's
+//! position and what sessions wait for do not. All databases of the server are summed.
 
 use crate::question::{Asked, Plan, Process, Question, Shape, Waits};
 

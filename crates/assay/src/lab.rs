@@ -230,7 +230,8 @@ pub fn recorded(topology: &Topology) -> record::StartedServer {
     }
 }
 
-/// Empties the page cache of the machine. What was written goes to the disk first: the kernel keeps pages that it still has to write.
+/// Empties the page cache of the machine. What was written goes to the disk first: the kernel keeps pages that it still
+/// has to write.
 pub fn drop_caches() -> Result<(), Trouble> {
     let synced = Command::new("sync").status().map(drop);
     synced.and_then(|()| std::fs::write("/proc/sys/vm/drop_caches", "3")).map_err(|error| {

@@ -1,7 +1,7 @@
 //! Everything behind the command line, as a library: `main.rs` and other front ends put it together.
 //!
-//! Only this crate prints, exits and handles signals. Numbers are made in assay-report; what happens on the measured path is
-//! decided in assay-engine. The databases it knows are listed in `registry.rs`, its subcommands in `commands`.
+//! Only this crate prints, exits and handles signals. Numbers are made in assay-report; what happens on the measured
+//! path is decided in assay-engine. The databases it knows are listed in `registry.rs`, its subcommands in `commands`.
 
 #![forbid(unsafe_code)]
 

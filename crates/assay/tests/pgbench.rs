@@ -1,8 +1,9 @@
 //! Conformance with pgbench: the same command lines for PostgreSQL's pgbench 15 and for our binary called as `pgbench`.
 //!
-//! Each runs in a folder with the same files, on the same server, in a database of its own. Exit code, stdout and stderr are
-//! compared to the letter, after times, rates and what the server says beside errors (notices, details) have been masked. Nothing
-//! that races is compared: what depends on which transaction is first, or on how many fit into a time.
+//! Each runs in a folder with the same files, on the same server, in a database of its own. Exit code, stdout and
+//! stderr are compared to the letter, after times, rates and what the server says beside errors (notices, details) have
+//! been masked. Nothing that races is compared: what depends on which transaction is first, or on how many fit into a
+//! time.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

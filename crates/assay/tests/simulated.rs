@@ -1,5 +1,5 @@
-//! A whole run of a bundled workload against a simulated PostgreSQL server: command line, plan, script, protocol, engine
-//! and record, with a virtual network and clock.
+//! A whole run of a bundled workload against a simulated PostgreSQL server: command line, plan, script, protocol,
+//! engine and record, with a virtual network and clock.
 
 use std::cell::Cell;
 use std::path::Path;

@@ -19,8 +19,8 @@ from prometheus_client import parser as text
 parse = (openmetrics if sys.argv[1] == 'OpenMetrics' else text).text_string_to_metric_families
 for family in parse(sys.stdin.read()): print(family.name, family.type, len(family.samples))";
 
-/// The families in `text` with their types and numbers of samples, such as `assay_errors counter 3`. Fails where that parser does, or is
-/// not there: `cargo xtask install` installs it.
+/// The families in `text` with their types and numbers of samples, such as `assay_errors counter 3`. Fails where that
+/// parser does, or is not there: `cargo xtask install` installs it.
 pub fn metric_families(text: &str, format: Exposition) -> Result<Vec<String>> {
     // Not the first in PATH, which may be another Python without the package.
     let mut python = Command::new("/usr/bin/python3")

@@ -53,8 +53,8 @@ fn a_stalled_server_shows_in_every_transaction_that_was_due_in_the_stall() {
     assert_eq!(stage.total.due, 5000);
     assert_eq!(count(&stage.total), 5000);
     let response = &stage.total.transactions[0].response;
-    // About 1,000 were due while the server stood still, and waited between 1 s and nothing; the backlog was then worked
-    // off at 10 sessions / 1.2 ms = 8.3 per ms against 1 arriving: within 136 ms.
+    // About 1,000 were due while the server stood still, and waited between 1 s and nothing; the backlog was then
+    // worked off at 10 sessions / 1.2 ms = 8.3 per ms against 1 arriving: within 136 ms.
     let late = 5000
         - response
             .histogram

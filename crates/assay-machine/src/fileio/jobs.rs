@@ -1,8 +1,8 @@
 //! Files as a database engine uses them: several kinds of work at once on the same files.
 //!
-//! Readers read random blocks and wait for each, as backends do that miss a page. Writers keep many random writes in flight, as flushing
-//! does. Loggers append to a log of their own and make every append safe, as commits do. Each kind is counted by itself, so that what one
-//! does to another is seen.
+//! Readers read random blocks and wait for each, as backends do that miss a page. Writers keep many random writes in
+//! flight, as flushing does. Loggers append to a log of their own and make every append safe, as commits do. Each kind
+//! is counted by itself, so that what one does to another is seen.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -1,8 +1,8 @@
 --- A client of pgbench: its connection, its transactions one after the other, and what it does about errors.
 --
--- Serialization failures and deadlocks are tried again as often as was asked for, with the same random numbers; any other
--- error ends the client, and the others go on. What happens is told to the program in figures (`commands/pgbench` reads them);
--- how long transactions take is measured by the engine. Runs once per Lua state.
+-- Serialization failures and deadlocks are tried again as often as was asked for, with the same random numbers; any
+-- other error ends the client, and the others go on. What happens is told to the program in figures (`commands/pgbench`
+-- reads them); how long transactions take is measured by the engine. Runs once per Lua state.
 local R = assay.share("pgbench_runtime")
 local front = pgbench_front
 local C = {}

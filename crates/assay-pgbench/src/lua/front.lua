@@ -1,7 +1,7 @@
 --- What sessions need that stand for pgbench's clients: their own loop, the clock, and where to say things.
 --
--- Runs once per state, before the API is made. Compiled scripts find it as the global `pgbench_front`; where `assay run`
--- runs a script there is none.
+-- Runs once per state, before the API is made. Compiled scripts find it as the global `pgbench_front`; where `assay
+-- run` runs a script there is none.
 local core = ...
 local ffi = require("ffi")
 local ask, shared = core.ask, core.shared

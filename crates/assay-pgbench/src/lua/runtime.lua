@@ -1,8 +1,8 @@
 --- What expressions of pgbench's scripts compute, and how their values travel into SQL.
 --
--- A value is an integer of 64 bits (a number where that is exact, else an int64_t), a double (a table), a boolean, NULL, or
--- the text of a variable that was given or came from the database: what that means is looked at when an expression uses it.
--- Runs once per Lua state; the variables of a session are its own.
+-- A value is an integer of 64 bits (a number where that is exact, else an int64_t), a double (a table), a boolean,
+-- NULL, or the text of a variable that was given or came from the database: what that means is looked at when an
+-- expression uses it. Runs once per Lua state; the variables of a session are its own.
 local ffi = require("ffi")
 local front = pgbench_front -- nil where `assay run` runs a script
 local floor, fmod, huge = math.floor, math.fmod, math.huge
@@ -474,8 +474,8 @@ local function mixed(word)
   return bxor(word, bit.rshift(word, 31))
 end
 
---- A permutation of 0 … size − 1 chosen by the seed: a Feistel network over the smallest even number of bits that holds them,
---- walked until it is back in range.
+--- A permutation of 0 … size − 1 chosen by the seed: a Feistel network over the smallest even number of bits that holds
+--- them, walked until it is back in range.
 function R.permute(value, size, seed)
   if any_null(value, size, seed) then return NULL end
   local n = int64(integer_of(size))
@@ -562,7 +562,8 @@ function R.shell(v, words, variable)
   R.set(v, variable, meaning(variable, number))
 end
 
---- Makes variables of a result's last row. `result`: of one statement or several; `only`: it must be one row, of the last.
+--- Makes variables of a result's last row. `result`: of one statement or several; `only`: it must be one row, of the
+-- last.
 function R.keep(v, c, result, prefix, only)
   local query = 0
   while true do

@@ -1,4 +1,5 @@
-//! Charts that somebody asked for, as they are published: of an experiment's cells, over time or over a factor, in panels.
+//! Charts that somebody asked for, as they are published: of an experiment's cells, over time or over a factor, in
+//! panels.
 //!
 //! Nothing is pooled but trials of one cell. Axes that nobody gave a place become panels.
 

@@ -1,7 +1,7 @@
 //! Statements timed one by one: their times, how they compare, and whether they gave the same rows.
 //!
-//! A round runs every case once, in drawn order: rounds are blocks (`assay_stats::Blocks`), so that what drifts between rounds is
-//! in no ratio.
+//! A round runs every case once, in drawn order: rounds are blocks (`assay_stats::Blocks`), so that what drifts between
+//! rounds is in no ratio.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Records as an experiment: what they differ in becomes its factors, and their trials its rounds.
 //!
-//! Records that differ in more than the axes that were asked for are never taken together: what is left over becomes a factor of
-//! its own, `setting`. What follows from the axes (a default that the server derives) does not.
+//! Records that differ in more than the axes that were asked for are never taken together: what is left over becomes a
+//! factor of its own, `setting`. What follows from the axes (a default that the server derives) does not.
 
 use std::collections::BTreeSet;
 
@@ -80,8 +80,8 @@ fn without_sessions(mut all: Settings) -> Settings {
     all
 }
 
-/// The setting that people call so: `shared_buffers` is the server's, `tables` an option, `disk` a tag. One that differs comes before
-/// one that does not, and a tag before all others.
+/// The setting that people call so: `shared_buffers` is the server's, `tables` an option, `disk` a tag. One that
+/// differs comes before one that does not, and a tag before all others.
 fn key_of(axis: &str, all: &[Settings]) -> Result<Key, Unknown> {
     let keys: BTreeSet<&Key> = all.iter().flat_map(|one| one.keys()).collect();
     let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "_");
@@ -180,8 +180,8 @@ pub(crate) fn size(text: &str) -> Option<f64> {
     Some(number * scale)
 }
 
-/// The round of each record, from 0: the first trials of all cells, then the second, when they were measured so. Where cells were
-/// measured one after the other there are no rounds, and all have the same number.
+/// The round of each record, from 0: the first trials of all cells, then the second, when they were measured so. Where
+/// cells were measured one after the other there are no rounds, and all have the same number.
 fn rounds(entries: &[Entry], cells: &[usize]) -> Vec<usize> {
     let sessions = |entry: &Entry| entry.findings.stages.iter().map(|stage| stage.sessions).collect::<Vec<_>>();
     let mut order: Vec<usize> = (0..entries.len()).collect();

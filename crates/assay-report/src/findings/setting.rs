@@ -1,5 +1,5 @@
-//! What a run was of: everything that must be the same before two results may be compared, what differs, and what to call
-//! settings by their differences.
+//! What a run was of: everything that must be the same before two results may be compared, what differs, and what to
+//! call settings by their differences.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -157,11 +157,12 @@ pub struct Group {
     pub trials: Vec<Findings>,
 }
 
-/// Of a setting's name, the same wherever it stands: it leaves room for figures beside it, and for a trial's number and sessions in
-/// a legend.
+/// Of a setting's name, the same wherever it stands: it leaves room for figures beside it, and for a trial's number and
+/// sessions in a legend.
 pub(crate) const SETTING_WIDTH: usize = 32;
 
-/// Puts together the trials of each setting, in the order of the first of each. Names are those of `names`, `SETTING_WIDTH` wide.
+/// Puts together the trials of each setting, in the order of the first of each. Names are those of `names`,
+/// `SETTING_WIDTH` wide.
 pub fn groups(trials: Vec<(String, Findings)>) -> Vec<Group> {
     let mut groups: Vec<(Settings, Group)> = Vec::new();
     for (record, trial) in trials {
@@ -185,9 +186,9 @@ pub fn groups(trials: Vec<(String, Findings)>) -> Vec<Group> {
     groups
 }
 
-/// What to call each: its tags where they tell them apart, otherwise everything that they do not share. When that is too long, what
-/// statements have in common is left out, then what is not needed to tell them apart; what is still too long is cut. No two
-/// are alike.
+/// What to call each: its tags where they tell them apart, otherwise everything that they do not share. When that is
+/// too long, what statements have in common is left out, then what is not needed to tell them apart; what is still too
+/// long is cut. No two are alike.
 pub(crate) fn names(all: &[Settings], width: usize) -> Vec<String> {
     let tags = |settings: &Settings| -> Settings {
         settings.clone().into_iter().filter(|((kind, _), _)| *kind == SettingKind::Tag).collect()
@@ -234,7 +235,8 @@ fn without_common_words(all: &[Settings]) -> Vec<Settings> {
     all
 }
 
-/// Only what is needed to tell settings apart: the first value that does it alone, or the first few that do it together.
+/// Only what is needed to tell settings apart: the first value that does it alone, or the first few that do it
+/// together.
 fn necessary(all: &[Settings]) -> Vec<Settings> {
     let keys: BTreeSet<&(SettingKind, String)> = all.iter().flat_map(BTreeMap::keys).collect();
     let only = |chosen: &[&(SettingKind, String)]| -> Vec<Settings> {

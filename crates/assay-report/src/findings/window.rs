@@ -1,8 +1,8 @@
 //! A part of a run: of every stage the intervals from one instant to another, as if nothing else had been measured.
 //!
 //! What a record keeps for each interval is of the part alone: counts, throughput, response times, errors, telemetry.
-//! What it keeps for whole stages only is left out (times of types, service times, counters, audits, servers apart) or, for the
-//! generator and its lag, stays that of the whole stage.
+//! What it keeps for whole stages only is left out (times of types, service times, counters, audits, servers apart) or,
+//! for the generator and its lag, stays that of the whole stage.
 
 use assay_record::{Interval, Record, Stage, StatementTally, Tally, Time, TransactionTally};
 use serde::Serialize;
@@ -122,7 +122,8 @@ fn narrow(stage: &mut Stage, whole: &StageFindings, window: Window) -> Result<Wi
     Ok(WindowFindings { from_ns, to_ns, of_ns })
 }
 
-/// The sums of some intervals. Behind the types stands one more for each interval, which carries what is known of all types together.
+/// The sums of some intervals. Behind the types stands one more for each interval, which carries what is known of all
+/// types together.
 fn tally(whole: &Tally, intervals: &[Interval]) -> Tally {
     let of_type = |number: usize| sum(intervals.iter().map(|one| one.transactions.get(number).copied().unwrap_or(0)));
     let types = whole.transactions.iter().enumerate().map(|(number, one)| TransactionTally {

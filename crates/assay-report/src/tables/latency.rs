@@ -17,8 +17,9 @@ pub(crate) fn latency_cells(of: &LatencyFindings) -> [Cell; 8] {
     [min, mean, p50, p90, p95, p99, p999, max]
 }
 
-/// Response times by type, then what they are made of. Those that are too low say so. An embedded database runs on our workers: a
-/// session that is sent late waits while its worker answers another, which is its database's doing and not our lag.
+/// Response times by type, then what they are made of. Those that are too low say so. An embedded database runs on our
+/// workers: a session that is sent late waits while its worker answers another, which is its database's doing and not
+/// our lag.
 pub(crate) fn responses(stage: &StageFindings, of: &Findings) -> Table {
     let (total, is_bound) = (&stage.total, has_lower_bounds(stage));
     /// Under `LATENCY_HEADS`: the width of terminals that show them.

@@ -50,7 +50,7 @@ pub fn summary(report: &Report) -> Vec<String> {
 
 fn sentences(report: &Report) -> Vec<String> {
     match &report.entries[..] {
-        [] => vec!["There is no record.".into()],
+        [] => vec!["No records.".into()],
         [entry] if entry.findings.cases.is_some() => Vec::new(),
         [entry] => [
             what_ran(&entry.findings),

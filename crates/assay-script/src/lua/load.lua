@@ -1,7 +1,8 @@
 --- `con:loader()`: many rows, by the fastest way the database has.
 --
--- Rows are collected in Rust, column by column as they are given, and sent when there is enough of them. Where the server
--- stores them while the script goes on, the answer is heard before anything else happens on the connection (`settle`).
+-- Rows are collected in Rust, column by column as they are given, and sent when there is enough of them. Where the
+-- server stores them while the script goes on, the answer is heard before anything else happens on the connection
+-- (`settle`).
 local core = ...
 local ffi = require("ffi")
 local ask, shared, raise, connections = core.ask, core.shared, core.raise, core.connections
@@ -20,9 +21,9 @@ local rows_filled_text = core.bind("rows_filled_text", "int (*)(void *, void *, 
 local rows_size = core.bind("rows_size", "uint32_t (*)(void *)")
 local rows_clear = core.bind("rows_clear", "void (*)(void *, uint32_t)")
 
--- Bytes after which a loader sends what it has. The larger the batches, the less often a server commits and waits for its
--- disk; all sessions together shall hold no more than 32 MiB, unless even 1 MiB for each is more. A database may set a
--- bound of its own.
+-- Bytes after which a loader sends what it has. The larger the batches, the less often a server commits and waits for
+-- its disk; all sessions together shall hold no more than 32 MiB, unless even 1 MiB for each is more. A database may
+-- set a bound of its own.
 local LOAD_SIZE = math.min(math.max(2 ^ 20, math.min(2 ^ 22, 2 ^ 25 / core.sessions_in_all)),
   core.load_bytes_max or math.huge)
 
@@ -31,7 +32,8 @@ Loader.__index = Loader
 Loader.__tostring = function() return "<assay_loader>" end
 
 -- A random text that a loader makes where it is needed: a load makes millions of them, and Lua would spend more time on
--- strings than on everything else. Letters and digits, `low` to `high` of them, or what `rand.string` makes of `format`.
+-- strings than on everything else. Letters and digits, `low` to `high` of them, or what `rand.string` makes of
+-- `format`.
 local RandomCell = {}
 RandomCell.__index = RandomCell
 RandomCell.__tostring = function() return "<assay_random_cell>" end

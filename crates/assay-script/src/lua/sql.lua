@@ -1,7 +1,7 @@
 --- `sysbench.sql`: drivers, connections, results.
 --
--- A statement is a yield: the engine runs it and answers with nothing (no result set), with ROWS, or with a failure. The
--- rows themselves stay in Rust until the next statement on their connection; a result object points at them.
+-- A statement is a yield: the engine runs it and answers with nothing (no result set), with ROWS, or with a failure.
+-- The rows themselves stay in Rust until the next statement on their connection; a result object points at them.
 local core = ...
 local ffi = require("ffi")
 local buffer = require("string.buffer")
@@ -33,9 +33,9 @@ local free_result = core.bind("result_free", "int (*)(void *, uint32_t, uint32_t
 local set_rows = core.bind("result_rows", "uint32_t (*)(void *, uint32_t, uint32_t, uint32_t)")
 local set_columns = core.bind("result_columns", "uint32_t (*)(void *, uint32_t, uint32_t, uint32_t)")
 
--- A result is made for every statement that returns rows, and most are never looked at: its parts lie in the array of its
--- table, which takes one allocation where fields take two and a search for each. Scripts see fields all the same. The
--- first set and the first row are what most results are about: they need no place.
+-- A result is made for every statement that returns rows, and most are never looked at: its parts lie in the array of
+-- its table, which takes one allocation where fields take two and a search for each. Scripts see fields all the same.
+-- The first set and the first row are what most results are about: they need no place.
 local CONNECTION, SERIAL, LENGTH, WIDTH, SET, NEXT = 1, 2, 3, 4, 5, 6
 local Result = {}
 local places = { connection = CONNECTION, serial = SERIAL, nrows = LENGTH, nfields = WIDTH }
@@ -109,15 +109,16 @@ end
 -- Errors ------------------------------------------------------------------------------------------------------------
 
 -- What a connection needs for every statement lies in the array of its table, close together: there may be thousands of
--- sessions, and between two statements of one come those of the others. BUSY: it is closed, or a loader's rows are on their
--- way; FAILED: the last statement did, and left `error` and what belongs to it; SETS: result sets of the last one; PREPARED:
--- statements so far. All else is a field, and there when it is needed.
+-- sessions, and between two statements of one come those of the others. BUSY: it is closed, or a loader's rows are on
+-- their way; FAILED: the last statement did, and left `error` and what belongs to it; SETS: result sets of the last
+-- one; PREPARED: statements so far. All else is a field, and there when it is needed.
 local NUMBER, BUSY, FAILED, SETS, PREPARED = 1, 2, 3, 4, 5
 
 local Connection = { error = NONE, sql_errno = 0, closed = false, loading = false, deferring = false, set = 0 }
 
 --- Raises a statement error: a table that restarts the transaction, or a string. `ignorable` is the engine's verdict,
---- unless the front judges; the script's hook may turn a fatal error into an ignorable one, and may use the connection to do so.
+--- unless the front judges; the script's hook may turn a fatal error into an ignorable one, and may use the connection
+--- to do so.
 local function statement_failed(connection, statement, errno, state, message, ignorable, position)
   local session = current()
   local query = type(statement) == "string" and statement or "<prepared statement>"
@@ -241,7 +242,8 @@ local function flush(connection)
   finish(connection, "<deferred statements>", yield(FLUSH, connection[NUMBER]))
 end
 
---- The answer to the rows that a loader sent last: it makes the next ones meanwhile, and everything else comes after that.
+--- The answer to the rows that a loader sent last: it makes the next ones meanwhile, and everything else comes after
+-- that.
 local function settle(connection)
   local name = connection.loading
   connection.loading, connection[BUSY] = false, connection.closed

@@ -14,8 +14,9 @@ local finish, finish_unread, statement_failed = connections.finish, connections.
 local closed, text_of, value_at = connections.closed, connections.text_of, connections.value_at
 local make_ready, settle, flush = connections.make_ready, connections.settle, connections.flush
 
--- A statement of a session is its connection, at 0, and its parameters, from 1. What it has in common with those of other
--- sessions is its class: the number it was prepared under, its text, the kinds of its parameters, and its methods.
+-- A statement of a session is its connection, at 0, and its parameters, from 1. What it has in common with those of
+-- other sessions is its class: the number it was prepared under, its text, the kinds of its parameters, and its
+-- methods.
 local Statement = {}
 local ValueStatement = {} -- executed with values
 local Substituted = {} -- sent as text, with the values in it: nothing is to be prepared
@@ -54,8 +55,8 @@ local function placeholders(text)
   return count
 end
 
---- Prepares a statement. With `kinds`, a letter per placeholder (`i` integer, `d` double, `t` text, `a` what the value is),
---- it is executed with values; without, with the parameters bound to it.
+--- Prepares a statement. With `kinds`, a letter per placeholder (`i` integer, `d` double, `t` text, `a` what the value
+--- is), it is executed with values; without, with the parameters bound to it.
 function Connection:prepare(text, kinds)
   if self[BUSY] then make_ready(self) end
   if self.deferring then flush(self) end
@@ -92,8 +93,8 @@ local function digits_of(number)
   return tonumber(short) == number and short or ("%.17g"):format(number)
 end
 
---- A number or text of the same value as one that a parameter of this kind does not take as it is; nil and a reason where
---- there is none.
+--- A number or text of the same value as one that a parameter of this kind does not take as it is; nil and a reason
+--- where there is none.
 function core.exact(kind, value)
   if ffi.istype("int64_t", value) or ffi.istype("uint64_t", value) then
     local digits = tostring(value):gsub("U?LL$", "")
@@ -135,8 +136,8 @@ local function double(value)
   return tonumber(value) or raise("'" .. tostring(value) .. "' is not a number")
 end
 
--- How a parameter travels: a letter, read in `src/state.rs`, and what makes a value of it. Fractions of a number are cut
--- off, as by sysbench.
+-- How a parameter travels: a letter, read in `src/state.rs`, and what makes a value of it. Fractions of a number are
+-- cut off, as by sysbench.
 local TRAVEL = {
   [1] = { "w", integer }, [2] = { "w", integer }, [3] = { "w", integer }, [4] = { "w", integer },
   [5] = { "d", double }, [6] = { "d", double }, [11] = { "t" }, [12] = { "t" },
@@ -246,8 +247,8 @@ local function deferred(connection, statement, answer, ...)
   return false
 end
 
---- Runs the statement together with the next one of the connection, which then raises its error. True when it waits for that
---- one, false when it was run at once.
+--- Runs the statement together with the next one of the connection, which then raises its error. True when it waits for
+--- that one, false when it was run at once.
 function Statement:defer()
   local connection = usable(self)
   return deferred(connection, self, execute(self, DEFER))

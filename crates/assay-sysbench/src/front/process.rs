@@ -1,5 +1,5 @@
-//! The process that the front speaks for. What it prints, opens and hears goes through here, so that only the program that
-//! lends it knows streams, signals and databases.
+//! The process that the front speaks for. What it prints, opens and hears goes through here, so that only the program
+//! that lends it knows streams, signals and databases.
 
 use std::fmt::Debug;
 use std::io;

@@ -1,7 +1,7 @@
 --- What scripts for sysbench see that is sysbench's own: its places in messages, what its drivers print, its quirks.
 --
--- Runs once per state, before the API is made, and fills `core.front`, which the API asks where sysbench's users would see
--- a difference: without this file the same scripts run and are told in our own words. Nothing here knows the stock
+-- Runs once per state, before the API is made, and fills `core.front`, which the API asks where sysbench's users would
+-- see a difference: without this file the same scripts run and are told in our own words. Nothing here knows the stock
 -- scripts; `stock.lua` does.
 local core = ...
 local ffi = require("ffi")
@@ -180,9 +180,9 @@ local FIELDS = { nrows = true, nfields = true, statement = true, counter = true,
 
 local function no_member(key) core.raise("'struct sql_result' has no member named '" .. tostring(key) .. "'") end
 
---- Has results answer for fields that they do not have as structs of C do. Returns the result of a statement without rows:
---- it equals nil and still is true, as a null pointer does: `assert(con:query("BEGIN"))` holds. Its methods are there;
---- what they, or its fields, would give is not.
+--- Has results answer for fields that they do not have as structs of C do. Returns the result of a statement without
+--- rows: it equals nil and still is true, as a null pointer does: `assert(con:query("BEGIN"))` holds. Its methods are
+--- there; what they, or its fields, would give is not.
 function front.adapt_results(Result)
   local function is_missing() core.raise("the statement returned no rows, so there is no result set") end
   ffi.cdef "struct assay_no_result;"
@@ -242,8 +242,8 @@ local function show_failure(kind, statement, errno, text)
   end
 end
 
---- What sysbench's driver does about an error before the script hears of it: number, state and text as it gives them, and
---- whether it is to be ignored, inside of transactions and out of them.
+--- What sysbench's driver does about an error before the script hears of it: number, state and text as it gives them,
+--- and whether it is to be ignored, inside of transactions and out of them.
 function front.judge(connection, statement, errno, state, text)
   local kind = connection.driver.kind
   if kind == "mysql" and errno == 0 then -- the network's errors have no number of the server's

@@ -162,7 +162,8 @@ impl Load {
         matches!(self.step, Step::Bulk(_)) && !self.unfinished()
     }
 
-    /// What the beginning was answered with: the server's max_allowed_packet, or nothing. Returns what holds from now on.
+    /// What the beginning was answered with: the server's max_allowed_packet, or nothing. Returns what holds from now
+    /// on.
     pub(super) fn learn_packet_max(&mut self, rows: Option<&Rows>) -> Option<usize> {
         let first = |rows: &Rows| match (0..rows.sets()).find_map(|set| rows.cell(set, 0, 0))? {
             Cell::Int(value) => usize::try_from(value).ok(),
@@ -393,8 +394,8 @@ pub(super) fn unwritable(rows: &Rows) -> Option<f64> {
     rows.doubles().find(|value| !value.is_finite())
 }
 
-/// Appends an INSERT of rows from the given one on, as many as make a statement of about `PACKET_BYTES`, and not more than `most` if
-/// they are several. Returns the row after the last one in it.
+/// Appends an INSERT of rows from the given one on, as many as make a statement of about `PACKET_BYTES`, and not more
+/// than `most` if they are several. Returns the row after the last one in it.
 pub(super) fn write_insert(
     table: &[u8],
     columns: &[u8],

@@ -11,13 +11,13 @@ use crate::values;
 /// Options of `io`.
 #[derive(Args, Clone)]
 pub struct IoOptions {
-    /// Folder of the files, which are made where they are missing and removed at the end
+    /// Folder for the files; missing files are created, and removed at the end
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub folder: PathBuf,
-    /// Leave the files for the next run
+    /// Keep the files for the next run
     #[arg(long)]
     pub keep: bool,
-    /// Size of all data files together
+    /// Total size of the data files
     #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = values::size)]
     pub size: u64,
     /// Number of data files
@@ -29,31 +29,31 @@ pub struct IoOptions {
     /// Threads that write random blocks
     #[arg(long, value_name = "N", default_value = "1", value_parser = any_count)]
     pub writers: u64,
-    /// Writes that each writer has in flight
+    /// Number of writes in flight per writer
     #[arg(long, value_name = "N", default_value = "16", value_parser = at_least_one)]
     pub write_depth: u64,
-    /// Threads that append to a log of their own, each append made safe by fdatasync
+    /// Threads that append to their own log, with fdatasync after each append
     #[arg(long, value_name = "N", default_value = "1", value_parser = any_count)]
     pub loggers: u64,
-    /// Bytes of a read or write
+    /// Size of a read or write
     #[arg(long, value_name = "BYTES", default_value = "16K", value_parser = values::size)]
     pub block: u64,
-    /// Bytes of an append
+    /// Size of an append
     #[arg(long, value_name = "BYTES", default_value = "8K", value_parser = values::size)]
     pub log_block: u64,
-    /// Bytes of a log, after which it begins anew
+    /// Size at which a log starts over
     #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = values::size)]
     pub log_size: u64,
-    /// Open data files with O_DIRECT, past the page cache
+    /// Open data files with O_DIRECT, bypassing the page cache
     #[arg(long)]
     pub direct: bool,
-    /// Length of each step
+    /// Duration of each step
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::duration)]
     pub time: Nanos,
-    /// Seed of the blocks chosen [default: random, shown in the report]
+    /// Random seed of the block positions [default: random, shown in the report]
     #[arg(long, value_name = "N", value_parser = any_count)]
     pub seed: Option<u64>,
-    /// Form of the result on stdout
+    /// Output format of the result on stdout
     #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
     pub format: Format,
     /// Path of the record [default: assay-records/io-TIME.json.zst]
@@ -62,7 +62,7 @@ pub struct IoOptions {
     /// Write no record
     #[arg(long)]
     pub no_record: bool,
-    /// Something to know the record by, such as disk=nvme; may be repeated
+    /// Label for the record, such as disk=nvme; may be repeated
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
     pub tags: Vec<(String, String)>,
     /// Print only errors and warnings on stderr

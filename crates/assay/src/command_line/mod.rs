@@ -1,8 +1,8 @@
 //! The command line: fixed options declared in `options`, workload options declared by the workload.
 //!
 //! Reading takes two passes. The first only finds which workload is meant; its script is loaded, and what it declares
-//! becomes real options of the subcommand: listed by `--help`, typed, refused with the nearest name when
-//! misspelt. The second pass is clap's; `mistakes` puts its errors into our words. `-` and `_` mean the same inside option names.
+//! becomes real options of the subcommand: listed by `--help`, typed, refused with the nearest name when misspelt. The
+//! second pass is clap's; `mistakes` puts its errors into our words. `-` and `_` mean the same inside option names.
 
 mod io;
 mod lab;
@@ -42,8 +42,8 @@ pub struct Invocation {
     pub words: Vec<String>,
 }
 
-/// The words for a front such as `sysbench`, its name first: after `assay sysbench`, or all of them when the program is called
-/// `sysbench`. `None`: the command line is another one's.
+/// The words for a front such as `sysbench`, its name first: after `assay sysbench`, or all of them when the program is
+/// called `sysbench`. `None`: the command line is another one's.
 pub fn words_of(front: &str, words: impl IntoIterator<Item = OsString>) -> Result<Option<Vec<String>>, Trouble> {
     let mut words: Vec<OsString> = words.into_iter().collect();
     let called = |word: &OsString| std::path::Path::new(word).file_name().is_some_and(|name| name == front);

@@ -9,7 +9,7 @@ use crate::command_line::shared::{Format, any_count, at_least_one, tag};
 /// Options of `sql`.
 #[derive(Args, Clone)]
 pub struct SqlOptions {
-    /// Statements to time, each a case; or TOML files of named cases
+    /// Statements to time, one case each, or TOML files with named cases
     #[arg(value_name = "SQL|FILE", required = true)]
     pub statements: Vec<String>,
     /// Database: postgres://…, mysql://…, mariadb://… or sqlite:FILE [default: an empty SQLite database]
@@ -18,38 +18,38 @@ pub struct SqlOptions {
     /// Timed runs of each case
     #[arg(long, value_name = "N", default_value = "10", value_parser = at_least_one)]
     pub runs: u64,
-    /// Runs of each case before the first that is timed [default: 1; 0 with --cold]
+    /// Untimed warm-up runs of each case [default: 1; 0 with --cold]
     #[arg(long, value_name = "N", value_parser = any_count)]
     pub warmup: Option<u64>,
-    /// Restart the server before every run, and empty the page cache where we may (root); for a server that `assay server`
-    /// started
+    /// Restart the server before every run, and as root also drop the page cache; needs a server started by `assay
+    /// server`
     #[arg(long)]
     pub cold: bool,
-    /// The case that the others are divided by, or fastest [default: the first]
+    /// Case to which the others are compared, or fastest [default: the first]
     #[arg(long, value_name = "NAME|fastest")]
     pub base: Option<String>,
-    /// All cases are to return the same rows; exit with status 1 if they do not
+    /// Require all cases to return the same rows; exit with status 1 otherwise
     #[arg(long)]
     pub same_result: bool,
-    /// Ask for each run's plan, and say where it changed
+    /// Get the plan of each run, and report where it changed
     #[arg(long)]
     pub explain: bool,
     /// Read the server's counters before and after a run of each case
     #[arg(long)]
     pub counters: bool,
-    /// Statement before every run of every case, not timed; may be repeated
+    /// Untimed statement before every run of every case; may be repeated
     #[arg(long, value_name = "SQL")]
     pub setup: Vec<String>,
-    /// Statement after every run of every case, not timed; may be repeated
+    /// Untimed statement after every run of every case; may be repeated
     #[arg(long, value_name = "SQL")]
     pub teardown: Vec<String>,
     /// Statement to run on every new connection; may be repeated
     #[arg(long, value_name = "SQL")]
     pub session_sql: Vec<String>,
-    /// Seed of the order [default: random, shown in the report]
+    /// Random seed of the order [default: random, shown in the report]
     #[arg(long, value_name = "N", value_parser = any_count)]
     pub seed: Option<u64>,
-    /// Form of the result on stdout
+    /// Output format of the result on stdout
     #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
     pub format: Format,
     /// Path of the record [default: assay-records/sql-TIME.json.zst]
@@ -58,7 +58,7 @@ pub struct SqlOptions {
     /// Write no record
     #[arg(long)]
     pub no_record: bool,
-    /// Something to know the record by, such as disk=nvme; may be repeated
+    /// Label for the record, such as disk=nvme; may be repeated
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
     pub tags: Vec<(String, String)>,
     /// Print only errors and warnings on stderr

@@ -31,8 +31,8 @@ pub(crate) fn assert_moved(scope: &Scope, metrics: &[&str]) {
     }
 }
 
-/// That the log bytes read per transaction are those between two positions, to `share`: whenever in a sample the position was
-/// read, and whenever in an interval its transactions ended.
+/// That the log bytes read per transaction are those between two positions, to `share`: whenever in a sample the
+/// position was read, and whenever in an interval its transactions ended.
 #[track_caller]
 pub(crate) fn assert_log_agrees(record: &Record, bytes: u64, share: f64) {
     let [stage] = &record.stages[..] else { panic!("one stage") };

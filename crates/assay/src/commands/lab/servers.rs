@@ -101,7 +101,8 @@ fn missing(home: &Home, server: &Server) -> Result<Option<String>, Trouble> {
     Ok((!fits).then(|| format!("see `assay server sources {}`", wanted.product)))
 }
 
-/// `images`: bytes of those that are kept. `copies`: of the data of one trial. `unknown`: images that are still to be made.
+/// `images`: bytes of those that are kept. `copies`: of the data of one trial. `unknown`: images that are still to be
+/// made.
 fn disk(home: &Home, images: &BTreeMap<String, u64>, copies: u64, unknown: usize) -> String {
     let free = Command::new("df").args(["--output=avail", "-B1"]).arg(existing(&home.cache)).output().ok();
     let free = free.and_then(|output| {

@@ -1,9 +1,9 @@
-//! `assay pgbench …`: pgbench's command line, reports, log files and exit codes. Also what the binary does when it is called
-//! `pgbench`.
+//! `assay pgbench …`: pgbench's command line, reports, log files and exit codes. Also what the binary does when it is
+//! called `pgbench`.
 //!
-//! Words are understood, scripts turned into Lua and lines made by assay-pgbench; here they are carried out by the engine: what
-//! comes before a run, or the initialisation, in one session, then the clients, one session each. `desk` is where their Lua
-//! tells what happens, `life` watches a run.
+//! Words are understood, scripts turned into Lua and lines made by assay-pgbench; here they are carried out by the
+//! engine: what comes before a run, or the initialisation, in one session, then the clients, one session each. `desk`
+//! is where their Lua tells what happens, `life` watches a run.
 
 mod desk;
 mod life;

@@ -205,8 +205,8 @@ impl<'a> Bench<'a> {
             return Ok(());
         }
         let described = &self.file.case[case];
-        // Some servers count a transaction when it has ended: what is run around the statement counts too. The first look reads
-        // what later ones find in the server's caches.
+        // Some servers count a transaction when it has ended: what is run around the statement counts too. The first
+        // look reads what later ones find in the server's caches.
         let counted = self.counters().and_then(|_| {
             let first = self.counters()?;
             let second = self.counters()?;

@@ -1,7 +1,8 @@
 //! `assay sql`: times statements against each other, as hyperfine does for commands.
 //!
-//! Each case runs once per round, in an order drawn from the seed, on one connection. Only the statement itself is timed, from sending it
-//! to its last row. What came of it is a record like that of a run, whose transaction types are the cases.
+//! Each case runs once per round, in an order drawn from the seed, on one connection. Only the statement itself is
+//! timed, from sending it to its last row. What came of it is a record like that of a run, whose transaction types are
+//! the cases.
 
 mod bench;
 
