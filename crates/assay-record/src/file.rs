@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tempfile::NamedTempFile;
 
 use crate::time::Time;
-use crate::trial::{FORMAT, RUN, Record, Tool};
+use crate::trial::{FORMAT, Record, Tool};
 
 /// Where records go when nobody says otherwise, below the working directory.
 pub const DEFAULT_FOLDER: &str = "assay-records";
@@ -255,7 +255,7 @@ fn file_stem(workload: &str, task: &str, started: Time) -> String {
     let name: String = name.trim_start_matches(['.', '-']).chars().map(safe).take(NAME_LENGTH_MAX).collect();
     let name = if name.is_empty() { "run" } else { &name };
     let task: String = task.chars().map(safe).take(NAME_LENGTH_MAX).collect();
-    let task = if task.is_empty() || task == RUN { String::new() } else { format!("{task}-") };
+    let task = if task.is_empty() { String::new() } else { format!("{task}-") };
     format!("{name}-{task}{}", started.compact())
 }
 

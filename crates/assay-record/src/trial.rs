@@ -87,9 +87,9 @@ pub struct Manifest {
     pub command: Vec<String>,
     /// The workload's name.
     pub workload: String,
-    /// What was done with it: `run`; `prepare`, where transactions are rows that were loaded; `check`, where the only
+    /// What was done with it; empty: it ran; `prepare`, where transactions are rows that were loaded; `check`, where the only
     /// transaction is the check; `machine`, where they are the events of a test of the machine itself.
-    #[serde(default = "run", skip_serializing_if = "is_run")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task: String,
     /// Its options with the values in effect, defaults included.
     #[serde(default)]
@@ -138,17 +138,6 @@ pub struct Manifest {
     pub session_sql: Vec<String>,
     /// URLs of the servers, without passwords.
     pub targets: Vec<String>,
-}
-
-/// `Manifest::task` of every record that does not say otherwise.
-pub(crate) const RUN: &str = "run";
-
-fn run() -> String {
-    RUN.to_owned()
-}
-
-fn is_run(task: &String) -> bool {
-    task.is_empty() || task == RUN
 }
 
 /// The value of a workload option.

@@ -104,7 +104,7 @@ pub(crate) fn example_with_telemetry() -> Record {
 
 fn manifest() -> Manifest {
     Manifest {
-        task: "run".into(),
+        task: String::new(),
         command: ["assay", "run", "shop.lua", "--db", "postgres://app:***@db1/shop", "--sessions", "16,64"]
             .map(String::from)
             .to_vec(),
