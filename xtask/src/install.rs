@@ -73,6 +73,8 @@ fn missing_packages() -> Vec<&'static str> {
         ("mariadb-server", Kind::MariaDb.available().is_err()),
         ("pgbouncer", Kind::PgBouncer.available().is_err()),
         ("haproxy", !Path::new("/usr/sbin/haproxy").is_file()),
+        // To read a machine from.
+        ("prometheus-node-exporter", !program("prometheus-node-exporter")),
         // To compare with.
         ("sysbench", !program("sysbench")),
         // A Lua module in C, for scripts to load.

@@ -12,6 +12,7 @@ mod certificate;
 pub mod clock;
 mod kernel;
 mod os_error;
+pub mod perf;
 pub mod process;
 pub mod readiness;
 mod silence;

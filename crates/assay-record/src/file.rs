@@ -130,7 +130,7 @@ impl Record {
     /// Writes the record into `folder`, made when missing, as `WORKLOAD-TIME.json.zst`, or with `-2`, `-3`, … before
     /// the ending when there is such a file. Returns the path.
     pub fn write_new(&self, folder: &Path) -> Result<PathBuf, WriteError> {
-        let base = folder.join(file_stem(&self.manifest.workload, self.started));
+        let base = folder.join(file_stem(&self.manifest.workload, &self.manifest.task, self.started));
         let failed = |source| WriteError::Io { path: with_ending(&base, 1), source };
         fs::create_dir_all(folder).map_err(failed)?;
         let first = with_ending(&base, 1);
@@ -247,13 +247,16 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// `oltp_read_write-20260314T150926Z`. Of a workload that is a path, its last part without the ending.
-fn file_stem(workload: &str, started: Time) -> String {
+/// `oltp_read_write-20260314T150926Z`, and with another task than to run `oltp_read_write-prepare-20260314T150926Z`. Of a
+/// workload that is a path, its last part without the ending.
+fn file_stem(workload: &str, task: &str, started: Time) -> String {
     let name = Path::new(workload).file_stem().map(|name| name.to_string_lossy()).unwrap_or_default();
     let safe = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
     let name: String = name.trim_start_matches(['.', '-']).chars().map(safe).take(NAME_LENGTH_MAX).collect();
     let name = if name.is_empty() { "run" } else { &name };
-    format!("{name}-{}", started.compact())
+    let task: String = task.chars().map(safe).take(NAME_LENGTH_MAX).collect();
+    let task = if task.is_empty() { String::new() } else { format!("{task}-") };
+    format!("{name}-{task}{}", started.compact())
 }
 
 fn with_ending(base: &Path, number: u32) -> PathBuf {

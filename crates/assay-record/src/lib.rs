@@ -29,7 +29,7 @@ pub use measurements::{
 };
 pub use secrets::without_secrets;
 pub use tags::{TagError, tag};
-pub use telemetry::{Absent, Cost, Reading, Scope, ScopeKind, Series, Telemetry, Unit, WaitEvent, Waits};
+pub use telemetry::{Absent, Cost, Intervention, Reading, Scope, ScopeKind, Series, Telemetry, Unit, WaitEvent, Waits};
 pub use time::Time;
 pub use trial::{
     Arrival, AskedSetting, Environment, EventLoop, FORMAT, Limit, Load, Manifest, Measure, OnError, OptionValue, Place,

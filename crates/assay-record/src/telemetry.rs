@@ -17,6 +17,21 @@ pub struct Telemetry {
     pub scopes: Vec<Scope>,
     /// What the readings took.
     pub cost: Cost,
+    /// What was changed on servers for the sake of readings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interventions: Vec<Intervention>,
+}
+
+/// A change of a server that lasted as long as the readings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intervention {
+    /// Index into `Manifest::targets`.
+    pub target: u32,
+    /// The statement.
+    pub statement: String,
+    /// The statement that took it back; `None`: it could not be taken back.
+    #[serde(default)]
+    pub undone: Option<String>,
 }
 
 /// Readings of one server or machine.

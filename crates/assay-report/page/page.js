@@ -199,6 +199,12 @@
     ...chart.lines.map((line) => [line.x, line.y]),
     ...banded(chart).map((line) => [line.x, line.band.map((ends) => ends && ends[0]), line.band.map((ends) => ends && ends[1])]),
   ]);
+  // What a line adds to those below it, where lines are stacked.
+  const own = (chart, data, number, index) => {
+    const line = chart.lines?.[number];
+    if (!line?.stacked) return data[number + 1][index];
+    return data[number + 1][index] - data[chart.lines.length + 1 + 2 * banded(chart).indexOf(line)][index];
+  };
   // Lines of several records seldom share an instant: the nearest point of each is shown.
   const nearest = (values, at) => {
     for (let away = 0; away < 200; away++) {
@@ -237,7 +243,7 @@
     const ends = { label: "", stroke: "transparent", width: 0, points: { show: false } };
     const bandsOf = banded(chart).map((line) => chart.lines.indexOf(line));
     const low = (at) => chart.lines.length + 1 + 2 * at;
-    const bands = bandsOf.map((number, at) => ({ series: [low(at) + 1, low(at)], fill: colour(number) + "33" }));
+    const bands = bandsOf.map((number, at) => ({ series: [low(at) + 1, low(at)], fill: colour(number) + (chart.lines[number].stacked ? "99" : "33") }));
     series.push(...bandsOf.flatMap(() => [ends, ends]));
     const made = uplot(chart, plot, data, series, controls, { bands });
     const toggle = (number, show) => {
@@ -492,7 +498,7 @@
         const x = at === null || at === undefined ? null : u.data[0][at];
         outputs.forEach((output, number) => {
           const index = u.cursor.idxs?.[number + 1];
-          output.textContent = x === null || index === null || index === undefined ? "" : figure(u.data[number + 1][index]);
+          output.textContent = x === null || index === null || index === undefined ? "" : figure(own(chart, u.data, number, index));
         });
         if (x === null) return controls.say("");
         const marks = chart.marks.filter((mark) => mark.from <= x && x <= mark.to).map((mark) => mark.text);

@@ -47,7 +47,7 @@ pub use findings::metric::{Better, Metric, MetricUnit, TrialsFindings};
 pub use findings::outage::{ListedOutage, OutageFindings};
 pub use findings::promise::{BadPromise, Promise, PromisedFigure};
 pub use findings::report::{Entry, Report, report};
-pub use findings::run::{Findings, GeneratorHost, ServerFindings, findings};
+pub use findings::run::{Findings, GeneratorHost, ServerFindings, Task, findings};
 pub use findings::setting::{Difference, Group, Mixed, SettingKind, differences, groups};
 pub use findings::stage::{GeneratorFindings, LatencyIntervals, OpenFindings, QueueFindings, StageFindings};
 pub use findings::summary::{MetricSummary, StageSummary, Summary, summarise};

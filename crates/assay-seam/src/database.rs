@@ -92,6 +92,11 @@ pub trait Database: Send + Sync {
     /// A machine for one new connection, not yet connected.
     fn connection(&self) -> Box<dyn Connection>;
 
+    /// The same for what is asked beside the load: without the statements that run on every new connection of a session.
+    fn connection_beside(&self) -> Box<dyn Connection> {
+        self.connection()
+    }
+
     /// Queries for the server's settings that matter to performance or differ from their defaults: rows of a name, a
     /// value, and where the value came from (NULL: it is the default, or not known). The first that is not refused
     /// answers; which one that is depends on product and version. Empty: it has none. Asked once, off the measured

@@ -6,17 +6,20 @@
 
 #![forbid(unsafe_code)]
 
+pub mod defaults;
 pub mod facts;
 mod innodb;
 pub mod metric;
 pub mod mysql;
+pub mod node_exporter;
+pub mod pgbouncer;
 pub mod postgres;
 pub mod procfs;
 pub mod question;
 pub mod statement;
 
 pub use metric::{METRICS, Metric, Reading, Unit, metric};
-pub use question::{Asked, Plan, Question, Shape};
+pub use question::{Asked, Plan, Question, Shape, Switched};
 pub use statement::{PlanRead, StatementQuestions, read_plan, statement_questions};
 
 /// What to ask a server of this product and version, as it names them at login; nothing of one that we do not know.

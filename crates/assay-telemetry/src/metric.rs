@@ -54,6 +54,11 @@ pub const METRICS: &[Metric] = &[
     counter("bytes_read", Unit::Bytes),
     counter("pages_written", Unit::Count),
     counter("doublewrite_pages", Unit::Count),
+    // Pages flushed, by why: to keep the checkpoint young, while idle, because the log is nearly full, to free memory.
+    counter("flush_adaptive_pages", Unit::Count),
+    counter("flush_background_pages", Unit::Count),
+    counter("flush_sync_pages", Unit::Count),
+    counter("flush_lru_pages", Unit::Count),
     gauge("dirty_pages", Unit::Count),
     counter("log_bytes", Unit::Bytes),
     counter("log_written_bytes", Unit::Bytes),
@@ -75,17 +80,39 @@ pub const METRICS: &[Metric] = &[
     counter("temporary_bytes", Unit::Bytes),
     counter("temporary_disk_tables", Unit::Count),
     gauge("active_sessions", Unit::Count),
+    // Statements that the server counts by digest, and the time it took to execute them.
+    counter("statements", Unit::Count),
+    counter("statement_us", Unit::Us),
     gauge("data_bytes", Unit::Bytes),
+    // What the files in the data directory take on the drive.
+    gauge("data_folder_bytes", Unit::Bytes),
     counter("rocksdb_stall_us", Unit::Us),
     counter("rocksdb_compact_read_bytes", Unit::Bytes),
     counter("rocksdb_compact_written_bytes", Unit::Bytes),
     counter("rocksdb_flush_written_bytes", Unit::Bytes),
     counter("rocksdb_wal_bytes", Unit::Bytes),
     counter("rocksdb_wal_syncs", Unit::Count),
+    // Of the pooler before the server: clients and connections to the server, the longest that a client has waited, and sums.
+    gauge("pooler_clients_active", Unit::Count),
+    gauge("pooler_clients_waiting", Unit::Count),
+    gauge("pooler_servers_active", Unit::Count),
+    gauge("pooler_servers_idle", Unit::Count),
+    gauge("pooler_wait_max_us", Unit::Us),
+    counter("pooler_transactions", Unit::Count),
+    counter("pooler_statements", Unit::Count),
+    counter("pooler_wait_us", Unit::Us),
     // Of the server's processes.
     counter("cpu_us", Unit::Us),
     counter("cpu_wait_us", Unit::Us),
     gauge("processes", Unit::Count),
+    // What their CPUs counted; groups that share a counter of the hardware are extrapolated from the time they had it.
+    counter("cycles", Unit::Count),
+    counter("instructions", Unit::Count),
+    counter("dtlb_load_misses", Unit::Count),
+    counter("llc_load_misses", Unit::Count),
+    // Time for which these were wanted, and for which the hardware counted.
+    counter("hardware_enabled_us", Unit::Us),
+    counter("hardware_running_us", Unit::Us),
     // Of its control group.
     counter("cgroup_cpu_us", Unit::Us),
     counter("cgroup_throttled_us", Unit::Us),

@@ -2,7 +2,7 @@
 //!
 //! Most of it is one `SHOW GLOBAL STATUS`; a variable that a version does not have is just not in the answer.
 
-use crate::question::{Asked, Plan, Process, Question, Shape, Waits};
+use crate::question::{Asked, Plan, Process, Question, Shape, Switched, Waits};
 
 /// The questions for a version such as `8.0.31` or `10.11.14-MariaDB`.
 pub(crate) fn plan(is_mariadb: bool, version: &str) -> Plan {
@@ -14,6 +14,7 @@ pub(crate) fn plan(is_mariadb: bool, version: &str) -> Plan {
         (false, true) => questions.extend([redo_log(), innodb_metrics()]),
         (_, false) => questions.extend([innodb_status(), capacity(), innodb_metrics()]),
     }
+    questions.push(statements());
     questions.push(match !is_mariadb && version >= (8, 0, 0) {
         true => tablespaces("INNODB_TABLESPACES", "information_schema.INNODB_TABLESPACES.FILE_SIZE"),
         false => tablespaces("INNODB_SYS_TABLESPACES", "information_schema.INNODB_SYS_TABLESPACES.FILE_SIZE"),
@@ -35,6 +36,7 @@ pub(crate) fn plan(is_mariadb: bool, version: &str) -> Plan {
             file_sql: "SELECT @@pid_file",
             folder_sql: "SELECT @@datadir",
         },
+        switched: Some(flushes()),
     }
 }
 
@@ -118,6 +120,44 @@ fn innodb_metrics() -> Question {
             .to_owned(),
         shape: Shape::Named,
         asked: vec![Asked::of("purge_lag", "trx_rseg_history_len"), Asked::of("deadlocks", "lock_deadlocks")],
+    }
+}
+
+/// Pages flushed, by why.
+fn flushes() -> Switched {
+    let asked = [
+        ("flush_adaptive_pages", "buffer_flush_adaptive_total_pages"),
+        ("flush_background_pages", "buffer_flush_background_total_pages"),
+        ("flush_sync_pages", "buffer_flush_sync_total_pages"),
+        ("flush_lru_pages", "buffer_LRU_batch_flush_total_pages"),
+    ]
+    .map(|(metric, source)| Asked::of(metric, source))
+    .to_vec();
+    let names = asked.iter().map(|asked| format!("'{}'", asked.source)).collect::<Vec<_>>().join(", ");
+    let of = |rest: &str| format!("FROM information_schema.INNODB_METRICS WHERE NAME IN ({names}){rest}");
+    Switched {
+        // MariaDB has called the column ENABLED since 10.6.
+        off_sql: [
+            format!("SELECT NAME {}", of(" AND STATUS = 'disabled'")),
+            format!("SELECT NAME {}", of(" AND ENABLED = 0")),
+        ],
+        on_sql: "SET GLOBAL innodb_monitor_enable = '{}'",
+        undo_sql: "SET GLOBAL innodb_monitor_disable = '{}'",
+        question: Question { sql: format!("SELECT NAME, `COUNT` {}", of("")), shape: Shape::Named, asked },
+    }
+}
+
+fn statements() -> Question {
+    Question {
+        // In picoseconds.
+        sql: "SELECT SUM(COUNT_STAR), SUM(SUM_TIMER_WAIT) DIV 1000000 \
+              FROM performance_schema.events_statements_summary_by_digest"
+            .to_owned(),
+        shape: Shape::Row,
+        asked: vec![
+            Asked::of("statements", "events_statements_summary_by_digest.COUNT_STAR"),
+            Asked::of("statement_us", "events_statements_summary_by_digest.SUM_TIMER_WAIT"),
+        ],
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) fn plan(version: &str) -> Plan {
     if at_least(14) {
         all.push(log(at_least(18)));
     }
+    all.push(statements(at_least(13)));
     if at_least(16) {
         all.push(row(
             &[("pg_buffercache_summary().buffers_dirty", "dirty_pages", "buffers_dirty")],
@@ -46,6 +47,7 @@ pub(crate) fn plan(version: &str) -> Plan {
             file_sql: "",
             folder_sql: "SHOW data_directory",
         },
+        switched: None,
     }
 }
 
@@ -176,6 +178,22 @@ fn log(is_in_io: bool) -> Question {
             fsyncs,
         ],
         "pg_stat_wal",
+    )
+}
+
+/// Where the extension is in the database, without the texts.
+fn statements(is_execution: bool) -> Question {
+    let time = if is_execution { "total_exec_time" } else { "total_time" };
+    row(
+        &[
+            ("pg_stat_statements.calls", "statements", "sum(calls)::int8"),
+            (
+                if is_execution { "pg_stat_statements.total_exec_time" } else { "pg_stat_statements.total_time" },
+                "statement_us",
+                &format!("(sum({time}) * 1000)::int8"),
+            ),
+        ],
+        "pg_stat_statements(false)",
     )
 }
 

@@ -13,6 +13,21 @@ pub struct Plan {
     pub waits: Option<Waits>,
     /// Questions that lead to the server's process where it is local, one value each.
     pub process: Process,
+    /// Counters of the server that are off unless somebody switches them on, with the question that reads them.
+    pub switched: Option<Switched>,
+}
+
+/// Counters that are switched on for a run, and off again afterwards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switched {
+    /// Names of those that are off, a row each; the first query that is not refused answers.
+    pub off_sql: [String; 2],
+    /// The statement that switches one on; `{}` stands for its name.
+    pub on_sql: &'static str,
+    /// The statement that switches it off again.
+    pub undo_sql: &'static str,
+    /// Asked once they are on.
+    pub question: Question,
 }
 
 /// How to sample waits.
@@ -59,6 +74,10 @@ pub enum Shape {
     Named,
     /// The text of `SHOW ENGINE INNODB STATUS`: see `innodb::checkpoint_age`.
     InnodbStatus,
+    /// Any number of rows; the source is the name of a column, whose values are summed.
+    SumOfColumns,
+    /// Any number of rows with whole seconds in `maxwait` and what is left of them in `maxwait_us`; the longest counts.
+    LongestWait,
 }
 
 /// A metric that a question answers.
@@ -80,8 +99,12 @@ impl Asked {
         Asked { metric, source, scale: 1, less: 0 }
     }
 
+    fn scaled(&self, value: u64) -> u64 {
+        value.saturating_mul(self.scale).saturating_sub(self.less)
+    }
+
     fn value(&self, cell: Cell<'_>) -> Option<u64> {
-        Some(number(cell)?.saturating_mul(self.scale).saturating_sub(self.less))
+        Some(self.scaled(number(cell)?))
     }
 }
 
@@ -98,6 +121,24 @@ impl Question {
                 };
                 let age = checkpoint_age(&text);
                 self.asked.iter().copied().zip(age).collect()
+            }
+            Shape::SumOfColumns => {
+                let sum = |asked: &Asked| {
+                    let column = column(rows, asked.source)?;
+                    let values = (0..rows.len(0)).filter_map(|row| number(rows.cell(0, row, column)?));
+                    values.reduce(u64::saturating_add).map(|sum| (*asked, asked.scaled(sum)))
+                };
+                self.asked.iter().filter_map(sum).collect()
+            }
+            Shape::LongestWait => {
+                let Some((seconds, us)) = column(rows, "maxwait").zip(column(rows, "maxwait_us")) else {
+                    return Vec::new();
+                };
+                let waits = (0..rows.len(0)).filter_map(|row| {
+                    let seconds = number(rows.cell(0, row, seconds)?)?;
+                    Some(seconds.saturating_mul(1_000_000).saturating_add(number(rows.cell(0, row, us)?)?))
+                });
+                self.asked.iter().copied().zip(waits.max()).collect()
             }
         }
     }
@@ -118,6 +159,11 @@ impl Question {
         }
         found
     }
+}
+
+/// The column of this name.
+fn column(rows: &Rows, name: &str) -> Option<usize> {
+    (0..rows.columns(0)).find(|column| rows.label(0, *column) == Some(name.as_bytes()))
 }
 
 /// Servers give numbers in many forms, sums as decimals with a fraction.
@@ -163,6 +209,24 @@ mod tests {
         let found = question(Shape::Row, &asked).read(&rows(4, &[Some("12"), None, Some("3.5"), Some("-7")]));
         let found: Vec<_> = found.iter().map(|(asked, value)| (asked.metric, *value)).collect();
         assert_eq!(found, [("commits", 12), ("deadlocks", 3), ("purge_lag", 0)]);
+    }
+
+    #[test]
+    fn columns_of_a_pooler_are_found_by_name_and_summed() {
+        let mut rows = Rows::default();
+        rows.begin_set(4);
+        ["database", "cl_active", "maxwait", "maxwait_us"].iter().for_each(|name| rows.push_label(name.as_bytes()));
+        for cell in ["app", "7", "0", "900", "pgbouncer", "1", "2", "5"] {
+            rows.push_text(cell.as_bytes()).unwrap();
+        }
+        let asked = [
+            Asked { less: 1, ..Asked::of("pooler_clients_active", "cl_active") },
+            Asked::of("pooler_clients_waiting", "cl_waiting"),
+        ];
+        let value = |found: Vec<(Asked, u64)>| found.into_iter().map(|(_, value)| value).collect::<Vec<_>>();
+        assert_eq!(value(question(Shape::SumOfColumns, &asked).read(&rows)), [7]);
+        let asked = [Asked::of("pooler_wait_max_us", "")];
+        assert_eq!(value(question(Shape::LongestWait, &asked).read(&rows)), [2_000_005]);
     }
 
     #[test]

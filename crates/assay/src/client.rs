@@ -21,8 +21,22 @@ pub struct Client {
 }
 
 impl Client {
+    /// Logs in as the sessions of a run do, with the statements that run on every new connection.
+    pub fn open_as_session(target: &Target, clock: Clock, patience: Nanos) -> Result<Client, String> {
+        Client::open_with(target, clock, patience, || target.database.connection())
+    }
+
     /// Logs in at the first address that lets us, each within `patience`. Instants are those of `clock`.
     pub fn open(target: &Target, clock: Clock, patience: Nanos) -> Result<Client, String> {
+        Client::open_with(target, clock, patience, || target.database.connection_beside())
+    }
+
+    fn open_with(
+        target: &Target,
+        clock: Clock,
+        patience: Nanos,
+        connection: impl Fn() -> Box<dyn Connection>,
+    ) -> Result<Client, String> {
         let addresses: Vec<Option<&Address>> = match target.addresses.as_slice() {
             [] => vec![None],
             addresses => addresses.iter().map(Some).collect(),
@@ -31,7 +45,7 @@ impl Client {
         for address in addresses {
             let io = Readiness::new(clock, 1).map_err(|error| error.to_string())?;
             let deadline = io.now() + patience;
-            let connection = target.database.connection();
+            let connection = connection();
             let mut client = Client {
                 io,
                 connection,

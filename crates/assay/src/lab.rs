@@ -111,6 +111,13 @@ pub fn can_prepare_statements(topology: &Topology, prepared: bool) -> Result<(),
     }
 }
 
+/// The administration of the pooler that load goes to; `None`: it goes to something else.
+pub fn pooler(topology: &Topology) -> Option<String> {
+    let front = topology.fronts.last().filter(|front| front.snapshot().binaries.product == "pgbouncer")?;
+    // Its administrator, see the lab's configuration of it.
+    Some(front.url("pgbouncer").replacen("://app@", "://postgres@", 1))
+}
+
 /// Says which servers are left from a process that was killed. They are touched by nobody but the user.
 pub fn tell_of_stale(home: &Home) {
     let stale: Vec<String> = topology::stale(home).iter().map(Server::name).collect();

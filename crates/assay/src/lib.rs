@@ -16,6 +16,8 @@ pub mod lab;
 pub mod library;
 pub mod live;
 pub mod load_model;
+pub mod machine_record;
+pub mod measured;
 pub mod metrics;
 pub mod plan;
 pub mod record_of;

@@ -17,8 +17,8 @@ use crate::command_line::{OutputOptions, TelemetryChoice};
 use crate::diagnostics::Trouble;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
-use crate::telemetry::{self, Samplers};
-use crate::{record_of, server_settings, terminal, values};
+use crate::telemetry::{self, Beside, HostUrl, Samplers};
+use crate::{plan, record_of, server_settings, terminal, values};
 
 /// The record as far as it is known, and the file it goes to.
 pub struct Live {
@@ -32,7 +32,8 @@ pub struct Live {
     elapsed_trials: u64,
     metrics: Option<(Metrics, LiveMetrics)>,
     journal: Option<Journal>,
-    telemetry: TelemetryChoice,
+    /// `None`: nothing is read.
+    beside: Option<Beside>,
     samplers: Option<Samplers>,
 }
 
@@ -65,6 +66,7 @@ impl Live {
         if let Some((served, metrics)) = &metrics {
             served.set(metrics.text());
         }
+        let beside = beside(output.telemetry, &output.pooler, &output.host_metrics)?;
         let journal = output.journal.clone().map(Journal::create).transpose()?;
         let path = match &output.record {
             _ if output.no_record => None,
@@ -77,9 +79,8 @@ impl Live {
         let bar = if output.quiet { None } else { Bar::begin(course(&record, output.trial)) };
         let lines = (!output.quiet && bar.is_none()).then_some(0);
         let elapsed_trials = bar.as_ref().map_or(0, Bar::elapsed_ns);
-        let (written, pause, telemetry) = (Instant::now(), PAUSE_MIN, output.telemetry);
-        let samplers = None;
-        Ok(Live { record, path, written, pause, lines, bar, elapsed_trials, metrics, journal, telemetry, samplers })
+        let (written, pause, samplers) = (Instant::now(), PAUSE_MIN, None);
+        Ok(Live { record, path, written, pause, lines, bar, elapsed_trials, metrics, journal, beside, samplers })
     }
 
     /// The line on a terminal, where there is one.
@@ -94,10 +95,9 @@ impl Live {
 
     /// The run begins: servers are sampled beside it, if they are servers. Instants count from `started` on `clock`.
     pub fn begins(&mut self, plan: &Plan, clock: Clock, started: Nanos) {
-        if self.telemetry != TelemetryChoice::Off {
+        if let Some(beside) = &self.beside {
             let places: Vec<Place> = self.record.environment.servers.iter().map(|server| server.place).collect();
-            let full = self.telemetry == TelemetryChoice::Full;
-            self.samplers = Samplers::start(&plan.targets, &places, full, clock, started);
+            self.samplers = Samplers::start(&plan.targets, &places, beside, clock, started);
         }
     }
 
@@ -228,6 +228,8 @@ impl Live {
                 let found = server_settings::read(target, server.place);
                 (server.settings, server.origins, server.facts) = (found.values, found.origins, found.facts);
             }
+            let host = self.beside.as_ref().and_then(|beside| beside.hosts.get(number));
+            server.facts.extend(host.map(HostUrl::facts).unwrap_or_default());
         }
         let written = match &self.path {
             Some(path) => self.record.write(path).map_err(unwritable).map(|()| self.path.clone()),
@@ -258,6 +260,19 @@ impl Live {
         self.written = Instant::now();
         self.pause = PAUSE_MIN.max(begun.elapsed() * PAUSE_PER_WRITE);
     }
+}
+
+/// What is to be read beside the load.
+pub(crate) fn beside(
+    choice: TelemetryChoice,
+    poolers: &[String],
+    hosts: &[HostUrl],
+) -> Result<Option<Beside>, Trouble> {
+    if choice == TelemetryChoice::Off {
+        return Ok(None);
+    }
+    let poolers: Result<_, Trouble> = poolers.iter().map(|url| plan::beside(url)).collect();
+    Ok(Some(Beside { full: choice == TelemetryChoice::Full, poolers: poolers?, hosts: hosts.to_vec() }))
 }
 
 /// What the bar of a run begins with. `trial`: which, and of how many.

@@ -391,6 +391,11 @@ fn targets(urls: &[String], options: &TargetOptions) -> Result<Vec<Target>, Trou
     urls.iter().map(|url| target(url, &connect)).collect()
 }
 
+/// Where something beside the load is asked.
+pub fn beside(url: &str) -> Result<Target, Trouble> {
+    target(url, &ConnectOptions::default())
+}
+
 /// A database with its addresses.
 pub(crate) fn target(url: &str, connect: &ConnectOptions) -> Result<Target, Trouble> {
     let database = registry::open(url, connect)?;

@@ -13,19 +13,65 @@ use assay_record::{EncodedHistogram, Place, Record, Status, Time, Tool};
 use assay_script::{Declaration, Measure};
 use assay_seam::{Nanos, ServerFacts};
 
-use crate::command_line::{RunOptions, Workload};
+use crate::command_line::{MeasuredCommandOptions, RunOptions, TargetOptions, Workload};
 use crate::telemetry;
 
 /// What is known when the run begins: everything but the measurements.
 pub fn begun(plan: &Plan, workload: &Workload, options: &RunOptions, words: &[String]) -> Record {
+    let mut record = planned(plan, workload, &options.target, words);
+    let manifest = &mut record.manifest;
+    manifest.profile = match &plan.load {
+        Load::Open { rate, .. } if rate.points().len() > 1 => {
+            rate.points().iter().map(|point| record::RatePoint { at_ns: point.at.0, per_s: point.per_s }).collect()
+        }
+        _ => Vec::new(),
+    };
+    manifest.trace = match (&plan.load, &options.load.rate_file) {
+        (Load::Trace { arrivals, .. }, Some(path)) => {
+            Some(record::Trace { file: path.display().to_string(), arrivals: arrivals.len() as u64 })
+        }
+        _ => None,
+    };
+    manifest.search = search(options);
+    record.environment.started = options.server.started.as_deref().cloned();
+    record.tags = options.output.tags.iter().cloned().collect();
+    record
+}
+
+/// The same of a command of a workload: `task`.
+pub fn begun_command(
+    plan: &Plan,
+    workload: &Workload,
+    task: &str,
+    options: &MeasuredCommandOptions,
+    words: &[String],
+) -> Record {
+    let mut record = planned(plan, workload, &options.common.target, words);
+    task.clone_into(&mut record.manifest.task);
+    record.tags = options.record.tags.iter().cloned().collect();
+    record
+}
+
+/// The same of a test of the machine itself.
+pub fn begun_machine(test: &str, options: &[(String, OptionValue)], words: &[String]) -> Record {
+    Record {
+        manifest: record::Manifest {
+            command: words.to_vec(),
+            workload: test.to_owned(),
+            task: "machine".to_owned(),
+            options: options.iter().cloned().filter_map(option).collect(),
+            interval_ns: 1_000_000_000,
+            ..record::Manifest::default()
+        },
+        environment: this_machine(),
+        ..empty()
+    }
+}
+
+/// What a plan says.
+fn planned(plan: &Plan, workload: &Workload, target: &TargetOptions, words: &[String]) -> Record {
     let setup = &plan.setup;
     Record {
-        format: record::FORMAT,
-        tool: Tool { name: "assay".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
-        status: Status::Running,
-        failure: None,
-        started: now(),
-        elapsed_ns: 0,
         manifest: record::Manifest {
             command: words.to_vec(),
             workload: plan.program.name().to_owned(),
@@ -34,21 +80,6 @@ pub fn begun(plan: &Plan, workload: &Workload, options: &RunOptions, words: &[St
             distribution: (!plan.program.draws_own_rows()).then(|| setup.distribution.kind.name().to_owned()),
             sessions: plan.stages.iter().map(|stage| stage.sessions).collect(),
             load: load(&plan.load, plan.limit.time),
-            profile: match &plan.load {
-                Load::Open { rate, .. } if rate.points().len() > 1 => rate
-                    .points()
-                    .iter()
-                    .map(|point| record::RatePoint { at_ns: point.at.0, per_s: point.per_s })
-                    .collect(),
-                _ => Vec::new(),
-            },
-            trace: match (&plan.load, &options.load.rate_file) {
-                (Load::Trace { arrivals, .. }, Some(path)) => {
-                    Some(record::Trace { file: path.display().to_string(), arrivals: arrivals.len() as u64 })
-                }
-                _ => None,
-            },
-            search: search(options),
             terminals: match plan.load {
                 Load::Terminals { terminals, think_scale } => {
                     Some(record::Terminals { number: terminals, think_scale })
@@ -77,17 +108,40 @@ pub fn begun(plan: &Plan, workload: &Workload, options: &RunOptions, words: &[St
                 fallback: plan.event_loop.fallback.clone(),
                 batch_max: plan.event_loop.batch_max as u64,
             }),
-            prepared: options.target.prepared,
-            session_sql: record::without_secrets(&options.target.session_sql),
+            prepared: target.prepared,
+            session_sql: record::without_secrets(&target.session_sql),
             targets: plan.targets.iter().map(|target| target.database.display()).collect(),
+            ..record::Manifest::default()
         },
-        environment: record::Environment { started: options.server.started.as_deref().cloned(), ..environment(plan) },
+        environment: record::Environment {
+            servers: plan
+                .targets
+                .iter()
+                .map(|target| record::Server { place: place(target), ..record::Server::default() })
+                .collect(),
+            ..this_machine()
+        },
+        ..empty()
+    }
+}
+
+/// A record that begins now, of nothing yet.
+fn empty() -> Record {
+    Record {
+        format: record::FORMAT,
+        tool: Tool { name: "assay".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
+        status: Status::Running,
+        failure: None,
+        started: now(),
+        elapsed_ns: 0,
+        manifest: record::Manifest::default(),
+        environment: record::Environment::default(),
         types: Vec::new(),
         rules: Vec::new(),
         rates: Vec::new(),
         stages: Vec::new(),
         telemetry: None,
-        tags: options.output.tags.iter().cloned().collect(),
+        tags: BTreeMap::new(),
         cases: None,
     }
 }
@@ -101,10 +155,7 @@ pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>
     record.rules = outcome.declarations.iter().filter_map(rule).collect();
     record.rates = outcome.declarations.iter().filter_map(rate).collect();
     record.manifest.options.extend(found(&outcome.declarations));
-    for (server, facts) in record.environment.servers.iter_mut().zip(&outcome.servers) {
-        let ServerFacts { product, version, tls } = facts.clone();
-        (server.product, server.version, server.tls) = (product, version, tls);
-    }
+    servers(record, outcome);
     if record.manifest.search.is_some() {
         record.manifest.sessions = outcome.stages.iter().map(|stage| stage.sessions).collect();
     }
@@ -117,6 +168,14 @@ pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>
             Some(known) => *known = stage,
             None => record.stages.push(stage),
         }
+    }
+}
+
+/// What servers said of themselves at login.
+pub fn servers(record: &mut Record, outcome: &Outcome) {
+    for (server, facts) in record.environment.servers.iter_mut().zip(&outcome.servers) {
+        let ServerFacts { product, version, tls } = facts.clone();
+        (server.product, server.version, server.tls) = (product, version, tls);
     }
 }
 
@@ -225,12 +284,6 @@ fn option((key, value): (String, OptionValue)) -> Option<(String, record::Option
         OptionValue::List(items) => record::OptionValue::List(items),
     };
     Some((key, value))
-}
-
-fn environment(plan: &Plan) -> record::Environment {
-    let servers =
-        plan.targets.iter().map(|target| record::Server { place: place(target), ..record::Server::default() });
-    record::Environment { servers: servers.collect(), ..this_machine() }
 }
 
 /// The machine of the load generator.

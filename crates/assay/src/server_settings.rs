@@ -9,6 +9,7 @@ use assay_engine::Target;
 use assay_io::clock::Clock;
 use assay_record::Place;
 use assay_seam::{Nanos, Rows};
+use assay_telemetry::defaults::mysql_5_7;
 
 use crate::client::{Client, text};
 use crate::telemetry;
@@ -33,15 +34,52 @@ pub fn read(target: &Target, place: Place) -> Settings {
     if queries.is_empty() {
         return Settings::default();
     }
-    let Ok(mut client) = Client::open(target, Clock::start(), PATIENCE) else { return Settings::default() };
+    let Ok(mut client) = Client::open_as_session(target, Clock::start(), PATIENCE) else { return Settings::default() };
     let rows = queries.iter().find_map(|sql| client.ask(sql, PATIENCE).ok());
     let mut found = rows.map_or_else(Settings::default, |rows| settings(&rows));
+    keep_what_differs(&mut found);
     if place == Place::Local {
         found.facts = telemetry::server_facts(&mut client);
     }
     client.close();
     found
 }
+
+/// MySQL 5.7 lists every variable and not where its value came from: those with their compiled-in defaults are left out.
+fn keep_what_differs(found: &mut Settings) {
+    let is_5_7 = found.values.get("version").is_some_and(|version| version.starts_with("5.7."));
+    if !is_5_7 || !found.origins.is_empty() {
+        return;
+    }
+    let origins = &mut found.origins;
+    found.values.retain(|name, value| match mysql_5_7(name) {
+        Some(default) if default == value => MATTER.contains(&name.as_str()),
+        Some(_) => {
+            origins.insert(name.clone(), "not compiled in".to_owned());
+            true
+        }
+        // Of one machine or server.
+        None => true,
+    });
+}
+
+/// Shown of every server, whether they differ or not.
+const MATTER: [&str; 14] = [
+    "binlog_format",
+    "character_set_server",
+    "innodb_adaptive_hash_index",
+    "innodb_buffer_pool_size",
+    "innodb_doublewrite",
+    "innodb_flush_log_at_trx_commit",
+    "innodb_flush_method",
+    "innodb_io_capacity",
+    "innodb_log_buffer_size",
+    "innodb_log_file_size",
+    "log_bin",
+    "max_connections",
+    "performance_schema",
+    "sync_binlog",
+];
 
 /// Name, value and origin of each row.
 fn settings(rows: &Rows) -> Settings {
@@ -66,6 +104,23 @@ fn may_hold_secrets(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_mysql_5_7_only_what_differs_is_kept() {
+        let pairs = [
+            ("version", "5.7.22"),
+            ("innodb_buffer_pool_size", "268435456"),
+            ("sync_binlog", "1"),
+            ("wait_timeout", "28800"),
+            ("port", "3306"),
+        ];
+        let values = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let mut found = Settings { values, ..Settings::default() };
+        keep_what_differs(&mut found);
+        let names: Vec<&str> = found.values.keys().map(String::as_str).collect();
+        assert_eq!(names, ["innodb_buffer_pool_size", "port", "sync_binlog", "version"]);
+        assert_eq!(found.origins.keys().collect::<Vec<_>>(), ["innodb_buffer_pool_size"]);
+    }
 
     #[test]
     fn settings_that_may_hold_secrets_are_masked() {

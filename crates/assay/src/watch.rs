@@ -9,6 +9,7 @@ use assay_seam::Nanos;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::live::Live;
+use crate::measured::Measured;
 use crate::{terminal, values};
 
 /// Draws what a run tells.
@@ -17,23 +18,30 @@ pub struct Watch<'a> {
     quiet: bool,
     bar: Option<ProgressBar>,
     live: Option<Live>,
+    measured: Option<Measured>,
 }
 
 impl<'a> Watch<'a> {
-    /// Watches a command: progress and warnings only.
-    pub fn of_command(plan: &'a Plan, quiet: bool) -> Watch<'a> {
-        Watch { plan, quiet, bar: None, live: None }
+    /// Watches a command: progress and warnings, and its record where it is to leave one.
+    pub fn of_command(plan: &'a Plan, quiet: bool, measured: Option<Measured>) -> Watch<'a> {
+        Watch { plan, quiet, bar: None, live: None, measured }
     }
 
     /// Watches a run: interval lines and the partial record too.
     pub fn of_run(plan: &'a Plan, quiet: bool, live: Live) -> Watch<'a> {
-        Watch { plan, quiet, bar: None, live: Some(live) }
+        Watch { plan, quiet, bar: None, live: Some(live), measured: None }
     }
 
     /// Takes progress off the screen.
     pub fn finish(&mut self) -> Option<Live> {
         self.clear();
         self.live.take()
+    }
+
+    /// The same of a command.
+    pub fn finish_command(&mut self) -> Option<Measured> {
+        self.clear();
+        self.measured.take()
     }
 
     fn clear(&mut self) {
@@ -148,10 +156,19 @@ impl Observer for Watch<'_> {
     fn notice(&mut self, notice: Notice<'_>) {
         match notice {
             Notice::Connecting { ready, wanted } => self.connecting(ready, wanted),
-            Notice::Loading { rows, expected, elapsed } => self.loading(rows, expected, elapsed),
+            Notice::Loading { rows, expected, elapsed } => {
+                if let Some(measured) = &mut self.measured {
+                    let sessions = self.plan.stages.first().map_or(1, |stage| stage.sessions);
+                    measured.loading(rows, elapsed, sessions);
+                }
+                self.loading(rows, expected, elapsed);
+            }
             Notice::Begins { before: _, clock, started } => {
                 if let Some(live) = &mut self.live {
                     live.begins(self.plan, clock, started);
+                }
+                if let Some(measured) = &mut self.measured {
+                    measured.begins(self.plan, clock, started);
                 }
             }
             Notice::Ends { .. } | Notice::Overdue { .. } => {}

@@ -96,6 +96,7 @@ pub(crate) fn example_with_telemetry() -> Record {
                 waits: None,
             },
         ],
+        interventions: Vec::new(),
         cost: Cost { cpu_ns: 8_000_000, statements: 12, statements_ns: 6_000_000 },
     });
     record
@@ -103,6 +104,7 @@ pub(crate) fn example_with_telemetry() -> Record {
 
 fn manifest() -> Manifest {
     Manifest {
+        task: String::new(),
         command: ["assay", "run", "shop.lua", "--db", "postgres://app:***@db1/shop", "--sessions", "16,64"]
             .map(String::from)
             .to_vec(),

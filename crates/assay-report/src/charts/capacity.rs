@@ -47,6 +47,7 @@ fn chart(number: usize, text: &str, searches: &[(&Entry, &CapacityFindings, &[St
             name: if several { clean(&format!("{name}, {}", entry.name), NAME_WIDTH) } else { name.clone() },
             group: entry.setting,
             dots: false,
+            stacked: false,
             band: Vec::new(),
             x: points.iter().map(|(rate, _)| *rate).collect(),
             y: points.iter().map(|(_, value)| value.filter(|v| *v > 0.0).map(|v| rounded(v * unit))).collect(),

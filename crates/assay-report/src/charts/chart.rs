@@ -170,6 +170,8 @@ pub struct Line {
     pub group: usize,
     /// Separate points instead of a line through them.
     pub dots: bool,
+    /// It stands on the line before it: `y` is the sum so far, and `band` reaches from there down to the line before.
+    pub stacked: bool,
     /// Across.
     pub x: Vec<f64>,
     /// Upwards.
@@ -270,7 +272,15 @@ impl Chart {
 impl Line {
     /// Without points.
     pub(crate) fn new(name: &str, group: usize) -> Line {
-        Line { name: name.to_owned(), group, dots: false, x: Vec::new(), y: Vec::new(), band: Vec::new() }
+        Line {
+            name: name.to_owned(),
+            group,
+            dots: false,
+            stacked: false,
+            x: Vec::new(),
+            y: Vec::new(),
+            band: Vec::new(),
+        }
     }
 
     /// One more point: the median of `values`, with a band when they are several.

@@ -47,6 +47,7 @@ const PANEL_NAME: f32 = 22.0;
 const COLUMN_MAX: f32 = 60.0;
 const DOT_OPACITY: f32 = 0.4;
 const BAND_OPACITY: f32 = 0.2;
+const STACK_OPACITY: f32 = 0.6;
 
 /// The chart as an SVG document.
 pub fn svg(chart: &Chart, options: &PictureOptions) -> String {
@@ -193,7 +194,7 @@ impl Drawing {
                 self.shapes.push(Shape::Area {
                     points,
                     colour: self.palette.series[look.colour],
-                    opacity: BAND_OPACITY,
+                    opacity: if line.stacked { STACK_OPACITY } else { BAND_OPACITY },
                 });
             }
         }

@@ -218,7 +218,7 @@ impl<'a> Scope<'a> {
                 .map(|((at, value), sum)| (*at, value.filter(|_| *sum > 0.0).map(|value| value / sum * 100.0)))
                 .collect()
         };
-        kinds.iter().map(|(name, points)| line(name, share(points))).filter(has_values).collect()
+        stacked(kinds.iter().map(|(name, points)| line(name, share(points))).filter(has_values).collect())
     }
 
     fn hit_ratio(&self) -> Vec<Line> {
@@ -251,8 +251,28 @@ impl<'a> Scope<'a> {
             }
             line(&clean(name, NAME_WIDTH), points)
         };
-        names.iter().map(of).filter(has_values).collect()
+        stacked(names.iter().map(of).filter(has_values).collect())
     }
+}
+
+/// Each line on the one before it. They are of the same instants; others are left as they are.
+fn stacked(mut lines: Vec<Line>) -> Vec<Line> {
+    if lines.windows(2).any(|two| two[0].x != two[1].x) {
+        return lines;
+    }
+    let instants = lines.first().map_or(0, |line| line.x.len());
+    for at in 0..instants {
+        let is_known = lines.iter().any(|line| line.y[at].is_some());
+        let mut sum = 0.0;
+        for line in &mut lines {
+            let from = sum;
+            sum += line.y[at].unwrap_or(0.0);
+            line.y[at] = is_known.then(|| rounded(sum));
+            line.band.push(is_known.then(|| (rounded(from), rounded(sum))));
+        }
+    }
+    lines.iter_mut().for_each(|line| line.stacked = true);
+    lines
 }
 
 fn has_values(line: &Line) -> bool {
@@ -265,4 +285,19 @@ fn line(name: &str, points: Vec<(f64, Option<f64>)>) -> Line {
     let kept = points.chunks(every).filter_map(|chunk| chunk.last().copied());
     let (x, y) = kept.map(|(at, value)| (at, value.map(rounded))).unzip();
     Line { x, y, ..Line::new(name, 0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacked_lines_stand_on_each_other_and_gaps_stay_gaps() {
+        let of = |name: &str, y: [Option<f64>; 3]| Line { x: vec![1.0, 2.0, 3.0], y: y.to_vec(), ..Line::new(name, 0) };
+        let found = stacked(vec![of("user", [Some(30.0), None, None]), of("idle", [Some(70.0), Some(5.0), None])]);
+        assert_eq!(found[1].y, [Some(100.0), Some(5.0), None]);
+        assert_eq!(found[1].band, [Some((30.0, 100.0)), Some((0.0, 5.0)), None]);
+        let other = Line { x: vec![9.0, 10.0, 11.0], ..of("other", [None; 3]) };
+        assert!(stacked(vec![of("user", [Some(1.0); 3]), other]).iter().all(|line| !line.stacked));
+    }
 }

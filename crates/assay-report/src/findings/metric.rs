@@ -13,6 +13,7 @@ use crate::findings::arithmetic::ratio;
 use crate::findings::capacity::{Capacity, SearchState};
 use crate::findings::course::scope_name;
 use crate::findings::latency::LatencyFindings;
+pub use crate::findings::metric_unit::MetricUnit;
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 
@@ -25,22 +26,6 @@ pub struct Metric {
     pub unit: MetricUnit,
     /// Which way is good.
     pub better: Better,
-}
-
-/// What values are in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MetricUnit {
-    /// Per second.
-    PerSecond,
-    /// Nanoseconds.
-    Ns,
-    /// Per transaction finished well.
-    PerTransaction,
-    /// Per time of the workload's own: `tpmC`.
-    Own,
-    /// A level of a server or machine, in the unit at the end of its name.
-    Level,
 }
 
 /// Which way is good.
@@ -152,7 +137,11 @@ fn search_sessions(findings: &Findings) -> Option<u32> {
 pub(crate) fn trial_metrics(findings: &Findings, sessions: u32) -> Vec<(Metric, Option<f64>)> {
     let Some(found) = &findings.capacity else {
         let stage = findings.stages.iter().find(|stage| stage.sessions == sessions);
-        return stage.map(metrics).unwrap_or_default();
+        let mut all = stage.map(metrics).unwrap_or_default();
+        for (metric, _) in all.iter_mut().filter(|(metric, _)| metric.name == "tps") {
+            metric.unit = findings.task.rate();
+        }
+        return all;
     };
     if search_sessions(findings) != Some(sessions) {
         return Vec::new();

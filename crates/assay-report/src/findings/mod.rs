@@ -16,6 +16,7 @@ pub(crate) mod latency;
 pub(crate) mod limit;
 pub(crate) mod loaded;
 pub(crate) mod metric;
+pub(crate) mod metric_unit;
 pub(crate) mod outage;
 pub(crate) mod promise;
 pub(crate) mod report;

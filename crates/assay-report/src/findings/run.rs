@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::findings::capacity::{Capacity, CapacityFindings, capacity_findings};
 use crate::findings::cases::{CasesFindings, cases_findings};
+use crate::findings::metric_unit::MetricUnit;
 use crate::findings::stage::{StageFindings, stage_findings};
 use crate::findings::tally::{ErrorFindings, errors_by_kind};
 use crate::findings::telemetry::{SamplingFindings, sampling};
@@ -31,6 +32,8 @@ pub struct Findings {
     pub command: Vec<String>,
     /// The workload.
     pub workload: String,
+    /// What was done with it, and what transactions are.
+    pub task: Task,
     /// Its options, with the values in effect.
     pub options: BTreeMap<String, OptionValue>,
     /// Seed of the random numbers.
@@ -86,6 +89,52 @@ pub struct Findings {
     pub cases: Option<CasesFindings>,
     /// What the reader should know before believing a number.
     pub warnings: Vec<Warning>,
+}
+
+/// What was done with a workload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// It ran: transactions.
+    #[default]
+    Run,
+    /// Its tables were filled: a transaction is a row.
+    Prepare,
+    /// Its tables were checked: one transaction.
+    Check,
+    /// It is a test of the machine itself: a transaction is an event.
+    Machine,
+}
+
+impl Task {
+    /// One that is not known is a run.
+    fn of(name: &str) -> Task {
+        match name {
+            "prepare" => Task::Prepare,
+            "check" => Task::Check,
+            "machine" => Task::Machine,
+            _ => Task::Run,
+        }
+    }
+
+    /// As records name it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Task::Run => "run",
+            Task::Prepare => "prepare",
+            Task::Check => "check",
+            Task::Machine => "machine",
+        }
+    }
+
+    /// The unit of its throughput.
+    pub(crate) fn rate(self) -> MetricUnit {
+        match self {
+            Task::Run | Task::Check => MetricUnit::PerSecond,
+            Task::Prepare => MetricUnit::RowsPerSecond,
+            Task::Machine => MetricUnit::EventsPerSecond,
+        }
+    }
 }
 
 /// The machine that made the load.
@@ -177,6 +226,7 @@ pub fn findings(record: &Record) -> Findings {
         failure: record.failure.clone(),
         command: record.manifest.command.clone(),
         workload: record.manifest.workload.clone(),
+        task: Task::of(&record.manifest.task),
         options: record.manifest.options.clone(),
         seed: record.manifest.seed,
         distribution: record.manifest.distribution.clone(),

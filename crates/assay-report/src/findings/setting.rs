@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::findings::capacity::Capacity;
 use crate::findings::harmless::{is_harmless_fact, is_harmless_setting};
-use crate::findings::run::Findings;
+use crate::findings::run::{Findings, Task};
 use crate::plain::clean;
 
 /// Something that two sides do not share.
@@ -59,6 +59,9 @@ pub(crate) fn settings(run: &Findings) -> Settings {
         all.insert((kind, what.to_owned()), value);
     };
     put(SettingKind::Work, "workload", run.workload.clone());
+    if run.task != Task::Run {
+        put(SettingKind::Work, "task", run.task.name().to_owned());
+    }
     for (name, value) in &run.options {
         put(SettingKind::Work, &format!("option {name}"), option_text(value));
     }

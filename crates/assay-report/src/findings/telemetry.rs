@@ -89,6 +89,8 @@ pub struct SamplingFindings {
     pub statements_per_s: f64,
     /// What one took to be answered.
     pub statement_ns: Option<f64>,
+    /// What was changed on servers for the sake of readings.
+    pub interventions: Vec<record::Intervention>,
     /// Unavailable metrics, by scope, and why.
     pub absent: Vec<AbsentFindings>,
 }
@@ -140,6 +142,7 @@ pub(crate) fn sampling(telemetry: &record::Telemetry, stages: &[record::Stage]) 
         cpu_share: ratio(cpu_ns as f64 / 1e9, seconds).unwrap_or(0.0),
         statements_per_s: ratio(statements as f64, seconds).unwrap_or(0.0),
         statement_ns: ratio(statements_ns as f64, statements as f64),
+        interventions: telemetry.interventions.clone(),
         absent: absent.collect(),
     }
 }

@@ -105,6 +105,8 @@ fn trials(found: Option<&TrialsFindings>) -> [Cell; 4] {
 fn unit(unit: MetricUnit) -> Cell {
     Cell::words(match unit {
         MetricUnit::PerSecond => "per_second",
+        MetricUnit::RowsPerSecond => "rows_per_second",
+        MetricUnit::EventsPerSecond => "events_per_second",
         MetricUnit::Ns => "ns",
         MetricUnit::PerTransaction => "per_transaction",
         MetricUnit::Own => "own",

@@ -40,7 +40,7 @@ use crate::words::capacity::capacity_words;
 use crate::words::cases::{notes, plan_lines, statement};
 use crate::words::comparison::{conclusion, difference_words, differences_by_kind, doubts_of, side_facts};
 use crate::words::facts::{Facts, undone};
-use crate::words::run::{command_line, growth, host, number_of, option_value, sessions};
+use crate::words::run::{command_line, growth, host, number_of, option_value, per_second, sessions};
 use crate::words::steadiness::{latency_intervals, over_time};
 use crate::words::summary::{capitalised, summary, title};
 use crate::words::telemetry::telemetry;
@@ -316,7 +316,7 @@ fn tiles(findings: &Findings) -> Markup {
         }
         dl.figures {
             @for (name, value, unit) in [
-                ("throughput", figure(total.tps), "tx/s"),
+                ("throughput", figure(total.tps), per_second(findings.task.rate())),
                 ("statements", figure(total.qps), "per s"),
                 ("p50", ms(response.p50_ns), "ms"),
                 ("p99", ms(response.p99_ns), "ms"),

@@ -22,7 +22,7 @@ use crate::words::audit::audit_words;
 use crate::words::capacity::capacity_words;
 use crate::words::cases;
 use crate::words::facts::{Facts, fallback, generator, undone};
-use crate::words::run::{growth, is_given, load, option_value, servers, sessions};
+use crate::words::run::{growth, is_given, load, option_value, per_second, servers, sessions, work as work_name};
 use crate::words::steadiness::{latency_intervals, over_time};
 use crate::words::telemetry::telemetry;
 use crate::words::warning::warnings_by_hint;
@@ -112,7 +112,7 @@ fn head(findings: &Findings, view: View) -> String {
         [one] => sessions(one.sessions),
         _ => format!("{} sessions", numbers.join(", ")),
     };
-    let mut facts = vec![clean(&findings.workload, FACT_WIDTH), encrypted_servers(findings), sessions, load(findings)];
+    let mut facts = vec![work_name(findings, FACT_WIDTH), encrypted_servers(findings), sessions, load(findings)];
     facts.extend(findings.limit.time_ns.map(seconds));
     facts.extend(findings.limit.transactions.map(|most| format!("{} transactions", count(most))));
     if findings.warmup_ns > 0 {
@@ -182,9 +182,11 @@ fn result(stage: &StageFindings, findings: &Findings, view: View) -> String {
     if findings.stages.len() > 1 {
         facts.insert(0, format!("with {}", sessions(stage.sessions)));
     }
-    let label = format!("{:width$}", format!("{} tx/s ", figure(stage.total.tps)), width = LABEL_WIDTH);
     let audit = audit_words(&stage.audit).map(|words| ("audit", vec![words]));
+    let unit = per_second(findings.task.rate());
     let told = over_time(stage).into_iter().chain(undone(stage)).chain(audit);
+    let told = told.map(|(name, facts)| (name, facts.iter().map(|fact| fact.replace("tx/s", unit)).collect()));
+    let label = format!("{:LABEL_WIDTH$}", format!("{} {unit} ", figure(stage.total.tps)));
     wrap_to(view.width, &label, facts, DOT) + &listed(told, view)
 }
 

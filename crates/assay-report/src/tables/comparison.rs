@@ -37,7 +37,8 @@ pub(crate) fn changes(stage: &StageComparison) -> Table {
 /// baseline.
 pub(crate) fn grid(comparisons: &[Comparison], first: &StageComparison) -> Table {
     const METRICS: [(&str, &str); 3] = [("tps", "tx/s"), ("p50", "p50 ms"), ("p99", "p99 ms")];
-    let heads = METRICS.iter().flat_map(|(_, head)| [*head, "ratio"]).map(Column::figures);
+    let of_first = |name: &str, head: &str| first.metric(name).map_or(head.to_owned(), |of| metric_name(&of.metric));
+    let heads = METRICS.iter().flat_map(|(name, head)| [of_first(name, head), "ratio".to_owned()]).map(Column::figures);
     let mut table = Table::new([Column::words("setting", SETTING_WIDTH)].into_iter().chain(heads));
     type Shown = fn(&MetricComparison) -> [Cell; 2];
     let row = |name: &str, stage: &StageComparison, shown: Shown| {

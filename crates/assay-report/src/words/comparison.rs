@@ -11,7 +11,7 @@ use crate::findings::setting::{Difference, SettingKind};
 use crate::findings::verdict::Verdict;
 use crate::plain::clean;
 use crate::words::generator::limited;
-use crate::words::run::sessions;
+use crate::words::run::{per_second, sessions};
 
 const NAME_WIDTH: usize = 24;
 
@@ -123,7 +123,7 @@ pub(crate) fn doubts_of(side: &SideFindings) -> Vec<String> {
 
 pub(crate) fn metric_name(metric: &Metric) -> String {
     match metric.name.as_str() {
-        "tps" => "tx/s".into(),
+        "tps" => per_second(metric.unit).into(),
         "capacity" => "capacity tx/s".into(),
         "cpu_per_transaction" => "our CPU µs/tx".into(),
         name if metric.unit != MetricUnit::Ns => clean(name, NAME_WIDTH),

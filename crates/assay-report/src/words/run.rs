@@ -5,7 +5,8 @@ use assay_record::{Arrival, Load, OptionValue, RatePoint, Terminals};
 use crate::digits::{count, figure, seconds};
 use crate::findings::capacity::{Capacity, CapacityFindings};
 use crate::findings::loaded::Loaded;
-use crate::findings::run::Findings;
+use crate::findings::metric::MetricUnit;
+use crate::findings::run::{Findings, Task};
 use crate::findings::setting::option_text;
 use crate::findings::stage::StageFindings;
 use crate::findings::tally::ErrorFindings;
@@ -75,6 +76,25 @@ pub(crate) fn load(findings: &Findings) -> String {
             }
             format!("{arrival} {} tx/s", figure(*rate_per_s))
         }
+    }
+}
+
+/// What throughput is of.
+pub(crate) fn per_second(unit: MetricUnit) -> &'static str {
+    match unit {
+        MetricUnit::RowsPerSecond => "rows/s",
+        MetricUnit::EventsPerSecond => "events/s",
+        _ => "tx/s",
+    }
+}
+
+/// The workload, and what was done with it unless it ran.
+pub(crate) fn work(findings: &Findings, width: usize) -> String {
+    let name = clean(&findings.workload, width);
+    match findings.task {
+        Task::Run | Task::Machine => name,
+        Task::Prepare => format!("{name} prepare"),
+        Task::Check => format!("{name} check"),
     }
 }
 

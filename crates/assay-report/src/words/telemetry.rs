@@ -76,7 +76,19 @@ fn sampling(found: &SamplingFindings) -> Vec<String> {
         format!("{} statements/s on servers", figure(found.statements_per_s)),
     ];
     facts.extend(found.statement_ns.map(|ns| format!("{} ms each", figure(ns / 1e6))));
+    facts.extend(interventions(found));
     facts
+}
+
+/// What was changed on servers to read it.
+fn interventions(found: &SamplingFindings) -> Option<String> {
+    let all = &found.interventions;
+    let left = all.iter().filter(|one| one.undone.is_none()).count();
+    match all.as_slice() {
+        [] => None,
+        _ if left > 0 => Some(format!("counters switched on and not off again: {left}")),
+        _ => Some(format!("counters switched on for this run: {}", all.len())),
+    }
 }
 
 /// What was in the server's own memory of the pages it wanted.

@@ -25,6 +25,8 @@ pub(super) struct Invocation {
     pub(super) console: Arc<Console>,
     /// The command line as given, the program's name first.
     pub(super) words: Vec<String>,
+    /// The built-in test that is carried out, and the names of its own options.
+    pub(super) test: (&'static str, Vec<String>),
 }
 
 impl Invocation {

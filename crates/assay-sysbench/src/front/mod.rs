@@ -14,7 +14,7 @@ mod process;
 mod targets;
 mod totals;
 
-pub use process::Process;
+pub use process::{MachineReport, Process};
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,6 +23,7 @@ use assay_engine::{End, Notice, Observer, Outside};
 use assay_options::OptionDeclaration;
 use assay_script::{Entry, Program, TopLevel};
 
+use crate::options::key_of;
 use crate::{Arguments, Level, UsageError, help, report, settings};
 use built_in::{TESTS, Test};
 use console::Console;
@@ -89,7 +90,7 @@ impl Front {
         plan::check_workers(process).map_err(|message| refuse(process, &message))?;
         console.with(|log| log.text(Level::Notice, &report::banner(&assay_script::luajit_version())));
         arguments.options = options.clone();
-        let invocation = Invocation { process, options, settings, console, words };
+        let invocation = Invocation { process, options, settings, console, words, test: Default::default() };
         Ok(Front { arguments, invocation, before: Outside::default() })
     }
 
@@ -150,7 +151,8 @@ impl Front {
         }
     }
 
-    fn run_test(&mut self, test: &Test) -> u8 {
+    fn run_test(&mut self, test: &'static Test) -> u8 {
+        self.invocation.test = (test.name, test.options.iter().map(|known| key_of(known.name)).collect());
         let declared: Vec<OptionDeclaration> = test.options.iter().map(built_in::declaration).collect();
         if let Err(error) = self.take_options(Some(&declared)) {
             return self.invocation.refuse(&error.to_string());

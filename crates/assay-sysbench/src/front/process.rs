@@ -6,6 +6,8 @@ use std::io;
 use std::sync::Arc;
 
 use assay_engine::Control;
+use assay_machine::{MachinePlan, Snapshot};
+use assay_options::OptionValue;
 use assay_script::Library;
 use assay_seam::{ConnectOptions, Database, Dialect, Surroundings};
 
@@ -51,4 +53,27 @@ pub trait Process: Debug + Send + Sync {
 
     /// Built-in workloads and files, in sysbench's order.
     fn library(&self) -> &'static Arc<Library>;
+
+    /// Whether it wants to know what a test of the machine measured.
+    fn keeps_machine_reports(&self) -> bool {
+        false
+    }
+
+    /// What a test of the machine measured.
+    fn machine_report(&self, _: &MachineReport<'_>) {}
+}
+
+/// What a test of the machine measured.
+#[derive(Debug)]
+pub struct MachineReport<'a> {
+    /// `cpu`, `fileio`, …
+    pub test: &'static str,
+    /// Its own options with the values in effect.
+    pub options: Vec<(String, OptionValue)>,
+    /// How it was run.
+    pub plan: &'a MachinePlan,
+    /// Once per second, or as often as reports were wanted.
+    pub intervals: &'a [Snapshot],
+    /// Everything since the start, or since the last checkpoint.
+    pub all: &'a Snapshot,
 }

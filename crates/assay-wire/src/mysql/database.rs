@@ -25,7 +25,11 @@ pub const DRIVER: Driver = Driver {
 };
 
 #[derive(Debug)]
-struct MySql(Arc<Server>);
+struct MySql {
+    server: Arc<Server>,
+    /// The same without statements for new connections.
+    beside: Arc<Server>,
+}
 
 /// Shown for every server, whether they differ or not. A name that a product or version does not have is just not
 /// there.
@@ -65,19 +69,19 @@ impl Database for MySql {
     }
 
     fn display(&self) -> String {
-        self.0.display.clone()
+        self.server.display.clone()
     }
 
     fn endpoints(&self) -> Vec<Endpoint> {
-        vec![self.0.endpoint.clone()]
+        vec![self.server.endpoint.clone()]
     }
 
     fn tls(&self) -> TlsSettings {
-        self.0.tls.clone()
+        self.server.tls.clone()
     }
 
     fn connect_timeout(&self) -> Option<Nanos> {
-        self.0.connect_timeout
+        self.server.connect_timeout
     }
 
     fn settings_queries(&self) -> &'static [&'static str] {
@@ -85,12 +89,16 @@ impl Database for MySql {
     }
 
     fn connection(&self) -> Box<dyn Connection> {
-        Box::new(MySqlConnection::new(Arc::clone(&self.0)))
+        Box::new(MySqlConnection::new(Arc::clone(&self.server)))
+    }
+
+    fn connection_beside(&self) -> Box<dyn Connection> {
+        Box::new(MySqlConnection::new(Arc::clone(&self.beside)))
     }
 
     fn advice(&self, error: &StatementError, sessions: usize) -> Option<String> {
         let advice = refusal::advice(error, sessions)?;
-        let bare = self.0.tls.mode == TlsMode::Disable && matches!(self.0.endpoint, Endpoint::Tcp { .. });
+        let bare = self.server.tls.mode == TlsMode::Disable && matches!(self.server.endpoint, Endpoint::Tcp { .. });
         // Neither server says so when it wants an account's password over TLS only.
         let more = if bare && error.code.number == refusal::ACCESS_DENIED {
             "; it may also want TLS, which `sslmode=disable` forbids"
@@ -107,5 +115,11 @@ fn open(
     options: &ConnectOptions,
     surroundings: &dyn Surroundings,
 ) -> Result<Box<dyn Database>, TargetError> {
-    Ok(Box::new(MySql(Arc::new(server::read(url, options, surroundings)?))))
+    let read = |options: &ConnectOptions| server::read(url, options, surroundings).map(Arc::new);
+    let server = read(options)?;
+    let beside = match options.session_sql.as_slice() {
+        [] => Arc::clone(&server),
+        _ => read(&ConnectOptions { session_sql: Vec::new(), ..options.clone() })?,
+    };
+    Ok(Box::new(MySql { server, beside }))
 }

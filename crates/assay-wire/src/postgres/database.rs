@@ -13,7 +13,11 @@ use crate::postgres::server::{self, Server};
 /// The registry's entry.
 pub const DRIVER: Driver = Driver { dialect: Dialect::plain("pgsql"), schemes: &["postgres", "postgresql"], open };
 
-struct Postgres(Arc<Server>);
+struct Postgres {
+    server: Arc<Server>,
+    /// The same without statements for new connections.
+    beside: Arc<Server>,
+}
 
 impl Database for Postgres {
     fn dialect(&self) -> Dialect {
@@ -21,23 +25,27 @@ impl Database for Postgres {
     }
 
     fn display(&self) -> String {
-        self.0.display.clone()
+        self.server.display.clone()
     }
 
     fn endpoints(&self) -> Vec<Endpoint> {
-        self.0.endpoints.clone()
+        self.server.endpoints.clone()
     }
 
     fn tls(&self) -> TlsSettings {
-        self.0.tls.clone()
+        self.server.tls.clone()
     }
 
     fn connect_timeout(&self) -> Option<Nanos> {
-        self.0.connect_timeout
+        self.server.connect_timeout
     }
 
     fn connection(&self) -> Box<dyn Connection> {
-        Box::new(PostgresConnection::new(self.0.clone()))
+        Box::new(PostgresConnection::new(Arc::clone(&self.server)))
+    }
+
+    fn connection_beside(&self) -> Box<dyn Connection> {
+        Box::new(PostgresConnection::new(Arc::clone(&self.beside)))
     }
 
     fn settings_queries(&self) -> &'static [&'static str] {
@@ -71,5 +79,11 @@ fn open(
     options: &ConnectOptions,
     surroundings: &dyn Surroundings,
 ) -> Result<Box<dyn Database>, TargetError> {
-    Ok(Box::new(Postgres(Arc::new(server::read(url, options, surroundings)?))))
+    let read = |options: &ConnectOptions| server::read(url, options, surroundings).map(Arc::new);
+    let server = read(options)?;
+    let beside = match options.session_sql.as_slice() {
+        [] => Arc::clone(&server),
+        _ => read(&ConnectOptions { session_sql: Vec::new(), ..options.clone() })?,
+    };
+    Ok(Box::new(Postgres { server, beside }))
 }

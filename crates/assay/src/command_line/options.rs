@@ -31,9 +31,9 @@ pub enum Subcommand {
     /// Run a workload and report what was measured
     Run(Box<RunOptions>),
     /// Create and fill a workload's tables
-    Prepare(CommandOptions),
+    Prepare(MeasuredCommandOptions),
     /// Verify a workload's tables and their contents
-    Check(CommandOptions),
+    Check(MeasuredCommandOptions),
     /// Drop a workload's tables
     Cleanup(CommandOptions),
     /// Run one of a workload's other commands
@@ -266,6 +266,38 @@ pub struct CommandOptions {
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub common: CommonCommandOptions,
+}
+
+/// Options of the commands that leave a record.
+#[derive(Args, Clone)]
+pub struct MeasuredCommandOptions {
+    /// Built-in workload (see `assay list`) or Lua file
+    #[arg(value_name = "WORKLOAD")]
+    pub workload: String,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a doc comment would become help text")]
+    pub common: CommonCommandOptions,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a doc comment would become help text")]
+    pub record: RecordOptions,
+}
+
+/// The record of a command.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Output")]
+pub struct RecordOptions {
+    /// Path of the record [default: assay-records/WORKLOAD-COMMAND-TIME.json.zst]
+    #[arg(long, value_name = "PATH", conflicts_with = "no_record")]
+    pub record: Option<std::path::PathBuf>,
+    /// Write no record
+    #[arg(long)]
+    pub no_record: bool,
+    /// Label to find and group this record by, such as disk=nvme; may be repeated
+    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
+    pub tags: Vec<(String, String)>,
+    /// What is read once per second of servers and, if one is local, of this machine
+    #[arg(long, value_name = "off|on|full", hide_possible_values = true, value_enum, default_value = "on")]
+    pub telemetry: TelemetryChoice,
 }
 
 /// Options of `exec`.
@@ -807,9 +839,18 @@ pub struct OutputOptions {
     /// Write no record
     #[arg(long)]
     pub no_record: bool,
-    /// Sample server statistics, and the machine of a local server, once per second; `full` also shows all of them
+    /// Sample server statistics, and the machine of a local server, once per second; `full` shows all of them, switches on
+    /// INNODB_METRICS that are off, and counts processor events
     #[arg(long, value_name = "off|on|full", hide_possible_values = true, value_enum, default_value = "on")]
     pub telemetry: TelemetryChoice,
+    /// Node exporter on the server's machine, such as http://db1:9100#nvme0n1 (the drive under its data directory); repeat
+    /// for each server
+    #[arg(long, value_name = "URL[#DEVICE]")]
+    pub host_metrics: Vec<crate::telemetry::HostUrl>,
+    /// Admin console of the PgBouncer in front of the server, such as postgres://stats@HOST:6432/pgbouncer; repeat for each
+    /// server
+    #[arg(long, value_name = "URL")]
+    pub pooler: Vec<String>,
     /// Label for this run, such as disk=nvme; kept in the record, shown, and used for grouping; may be repeated
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
     pub tags: Vec<(String, String)>,

@@ -1,14 +1,18 @@
 //! `assay check WORKLOAD`: verifies the tables.
 
-use crate::command_line::{CommandOptions, Workload};
+use crate::command_line::{MeasuredCommandOptions, Workload};
 use crate::commands::exec;
 use crate::diagnostics::{Exit, Trouble};
 use crate::terminal;
 
 /// Runs the workload's `check`; what it found is in the lines it printed.
-pub fn run(options: &CommandOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
-    let outcomes = exec::on_databases("check", &options.common, workload, words)?;
-    if outcomes.iter().any(|outcome| !outcome.success) {
+pub fn run(options: &MeasuredCommandOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
+    let mut success = true;
+    exec::measured_on_databases("check", options, workload, words, |outcome| {
+        success &= outcome.success;
+        Ok(())
+    })?;
+    if !success {
         return Err(difference(workload, ""));
     }
     terminal::result(&format!("the tables of {} are correct\n", workload.name))?;

@@ -1,12 +1,15 @@
 //! `assay exec WORKLOAD COMMAND`: any command that a workload declares. `prepare`, `check` and `cleanup` are such
 //! commands with a subcommand of their own.
 
+use std::path::{Path, PathBuf};
+
 use assay_engine::{End, Outcome, Plan};
 
-use crate::command_line::{CommonCommandOptions, ExecOptions, Workload};
+use crate::command_line::{CommonCommandOptions, ExecOptions, MeasuredCommandOptions, Workload};
 use crate::diagnostics::{Exit, Trouble};
+use crate::measured::Measured;
 use crate::watch::Watch;
-use crate::{failure, plan, registry, signals};
+use crate::{failure, plan, record_of, registry, signals, terminal};
 
 /// Runs the command that the user names.
 pub fn run(options: &ExecOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
@@ -25,12 +28,63 @@ pub(crate) fn on_databases(
     workload: &Workload,
     words: &[String],
 ) -> Result<Vec<Outcome>, Trouble> {
+    let urls = databases(command, options)?;
+    urls.iter().map(|url| on_database(command, options, workload, url, words)).collect()
+}
+
+/// The databases that the user names; at least one.
+fn databases<'a>(command: &str, options: &'a CommonCommandOptions) -> Result<&'a [String], Trouble> {
     let urls = &options.target.db;
     if urls.is_empty() {
         return Err(Trouble::usage(format!("{command} needs a database: --db URL"))
             .hint(format!("such as {}", registry::EXAMPLES.map(|url| format!("--db {url}")).join(", "))));
     }
-    urls.iter().map(|url| on_database(command, options, workload, url, words)).collect()
+    Ok(urls)
+}
+
+/// Runs a command on each database, and keeps a record of each: where that is, is said once `told` has told the outcome.
+pub(crate) fn measured_on_databases(
+    command: &str,
+    options: &MeasuredCommandOptions,
+    workload: &Workload,
+    words: &[String],
+    mut told: impl FnMut(&Outcome) -> Result<(), Trouble>,
+) -> Result<(), Trouble> {
+    let common = &options.common;
+    for (number, url) in databases(command, common)?.iter().enumerate() {
+        let plan = plan::of_command(workload, command, common, std::slice::from_ref(url), words)?;
+        let record = record_of::begun_command(&plan, workload, command, options, words);
+        let mut of_database = options.clone();
+        if number > 0 {
+            let path = &mut of_database.record.record;
+            *path = path.as_ref().map(|path| numbered(path, number as u64 + 1));
+        }
+        let mut watch = Watch::of_command(&plan, common.quiet, Measured::begin(record, &of_database)?);
+        let outcome = assay_engine::run(plan.clone(), signals::control(), &mut watch);
+        let measured = watch.finish_command();
+        // A check that found something is a result too.
+        let is_result = matches!(outcome.end, End::Complete) && (outcome.success || command == "check");
+        let path = match measured {
+            Some(measured) if is_result => Some(measured.finish(&plan, &outcome)?),
+            measured => {
+                measured.into_iter().for_each(Measured::discard);
+                None
+            }
+        };
+        told(&conclude(command, workload, &plan, outcome)?)?;
+        if let (Some(path), false) = (path, common.quiet) {
+            terminal::say(&format!("record: {}\n", path.display()));
+        }
+    }
+    Ok(())
+}
+
+/// `PATH-2.json.zst` of `PATH.json.zst`.
+pub(crate) fn numbered(path: &Path, number: u64) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    // A name may begin with a dot.
+    let end = name[1.min(name.len())..].find('.').map_or(name.len(), |at| at + 1);
+    path.with_file_name(format!("{}-{number}{}", &name[..end], &name[end..]))
 }
 
 /// Runs a command on one database. Errors and interrupts are troubles.
@@ -42,12 +96,17 @@ pub(crate) fn on_database(
     words: &[String],
 ) -> Result<Outcome, Trouble> {
     let (plan, outcome) = attempt(command, options, workload, url, words)?;
+    conclude(command, workload, &plan, outcome)
+}
+
+/// The outcome of a command that came to its end; errors and interrupts are troubles.
+fn conclude(command: &str, workload: &Workload, plan: &Plan, outcome: Outcome) -> Result<Outcome, Trouble> {
     match outcome.end {
         End::Complete => Ok(outcome),
         End::Interrupted => {
             Err(Trouble::new(signals::exit(), format!("{command} of {} was interrupted", workload.name)))
         }
-        End::Failed(error) => Err(failure::trouble(&error, &plan, workload, None)),
+        End::Failed(error) => Err(failure::trouble(&error, plan, workload, None)),
     }
 }
 
@@ -60,8 +119,20 @@ pub(crate) fn attempt(
     words: &[String],
 ) -> Result<(Plan, Outcome), Trouble> {
     let plan = plan::of_command(workload, command, options, &[url.to_owned()], words)?;
-    let mut watch = Watch::of_command(&plan, options.quiet);
+    let mut watch = Watch::of_command(&plan, options.quiet, None);
     let outcome = assay_engine::run(plan.clone(), signals::control(), &mut watch);
     watch.finish();
     Ok((plan, outcome))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_trials_are_numbered_before_their_ending() {
+        for (path, second) in [("a/b.json.zst", "a/b-2.json.zst"), ("b", "b-2"), (".hidden.json", ".hidden-2.json")] {
+            assert_eq!(numbered(Path::new(path), 2), Path::new(second));
+        }
+    }
 }

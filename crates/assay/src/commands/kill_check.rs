@@ -118,7 +118,7 @@ pub(crate) fn verify(
     let (text, twice) = listed(keys);
     let mut plan = plan::of_verify(workload, options, &[url.to_owned()], words)?;
     plan.setup.options.push(("acknowledged".to_owned(), OptionValue::Text(text)));
-    let mut watch = Watch::of_command(&plan, options.quiet);
+    let mut watch = Watch::of_command(&plan, options.quiet, None);
     let outcome = assay_engine::run(plan.clone(), signals::control(), &mut watch);
     watch.finish();
     match outcome.end {

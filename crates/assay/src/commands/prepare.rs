@@ -3,16 +3,15 @@
 use assay_engine::Outcome;
 use indicatif::HumanCount;
 
-use crate::command_line::{CommandOptions, Workload};
+use crate::command_line::{MeasuredCommandOptions, Workload};
 use crate::commands::exec;
 use crate::diagnostics::{Exit, Trouble};
 use crate::terminal;
 
 /// Runs the workload's `prepare`.
-pub fn run(options: &CommandOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
-    for outcome in exec::on_databases("prepare", &options.common, workload, words)? {
-        conclude(workload, &outcome, options.common.quiet)?;
-    }
+pub fn run(options: &MeasuredCommandOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
+    let told = |outcome: &Outcome| conclude(workload, outcome, options.common.quiet);
+    exec::measured_on_databases("prepare", options, workload, words, told)?;
     Ok(Exit::Success)
 }
 

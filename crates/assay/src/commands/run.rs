@@ -1,6 +1,6 @@
 //! `assay run WORKLOAD`: runs the load, shows progress, reports the results, writes a record.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use assay_engine::{End, Outcome, Plan, StageOutcome};
 use assay_lab::{Description, Home, Topology, image};
@@ -104,6 +104,9 @@ impl Run<'_> {
         }
         let mut options = options.clone();
         options.server.started = Some(Box::new(lab::recorded(started)));
+        if options.output.pooler.is_empty() {
+            options.output.pooler.extend(lab::pooler(started));
+        }
         Run { urls: &[started.url()], options: &options, ..*self }.on_databases()
     }
 
@@ -189,8 +192,8 @@ impl Run<'_> {
         for number in 1..=options.load.trials {
             let mut of_trial = options.clone();
             of_trial.generator.seed = Some(first_seed.wrapping_add(number - 1));
-            of_trial.output.record = options.output.record.as_ref().map(|path| numbered(path, number));
-            of_trial.output.journal = options.output.journal.as_ref().map(|path| numbered(path, number));
+            of_trial.output.record = options.output.record.as_ref().map(|path| exec::numbered(path, number));
+            of_trial.output.journal = options.output.journal.as_ref().map(|path| exec::numbered(path, number));
             of_trial.output.trial = Some((number, options.load.trials));
             if !options.output.quiet && !terminal::stderr_is_terminal() {
                 terminal::say(&format!("trial {number} of {}\n", options.load.trials));
@@ -265,14 +268,6 @@ impl Run<'_> {
 /// Whether a run came to its end, whatever was found then.
 fn is_result(exit: &Result<Exit, Trouble>) -> bool {
     exit.as_ref().err().is_none_or(|trouble| trouble.exit == Exit::Difference)
-}
-
-/// `PATH-2.json.zst` of `PATH.json.zst`.
-fn numbered(path: &Path, number: u64) -> PathBuf {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    // A name may begin with a dot.
-    let end = name[1.min(name.len())..].find('.').map_or(name.len(), |at| at + 1);
-    path.with_file_name(format!("{}-{number}{}", &name[..end], &name[end..]))
 }
 
 /// A trial that measured something.
@@ -364,16 +359,4 @@ fn broken_rules(record: &Record) -> Vec<String> {
         rules.filter(|rule| rule.verdict == RuleVerdict::Failed).map(|rule| rule.name).collect();
     broken.dedup();
     broken
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn records_of_trials_are_numbered_before_their_ending() {
-        for (path, second) in [("a/b.json.zst", "a/b-2.json.zst"), ("b", "b-2"), (".hidden.json", ".hidden-2.json")] {
-            assert_eq!(numbered(Path::new(path), 2), Path::new(second));
-        }
-    }
 }

@@ -12,12 +12,12 @@ use std::sync::{Arc, LazyLock};
 use assay_engine::Control;
 use assay_script::{Installed, Library};
 use assay_seam::{ConnectOptions, Database, Dialect, Surroundings};
-use assay_sysbench::front::{self, Process};
+use assay_sysbench::front::{self, MachineReport, Process};
 use assay_sysbench::originals;
 
 use crate::diagnostics::Trouble;
 use crate::surroundings::ThisMachine;
-use crate::{library, registry, signals, terminal};
+use crate::{library, machine_record, registry, signals, terminal};
 
 /// Does what the words say, the program's name first.
 pub fn run(words: Vec<String>) -> Result<ExitCode, Trouble> {
@@ -26,7 +26,11 @@ pub fn run(words: Vec<String>) -> Result<ExitCode, Trouble> {
         Some(("--install-link", _)) => words.get(1),
         _ => {
             signals::stop_listening()?;
-            return Ok(front::run(&ThisProcess, words).into());
+            let (words, record) = without_record(words)?;
+            let shown = assay_record::without_secrets(&words);
+            // As long as the program.
+            let process: &'static ThisProcess = Box::leak(Box::new(ThisProcess { record, shown }));
+            return Ok(front::run(process, words).into());
         }
     };
     let folder = folder.map(|word| word.trim_start_matches("--install-link="));
@@ -34,6 +38,28 @@ pub fn run(words: Vec<String>) -> Result<ExitCode, Trouble> {
     install_link(Path::new(folder))?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// The words without `--assay-record=FILE`, which sysbench does not know, and the file.
+fn without_record(mut words: Vec<String>) -> Result<(Vec<String>, Option<PathBuf>), Trouble> {
+    const OPTION: &str = "--assay-record";
+    let Some(at) = words.iter().position(|word| word.split('=').next() == Some(OPTION)) else {
+        return Ok((words, None));
+    };
+    let word = words.remove(at);
+    let file = match word.split_once('=') {
+        Some((_, file)) => Some(file.to_owned()),
+        None => (at < words.len()).then(|| words.remove(at)),
+    };
+    let file = file.filter(|file| !file.is_empty());
+    let file = file.ok_or_else(|| Trouble::usage(format!("{OPTION} needs a file")).hint("such as cpu.json.zst"))?;
+    match words.iter().any(|word| MACHINE_TESTS.contains(&word.trim_start_matches("--test="))) {
+        true => Ok((words, Some(PathBuf::from(file)))),
+        false => Err(Trouble::usage(format!("{OPTION} is for tests of the machine: {}", MACHINE_TESTS.join(", ")))
+            .hint("for a record of a workload: `assay run`")),
+    }
+}
+
+const MACHINE_TESTS: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
 
 /// Makes a link by the name of `sysbench` in the folder, for scripts with a shebang and old wrappers. One that is there
 /// already is left alone when it is ours.
@@ -61,7 +87,12 @@ fn install_link(folder: &Path) -> Result<(), Trouble> {
 
 /// What the front is lent.
 #[derive(Debug)]
-struct ThisProcess;
+struct ThisProcess {
+    /// Where the record of a test of the machine goes.
+    record: Option<PathBuf>,
+    /// The command line, without passwords.
+    shown: Vec<String>,
+}
 
 impl Process for ThisProcess {
     fn print(&self, text: &[u8]) -> bool {
@@ -118,6 +149,17 @@ impl Process for ThisProcess {
 
     fn library(&self) -> &'static Arc<Library> {
         &LIBRARY
+    }
+
+    fn keeps_machine_reports(&self) -> bool {
+        self.record.is_some()
+    }
+
+    fn machine_report(&self, report: &MachineReport<'_>) {
+        let Some(path) = &self.record else { return };
+        if let Err(error) = machine_record::of(report, &self.shown).write(path) {
+            terminal::say(&format!("warning: {error}\n"));
+        }
     }
 }
 

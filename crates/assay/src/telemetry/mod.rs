@@ -5,6 +5,9 @@
 //! stage began to be measured, so that they fall together with intervals; connections are open only during stages,
 //! since a server's last connection belongs to the load.
 
+mod data_folder;
+mod hardware;
+mod host;
 mod machine;
 mod process;
 mod sampler;
@@ -20,8 +23,10 @@ use assay_io::Clock;
 use assay_record::{Cost, Place, ScopeKind, Telemetry};
 use assay_seam::Nanos;
 
+pub use host::HostUrl;
 pub use machine::facts as machine_facts;
 
+use host::Host;
 use machine::Machine;
 use process::Device;
 use sampler::{Command, EVERY, Sampler, Shared};
@@ -33,6 +38,17 @@ use crate::client::Client;
 pub const AHEAD: Nanos = Nanos::from_millis(150);
 /// A sampler that still waits for its server when the run is over is left to itself.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is read beside what the servers say of themselves, and how much.
+#[derive(Clone, Default)]
+pub struct Beside {
+    /// Reports show everything, and counters that cost something are read too.
+    pub full: bool,
+    /// The administration of the pooler before each server, by the server's number.
+    pub poolers: Vec<Target>,
+    /// The node exporter on the machine of each server, by the server's number.
+    pub hosts: Vec<HostUrl>,
+}
 
 /// The samplers of a run.
 pub struct Samplers {
@@ -58,7 +74,14 @@ pub fn server_facts(client: &mut Client) -> BTreeMap<String, String> {
 impl Samplers {
     /// Begins to sample the servers that are not inside this process. Instants count from `started` on `clock`.
     /// `None`: there are none.
-    pub fn start(targets: &[Target], places: &[Place], full: bool, clock: Clock, started: Nanos) -> Option<Samplers> {
+    pub fn start(
+        targets: &[Target],
+        places: &[Place],
+        beside: &Beside,
+        clock: Clock,
+        started: Nanos,
+    ) -> Option<Samplers> {
+        let full = beside.full;
         let mut all = Vec::new();
         let mut local: Option<(usize, Device)> = None;
         for (number, (target, place)) in targets.iter().zip(places).enumerate() {
@@ -69,11 +92,15 @@ impl Samplers {
             if let (Some(found), None) = (&found, &local) {
                 local = Some((number, Arc::clone(found)));
             }
-            let target = target.clone();
-            let server = move || Server::new(target, clock, found);
+            let (target, pooler) = (target.clone(), beside.poolers.get(number).cloned());
+            let server = move || Server::new(target, pooler, (full, clock), found);
             all.push(Handle::start(ScopeKind::Server, number, (clock, started), server));
         }
-        if let Some((number, found)) = local {
+        for (number, host) in beside.hosts.iter().take(targets.len()).enumerate() {
+            let host = host.clone();
+            all.push(Handle::start(ScopeKind::Machine, number, (clock, started), move || Host(host)));
+        }
+        if let (Some((number, found)), true) = (local, beside.hosts.is_empty()) {
             all.push(Handle::start(ScopeKind::Machine, number, (clock, started), move || Machine::new(found)));
         }
         (!all.is_empty()).then_some(Samplers { full, all })
@@ -99,6 +126,7 @@ impl Samplers {
             telemetry.cost.cpu_ns += cpu_ns;
             telemetry.cost.statements += statements;
             telemetry.cost.statements_ns += statements_ns;
+            telemetry.interventions.extend(shared.interventions.iter().cloned());
         }
         telemetry
     }
@@ -137,5 +165,35 @@ impl Handle {
             drop(running);
         });
         Handle { commands, done, shared }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sampler::{Readings, Source};
+    use super::*;
+
+    /// A server that never answers.
+    struct Stalled(Receiver<()>);
+
+    impl Source for Stalled {
+        fn open(&mut self, _: &mut Readings) {
+            let _ = self.0.recv();
+        }
+
+        fn sample(&mut self, _: &mut Readings) {}
+    }
+
+    #[test]
+    fn a_sampler_that_stalls_does_not_stall_the_run() {
+        let (clock, (answer, never)) = (Clock::start(), mpsc::channel());
+        let stalled = Handle::start(ScopeKind::Server, 0, (clock, clock.now()), || Stalled(never));
+        let samplers = Samplers { full: false, all: vec![stalled] };
+        // All of these return although nothing answers; the last one after some patience.
+        samplers.stage_begins(Nanos::ZERO);
+        samplers.stage_ends();
+        assert!(samplers.so_far().scopes[0].began_ns.is_empty());
+        samplers.finish();
+        drop(answer);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use assay_record::without_secrets;
@@ -12,6 +12,7 @@ use assay_telemetry::facts::{cgroup_path, chosen, command_line, field, limit};
 use assay_telemetry::procfs::{self, Sum};
 use assay_telemetry::question::Process;
 
+use super::hardware::Hardware;
 use super::sampler::Readings;
 use crate::client::{Client, text};
 
@@ -29,6 +30,8 @@ pub(super) struct Found {
     pub(super) tree: Tree,
     /// The block device under its data directory, or why it is not known.
     pub(super) device: Result<(u32, u32), String>,
+    /// Its data directory, if it is known.
+    pub(super) folder: Option<PathBuf>,
     /// Facts of it and its drive.
     pub(super) facts: BTreeMap<String, String>,
 }
@@ -38,6 +41,8 @@ pub(super) struct Tree {
     root: u32,
     waited: Sum,
     cgroup: Option<Cgroup>,
+    /// The processor's counters, where they are wanted.
+    pub(super) hardware: Option<Hardware>,
 }
 
 /// The files of a control group.
@@ -71,8 +76,8 @@ pub(super) fn find(client: &mut Client, how: &Process) -> Result<Found, String> 
     });
     let (device, mut facts) = drive(folder.as_deref());
     facts.extend(facts_of(root));
-    let tree = Tree { root, waited: Sum::default(), cgroup: Cgroup::of(root) };
-    Ok(Found { tree, device, facts })
+    let tree = Tree { root, waited: Sum::default(), cgroup: Cgroup::of(root), hardware: None };
+    Ok(Found { tree, device, folder: folder.map(PathBuf::from), facts })
 }
 
 /// The only process with such a program; of several the one whose command line names the data directory.
@@ -123,6 +128,10 @@ impl Tree {
             readings.put("cpu_wait_us", "/proc/PID/schedstat", self.waited.add(waited));
         } else {
             readings.lack("cpu_wait_us", &format!("the server has more than {THREADS_MAX} threads"));
+        }
+        if let Some(hardware) = &mut self.hardware {
+            let threads: Vec<u32> = tasks.iter().map(|(number, _)| *number).collect();
+            hardware.read(&threads, readings);
         }
         if let Some(cgroup) = &self.cgroup {
             let source = cgroup.source();
@@ -327,9 +336,10 @@ mod tests {
     fn this_process_has_facts_and_can_be_read() {
         let facts = facts_of(std::process::id());
         assert!(facts.contains_key("affinity") && facts.contains_key("open files limit"), "{facts:?}");
-        let mut tree = Tree { root: std::process::id(), waited: Sum::default(), cgroup: None };
-        assert!(tree.read(&mut Readings::default()));
-        let mut gone = Tree { root: u32::MAX, waited: Sum::default(), cgroup: None };
+        let tree = |root: u32| Tree { root, waited: Sum::default(), cgroup: None, hardware: Some(Hardware::default()) };
+        let mut this = tree(std::process::id());
+        assert!(this.read(&mut Readings::default()) && this.read(&mut Readings::default()));
+        let mut gone = tree(u32::MAX);
         assert!(!gone.read(&mut Readings::default()));
     }
 }

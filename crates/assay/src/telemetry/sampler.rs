@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use assay_io::Clock;
 use assay_io::process::Usage;
-use assay_record::{Absent, Cost, Reading, Scope, ScopeKind, Series, Unit, WaitEvent, Waits};
+use assay_record::{Absent, Cost, Intervention, Reading, Scope, ScopeKind, Series, Unit, WaitEvent, Waits};
 use assay_seam::Nanos;
 
 /// Between two samples.
@@ -37,7 +37,7 @@ pub(super) trait Source {
     /// Looks at what sessions wait for.
     fn look(&mut self, _: &mut Readings) {}
     /// Gives back what a stage needed.
-    fn close(&mut self) {}
+    fn close(&mut self, _: &mut Readings) {}
 }
 
 /// What was read for one sample.
@@ -48,6 +48,7 @@ pub(super) struct Readings {
     looks: u32,
     waits: BTreeMap<String, u32>,
     samples_waits: bool,
+    interventions: Vec<(String, Option<String>)>,
     pub(super) statements: u64,
     pub(super) statements_ns: u64,
 }
@@ -61,6 +62,11 @@ impl Readings {
     /// A metric that cannot be read. The first reason stays.
     pub(super) fn lack(&mut self, metric: &str, reason: &str) {
         self.absent.entry(metric.to_owned()).or_insert_with(|| reason.to_owned());
+    }
+
+    /// Something of the source was changed, or changed back by the second statement.
+    pub(super) fn intervened(&mut self, statement: String, undone: Option<String>) {
+        self.interventions.push((statement, undone));
     }
 
     /// One look: sessions by what they wait for.
@@ -83,6 +89,7 @@ pub(super) struct Shared {
     series: HashMap<String, usize>,
     absent: BTreeMap<String, String>,
     pub(super) cost: Cost,
+    pub(super) interventions: Vec<Intervention>,
 }
 
 impl Shared {
@@ -96,7 +103,13 @@ impl Shared {
             absent: Vec::new(),
             waits: None,
         };
-        Shared { scope, series: HashMap::new(), absent: BTreeMap::new(), cost: Cost::default() }
+        Shared {
+            scope,
+            series: HashMap::new(),
+            absent: BTreeMap::new(),
+            cost: Cost::default(),
+            interventions: Vec::new(),
+        }
     }
 
     /// The scope as it is now: a metric that was read at last is not absent.
@@ -122,7 +135,6 @@ impl Shared {
         for series in &mut self.scope.series {
             series.values.resize(before + 1, None);
         }
-        self.absent.append(&mut readings.absent);
         if readings.samples_waits && self.scope.waits.is_none() {
             self.scope.waits = Some(Waits { looks: vec![0; before], events: Vec::new() });
         }
@@ -137,6 +149,20 @@ impl Shared {
             }
             for event in &mut waits.events {
                 event.sessions.resize(before + 1, 0);
+            }
+        }
+        self.keep_rest(readings, cpu);
+    }
+
+    /// What is not of a sample.
+    fn keep_rest(&mut self, readings: &mut Readings, cpu: Nanos) {
+        self.absent.append(&mut readings.absent);
+        for (statement, undone) in readings.interventions.drain(..) {
+            match self.interventions.iter_mut().find(|known| known.statement == statement) {
+                Some(known) => known.undone = undone,
+                None => {
+                    self.interventions.push(Intervention { target: self.scope.target, statement, undone });
+                }
             }
         }
         self.cost.statements += std::mem::take(&mut readings.statements);
@@ -206,10 +232,12 @@ impl Sampler {
                         if self.now() - last >= YOUNG {
                             self.sample(&mut source, &mut readings);
                         }
-                        source.close();
+                        self.close(&mut source, &mut readings);
                     }
                 }
-                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return source.close(),
+                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                    return self.close(&mut source, &mut readings);
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     let Some((sample, look)) = due else { continue };
                     let now = self.now();
@@ -227,6 +255,11 @@ impl Sampler {
                 }
             }
         }
+    }
+
+    fn close(&self, source: &mut impl Source, readings: &mut Readings) {
+        source.close(readings);
+        self.shared.lock().expect("samplers do not panic").keep_rest(readings, Usage::of_thread().cpu());
     }
 
     fn sample(&self, source: &mut impl Source, readings: &mut Readings) -> Nanos {

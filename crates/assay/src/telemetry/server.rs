@@ -4,8 +4,10 @@ use assay_engine::Target;
 use assay_io::Clock;
 use assay_seam::{Nanos, Rows, StatementId};
 use assay_telemetry::question::Waits;
-use assay_telemetry::{Question, plan};
+use assay_telemetry::{Question, Switched, pgbouncer, plan};
 
+use super::data_folder::{self, DataFolder};
+use super::hardware::Hardware;
 use super::process::{self, Device, Tree};
 use super::sampler::{Readings, Source};
 use crate::client::{Client, text};
@@ -19,12 +21,17 @@ const LOOK_EVERY: Nanos = Nanos::from_millis(100);
 pub(super) struct Server {
     target: Target,
     clock: Clock,
+    full: bool,
     /// Where a local server's device goes.
     local: Option<Device>,
     client: Option<Client>,
     chosen: Vec<Chosen>,
     waits: Option<Chosen>,
+    /// Counters that we switched on: the statements that did and that take it back.
+    switched_on: Vec<(String, String)>,
     tree: Option<Tree>,
+    folder: Option<DataFolder>,
+    pooler: Option<Pooler>,
 }
 
 /// A question that the server answers.
@@ -34,8 +41,26 @@ struct Chosen {
 }
 
 impl Server {
-    pub(super) fn new(target: Target, clock: Clock, local: Option<Device>) -> Server {
-        Server { target, clock, local, client: None, chosen: Vec::new(), waits: None, tree: None }
+    /// `pooler`: the administration of the one before the server.
+    pub(super) fn new(
+        target: Target,
+        pooler: Option<Target>,
+        (full, clock): (bool, Clock),
+        local: Option<Device>,
+    ) -> Server {
+        Server {
+            target,
+            clock,
+            full,
+            local,
+            client: None,
+            chosen: Vec::new(),
+            waits: None,
+            switched_on: Vec::new(),
+            tree: None,
+            folder: None,
+            pooler: pooler.map(|target| Pooler { target, clock, client: None }),
+        }
     }
 
     /// Connects, and finds out what this server has and lets us see.
@@ -50,22 +75,61 @@ impl Server {
                 Err(reason) => question.asked.iter().for_each(|asked| readings.lack(asked.metric, &reason)),
             }
         }
+        if let (Some(switched), true) = (&plan.switched, self.full) {
+            self.switch_on(&mut client, switched, readings);
+        }
         self.waits = waits(&mut client, plan.waits, self.chosen.len(), readings);
         if let Some(local) = &self.local {
             match process::find(&mut client, &plan.process) {
                 Ok(found) => {
                     *local.lock().expect("samplers do not panic") = Some(found.device);
-                    self.tree = Some(found.tree);
+                    let mut tree = found.tree;
+                    tree.hardware = self.full.then(Hardware::default);
+                    self.tree = Some(tree);
+                    self.folder = found.folder.map(DataFolder::new);
                 }
                 Err(reason) => {
                     let mut local = local.lock().expect("samplers do not panic");
                     local.get_or_insert_with(|| Err(reason.clone()));
-                    process::METRICS.iter().for_each(|metric| readings.lack(metric, &reason));
+                    let all = process::METRICS.iter().chain([&data_folder::METRIC]);
+                    all.for_each(|metric| readings.lack(metric, &reason));
                 }
             }
         }
         self.client = Some(client);
         Ok(())
+    }
+
+    /// Counters that are off, and are wanted.
+    fn switch_on(&mut self, client: &mut Client, switched: &Switched, readings: &mut Readings) {
+        let lack = |readings: &mut Readings, reason: &str| {
+            switched.question.asked.iter().for_each(|asked| readings.lack(asked.metric, reason));
+        };
+        let mut answer = Err(String::new());
+        for sql in &switched.off_sql {
+            readings.statements += 1;
+            answer = client.ask(sql, PATIENCE);
+            if answer.is_ok() {
+                break;
+            }
+        }
+        let off = match answer {
+            Ok(rows) => (0..rows.len(0)).filter_map(|row| text(&rows, row, 0)).collect::<Vec<_>>(),
+            Err(reason) => return lack(readings, &reason),
+        };
+        for name in off {
+            let [on, undo] = [switched.on_sql, switched.undo_sql].map(|sql| sql.replace("{}", &name));
+            readings.statements += 1;
+            if let Err(reason) = client.ask(&on, PATIENCE) {
+                return lack(readings, &reason);
+            }
+            readings.intervened(on.clone(), None);
+            self.switched_on.push((on, undo));
+        }
+        match choose(client, &switched.question, self.chosen.len(), readings) {
+            Ok(chosen) => self.chosen.push(chosen),
+            Err(reason) => lack(readings, &reason),
+        }
     }
 
     fn connected(&mut self, readings: &mut Readings) -> bool {
@@ -151,6 +215,12 @@ impl Source for Server {
             // It has ended; its successor is found when it lets us in.
             self.tree = None;
         }
+        if let Some(folder) = &mut self.folder {
+            folder.read(self.clock, readings);
+        }
+        if let Some(pooler) = &mut self.pooler {
+            pooler.read(readings);
+        }
     }
 
     fn look_every(&self) -> Option<Nanos> {
@@ -168,9 +238,52 @@ impl Source for Server {
         client.reuse(rows);
     }
 
-    fn close(&mut self) {
-        if let Some(client) = self.client.take() {
-            client.close();
+    fn close(&mut self, readings: &mut Readings) {
+        if let Some(pooler) = self.pooler.as_mut().and_then(|pooler| pooler.client.take()) {
+            pooler.close();
         }
+        let Some(mut client) = self.client.take() else { return };
+        for (on, undo) in self.switched_on.drain(..) {
+            let is_undone = client.ask(&undo, PATIENCE).is_ok();
+            readings.intervened(on, is_undone.then_some(undo));
+        }
+        client.close();
+    }
+}
+
+/// What stands before a server, asked over a connection to its own administration.
+struct Pooler {
+    target: Target,
+    clock: Clock,
+    client: Option<Client>,
+}
+
+impl Pooler {
+    fn read(&mut self, readings: &mut Readings) {
+        let mut client = match self.client.take().filter(Client::is_open) {
+            Some(client) => client,
+            None => match Client::open(&self.target, self.clock, PATIENCE) {
+                Ok(client) => client,
+                Err(reason) => {
+                    let questions = pgbouncer::questions();
+                    let asked = questions.iter().flat_map(|question| &question.asked);
+                    return asked.for_each(|asked| readings.lack(asked.metric, &reason));
+                }
+            },
+        };
+        for question in pgbouncer::questions() {
+            readings.statements += 1;
+            match client.ask(&question.sql, PATIENCE) {
+                Ok(rows) => {
+                    let values = question.read(&rows);
+                    client.reuse(rows);
+                    values.iter().for_each(|(asked, value)| {
+                        readings.put(asked.metric, &format!("{}: {}", question.sql, asked.source), *value);
+                    });
+                }
+                Err(reason) => question.asked.iter().for_each(|asked| readings.lack(asked.metric, &reason)),
+            }
+        }
+        self.client = Some(client);
     }
 }

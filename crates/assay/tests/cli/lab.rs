@@ -190,3 +190,87 @@ fn every_version_runs_the_workloads_directly_and_through_each_front() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// What grows under a load that reads and writes.
+const GROWING: [&str; 4] = ["commits", "buffer_reads", "log_bytes", "cpu_us"];
+/// Read of every server.
+const OF_ALL: [&str; 10] = [
+    "buffer_misses",
+    "pages_written",
+    "checkpoint_age_bytes",
+    "checkpoint_age_limit_bytes",
+    "purge_lag",
+    "deadlocks",
+    "active_sessions",
+    "data_bytes",
+    "data_folder_bytes",
+    "rollbacks",
+];
+/// Of one product, and from which version on.
+const OF_SOME: [(&str, &str, (u32, u32)); 22] = [
+    ("checkpoints_timed", "postgres", (9, 6)),
+    ("checkpoints_requested", "postgres", (9, 6)),
+    ("oldest_snapshot_age", "postgres", (9, 6)),
+    ("temporary_bytes", "postgres", (9, 6)),
+    ("log_fsyncs", "postgres", (14, 0)),
+    ("log_full_pages", "postgres", (14, 0)),
+    ("log_buffer_full", "postgres", (14, 0)),
+    ("log_fsyncs", "mysql", (5, 7)),
+    ("log_fsyncs", "mariadb", (10, 2)),
+    ("log_buffer_full", "mysql", (5, 7)),
+    ("log_buffer_full", "mariadb", (10, 2)),
+    ("dirty_pages", "mysql", (5, 7)),
+    ("dirty_pages", "mariadb", (10, 2)),
+    ("doublewrite_pages", "mysql", (5, 7)),
+    ("doublewrite_pages", "mariadb", (10, 2)),
+    ("lock_waits", "mysql", (5, 7)),
+    ("lock_waits", "mariadb", (10, 2)),
+    ("flush_adaptive_pages", "mysql", (5, 7)),
+    ("flush_adaptive_pages", "mariadb", (10, 2)),
+    ("statements", "mysql", (5, 7)),
+    ("log_written_bytes", "mysql", (8, 0)),
+    ("log_written_bytes", "mariadb", (10, 5)),
+];
+
+/// With `ASSAY_TEST_MATRIX`; else none: they would have to be fetched.
+#[test]
+fn every_version_has_the_metrics_that_are_promised_for_it() {
+    if std::env::var_os("ASSAY_TEST_MATRIX").is_none() {
+        return;
+    }
+    let (folder, mut wrong) = (Folder::new(), Vec::new());
+    let sources = expect(&folder, "server sources", 0).stdout;
+    for line in sources.lines().skip(1) {
+        let [product, version] = line.split_whitespace().take(2).collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let run = format!("run oltp_read_write --table-size 20000 --prepare --server {product}:{version} --sessions 2");
+        let lab = lab();
+        let variables = [("ASSAY_LAB", lab.as_os_str()), ("PATH", "/usr/bin:/bin".as_ref())];
+        let line = format!("{run} --transactions 1000 --telemetry full --record r.json");
+        let output = folder.command(&line).envs(variables).output().unwrap();
+        if !output.status.success() {
+            wrong.push(format!("assay {line}\n{}", String::from_utf8_lossy(&output.stderr)));
+            continue;
+        }
+        let record = assay_record::Record::read(&folder.path().join("r.json")).unwrap();
+        let server = &record.telemetry.as_ref().unwrap().scopes[0];
+        let values = |metric: &str| -> Vec<u64> {
+            let series = server.series.iter().filter(|series| series.metric == metric);
+            series.flat_map(|series| series.values.iter().copied().flatten()).collect()
+        };
+        let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+        let number = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+        let some = OF_SOME.iter().filter(|(_, of, from)| *of == product && number >= *from).map(|(metric, ..)| metric);
+        for metric in OF_ALL.iter().chain(some) {
+            if values(metric).is_empty() {
+                wrong.push(format!("{product}:{version} has no {metric}: {:?}", server.absent));
+            }
+        }
+        for metric in GROWING {
+            let values = values(metric);
+            if values.len() < 2 || values.last() <= values.first() {
+                wrong.push(format!("{product}:{version}: {metric} does not grow: {values:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -195,7 +195,15 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
                                            assay-records/WORKLOAD-TIME.json.zst]
           --no-record                      Write no record
           --telemetry <off|on|full>        Sample server statistics, and the machine of a local server,
-                                           once per second; `full` also shows all of them [default: on]
+                                           once per second; `full` shows all of them, switches on
+                                           INNODB_METRICS that are off, and counts processor events
+                                           [default: on]
+          --host-metrics <URL[#DEVICE]>    Node exporter on the server's machine, such as
+                                           http://db1:9100#nvme0n1 (the drive under its data directory);
+                                           repeat for each server
+          --pooler <URL>                   Admin console of the PgBouncer in front of the server, such
+                                           as postgres://stats@HOST:6432/pgbouncer; repeat for each
+                                           server
           --tag <KEY=VALUE>                Label for this run, such as disk=nvme; kept in the record,
                                            shown, and used for grouping; may be repeated
           --journal <FILE>                 CSV file with one line per transaction that the workload logs

@@ -87,3 +87,51 @@ fn no_password_reaches_a_record_or_the_terminal() {
     assert_eq!(ran.code, Some(4), "{}", ran.shown());
     assert!(!ran.shown().contains("hunter2"), "{}", ran.shown());
 }
+
+#[test]
+fn loading_and_checking_leave_records_that_are_compared_like_any_other() {
+    let folder = Folder::new();
+    let of = |record: &str| {
+        format!("oltp_read_only --db sqlite:a.db --table-size 1000 --record {record}.json --tag disk=nvme")
+    };
+    for number in 1..=2 {
+        folder.expect(&format!("prepare {}", of(&format!("load{number}"))), 0);
+        folder.expect(&format!("check {}", of(&format!("check{number}"))), 0);
+        folder.expect("cleanup oltp_read_only --db sqlite:a.db", 0);
+    }
+    let found = folder.expect("show load1.json --format json", 0).findings();
+    assert_eq!((&found["task"], &found["tags"]["disk"]), (&"prepare".into(), &"nvme".into()));
+    assert_eq!(found["stages"][0]["total"]["transactions"], 1000);
+    let text = folder.expect("show load1.json", 0).stdout;
+    assert!(text.starts_with("oltp_read_only prepare · ") && text.contains(" rows/s "), "{text}");
+    let check = folder.expect("show check1.json --format json", 0).findings();
+    assert_eq!((&check["task"], &check["stages"][0]["total"]["transactions"]), (&"check".into(), &1.into()));
+    let trials = folder.expect("compare load1.json load2.json --format json", 0).stdout;
+    assert!(trials.contains("\"rows_per_second\"") || trials.contains("\"tps\""), "{trials}");
+    // A load is no trial of a check.
+    let both = folder.run("compare load1.json check1.json").stdout;
+    assert!(both.contains("task"), "{both}");
+    // Without a name they go where those of runs go.
+    folder.expect("prepare oltp_read_only --db sqlite:a.db --table-size 100", 0);
+    let names: Vec<String> = std::fs::read_dir(folder.path().join("assay-records"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert!(names.len() == 1 && names[0].starts_with("oltp_read_only-prepare-"), "{names:?}");
+}
+
+#[test]
+fn a_test_of_the_machine_leaves_a_record_where_one_is_wanted() {
+    let folder = Folder::new();
+    let run = "sysbench cpu --events=30 --time=0 --cpu-max-prime=100 --threads=2 --assay-record=cpu.json run";
+    let reported = folder.expect(run, 0).stdout;
+    assert!(reported.contains("total number of events:              30"), "{reported}");
+    let found = folder.expect("show cpu.json --format json", 0).findings();
+    assert_eq!((&found["task"], &found["workload"]), (&"machine".into(), &"cpu".into()));
+    assert_eq!((&found["options"]["cpu_max_prime"], &found["stages"][0]["sessions"]), (&100.into(), &2.into()));
+    assert_eq!(found["stages"][0]["total"]["transactions"], 30);
+    assert!(folder.expect("show cpu.json", 0).stdout.contains(" events/s "));
+    let refused = folder.expect("sysbench oltp_read_only --assay-record=x.json run", 2);
+    assert!(refused.stderr.contains("--assay-record is for tests of the machine"), "{}", refused.shown());
+    assert!(!folder.path().join("x.json").exists());
+}

@@ -26,14 +26,38 @@ fn readings_agree_with_the_server_and_what_a_plain_user_may_not_see_is_absent_wi
         let position = || server.sql(&database, position(kind)).unwrap().trim().parse::<u64>().unwrap();
         let common = |url: &str| format!("oltp_insert --db {url} --table-size 5000");
         folder.expect(&format!("prepare {}", common(&server.url(&database))), 0);
-        let before = position();
-        let found = watched(&folder, &format!("{} --sessions 2", common(&server.url(&database))));
-        let after = position();
-        // The server also logs what nobody asked for.
-        assert_log_agrees(&found, after - before, 0.1);
+        assert_log_agrees(&folder, &server.url(&database), position);
+        // What sessions run on a new connection is not for those that read.
+        let sql = "--session-sql 'SET @assay_session = 1' --telemetry full";
+        let found = watched(&folder, &format!("{} --sessions 2 {sql}", common(&server.url(&database))));
+        let ran = "SELECT SUM(COUNT_STAR) FROM performance_schema.events_statements_summary_by_digest \
+                   WHERE DIGEST_TEXT LIKE '%assay_session%'";
+        if kind == Kind::MySql {
+            // Two sessions, and the one that reads the settings in effect on them.
+            assert_eq!(server.sql(&database, ran).unwrap().trim(), "3");
+        }
+        let telemetry = found.telemetry.as_ref().unwrap();
+        assert!(!telemetry.interventions.is_empty(), "some counters are off by default");
+        for one in &telemetry.interventions {
+            assert!(one.statement.contains("innodb_monitor_enable") && one.undone.is_some(), "{one:?}");
+        }
+        let column = if kind == Kind::MySql { "STATUS = 'enabled'" } else { "ENABLED = 1" };
+        let left_on = format!(
+            "SELECT COUNT(*) FROM information_schema.INNODB_METRICS WHERE NAME LIKE 'buffer_flush_%_total_pages' AND {column}"
+        );
+        assert_eq!(server.sql(&database, &left_on).unwrap().trim(), "0");
         let (of_server, machine) = (scope(&found, ScopeKind::Server), scope(&found, ScopeKind::Machine));
         assert_moved(of_server, &["commits", "buffer_reads", "log_bytes", "log_fsyncs", "cpu_us"]);
         assert_moved(machine, &["cpu_user_us", "context_switches"]);
+        for counter in ["flush_adaptive_pages", "flush_background_pages", "flush_sync_pages"] {
+            series(of_server, counter);
+        }
+        if kind == Kind::MySql {
+            // Those that were prepared are not among them.
+            series(of_server, "statements");
+            series(of_server, "statement_us");
+        }
+        assert!(series(of_server, "data_folder_bytes").values.iter().flatten().all(|bytes| *bytes > 1 << 20));
         for gauge in ["checkpoint_age_bytes", "checkpoint_age_limit_bytes", "dirty_pages", "purge_lag", "data_bytes"] {
             series(of_server, gauge);
         }

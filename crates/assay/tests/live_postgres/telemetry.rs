@@ -5,7 +5,7 @@ use nix::sys::signal::Signal;
 use testkit::Settings;
 
 use crate::common::telemetry::{
-    LOG, assert_log_agrees, assert_moved, record, scope, series, wait_for_reading, watched,
+    LOG, assert_log_agrees, assert_moved, reading, record, scope, series, wait_for_reading, watched,
 };
 use crate::common::{Folder, ONE_TABLE};
 use crate::on_every_version;
@@ -22,12 +22,10 @@ fn readings_agree_with_the_server_and_its_checkpoints() {
         let position = || server.sql("app", POSITION).unwrap().trim().parse::<u64>().unwrap();
         // Every insert logs as much as the one before: an update of a full page does not.
         let common = format!("oltp_insert --db {} --table-size 5000", server.url("app"));
-        folder.expect(&format!("prepare {common}"), 0);
-        let before = position();
+        folder.expect(&format!("prepare {common} --no-record"), 0);
+        assert_log_agrees(&folder, &server.url("app"), position);
         let found = watched(&folder, &format!("{common} --sessions 2"));
-        let after = position();
         let (of_server, machine) = (scope(&found, ScopeKind::Server), scope(&found, ScopeKind::Machine));
-        assert_log_agrees(&found, after - before, 0.05);
         assert_moved(of_server, &["commits", "buffer_reads", "log_bytes", "cpu_us"]);
         assert_moved(machine, &["cpu_user_us", "context_switches"]);
         for gauge in ["checkpoint_age_bytes", "checkpoint_age_limit_bytes", "data_bytes", "active_sessions"] {
@@ -39,17 +37,117 @@ fn readings_agree_with_the_server_and_its_checkpoints() {
         assert_eq!(at.settings["full_page_writes"], "off");
         assert!(at.facts.contains_key("filesystem") && at.facts["command line"].contains("postgres"), "{:?}", at.facts);
 
-        // A checkpoint makes the log since the last one short.
+        // A checkpoint makes the log since the last one short, and a reset makes counters begin anew.
         let port = testkit::free_port().unwrap();
         let options = format!("--rate 20 --time 0 --interval 100ms --metrics-listen 127.0.0.1:{port} --no-record");
-        let mut run = folder.start(&format!("run {common} {options}"));
+        let mut run = folder.start(&format!("run {common} {options} --format json"));
         let age = "assay_server_checkpoint_age_bytes";
         let old = wait_for_reading(&mut run, port, age, |age| age.is_some());
         server.sql("app", "CHECKPOINT").unwrap();
         wait_for_reading(&mut run, port, age, |age| age.is_some() && age < old);
+        // So does a file of a known size on the drive.
+        let written = "assay_machine_device_written_bytes_total";
+        let device_before = reading(port, written);
+        match device_before {
+            Some(before) => {
+                let file = std::fs::File::create(server.socket().with_file_name("known-size")).unwrap();
+                std::io::Write::write_all(&mut &file, &vec![7; FILE_BYTES as usize]).unwrap();
+                file.sync_all().unwrap();
+                wait_for_reading(&mut run, port, written, |bytes| bytes >= Some(before + FILE_BYTES));
+            }
+            None => {
+                testkit::absent("the data directory is on no drive of its own");
+            }
+        }
+        let commits = "assay_server_commits_total";
+        let many = wait_for_reading(&mut run, port, commits, |commits| commits.is_some());
+        server.sql("app", "SELECT pg_stat_reset()").unwrap();
+        wait_for_reading(&mut run, port, commits, |commits| commits.is_some() && commits < many);
         run.signal(Signal::SIGINT);
-        assert_eq!(run.finish().code, Some(0));
+        let ran = run.finish();
+        assert_eq!(ran.code, Some(0));
+        let metrics = ran.findings()["stages"][0]["telemetry"][0]["metrics"].clone();
+        let commits = metrics.as_array().unwrap().iter().find(|metric| metric["metric"] == "commits").unwrap();
+        assert_eq!(commits["resets_ns"].as_array().unwrap().len(), 1, "{commits}");
+        assert!(commits["per_s"].as_f64().unwrap() >= 0.0, "{commits}");
     });
+}
+
+const FILE_BYTES: u64 = 16 << 20;
+
+#[test]
+fn a_pooler_that_is_named_is_read_too() {
+    if !testkit::Kind::PgBouncer.present() {
+        return;
+    }
+    on_every_version(|kind| {
+        let (folder, server) = (Folder::new(), kind.start(&Settings::default()).unwrap());
+        let pooler = server.pgbouncer(&[], 50).unwrap();
+        folder.write("one_table.lua", ONE_TABLE);
+        folder.expect(&format!("prepare ./one_table.lua --db {} --no-record", server.url("app")), 0);
+        let administration = pooler.url_as("postgres", "pgbouncer");
+        let url = pooler.url("app");
+        let found = watched(
+            &folder,
+            &format!("./one_table.lua --db {url} --prepared off --sessions 3 --pooler {administration}"),
+        );
+        let of_server = scope(&found, ScopeKind::Server);
+        assert_moved(of_server, &["pooler_transactions", "pooler_statements"]);
+        // Three sessions, and the one that reads the server.
+        let clients = series(of_server, "pooler_clients_active").values.iter().flatten().max();
+        assert!(clients.is_some_and(|clients| *clients >= 3), "{clients:?}");
+        for gauge in ["pooler_clients_waiting", "pooler_servers_active", "pooler_servers_idle", "pooler_wait_max_us"] {
+            series(of_server, gauge);
+        }
+    });
+}
+
+#[test]
+fn a_machine_elsewhere_is_read_from_its_node_exporter() {
+    let program = "/usr/bin/prometheus-node-exporter";
+    if !std::path::Path::new(program).is_file() {
+        testkit::absent(&format!("{program} is missing (`cargo xtask install` gets what the tests need)"));
+        return;
+    }
+    let (folder, server) = (Folder::new(), testkit::Kind::Postgres.start(&Settings::default()).unwrap());
+    let exporter_port = testkit::free_port().unwrap();
+    let address = format!("--web.listen-address=127.0.0.1:{exporter_port}");
+    let exporter =
+        Running(std::process::Command::new(program).arg(address).stderr(std::process::Stdio::null()).spawn().unwrap());
+    folder.write("one_table.lua", ONE_TABLE);
+    let common = format!("./one_table.lua --db {}", server.url("app"));
+    folder.expect(&format!("prepare {common} --no-record"), 0);
+    let port = testkit::free_port().unwrap();
+    let options = format!("--time 0 --interval 100ms --metrics-listen 127.0.0.1:{port} --record r.json.zst");
+    let mut run = folder.start(&format!("run {common} {options} --host-metrics http://127.0.0.1:{exporter_port}"));
+    // The exporter may begin to listen later than the run begins.
+    let metric = "assay_machine_context_switches_total";
+    let first = wait_for_reading(&mut run, port, metric, |switches| switches.is_some());
+    wait_for_reading(&mut run, port, metric, |switches| switches > first);
+    run.signal(Signal::SIGINT);
+    assert_eq!(run.finish().code, Some(0));
+    drop(exporter);
+    let found = record(folder.path());
+    let machine = scope(&found, ScopeKind::Machine);
+    assert_moved(machine, &["cpu_user_us", "context_switches"]);
+    assert_eq!(series(machine, "context_switches").source, "node_context_switches_total");
+    for metric in
+        ["cpu_idle_us", "memory_free_bytes", "memory_dirty_bytes", "network_received_bytes", "device_written_bytes"]
+    {
+        series(machine, metric);
+    }
+    let facts = &found.environment.servers[0].facts;
+    assert!(facts.contains_key("host kernel") && facts.contains_key("host CPUs"), "{facts:?}");
+}
+
+/// A program that ends with the test.
+struct Running(std::process::Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::{Histogram, Level, Share, Shutdown, Stat};
 use assay_machine::{Fault, Limit, MachineOutcome, MachinePlan, Moment, Snapshot, bucket_value};
 
 use super::invocation::{FAILED, GIVEN_UP, Invocation};
+use super::process::MachineReport;
 
 /// What a test says of itself.
 trait Manner {
@@ -102,7 +103,13 @@ fn run<T: assay_machine::Test>(invocation: &Invocation, test: T, manner: &impl M
     if plan.rate.is_some() {
         console.say(Level::Debug, "Event generating thread started");
     }
-    let outcome = assay_machine::run(&Arc::new(test), plan, |moment| match moment {
+    let is_kept = invocation.process.keeps_machine_reports();
+    let mut kept = Vec::new();
+    let mut watched = plan.clone();
+    if is_kept {
+        watched.interval = watched.interval.or(Some(Duration::from_secs(1)));
+    }
+    let outcome = assay_machine::run(&Arc::new(test), &watched, |moment| match moment {
         Moment::Ready(id) => {
             console.say(Level::Debug, &format!("Worker thread (#{id}) started"));
             console.say(Level::Debug, &format!("Worker thread (#{id}) initialized"));
@@ -118,7 +125,10 @@ fn run<T: assay_machine::Test>(invocation: &Invocation, test: T, manner: &impl M
             console.say(Level::Info, &format!("{limit} limit exceeded, exiting..."));
         }
         Moment::Interval(snapshot) => {
-            if !manner.line(invocation, &snapshot) {
+            if is_kept {
+                kept.push(snapshot.clone());
+            }
+            if plan.interval.is_some() && !manner.line(invocation, &snapshot) {
                 console.with(|log| report::intermediate(log, &stat(invocation, &snapshot), style(invocation)));
             }
         }
@@ -137,6 +147,13 @@ fn run<T: assay_machine::Test>(invocation: &Invocation, test: T, manner: &impl M
                 console.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
             }
             cumulate(invocation, manner, &snapshot, given_up);
+            if is_kept {
+                let (test, own) = &invocation.test;
+                let all = invocation.options.iter().filter(|(key, _)| own.contains(key));
+                let options = all.map(|(key, value)| (key.clone(), value.clone())).collect();
+                let report = MachineReport { test, options, plan, intervals: &kept, all: &snapshot };
+                invocation.process.machine_report(&report);
+            }
             let code = match given_up {
                 Some(_) => GIVEN_UP,
                 None if interrupted => invocation.process.exit_code_interrupted(),

@@ -280,7 +280,7 @@ impl<'a> Bench<'a> {
 }
 
 fn connect(target: &Target, clock: Clock, url: &str) -> Result<Client, Trouble> {
-    Client::open(target, clock, LOGIN).map_err(|words| {
+    Client::open_as_session(target, clock, LOGIN).map_err(|words| {
         Trouble::new(Exit::Server, format!("cannot connect to {}", url_text::masked(url))).detail(words)
     })
 }

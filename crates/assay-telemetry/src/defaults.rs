@@ -1,0 +1,24 @@
+//! Compiled-in defaults, where a server does not say which of its settings differ from theirs: MySQL 5.7.
+//!
+//! Read from MySQL 5.7.22 started with `--no-defaults`. Paths, ports, identities and what a server computes from its machine or
+//! from other settings are not among them.
+
+/// The default of a setting of MySQL 5.7; `None`: there is none that is the same everywhere.
+pub fn mysql_5_7(name: &str) -> Option<&'static str> {
+    TEXT.lines().find_map(|line| line.split_once('=').filter(|(known, _)| *known == name)).map(|(_, value)| value)
+}
+
+const TEXT: &str = include_str!("mysql_5_7_defaults.txt");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_found_by_name() {
+        assert_eq!(mysql_5_7("innodb_buffer_pool_size"), Some("134217728"));
+        assert_eq!(mysql_5_7("init_connect"), Some(""));
+        assert_eq!(mysql_5_7("datadir"), None);
+        assert!(TEXT.lines().all(|line| line.contains('=')));
+    }
+}

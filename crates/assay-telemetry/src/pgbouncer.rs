@@ -1,0 +1,33 @@
+//! What to ask PgBouncer, in its own database `pgbouncer`.
+//!
+//! Columns are found by name: their places moved between versions.
+
+use crate::question::{Asked, Question, Shape};
+
+/// The questions, summed over all pools and databases; its own database counts like any other, and is hardly used.
+pub fn questions() -> Vec<Question> {
+    let question = |sql: &str, shape: Shape, asked: Vec<Asked>| Question { sql: sql.to_owned(), shape, asked };
+    vec![
+        question(
+            "SHOW POOLS",
+            Shape::SumOfColumns,
+            vec![
+                // Ourselves.
+                Asked { less: 1, ..Asked::of("pooler_clients_active", "cl_active") },
+                Asked::of("pooler_clients_waiting", "cl_waiting"),
+                Asked::of("pooler_servers_active", "sv_active"),
+                Asked::of("pooler_servers_idle", "sv_idle"),
+            ],
+        ),
+        question("SHOW POOLS", Shape::LongestWait, vec![Asked::of("pooler_wait_max_us", "maxwait + maxwait_us")]),
+        question(
+            "SHOW STATS",
+            Shape::SumOfColumns,
+            vec![
+                Asked::of("pooler_transactions", "total_xact_count"),
+                Asked::of("pooler_statements", "total_query_count"),
+                Asked::of("pooler_wait_us", "total_wait_time"),
+            ],
+        ),
+    ]
+}

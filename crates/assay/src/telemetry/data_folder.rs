@@ -1,0 +1,85 @@
+//! What the files of a server's data directory take on the drive.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use assay_io::Clock;
+use assay_seam::Nanos;
+
+use super::sampler::Readings;
+
+pub(super) const METRIC: &str = "data_folder_bytes";
+/// Looking at as many takes a tenth of a second.
+const FILES_MAX: usize = 50_000;
+/// Looking takes at most one part in this many of the time.
+const SHARE: u64 = 100;
+/// Blocks of stat(2), whatever the filesystem's are.
+const BLOCK_BYTES: u64 = 512;
+
+/// A folder that is measured now and then.
+pub(super) struct DataFolder {
+    path: PathBuf,
+    due: Nanos,
+    refused: Option<String>,
+}
+
+impl DataFolder {
+    pub(super) fn new(path: PathBuf) -> DataFolder {
+        DataFolder { path, due: Nanos::ZERO, refused: None }
+    }
+
+    /// Measures it when it is time to.
+    pub(super) fn read(&mut self, clock: Clock, readings: &mut Readings) {
+        let begun = clock.now();
+        if let Some(reason) = &self.refused {
+            return readings.lack(METRIC, reason);
+        }
+        if begun < self.due {
+            return;
+        }
+        match size_of(&self.path) {
+            Ok(bytes) => readings.put(METRIC, &format!("blocks of {}", self.path.display()), bytes),
+            Err(reason) => self.refused = Some(reason),
+        }
+        self.due = begun + Nanos((clock.now() - begun).0.saturating_mul(SHARE));
+    }
+}
+
+/// Bytes of the blocks of all files below. Links are not followed, and what vanishes meanwhile does not count.
+fn size_of(folder: &Path) -> Result<u64, String> {
+    let entries = |folder: &Path| fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()));
+    let (mut left, mut files, mut bytes) = (vec![entries(folder)?], 0usize, 0u64);
+    while let Some(folder) = left.pop() {
+        for entry in folder.flatten() {
+            files += 1;
+            if files > FILES_MAX {
+                return Err(format!("the data directory has more than {FILES_MAX} files"));
+            }
+            let Ok(metadata) = entry.metadata() else { continue };
+            if metadata.is_dir() {
+                left.extend(entries(&entry.path()));
+            } else {
+                bytes = bytes.saturating_add(metadata.blocks().saturating_mul(BLOCK_BYTES));
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_all_folders_count_with_the_blocks_that_they_take() {
+        let folder = tempfile::tempdir().unwrap();
+        let empty = size_of(folder.path()).unwrap();
+        fs::create_dir(folder.path().join("below")).unwrap();
+        fs::write(folder.path().join("below/file"), vec![1; 1 << 20]).unwrap();
+        fs::File::open(folder.path().join("below/file")).unwrap().sync_all().unwrap();
+        let full = size_of(folder.path()).unwrap();
+        assert!(full >= empty + (1 << 20) && full < empty + (2 << 20), "{empty} {full}");
+        assert!(size_of(&folder.path().join("missing")).unwrap_err().contains("missing"));
+    }
+}
