@@ -69,7 +69,7 @@ impl<I: Io> Sessions<I> {
         let transaction = self.all[session].transaction.as_ref();
         if answered_deferred {
             let executed = self.links[link].machine.take_executed();
-            for (class, count) in [(1, executed.writes), (2, executed.others)] {
+            for (class, count) in [(0, executed.reads), (1, executed.writes), (2, executed.others)] {
                 self.recorder.statements(transaction, class, count, sent, at);
             }
         }

@@ -322,6 +322,26 @@ impl<I: Io> Sessions<I> {
                     }
                     Answer::Proceed(true)
                 }
+                Request::Pipe(connection, operation) => {
+                    let Some(link) = self.links.usable(self.all[session].link(connection.0)) else {
+                        return self.queue_broken(session, connection);
+                    };
+                    if !self.links.pipe(link, &operation) {
+                        let heard = self.links.execute(link, &operation, true, false);
+                        return self.on_heard_inline(heard);
+                    }
+                    Answer::Proceed(true)
+                }
+                Request::InTransaction(connection) => {
+                    let link = self.links.usable(self.all[session].link(connection.0));
+                    Answer::Proceed(link.is_some_and(|link| self.links[link].machine.in_transaction()))
+                }
+                Request::Synchronise(connection) => {
+                    if let Some(link) = self.links.usable(self.all[session].link(connection.0)) {
+                        self.links[link].machine.synchronise();
+                    }
+                    Answer::Done
+                }
                 Request::Rollback(connection) => {
                     let Some(link) = self.links.usable(self.all[session].link(connection.0)) else {
                         return self.queue_broken(session, connection);
