@@ -28,6 +28,7 @@ pub(crate) enum Asked {
     Rollback,
     Defer,
     Flush,
+    Leave,
     Pipe,
     Synchronise,
     InTransaction,
@@ -41,7 +42,7 @@ impl Asked {
     #[inline]
     pub(crate) fn from_number(number: f64) -> Asked {
         use Asked::*;
-        const ORDER: [Asked; 28] = [
+        const ORDER: [Asked; 29] = [
             Connect,
             Disconnect,
             Reconnect,
@@ -67,6 +68,7 @@ impl Asked {
             Rollback,
             Defer,
             Flush,
+            Leave,
             Pipe,
             Synchronise,
             InTransaction,

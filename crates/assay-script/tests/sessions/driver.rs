@@ -107,11 +107,13 @@ impl Driver {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let request = state.resume(slot, answer, &mut self.pool);
         match request {
-            Request::Connect(number, _) => {
+            Request::Connect(number, ..) => {
                 let line = format!("connect {}", number.0);
                 (line, Some(self.refusal.take().map_or(Answer::Done, |error| Answer::Error(error, 0))))
             }
-            Request::Disconnect(number) => (format!("disconnect {}", number.0), Some(Answer::Done)),
+            Request::Disconnect(number) | Request::Leave(number) => {
+                (format!("disconnect {}", number.0), Some(Answer::Done))
+            }
             Request::Reconnect(number) => (format!("reconnect {}", number.0), Some(Answer::Done)),
             Request::Operation(number, Operation::Load { table, rows, columns, .. }) if self.loads_ahead => {
                 let line = format!("load {}: {} ({}): {} rows", number.0, text(table), text(columns), rows.len(0));

@@ -56,6 +56,14 @@ impl<I: Io> Sessions<I> {
                     self.queue(session, Answer::Done, at);
                 }
             }
+            Heard::Left { link } => {
+                let session = self.links[link].session;
+                if let Some(slot) = self.all[session].links.iter_mut().find(|slot| **slot == Some(link)) {
+                    *slot = None;
+                }
+                self.links.close(link);
+                self.queue(session, Answer::Done, at);
+            }
             Heard::Refused { link, error } => self.on_refused(link, error),
         }
     }
