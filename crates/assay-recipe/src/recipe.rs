@@ -460,14 +460,14 @@ pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.opt
         did you mean `settings`?
         ");
         assert_snapshot!(wrong(&BASE.replace("server.db.settings.sync_binlog", "sever.db.settings.sync_binlog")), @r"
-        16:1: factor sync_binlog, level 0, `sever.db.settings.sync_binlog`: `sever` is nothing that a factor can set
+        16:1: factor sync_binlog, level 0, `sever.db.settings.sync_binlog`: a factor cannot set `sever`
         did you mean `server`?
         ");
         assert_snapshot!(wrong(&BASE.replace("server.db.settings.sync_binlog", "run.workload.x")), @r"16:1: factor sync_binlog, level 0, `run.workload.x`: run: `workload` is not a table");
         assert_snapshot!(wrong(&BASE.replace("product", "#")), @r"cell sync_binlog=0 memory=512M: server.db has neither product nor url");
         assert_snapshot!(wrong(&BASE.replace("title = \"", "title = ")), @r#"1:9: missing opening quote, expected `"`"#);
         assert_snapshot!(wrong(&format!("{BASE}[[step]]\nwhen = 'before-round'\nsql = 'VACUUM'\n")), @r#"
-        step 1: no server runs when sql is due
+        step 1: no server is running when sql is due
         use when = "before-trial", "before-measure" or "after-measure"
         "#);
         assert_snapshot!(wrong(&format!("{BASE}[[show]]\nboxes = {{ x = 'memry' }}\n")), @r"
@@ -500,7 +500,7 @@ pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.opt
         let error = Recipe::read(BASE, Some("tny"), &[]).unwrap_err();
         assert_eq!(
             (error.message.as_str(), error.hint.as_deref()),
-            ("there is no scale tny", Some("did you mean `tiny`?"))
+            ("unknown scale tny", Some("did you mean `tiny`?"))
         );
     }
 
@@ -508,7 +508,7 @@ pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.opt
     fn a_server_that_is_already_there_takes_sql_only() {
         let text = BASE.replace("product = \"mysql:8.0\"", "url = \"mysql://app@host/bench\"");
         assert_snapshot!(wrong(&text), @r"
-        cell sync_binlog=0 memory=512M: server.db is already there (url): it can be changed by SQL only
+        cell sync_binlog=0 memory=512M: server.db is given by its url: it can be changed only by SQL
         use server.db.sql, run.session_sql or steps; or product instead of url
         ");
     }
