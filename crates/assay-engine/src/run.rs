@@ -341,4 +341,4 @@ pub fn run_inline<I: Io>(mut plan: Plan, io: I, control: &Control, observer: &mu
 }
 
 /// How often the coordinator looks for an interrupt when no message comes.
-const LOOK_AROUND: Duration = Duration::from_millis(20);
+const LOOK_AROUND: Duration = Duration::from_millis(50);

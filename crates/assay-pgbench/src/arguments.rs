@@ -103,6 +103,8 @@ pub struct Arguments {
     pub aggregate_interval: Option<u32>,
     /// `--exit-on-abort`
     pub exit_on_abort: bool,
+    /// What clients do is told, line by line.
+    pub debug: bool,
     /// `--failures-detailed`
     pub failures_detailed: bool,
     /// `--log-prefix`
@@ -365,7 +367,7 @@ impl Arguments {
                 'c' => these.clients = number(value, "-c/--clients", 1, INT_MAX)? as u32,
                 'C' => these.reconnects = true,
                 'j' => these.threads = number(value, "-j/--jobs", 1, INT_MAX)? as u32,
-                'd' => {}
+                'd' => these.debug = true,
                 'D' => {
                     let Some((name, given)) =
                         value.split_once('=').filter(|(name, given)| !name.is_empty() && !given.is_empty())
@@ -490,6 +492,7 @@ impl Arguments {
             vacuum_all: false,
             aggregate_interval: None,
             exit_on_abort: false,
+            debug: false,
             failures_detailed: false,
             log_prefix: "pgbench_log".to_owned(),
             tries: 1,

@@ -19,6 +19,8 @@ pub struct Front<'a> {
     pub mode: Mode,
     /// Commands are timed (`-r`).
     pub timed: bool,
+    /// What clients do is told (`-d`).
+    pub debug: bool,
     /// Variables and their values, as text.
     pub variables: &'a [(String, String)],
     /// Of each script.
@@ -31,22 +33,23 @@ pub fn compile(scripts: &[Script], front: &Front<'_>) -> String {
     lua.push_str("local scripts = {\n");
     for (script, weight) in scripts.iter().zip(front.weights) {
         let _ = writeln!(lua, "{{ weight = {weight}, names = {{ {} }}, body = function(self, v, c, S)", names(script));
-        let mut is_piped = false;
+        if front.debug {
+            let _ = writeln!(lua, "C.tell(self, {})", quoted(&format!("executing script \"{}\"", script.name)));
+        }
+        let mut place = Place { mode: front.mode, is_piped: false, pipeline: PIPELINE_OF_CLIENTS };
         for (number, command) in script.commands.iter().enumerate() {
             if front.timed {
                 let _ = writeln!(lua, "C.step(self, {number})");
             } else {
                 let _ = writeln!(lua, "self.at = {number}");
             }
-            is_piped = match command.doing {
-                Doing::StartPipeline => true,
-                Doing::EndPipeline => false,
-                _ => is_piped,
-            };
-            lua.push_str(&of_command(command, number, front.mode, is_piped));
+            if front.debug && !matches!(command.doing, Doing::Else | Doing::Elif(_)) {
+                let _ = writeln!(lua, "C.tell(self, {})", told(command, number, front.mode));
+            }
+            lua.push_str(&of_command(&script.commands, number, &mut place));
             lua.push('\n');
         }
-        lua.push_str("C.finish(self)\nend },\n");
+        let _ = writeln!(lua, "C.finish(self, {})\nend }},", script.commands.iter().any(may_begin));
     }
     lua.push_str("}\nlocal given = {\n");
     for (name, value) in front.variables {
@@ -56,6 +59,41 @@ pub fn compile(scripts: &[Script], front: &Front<'_>) -> String {
         "}\nfunction thread_init(tid) C.init(tid, scripts, given) end\nfunction thread_run(tid) C.run(tid) end\n",
     );
     lua
+}
+
+/// Whether a command may begin a transaction. What is only in a variable does so unseen.
+fn may_begin(command: &Command) -> bool {
+    let Doing::Sql { parts, .. } = &command.doing else { return false };
+    parts.iter().any(|part| match part {
+        Part::Text(text) => {
+            let text = text.to_ascii_lowercase();
+            text.contains("begin") || text.contains("start")
+        }
+        Part::Variable { .. } => false,
+    })
+}
+
+/// What `-d` says before a command, as Lua.
+fn told(command: &Command, number: usize, mode: Mode) -> String {
+    match &command.doing {
+        Doing::Sql { parts, keep } => match parameterised(parts, keep, mode) {
+            Some(_) if mode == Mode::Prepared => quoted(&format!("sending P_{number}")),
+            Some((text, _)) => quoted(&format!("sending {text}")),
+            None => format!("\"sending \" .. {}", text_of(parts)),
+        },
+        Doing::Set { variable, .. } => quoted(&format!("executing \\set {variable}")),
+        Doing::Shell { variable: Some(variable), words } => {
+            quoted(&format!("executing \\setshell {variable} {}", words.join(" ")))
+        }
+        Doing::Shell { words, .. } => quoted(&format!("executing \\shell {}", words.join(" "))),
+        Doing::Sleep { amount, .. } => quoted(&format!("executing \\sleep {amount}")),
+        Doing::If(_) => quoted("executing \\if"),
+        Doing::Elif(_) | Doing::Else => String::new(),
+        Doing::EndIf => quoted("executing \\endif"),
+        Doing::StartPipeline => quoted("executing \\startpipeline"),
+        Doing::SyncPipeline => quoted("executing \\syncpipeline"),
+        Doing::EndPipeline => quoted("executing \\endpipeline"),
+    }
 }
 
 /// The words for commands in messages.
@@ -80,7 +118,7 @@ fn names(script: &Script) -> String {
 /// A workload of `assay run`: one session after the other, errors and retries as for any workload. Variables that the
 /// script uses before it sets them are options.
 pub fn workload(script: &Script) -> String {
-    let mut lua = "local R = assay.share(\"pgbench_runtime\") local v, c, S local self = {} local C = { pipeline = function() end } \
+    let mut lua = "local R = assay.share(\"pgbench_runtime\") local v, c, S local self = {} \
                    sysbench.cmdline.options = { "
         .to_owned();
     let open = open_variables(script);
@@ -98,12 +136,13 @@ pub fn workload(script: &Script) -> String {
          function event() ",
     );
     let mut line = 1;
+    let mut place = Place { mode: Mode::Prepared, is_piped: false, pipeline: PIPELINE_OF_SESSIONS };
     for (number, command) in script.commands.iter().enumerate() {
         while line < command.line {
             lua.push('\n');
             line += 1;
         }
-        lua.push_str(&of_command(command, number, Mode::Prepared, false));
+        lua.push_str(&of_command(&script.commands, number, &mut place));
         lua.push(' ');
     }
     lua.push_str("end\n");
@@ -145,10 +184,23 @@ fn open_variables(script: &Script) -> Vec<String> {
     open
 }
 
-/// `is_piped`: between the beginning and the end of a pipeline.
-fn of_command(command: &Command, number: usize, mode: Mode, is_piped: bool) -> String {
-    match &command.doing {
-        Doing::Sql { parts, keep } => of_sql(parts, keep, number, mode, is_piped),
+/// Where a command stands.
+struct Place {
+    mode: Mode,
+    /// Between the beginning and the end of a pipeline.
+    is_piped: bool,
+    /// What begins a pipeline, synchronises and ends it.
+    pipeline: [&'static str; 3],
+}
+
+const PIPELINE_OF_CLIENTS: [&str; 3] = ["C.begin_pipeline(self)", "C.synchronise(self)", "C.end_pipeline(self)"];
+/// Where the driver knows no pipelines, nothing waits.
+const PIPELINE_OF_SESSIONS: [&str; 3] = ["", "c:synchronise()", "c:flush()"];
+
+/// Command `number`, from 0, of a script.
+fn of_command(commands: &[Command], number: usize, place: &mut Place) -> String {
+    match &commands[number].doing {
+        Doing::Sql { parts, keep } => of_sql(parts, keep, number, place),
         Doing::Set { variable, value } => {
             let begins_well = variable.chars().next().is_some_and(|c| !c.is_ascii_digit());
             let is_name = begins_well && variable.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -168,13 +220,20 @@ fn of_command(command: &Command, number: usize, mode: Mode, is_piped: bool) -> S
         Doing::Elif(condition) => format!("elseif R.holds({}) then", condition.lua),
         Doing::Else => "else".to_owned(),
         Doing::EndIf => "end".to_owned(),
-        Doing::StartPipeline => "C.pipeline(self, true)".to_owned(),
-        Doing::SyncPipeline => "C.pipeline(self, self.pipeline)".to_owned(),
-        Doing::EndPipeline => "C.pipeline(self, nil)".to_owned(),
+        Doing::StartPipeline => {
+            place.is_piped = true;
+            place.pipeline[0].to_owned() + &preparations(commands, number, place.mode)
+        }
+        Doing::SyncPipeline => place.pipeline[1].to_owned(),
+        Doing::EndPipeline => {
+            place.is_piped = false;
+            place.pipeline[2].to_owned()
+        }
     }
 }
 
-fn of_sql(parts: &[Part], keep: &Keep, number: usize, mode: Mode, is_piped: bool) -> String {
+/// SQL as a prepared statement: its text with a question mark for each value, and the values. `None`: it goes as text.
+fn parameterised(parts: &[Part], keep: &Keep, mode: Mode) -> Option<(String, Vec<String>)> {
     // What stands in quotes is text, and so is a text with question marks of its own, which stand for parameters in
     // ours.
     let fits = |part: &Part| match part {
@@ -182,21 +241,8 @@ fn of_sql(parts: &[Part], keep: &Keep, number: usize, mode: Mode, is_piped: bool
         Part::Variable { quoted, .. } => !quoted,
     };
     // Drivers tell the names of columns of what is sent as text.
-    let as_parameters = mode != Mode::Simple && *keep == Keep::Nothing && parts.iter().all(fits);
-    let kept = |call: String| match keep {
-        Keep::Nothing => call,
-        Keep::One(prefix) => format!("R.keep(v, c, {call}, {}, true)", quoted(prefix)),
-        Keep::All(prefix) => format!("R.keep(v, c, {call}, {}, false)", quoted(prefix)),
-    };
-    if !as_parameters {
-        let pieces: Vec<String> = parts
-            .iter()
-            .map(|part| match part {
-                Part::Text(text) => quoted(text),
-                Part::Variable { name, .. } => format!("R.text(v, {})", quoted(name)),
-            })
-            .collect();
-        return kept(format!("c:query({})", pieces.join(" .. ")));
+    if mode == Mode::Simple || *keep != Keep::Nothing || !parts.iter().all(fits) {
+        return None;
     }
     let (mut text, mut values) = (String::new(), Vec::new());
     for part in parts {
@@ -208,9 +254,54 @@ fn of_sql(parts: &[Part], keep: &Keep, number: usize, mode: Mode, is_piped: bool
             }
         }
     }
-    let statement = format!("R.statement(c, S, {number}, {}, \"{}\")", quoted(&text), "a".repeat(values.len()));
-    let how = if is_piped { "defer" } else { "perform" };
-    format!("{statement}:{how}({})", values.join(", "))
+    Some((text, values))
+}
+
+/// SQL with the values in it.
+fn text_of(parts: &[Part]) -> String {
+    let piece = |part: &Part| match part {
+        Part::Text(text) => quoted(text),
+        Part::Variable { name, .. } => format!("R.text(v, {})", quoted(name)),
+    };
+    parts.iter().map(piece).collect::<Vec<_>>().join(" .. ")
+}
+
+/// Prepares statement `number`.
+fn preparation(number: usize, text: &str, values: &[String]) -> String {
+    format!("R.statement(c, S, {number}, {}, \"{}\")", quoted(text), "a".repeat(values.len()))
+}
+
+/// Prepares the statements of the pipeline that command `begin` begins: to prepare one within would divide it.
+fn preparations(commands: &[Command], begin: usize, mode: Mode) -> String {
+    let mut lua = String::new();
+    let within = commands.iter().enumerate().skip(begin);
+    for (number, command) in within.take_while(|(_, command)| !matches!(command.doing, Doing::EndPipeline)) {
+        let Doing::Sql { parts, keep } = &command.doing else { continue };
+        if let Some((text, values)) = parameterised(parts, keep, mode) {
+            let _ = write!(lua, " if not S[{number}] then {} end", preparation(number, &text, &values));
+        }
+    }
+    lua
+}
+
+fn of_sql(parts: &[Part], keep: &Keep, number: usize, place: &Place) -> String {
+    if let Some((text, values)) = parameterised(parts, keep, place.mode) {
+        let how = if place.is_piped { "pipe" } else { "perform" };
+        let prepared = format!("S[{number}] or {}", preparation(number, &text, &values));
+        return format!("do local s = {prepared} s:{how}({}) end", values.join(", "));
+    }
+    let refused = |name: &str| format!("R.fail(\"\", \"\\\\{name} is not allowed in pipeline mode\", \"{name}\")");
+    match keep {
+        Keep::One(_) if place.is_piped => return refused("gset"),
+        Keep::All(_) if place.is_piped => return refused("aset"),
+        _ => {}
+    }
+    let call = format!("c:query({})", text_of(parts));
+    match keep {
+        Keep::Nothing => call,
+        Keep::One(prefix) => format!("R.keep(v, c, {call}, {}, true)", quoted(prefix)),
+        Keep::All(prefix) => format!("R.keep(v, c, {call}, {}, false)", quoted(prefix)),
+    }
 }
 
 #[cfg(test)]
@@ -234,7 +325,8 @@ mod tests {
     fn what_cannot_be_a_parameter_goes_as_text() {
         let lua = |text: &str| {
             let script = Script::parse("x", text).unwrap();
-            of_command(&script.commands[0], 0, Mode::Prepared, false)
+            let mut place = Place { mode: Mode::Prepared, is_piped: false, pipeline: PIPELINE_OF_SESSIONS };
+            of_command(&script.commands, 0, &mut place)
         };
         assert_eq!(lua("SELECT ':a';"), "c:query(\"SELECT '\" .. R.text(v, \"a\") .. \"';\")");
         assert_eq!(lua("SELECT a ? 'b' FROM t;"), "c:query(\"SELECT a ? 'b' FROM t;\")");

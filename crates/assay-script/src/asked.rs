@@ -28,6 +28,9 @@ pub(crate) enum Asked {
     Rollback,
     Defer,
     Flush,
+    Pipe,
+    Synchronise,
+    InTransaction,
     /// The script yielded something of its own.
     Stray,
     /// Lua gave up on the coroutine.
@@ -38,9 +41,35 @@ impl Asked {
     #[inline]
     pub(crate) fn from_number(number: f64) -> Asked {
         use Asked::*;
-        const ORDER: [Asked; 25] = [
-            Connect, Disconnect, Reconnect, Query, Prepare, Execute, Close, Load, Ready, Next, Type, Failed, Stop,
-            Sleep, Claim, Barrier, Expect, Log, Finished, Died, Declared, Declare, Rollback, Defer, Flush,
+        const ORDER: [Asked; 28] = [
+            Connect,
+            Disconnect,
+            Reconnect,
+            Query,
+            Prepare,
+            Execute,
+            Close,
+            Load,
+            Ready,
+            Next,
+            Type,
+            Failed,
+            Stop,
+            Sleep,
+            Claim,
+            Barrier,
+            Expect,
+            Log,
+            Finished,
+            Died,
+            Declared,
+            Declare,
+            Rollback,
+            Defer,
+            Flush,
+            Pipe,
+            Synchronise,
+            InTransaction,
         ];
         ORDER.get((number as usize).wrapping_sub(1)).copied().unwrap_or(Stray)
     }

@@ -26,6 +26,12 @@ pub enum Request<'a> {
     /// Run an execution together with the next one of the connection, where that can be; its answer is not waited for.
     /// Answer: `Proceed(true)` at once, or `Reply` where it was run alone.
     Defer(ConnectionNumber, Operation<'a>),
+    /// The same in a pipeline, whatever the execution means (`Connection::pipe`). Answer: as for `Defer`.
+    Pipe(ConnectionNumber, Operation<'a>),
+    /// What was piped so far is a unit of its own (`Connection::synchronise`). Answer: `Done`, at once.
+    Synchronise(ConnectionNumber),
+    /// Whether a transaction is open, failed or not. Answer: `Proceed`, at once.
+    InTransaction(ConnectionNumber),
     /// Send what was deferred. Answer: `Done` when there was nothing, or `Reply`.
     Flush(ConnectionNumber),
     /// Roll back, as the driver's own doing: it counts as no statement. Answer: `Reply`.
@@ -77,7 +83,7 @@ pub enum Answer {
     Error(Box<StatementError>, usize),
     /// To `Next`: the transaction starts, this long after it was due.
     Begin(Nanos),
-    /// To `Next`, and to `Defer`.
+    /// To `Next`, `Defer`, `Pipe` and `InTransaction`.
     Proceed(bool),
     /// To `Claim`.
     Number(u64),

@@ -316,7 +316,7 @@ impl State {
                         Asked::Broken
                     }
                 };
-                if !matches!(asked, Asked::Execute | Asked::Defer) {
+                if !matches!(asked, Asked::Execute | Asked::Defer | Asked::Pipe) {
                     return asked;
                 }
                 match read_parameters(self.lua, thread, &mut self.parameters) {
@@ -353,7 +353,13 @@ impl State {
                         Request::Reconnect(ConnectionNumber(connection))
                     }
                 }
-                Asked::Query | Asked::Prepare | Asked::Execute | Asked::Defer | Asked::Close | Asked::Load => {
+                Asked::Query
+                | Asked::Prepare
+                | Asked::Execute
+                | Asked::Defer
+                | Asked::Pipe
+                | Asked::Close
+                | Asked::Load => {
                     let connection = number(2) as u32;
                     session.asked = connection;
                     let live = (*session.native).live(connection);
@@ -366,6 +372,7 @@ impl State {
                     let operation = self.operation(thread, native, asked);
                     match asked {
                         Asked::Defer => Request::Defer(ConnectionNumber(connection), operation),
+                        Asked::Pipe => Request::Pipe(ConnectionNumber(connection), operation),
                         _ => Request::Operation(ConnectionNumber(connection), operation),
                     }
                 }
@@ -380,6 +387,8 @@ impl State {
                         _ => Request::Rollback(ConnectionNumber(connection)),
                     }
                 }
+                Asked::Synchronise => Request::Synchronise(ConnectionNumber(number(2) as u32)),
+                Asked::InTransaction => Request::InTransaction(ConnectionNumber(number(2) as u32)),
                 Asked::Ready => Request::Ready,
                 Asked::Next => {
                     // A transaction is over, and its results with it: an idle session holds no row buffers.
@@ -432,7 +441,7 @@ impl State {
             match asked {
                 Asked::Query => Operation::Query { sql: text_at(thread, 3) },
                 Asked::Prepare => Operation::Prepare { statement: statement(), sql: text_at(thread, 4) },
-                Asked::Execute | Asked::Defer => {
+                Asked::Execute | Asked::Defer | Asked::Pipe => {
                     Operation::Execute { statement: statement(), parameters: &self.parameters }
                 }
                 Asked::Load => {
@@ -441,6 +450,7 @@ impl State {
                         table: text_at(thread, 3),
                         columns: text_at(thread, 4),
                         rows: &(&(*native).loaders)[loader],
+                        frozen: lua::lua_toboolean(thread, 6) != 0,
                     }
                 }
                 _ => Operation::Close { statement: statement() },

@@ -45,6 +45,8 @@ pub enum Progress {
 /// Deferred statements that were executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Executed {
+    /// Those that returned rows.
+    pub reads: u32,
     /// Those that changed rows.
     pub writes: u32,
     /// The others.
@@ -102,6 +104,17 @@ pub trait Connection {
         let _ = operation;
         false
     }
+
+    /// The same in a pipeline that the script asks for itself: whatever the execution means, and with rows that nobody
+    /// reads, it may wait. What waits between two calls of `synchronise` is one implicit transaction where the protocol
+    /// knows such. False: it cannot wait, and is to be executed.
+    fn pipe(&mut self, operation: &Operation<'_>) -> bool {
+        let _ = operation;
+        false
+    }
+
+    /// What waits so far is a unit of its own: what comes later is executed even where that is refused.
+    fn synchronise(&mut self) {}
 
     /// Sends what waits, if anything does; answered as an operation.
     fn flush(&mut self, exchange: &mut Exchange<'_>) -> Progress {

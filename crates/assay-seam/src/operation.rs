@@ -47,6 +47,9 @@ pub enum Operation<'a> {
         columns: &'a [u8],
         /// One result set: the rows to append.
         rows: &'a Rows,
+        /// The table was made or emptied in the transaction that is open: the rows may be stored as what every
+        /// transaction sees (PostgreSQL's COPY … FREEZE).
+        frozen: bool,
     },
 }
 

@@ -127,7 +127,7 @@ impl SqliteConnection {
                     Err(StatementError::client(Class::Other, format!("statement {} was never prepared", statement.0)))
                 }
             },
-            Operation::Load { table, columns, rows } => {
+            Operation::Load { table, columns, rows, .. } => {
                 partial.affected = open.load(utf8(table)?, utf8(columns)?, rows)?;
                 Ok(())
             }
@@ -475,7 +475,7 @@ impl Waiting {
                 Work::Execute(statement)
             }
             Operation::Close { statement } => Work::Close(statement),
-            Operation::Load { table, columns, rows } => {
+            Operation::Load { table, columns, rows, .. } => {
                 self.text.extend_from_slice(table);
                 self.text.extend_from_slice(columns);
                 self.load = rows.clone();
@@ -492,9 +492,12 @@ impl Waiting {
             Work::Prepare(statement) => Operation::Prepare { statement, sql: &self.text },
             Work::Execute(statement) => Operation::Execute { statement, parameters: &[] },
             Work::Close(statement) => Operation::Close { statement },
-            Work::Load(columns) => {
-                Operation::Load { table: &self.text[..columns], columns: &self.text[columns..], rows: &self.load }
-            }
+            Work::Load(columns) => Operation::Load {
+                table: &self.text[..columns],
+                columns: &self.text[columns..],
+                rows: &self.load,
+                frozen: false,
+            },
         }
     }
 

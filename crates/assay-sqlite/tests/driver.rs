@@ -423,7 +423,7 @@ fn a_load_is_all_or_nothing() {
     bench.say(&mut one, "CREATE TABLE t(id INTEGER PRIMARY KEY, s TEXT)");
     let mut load = |bench: &mut Bench, ids: Vec<i64>| {
         let rows = batch(ids.into_iter());
-        show(&bench.run(&mut one, Operation::Load { table: b"t", columns: b"id,s", rows: &rows }))
+        show(&bench.run(&mut one, Operation::Load { table: b"t", columns: b"id,s", rows: &rows, frozen: false }))
     };
     assert_eq!(load(&mut bench, (1..=1000).collect()), "1000");
     assert_eq!(load(&mut bench, vec![1001, 1002, 5]), "0 constraint: UNIQUE constraint failed: t.id");
@@ -433,7 +433,7 @@ fn a_load_is_all_or_nothing() {
 
     bench.say(&mut one, "BEGIN; INSERT INTO t VALUES(2000, 'mine')");
     let rows = batch([2001, 5].into_iter());
-    let reply = bench.run(&mut one, Operation::Load { table: b"t", columns: b"", rows: &rows });
+    let reply = bench.run(&mut one, Operation::Load { table: b"t", columns: b"", rows: &rows, frozen: false });
     assert_eq!(show(&reply), "0 constraint: UNIQUE constraint failed: t.id");
     assert!(one.0.in_transaction(), "the open transaction goes on without the load");
     assert_eq!(bench.say(&mut one, "COMMIT; SELECT count(*), max(id) FROM t"), "0 [1001 2000]");
@@ -446,7 +446,9 @@ fn a_load_waits_for_the_lock_with_its_own_copy_of_the_rows() {
     bench
         .say(&mut one, "CREATE TABLE t(id INTEGER PRIMARY KEY, s TEXT); BEGIN IMMEDIATE; INSERT INTO t VALUES(5, 'x')");
     let rows = batch(1..=3);
-    assert!(waits(&bench.begin(&mut two, Operation::Load { table: b"t", columns: b"id,s", rows: &rows })));
+    assert!(waits(
+        &bench.begin(&mut two, Operation::Load { table: b"t", columns: b"id,s", rows: &rows, frozen: false })
+    ));
     drop(rows);
     assert!(waits(&bench.go_on(&mut two)));
     bench.say(&mut one, "COMMIT");

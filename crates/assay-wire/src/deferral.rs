@@ -16,6 +16,9 @@ pub(crate) struct Deferral {
     pub(crate) waiting: u32,
     /// Sent and not answered.
     pub(crate) unanswered: u32,
+    /// Synchronisations within `held`, and those sent and not answered, but for the last of all.
+    syncs: u32,
+    unsynced: u32,
     /// Answered well since the engine last asked.
     pub(crate) executed: Executed,
 }
@@ -40,12 +43,30 @@ impl Deferral {
         out.extend_from_slice(&self.held);
         self.held.clear();
         self.unanswered = std::mem::take(&mut self.waiting);
+        self.unsynced = std::mem::take(&mut self.syncs);
+    }
+
+    /// What waits so far is synchronised by these bytes of the protocol.
+    pub(crate) fn synchronise(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.waiting > 0 {
+            write(&mut self.held);
+            self.syncs += 1;
+        }
+    }
+
+    /// A synchronisation was answered. True: more is to come.
+    pub(crate) fn goes_on(&mut self) -> bool {
+        let goes_on = self.unsynced > 0;
+        self.unsynced -= u32::from(goes_on);
+        goes_on
     }
 
     /// One of those sent was executed.
-    pub(crate) fn answered(&mut self, affected: u64) {
+    pub(crate) fn answered(&mut self, affected: u64, is_read: bool) {
         self.unanswered -= 1;
-        if affected > 0 {
+        if is_read {
+            self.executed.reads += 1;
+        } else if affected > 0 {
             self.executed.writes += 1;
         } else {
             self.executed.others += 1;
@@ -65,7 +86,7 @@ impl Deferral {
     /// Nothing waits any more, and no answer is to come.
     pub(crate) fn forget(&mut self) {
         self.held.clear();
-        (self.waiting, self.unanswered) = (0, 0);
+        (self.waiting, self.unanswered, self.syncs, self.unsynced) = (0, 0, 0, 0);
     }
 }
 

@@ -431,6 +431,19 @@ fn scripts_are_read_and_carried_out_alike() {
             "CREATE TABLE IF NOT EXISTS p(n int);\n\\startpipeline\nBEGIN;\nINSERT INTO p VALUES (:client_id);\n\
              UPDATE p SET n = n + 1;\nCOMMIT;\n\\endpipeline\nSELECT 1/(count(*) - 1) FROM p;\n",
         ),
+        (
+            "-M prepared",
+            "CREATE TABLE IF NOT EXISTS q(n int);\n\\startpipeline\nINSERT INTO q VALUES (1);\nSELECT 1/0;\nSELECT 3;\n\
+             \\endpipeline\nSELECT 4;\n",
+        ),
+        ("-M prepared", "SELECT 1/(count(*) - 1) FROM q;\n"),
+        (
+            "-M extended",
+            "CREATE TABLE IF NOT EXISTS q(n int);\n\\set x 3\n\\startpipeline\nINSERT INTO q VALUES (:x);\n\
+             \\sleep 1 us\nSELECT 2, :x;\n\\endpipeline\nSELECT 1/(count(*) - 1) FROM q;\n",
+        ),
+        ("-M extended", "\\startpipeline\nSELECT 1;\nSELECT 1/0;\n\\endpipeline\n"),
+        ("-M prepared", "\\startpipeline\nSELECT 1 AS a \\gset\n\\endpipeline\n"),
         ("-M prepared", "\\endpipeline\n"),
         ("-M prepared", "\\startpipeline\n\\startpipeline\n"),
         ("-M prepared", "\\startpipeline\nSELECT 1;\n"),

@@ -7,9 +7,10 @@ use std::rc::Rc;
 
 use assay::command_line::{self, Subcommand};
 use assay::{plan, record_of};
-use assay_engine::{Control, Notice, Observer, run_inline};
+use assay_engine::{Control, Notice, Observer, Outcome, Stage, run_inline};
 use assay_io::sim::{Network, NetworkSettings, PeerId, Server, ServerOut};
-use assay_record::Status;
+use assay_record::{Search, Status};
+use assay_report::{CapacityFindings, Promise, SearchState};
 use assay_seam::Nanos;
 
 /// Answers as a PostgreSQL server does (protocol 3.0), without keeping any data: SELECT gives one row, everything else
@@ -17,6 +18,8 @@ use assay_seam::Nanos;
 struct Postgres {
     statements: Rc<Cell<u64>>,
     stall: Option<Nanos>,
+    /// One request after the other, each for so long; when the last will be done.
+    queue: Option<(Nanos, Nanos)>,
     prepared: Vec<Prepared>,
     bound: Kind,
 }
@@ -150,9 +153,17 @@ impl Server for Postgres {
             self.stall = None;
             out.stall(Nanos::from_millis(300));
         }
-        if !replies.is_empty() {
-            out.after(Nanos::from_micros(50)).reply(&replies);
+        if replies.is_empty() {
+            return;
         }
+        let service = match &mut self.queue {
+            None => Nanos::from_micros(50),
+            Some((service, free)) => {
+                *free = now.max(*free) + *service;
+                *free - now
+            }
+        };
+        out.after(service).reply(&replies);
     }
 }
 
@@ -200,6 +211,7 @@ fn simulate(folder: &Path, seed: &str, extra: &[&str]) -> (Vec<u8>, u64) {
     let server = Postgres {
         statements: statements.clone(),
         stall: Some(Nanos::from_millis(900)),
+        queue: None,
         prepared: Vec::new(),
         bound: Kind::Select,
     };
@@ -249,4 +261,68 @@ fn what_the_record_counts_is_what_the_server_ran() {
     }
     // Rolling back before a retry is the engine's own statement, and counted by nobody.
     assert!(counted <= ran && ran - counted < ran / 50, "{counted} of {ran}");
+}
+
+/// Decides about the next stage of a search from what the stages so far have left in the record.
+struct Searching {
+    record: assay_record::Record,
+}
+
+impl Observer for Searching {
+    fn notice(&mut self, _notice: Notice<'_>) {}
+
+    fn next_stage(&mut self, so_far: &Outcome) -> Option<Stage> {
+        record_of::fill(&mut self.record, so_far, (Status::Running, None));
+        let stages = &self.record.stages;
+        match self.record.manifest.search.clone()? {
+            Search::Sessions { max } => assay_report::next_sessions(stages, max).map(Stage::of),
+            Search::Rate { promises } => {
+                let promises: Vec<Promise> = promises.iter().map(|text| text.parse().unwrap()).collect();
+                let rate = assay_report::next_rate(stages, &promises)?;
+                Some(Stage { sessions: stages.last()?.sessions, rate: Some(rate) })
+            }
+        }
+    }
+}
+
+/// Searches in the virtual world, on a server that does one point select after the other.
+fn search(words: &str, service: Nanos, settings: NetworkSettings) -> CapacityFindings {
+    let db = "--db postgres://app@10.0.0.1:5432/bench?sslmode=disable";
+    let line = format!("assay run oltp_point_select {db} --seed 1 --workers 1 {words}");
+    let invocation = command_line::parse(line.split(' ').map(Into::into)).unwrap().unwrap();
+    let Subcommand::Run(options) = &invocation.subcommand else { panic!("it says run") };
+    let workload = invocation.workload.as_ref().unwrap();
+    let plan = plan::of_run(workload, options, &options.target.db, &invocation.words).expect("a plan");
+    let mut network = Network::new(settings);
+    let statements = Rc::new(Cell::new(0));
+    let queue = Some((service, Nanos::ZERO));
+    let server = Postgres { statements, stall: None, queue, prepared: Vec::new(), bound: Kind::Select };
+    network.listen(plan.targets[0].addresses[0].clone(), Box::new(server));
+    let mut searching = Searching { record: record_of::begun(&plan, workload, options, &invocation.words) };
+    let outcome = run_inline(plan, network, &Control::default(), &mut searching);
+    let mut record = searching.record;
+    record_of::fill(&mut record, &outcome, record_of::status(&outcome.end, None));
+    assert_eq!(record.status, Status::Complete, "{:?}", outcome.end);
+    assay_report::findings(&record).capacity.expect("it searched")
+}
+
+#[test]
+fn the_fewest_sessions_that_keep_a_server_busy_are_found() {
+    // 3.5 ms each way and 0.5 ms of service: one session has 133 per second, the server 2,000, and 95 % of that takes
+    // 14.25 sessions.
+    let settings = NetworkSettings { latency: Nanos::from_micros(3500), ..NetworkSettings::default() };
+    let found = search("--sessions auto:64 --time 2s", Nanos::from_micros(500), settings);
+    assert_eq!(found.state, SearchState::Found, "{found:?}");
+    let high = found.high.unwrap();
+    assert!((14.0..=17.0).contains(&high), "{found:?}");
+}
+
+#[test]
+fn a_generator_that_cannot_keep_the_rate_is_not_taken_for_the_server() {
+    // The server could do 100,000 per second; an event of ours takes 0.5 ms.
+    let settings = NetworkSettings { event_cost: Nanos::from_micros(500), ..NetworkSettings::default() };
+    let words = "--sessions 64 --find-rate p99<50ms --time 2s";
+    let found = search(words, Nanos::from_micros(10), settings);
+    assert_eq!(found.state, SearchState::GeneratorLimit, "{found:?}");
+    assert!((1500.0..=2100.0).contains(&found.low.unwrap()), "{found:?}");
 }

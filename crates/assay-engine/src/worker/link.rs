@@ -27,6 +27,8 @@ pub(super) struct Link {
     pub(super) rolled_back: bool,
     /// Statements wait to be sent with the next, or were sent with the one in flight.
     pub(super) deferred: bool,
+    /// Some of those that wait are of a pipeline, and may be anything.
+    pub(super) piped: bool,
     pub(super) batch: Batch,
     /// Serial of the timer that counts; older ones are void.
     pub(super) timer: u64,
@@ -64,6 +66,8 @@ pub(super) enum InFlight {
     },
     Statement(StatementId),
     Load,
+    /// Any statements, each committed by itself or all together.
+    Pipeline,
     /// What changes no data, or was deferred, and so has a transaction around it.
     Harmless,
 }
@@ -119,6 +123,7 @@ impl Link {
             was_open: false,
             rolled_back: false,
             deferred: false,
+            piped: false,
             batch: Batch::Awaited,
             timer: 0,
         }
@@ -150,6 +155,7 @@ impl Link {
     /// The transaction on it failed: nothing was rolled back yet, and what was deferred will not be sent.
     pub(super) fn begin_recovery(&mut self) {
         self.rolled_back = false;
+        self.piped = false;
         if std::mem::take(&mut self.deferred) {
             self.machine.forget_deferred();
         }
@@ -176,6 +182,7 @@ impl Link {
             InFlight::Text { head, .. } => Effect::of(&head),
             InFlight::Statement(statement) => self.machine.effect(statement),
             InFlight::Load => Effect::ChangesRows,
+            InFlight::Pipeline => return true,
             InFlight::Harmless => return false,
         };
         let alone = !self.machine.in_transaction() && !self.deferred;

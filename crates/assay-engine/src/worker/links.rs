@@ -322,7 +322,7 @@ impl<I: Io> Links<I> {
         let this = &mut self.links[link];
         this.sent = now;
         this.doing = LinkDoing::Operation { load: matches!(operation, Operation::Load { .. }), statement };
-        this.in_flight = InFlight::of(operation);
+        this.in_flight = if std::mem::take(&mut this.piped) { InFlight::Pipeline } else { InFlight::of(operation) };
         this.batch = if ahead { Batch::Sending } else { Batch::Awaited };
         let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
         let progress = this.machine.execute(operation, &mut exchange);
@@ -337,13 +337,22 @@ impl<I: Io> Links<I> {
         waits
     }
 
+    /// The same in a pipeline.
+    pub(super) fn pipe(&mut self, link: usize, operation: &Operation<'_>) -> bool {
+        let this = &mut self.links[link];
+        let waits = this.machine.pipe(operation);
+        this.deferred |= waits;
+        this.piped |= waits;
+        waits
+    }
+
     /// Sends what waits on a link.
     pub(super) fn flush(&mut self, link: usize) -> Option<Heard> {
         let now = self.io.now();
         let this = &mut self.links[link];
         this.sent = now;
         this.doing = LinkDoing::Operation { load: false, statement: false };
-        this.in_flight = InFlight::Harmless;
+        this.in_flight = if std::mem::take(&mut this.piped) { InFlight::Pipeline } else { InFlight::Harmless };
         let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
         let progress = this.machine.flush(&mut exchange);
         self.follow(link, progress, now)

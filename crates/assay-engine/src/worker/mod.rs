@@ -109,9 +109,10 @@ impl<I: Io> Worker<I> {
     /// The first half of a round, what can be done without waiting; false when the run is over.
     pub(crate) fn work(&mut self) -> bool {
         self.obey();
-        self.sessions.ring(self.now());
+        let now = self.now();
+        self.sessions.ring(now);
         self.satisfy();
-        self.begin_due();
+        self.begin_due(now);
         self.sessions.pass_barriers();
         self.sessions.run_some();
         self.satisfy();
@@ -263,8 +264,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Begins the stage's transactions: all sessions at its begin, then whatever has become due.
-    fn begin_due(&mut self) {
-        let now = self.now();
+    fn begin_due(&mut self, now: Nanos) {
         if self.phase != Phase::Running || self.stage.ended.is_some() || now < self.stage.begin {
             return;
         }

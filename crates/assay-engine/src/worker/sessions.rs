@@ -317,6 +317,26 @@ impl<I: Io> Sessions<I> {
                     }
                     Answer::Proceed(true)
                 }
+                Request::Pipe(connection, operation) => {
+                    let Some(link) = self.links.usable(self.all[session].link(connection.0)) else {
+                        return self.queue_broken(session, connection);
+                    };
+                    if !self.links.pipe(link, &operation) {
+                        let heard = self.links.execute(link, &operation, true, false);
+                        return self.on_heard_inline(heard);
+                    }
+                    Answer::Proceed(true)
+                }
+                Request::InTransaction(connection) => {
+                    let link = self.links.usable(self.all[session].link(connection.0));
+                    Answer::Proceed(link.is_some_and(|link| self.links[link].machine.in_transaction()))
+                }
+                Request::Synchronise(connection) => {
+                    if let Some(link) = self.links.usable(self.all[session].link(connection.0)) {
+                        self.links[link].machine.synchronise();
+                    }
+                    Answer::Done
+                }
                 Request::Rollback(connection) => {
                     let Some(link) = self.links.usable(self.all[session].link(connection.0)) else {
                         return self.queue_broken(session, connection);
@@ -514,7 +534,7 @@ impl<I: Io> Sessions<I> {
         let transaction = self.all[session].transaction.as_ref();
         if answered_deferred {
             let executed = self.links[link].machine.take_executed();
-            for (class, count) in [(1, executed.writes), (2, executed.others)] {
+            for (class, count) in [(0, executed.reads), (1, executed.writes), (2, executed.others)] {
                 self.recorder.statements(transaction, class, count, sent, at);
             }
         }

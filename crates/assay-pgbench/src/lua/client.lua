@@ -15,6 +15,8 @@ local FAILS, IS_NOT_DONE = 2, 3
 
 local clients = {} -- by number
 local options -- sysbench.opt, the same for all
+-- Those of them that each transaction looks at.
+local rate, latency_limit, tries_max, reconnects, writes_journal
 local journal
 local total_weight = 0
 
@@ -50,20 +52,22 @@ function C.init(tid, scripts, given)
   if not options then
     options = sysbench.opt
     for _, script in ipairs(scripts) do total_weight = total_weight + script.weight end
+    rate, latency_limit, tries_max = options.rate, options.latency_limit, options.tries
+    reconnects, writes_journal = options.reconnects, options.journal
     journal = assay.journal { "client", "script", "ending", "number", "retries" }
   end
   local self = {
-    tid = tid, v = R.variables(tid, given), scripts = scripts, statements = {}, at = 0, number = 0, bodies = {}, types = {},
+    tid = tid, v = R.variables(tid, given), scripts = scripts, statements = {}, at = 0, number = 0, types = {},
     counts = {}, sums = {}, failures = {}, retries = {},
   }
   for i, script in ipairs(scripts) do
     self.statements[i] = {}
     self.counts[i], self.sums[i], self.failures[i], self.retries[i] = {}, {}, {}, {}
     -- A type of transaction for each script, where there are several.
-    self.bodies[i] = #scripts > 1 and assay.transaction("script " .. i, script.body) or script.body
+    if #scripts > 1 then self.types[i] = front.type_named("script " .. i) end
   end
   clients[tid] = self
-  if not options.reconnects then
+  if not reconnects then
     local connection, why = connect()
     if not connection then
       front.say(why)
@@ -80,6 +84,9 @@ local function took(self, seconds)
   counts[at] = (counts[at] or 0) + 1
   sums[at] = (sums[at] or 0) + seconds
 end
+
+--- With -d: what the client does.
+function C.tell(self, what) front.tell(("client %d %s"):format(self.tid, what)) end
 
 --- With -r: the command that ran is over, and this one begins.
 function C.step(self, number)
@@ -100,7 +107,7 @@ local function judge(self, failure)
     front.say(("client %d aborted: %s"):format(self.tid, failure.pgbench_end))
     return nil
   elseif failure.pgbench then
-    local name = self.scripts[self.script].names[command + 1]
+    local name = failure.command or self.scripts[self.script].names[command + 1]
     if failure.pgbench ~= "" then front.say(failure.pgbench) end
     front.say(("client %d aborted in command %d (%s) of script %d; %s"):format(self.tid, command, name, script,
       failure.while_at))
@@ -159,7 +166,6 @@ end
 --- A script, by the weights.
 local function chosen(self)
   local scripts = self.scripts
-  if #scripts == 1 then return 1 end
   local drawn = math.floor(sysbench.rand.uniform_double() * total_weight)
   for i, script in ipairs(scripts) do
     drawn = drawn - script.weight
@@ -176,25 +182,28 @@ end
 
 --- Whether one more try is worth it.
 local function may_try_again(tries, begun)
-  local most, limit = options.tries, options.latency_limit
-  if most ~= 0 and tries >= most then return false end
-  return limit == 0 or front.now() - begun <= limit
+  if tries_max ~= 0 and tries >= tries_max then return false end
+  return latency_limit == 0 or front.now() - begun <= latency_limit
 end
 
 --- One transaction, with its retries. False: the client ends.
 local function transaction(self, late)
-  local which = chosen(self)
+  local which, types = 1, self.types
+  if types[1] then
+    which = chosen(self)
+    front.is_of(types[which])
+  end
   self.script, self.number = which, self.number + 1
-  if options.rate > 0 and options.latency_limit > 0 and late > options.latency_limit then
+  if rate > 0 and latency_limit > 0 and late > latency_limit then
     front.ending(IS_NOT_DONE)
     front.figures(SKIPPED, which - 1)
-    if options.journal then write_line(self, SKIPPED_ENDING, 0) end
+    if writes_journal then write_line(self, SKIPPED_ENDING, 0) end
     return true
   end
-  if options.reconnects and not reconnect(self) then return false end
-  local body, statements = self.bodies[which], self.statements[which]
+  if reconnects and not reconnect(self) then return false end
+  local body, statements = self.scripts[which].body, self.statements[which]
   local kept, begun
-  if options.tries ~= 1 then
+  if tries_max ~= 1 then
     kept, begun = {}, front.now()
     for name, value in next, self.v do kept[name] = value end
     front.keep_random()
@@ -217,7 +226,7 @@ local function transaction(self, late)
       failed = self.retries[which]
       if options.verbose_errors then
         front.tell(("client %d repeats the transaction after the error (try %s)"):format(self.tid,
-          options.tries == 0 and tries or tries .. "/" .. options.tries))
+          tries_max == 0 and tries or tries .. "/" .. tries_max))
       end
       tries = tries + 1
       local v = self.v
@@ -229,14 +238,14 @@ local function transaction(self, late)
       front.figures(FAILED, which - 1, kind)
       if options.verbose_errors then
         front.tell(("client %d ends the failed transaction (try %s)"):format(self.tid,
-          options.tries == 0 and tries or tries .. "/" .. options.tries))
+          tries_max == 0 and tries or tries .. "/" .. tries_max))
       end
     end
     failed[at] = (failed[at] or 0) + 1
     if ending ~= 0 then break end
   end
   if tries > 1 then front.figures(RETRIED, which - 1, tries - 1) end
-  if options.journal then write_line(self, ending, tries - 1) end
+  if writes_journal then write_line(self, ending, tries - 1) end
   return true
 end
 
@@ -266,24 +275,33 @@ function C.run(tid)
   clients[tid] = nil
 end
 
---- At the end of a script.
-function C.finish(self)
-  if not self.pipeline then return end
-  self.pipeline = nil
-  error({ pgbench_end = "end of script reached with pipeline open" }, 0)
+--- At the end of a script. `begins`: it may have begun a transaction.
+function C.finish(self, begins)
+  if self.pipeline then
+    self.pipeline = nil
+    error({ pgbench_end = "end of script reached with pipeline open" }, 0)
+  elseif begins and self.c:in_transaction() then
+    error({ pgbench_end = "end of script reached without completing the last transaction" }, 0)
+  end
 end
 
---- A pipeline begins (`on`), ends, or is synchronised (`on` is what it is): what waited is sent and answered.
-function C.pipeline(self, on)
-  if options.simple then
-    R.fail("", "cannot use pipeline mode with the simple query protocol")
-  elseif on == true and self.pipeline then
-    R.fail("", "already in pipeline mode")
-  elseif not self.pipeline and on ~= true then
-    R.fail("", "not in pipeline mode")
-  end
-  if self.pipeline then front.flush(self.c) end
-  self.pipeline = on and 1 or nil
+--- A pipeline begins.
+function C.begin_pipeline(self)
+  if options.simple then R.fail("", "cannot use pipeline mode with the simple query protocol") end
+  if self.pipeline then R.fail("", "already in pipeline mode") end
+  self.pipeline = true
+end
+
+function C.synchronise(self)
+  if not self.pipeline then R.fail("", "not in pipeline mode") end
+  self.c:synchronise()
+end
+
+--- It ends: what waited is sent and answered.
+function C.end_pipeline(self)
+  if not self.pipeline then R.fail("", "not in pipeline mode") end
+  self.c:flush()
+  self.pipeline = nil
 end
 
 return C

@@ -10,6 +10,7 @@ local yield = coroutine.yield
 local now = core.bind("front_now", "double (*)(void *)")
 local figures = core.bind("front_figures", "void (*)(void *, uint32_t, const double *, size_t)")
 local mark_ending = core.bind("mark_ending", "void (*)(void *, int)")
+local intern = core.bind("type_index", "uint32_t (*)(void *, const char *, size_t)")
 local random_keep = core.bind("random_keep", "void (*)(void *)")
 local random_again = core.bind("random_again", "void (*)(void *)")
 local print_text = core.bind("front_print", "void (*)(void *, const char *, size_t)")
@@ -19,11 +20,14 @@ local room = ffi.new("double[16]")
 local front = {}
 core.base.pgbench_front = front
 
+local NEXT, TYPE = ask.NEXT, ask.TYPE
+
 --- May the next transaction begin? True and how many seconds it has been due.
-function front.next()
-  core.running_types[shared.session] = false
-  return yield(ask.NEXT)
-end
+function front.next() return yield(NEXT) end
+
+--- The number of a transaction type, and that the transaction that runs is of it.
+function front.type_named(name) return intern(shared, name, #name) end
+function front.is_of(number) yield(TYPE, number) end
 
 --- The transaction that runs is not counted, and the client ends.
 function front.stop() yield(ask.STOP) end
@@ -58,11 +62,6 @@ function core.front.message(severity, text) print_message(shared, SEVERITIES[sev
 
 --- The first line of the result.
 function front.banner(text) core.message("INFO", text) end
-
---- What was deferred is sent and answered.
-function front.flush(connection)
-  if connection.deferring then core.connections.flush(connection) end
-end
 
 function front.roll_back(connection) core.roll_back(connection) end
 

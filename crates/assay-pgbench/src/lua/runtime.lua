@@ -22,11 +22,14 @@ R.NULL, R.LEAST = NULL, LEAST
 
 local Failure = { __tostring = function(self) return self.text end }
 
---- Ends the transaction with a mistake of the script. `while_at`: what pgbench says it was at.
-local function fail(text, while_at)
+--- Ends the transaction with a mistake of the script. `while_at`: what pgbench says it was at; `command`: the command's
+--- name where it is not that of the line.
+local function fail(text, while_at, command)
   if front then
-    error(setmetatable({ pgbench = text, while_at = while_at or "evaluation of meta-command failed", text = text }, Failure), 0)
+    while_at = while_at or "evaluation of meta-command failed"
+    error(setmetatable({ pgbench = text, while_at = while_at, command = command, text = text }, Failure), 0)
   end
+  if text == "" then text = while_at end
   local level = 2
   while true do
     local info = debug.getinfo(level, "Sl")
@@ -107,10 +110,14 @@ local function meaning(name, text)
   fail(('malformed variable "%s" value: "%s"'):format(name, text))
 end
 
---- The value of a variable, for an expression.
+--- The value of a variable, for an expression. A text that is a number as we would write it is kept as one.
 function R.value(v, name)
   local value = v[name]
-  if type(value) == "string" then return meaning(name, value) end
+  if type(value) == "string" then
+    local meant = meaning(name, value)
+    if type(meant) == "number" and digits(meant) == value then v[name] = meant end
+    return meant
+  end
   if value == nil then fail(('undefined variable "%s"'):format(name)) end
   return value
 end
@@ -508,13 +515,10 @@ function R.set(v, name, value)
   v[name] = value
 end
 
---- A statement, prepared when it is first executed. The session's are in `S`.
+--- A statement that is executed for the first time: it is prepared. The session's are in `S`.
 function R.statement(c, S, number, text, kinds)
-  local statement = S[number]
-  if not statement then
-    statement = c:prepare(text, kinds)
-    S[number] = statement
-  end
+  local statement = c:prepare(text, kinds)
+  S[number] = statement
   return statement
 end
 
@@ -578,7 +582,7 @@ function R.keep(v, c, result, prefix, only)
       local row
       for _ = 1, rows do row = result:fetch_row() end
       local names = result:names()
-      if #names == 0 then fail("\\gset and \\aset need the names of columns, which this database's driver does not tell yet") end
+      if #names == 0 then fail("\\gset and \\aset need the names of columns, which the driver does not tell") end
       for column, name in ipairs(names) do
         local value = row[column]
         v[prefix .. name] = value == nil and NULL or value

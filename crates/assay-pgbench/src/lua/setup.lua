@@ -137,16 +137,23 @@ local function progress(opt, done, all, begun, told)
   return elapsed
 end
 
+--- Rows of a partitioned table cannot be frozen.
+local function is_partitioned(connection)
+  local kind = connection:query_row("select relkind from pg_catalog.pg_class where oid = 'pgbench_accounts'::regclass")
+  return kind == "p"
+end
+
 function steps.g(connection, opt)
   front.print("generating data (client-side)...\n")
   empty(connection)
   local scale = opt.scale
-  local branches, tellers = connection:loader("pgbench_branches", "bid,bbalance"), connection:loader("pgbench_tellers", "tid,bid,tbalance")
+  local branches = connection:loader("pgbench_branches", "bid,bbalance", true)
+  local tellers = connection:loader("pgbench_tellers", "tid,bid,tbalance", true)
   for bid = 1, BRANCHES * scale do branches:row(bid, 0) end
   branches:done()
   for tid = 1, TELLERS * scale do tellers:row(tid, math.floor((tid - 1) / TELLERS) + 1, 0) end
   tellers:done()
-  local accounts = connection:loader("pgbench_accounts", "aid,bid,abalance,filler")
+  local accounts = connection:loader("pgbench_accounts", "aid,bid,abalance,filler", not is_partitioned(connection))
   local all, begun, told = ACCOUNTS * scale, front.now(), 0
   local aid = 0
   for bid = 1, scale do

@@ -74,7 +74,8 @@ function Loader:flush()
   local connection = self.connection
   if connection.loading then settle(connection) end
   if connection.deferring then flush(connection) end
-  local answer, errno, state, message, ignorable = yield(LOAD, connection[NUMBER], self.table, self.columns, self.id)
+  local answer, errno, state, message, ignorable = yield(LOAD, connection[NUMBER], self.table, self.columns, self.id,
+    self.frozen)
   rows_clear(self.rows, self.width)
   if answer == true then -- sent; the answer is still to come
     connection.loading, connection[BUSY] = self.table, true
@@ -112,8 +113,9 @@ local function row_function(width)
   return known
 end
 
---- A way to append many rows to `table`: `loader:row(v1, v2, …)` for each, then `loader:done()`.
-function connections.class:loader(name, columns)
+--- A way to append many rows to `table`: `loader:row(v1, v2, …)` for each, then `loader:done()`. `frozen`: the table
+--- was made or emptied in the transaction that is open, and the rows may be stored as what every transaction sees.
+function connections.class:loader(name, columns, frozen)
   if self.closed then closed() end
   name, columns = text_of(name, "table's name"), text_of(columns, "list of columns")
   local bare = columns:gsub('"[^"]*"', ""):gsub("`[^`]*`", "")
@@ -121,6 +123,6 @@ function connections.class:loader(name, columns)
   local id = rows_new(shared, width)
   return setmetatable({
     connection = self, table = name, columns = columns, width = width, id = id, rows = rows_address(shared, id),
-    row = row_function(width),
+    row = row_function(width), frozen = frozen == true,
   }, Loader)
 end

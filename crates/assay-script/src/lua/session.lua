@@ -110,7 +110,7 @@ function assay.transaction(name, body)
   if type(name) ~= "string" or name == "" then raise("assay.transaction needs a name first") end
   if type(body) ~= "function" then raise("assay.transaction(\"" .. name .. "\", …) needs a function") end
   local index = intern(shared, name, #name)
-  return function(...)
+  local function run(...)
     local running = running_types[shared.session]
     if not running then
       running_types[shared.session] = name
@@ -121,6 +121,12 @@ function assay.transaction(name, body)
     end
     return body(...)
   end
+  local session = current()
+  if session.at_top_level then
+    session.types = session.types or {}
+    table.insert(session.types, { name = name, run = run })
+  end
+  return run
 end
 
 --- Tells the user; values are joined by tabs as by `print`.
@@ -520,10 +526,61 @@ end
 local has_lists = false
 for _, value in next, core.options or {} do has_lists = has_lists or type(value) == "table" end
 
+-- What a script that names several transactions at its top level has as an option, unless it declares one of this name.
+local MIX = {
+  name = "mix", kind = 5, default = "",
+  description = "Transactions to run in the place of event(), by weight: NAME=WEIGHT,…",
+}
+
+--- The weights of `--mix`: a list of { weight, run }, and their sum.
+local function read_mix(text, types)
+  local runs, names, list, total = {}, {}, {}, 0
+  for _, kind in ipairs(types) do
+    if not runs[kind.name] then names[#names + 1] = kind.name end
+    runs[kind.name] = runs[kind.name] or kind.run
+  end
+  for part in text:gmatch("[^,]+") do
+    local name, weight = part:match("^%s*(.-)%s*=%s*(%d+%.?%d*)%s*$")
+    if not name then
+      error(("--mix %s: expected names and weights, such as %s=3,%s=1"):format(text, names[1], names[2] or names[1]), 0)
+    end
+    if not runs[name] then
+      local known = table.concat(names, ", ")
+      error(("--mix %s: there is no transaction %s; the workload has %s"):format(text, name, known), 0)
+    end
+    total = total + tonumber(weight)
+    if tonumber(weight) > 0 then list[#list + 1] = { weight = tonumber(weight), run = runs[name] } end
+  end
+  if total == 0 then error(("--mix %s: all weights are 0"):format(text), 0) end
+  return list, total
+end
+
+--- With `--mix`, a session's transactions are drawn by weight. One that is tried again stays what it was.
+local function mix_transactions(session)
+  local types, text, own = session.types, core.options and core.options.mix, session.sysbench.cmdline.options
+  session.types = nil
+  if not types or #types < 2 or type(text) ~= "string" or text == "" then return end
+  if type(own) == "table" and own.mix ~= nil then return end
+  if rawget(session.env, "thread_run") then error("--mix: the workload has its own loop, thread_run()", 0) end
+  local list, total = read_mix(text, types)
+  local run
+  rawset(session.env, "event", function(tid, attempt)
+    if attempt == 0 then
+      local drawn = core.rand.uniform_double() * total
+      for _, one in ipairs(list) do
+        run, drawn = one.run, drawn - one.weight
+        if drawn < 0 then break end
+      end
+    end
+    run(tid)
+  end)
+end
+
 local entries = {}
 
 function entries.thread(session)
   local tid = session.tid
+  mix_transactions(session)
   call_if_defined(session, "thread_init", tid)
   make_terminals(session)
   core.flush(session)
@@ -597,6 +654,9 @@ function entries.declare(session)
     if type(name) == "string" and type(value) == "function" then hooks[#hooks + 1] = name end
   end
   local options = guarded("sysbench.cmdline.read_cmdline_options", declared_options)
+  local has_mix = false
+  for _, option in ipairs(options) do has_mix = has_mix or option.name == MIX.name end
+  if session.types and #session.types > 1 and not has_mix then options[#options + 1] = MIX end
   local own = session.sysbench.cmdline
   yield(ask.DECLARED, options, commands, globals, own.options ~= nil, hooks, own.own_rows == true)
   return true

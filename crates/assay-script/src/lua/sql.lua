@@ -9,7 +9,7 @@ local ask, shared, current, raise = core.ask, core.shared, core.current, core.ra
 local front = core.front -- what the front end says or does in its own way; empty where it has nothing to add
 local yield = coroutine.yield
 local CONNECT, DISCONNECT, RECONNECT = ask.CONNECT, ask.DISCONNECT, ask.RECONNECT
-local QUERY, FLUSH = ask.QUERY, ask.FLUSH
+local QUERY, FLUSH, SYNCHRONISE, IN_TRANSACTION = ask.QUERY, ask.FLUSH, ask.SYNCHRONISE, ask.IN_TRANSACTION
 
 -- The answer's first value; anything else that is not nil is an error of the statement.
 local ROWS = 1
@@ -262,6 +262,22 @@ function Connection:query(text)
   if self.deferring then flush(self) end
   if type(text) ~= "string" then text = text_of(text, "statement") end
   return finish(self, text, yield(QUERY, self[NUMBER], text))
+end
+
+--- Has what was deferred or piped sent and answered.
+function Connection:flush()
+  if self.deferring then flush(self) end
+end
+
+--- Whether a transaction is open on the server, failed or not.
+function Connection:in_transaction()
+  self:flush()
+  return yield(IN_TRANSACTION, self[NUMBER])
+end
+
+--- In a pipeline: what was piped so far is a unit of its own.
+function Connection:synchronise()
+  if self.deferring then yield(SYNCHRONISE, self[NUMBER]) end
 end
 
 --- The columns of the first row, as several values.

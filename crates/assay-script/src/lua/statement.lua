@@ -7,7 +7,7 @@ local ffi = require("ffi")
 local new_table = require("table.new")
 local ask, raise, front, connections = core.ask, core.raise, core.front, core.connections
 local yield = coroutine.yield
-local QUERY, PREPARE, EXECUTE, CLOSE, DEFER = ask.QUERY, ask.PREPARE, ask.EXECUTE, ask.CLOSE, ask.DEFER
+local QUERY, PREPARE, EXECUTE, CLOSE, DEFER, PIPE = ask.QUERY, ask.PREPARE, ask.EXECUTE, ask.CLOSE, ask.DEFER, ask.PIPE
 local Connection, NUMBER, BUSY, PREPARED = connections.class, connections.NUMBER, connections.BUSY, connections.PREPARED
 local ROWS, LENGTH, WIDTH = connections.ROWS, connections.LENGTH, connections.WIDTH
 local finish, finish_unread, statement_failed = connections.finish, connections.finish_unread, connections.failed
@@ -237,7 +237,7 @@ function Statement:execute()
   return finish(connection, self, execute(self, EXECUTE))
 end
 
---- The engine's answer to DEFER is true, or that to a statement run at once.
+--- The engine's answer to DEFER and PIPE is true, or that to a statement run at once.
 local function deferred(connection, statement, answer, ...)
   if answer == true then
     connection.deferring = true
@@ -252,6 +252,12 @@ end
 function Statement:defer()
   local connection = usable(self)
   return deferred(connection, self, execute(self, DEFER))
+end
+
+--- The same in a pipeline, whatever the statement means: what it returns stays unread.
+function Statement:pipe()
+  local connection = usable(self)
+  return deferred(connection, self, execute(self, PIPE))
 end
 
 --- Runs the statement and returns nothing: what it returns stays unread, and takes no result object.
@@ -310,6 +316,8 @@ end
 
 function Substituted:perform(...) self:execute(...) end
 
+Substituted.pipe = Substituted.defer
+
 function Substituted:close()
   classify(self, "closed", ClosedStatement, self.id, self.text, self.wanted, self.kinds)
   return 0
@@ -321,29 +329,40 @@ function ClosedStatement:execute()
 end
 
 ClosedStatement.perform, ClosedStatement.defer = ClosedStatement.execute, ClosedStatement.execute
+ClosedStatement.pipe = ClosedStatement.execute
 
 function ClosedStatement.close() return 0 end
 
---- The same for a statement that is given so many values.
-local function usable_with(statement, count)
-  local connection, wanted = usable(statement), #statement.kinds
+--- The same for a statement of this class that is given so many values.
+local function usable_with(statement, class, count)
+  local connection, wanted = statement[0], #class.kinds
+  if connection[BUSY] then make_ready(connection) end
   if count ~= wanted then raise(("the statement takes %d values, but %d are given"):format(wanted, count)) end
   return connection
 end
 
 function ValueStatement:execute(...)
-  local connection = usable_with(self, select("#", ...))
-  return finish(connection, self, yield(EXECUTE, connection[NUMBER], self.id, self.kinds, ...))
+  local class = getmetatable(self)
+  local connection = usable_with(self, class, select("#", ...))
+  return finish(connection, self, yield(EXECUTE, connection[NUMBER], class.id, class.kinds, ...))
 end
 
 function ValueStatement:defer(...)
-  local connection = usable_with(self, select("#", ...))
-  return deferred(connection, self, yield(DEFER, connection[NUMBER], self.id, self.kinds, ...))
+  local class = getmetatable(self)
+  local connection = usable_with(self, class, select("#", ...))
+  return deferred(connection, self, yield(DEFER, connection[NUMBER], class.id, class.kinds, ...))
+end
+
+function ValueStatement:pipe(...)
+  local class = getmetatable(self)
+  local connection = usable_with(self, class, select("#", ...))
+  return deferred(connection, self, yield(PIPE, connection[NUMBER], class.id, class.kinds, ...))
 end
 
 function ValueStatement:perform(...)
-  local connection = usable_with(self, select("#", ...))
-  return finish_unread(connection, self, yield(EXECUTE, connection[NUMBER], self.id, self.kinds, ...))
+  local class = getmetatable(self)
+  local connection = usable_with(self, class, select("#", ...))
+  return finish_unread(connection, self, yield(EXECUTE, connection[NUMBER], class.id, class.kinds, ...))
 end
 
 function ValueStatement:bind_param()

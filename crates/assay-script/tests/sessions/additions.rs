@@ -37,6 +37,40 @@ fn a_transaction_type_is_named_once_per_event() {
 }
 
 #[test]
+fn a_pipeline_waits_until_it_is_flushed() {
+    check(
+        r#"
+        function event()
+          local con = sysbench.sql.driver():connect()
+          local add = con:prepare("UPDATE t SET a = a + ?", "i")
+          con:synchronise()
+          add:pipe(1)
+          con:synchronise()
+          assert(add:pipe(2) == true)
+          con:flush()
+          con:flush()
+          add:pipe(3)
+          print(con:in_transaction())
+        end"#,
+        Driver::default(),
+        "ready
+         next
+         connect 0
+         prepare 0.0: UPDATE t SET a = a + ?
+         pipe 0.0: [Int(1)]
+         synchronise 0
+         pipe 0.0: [Int(2)]
+         flush 0
+         pipe 0.0: [Int(3)]
+         flush 0
+         in transaction 0?
+         log false
+         next
+         finished true",
+    );
+}
+
+#[test]
 fn deferred_statements_are_sent_before_what_is_no_execution() {
     check(
         r#"

@@ -113,7 +113,7 @@ impl Driver {
             }
             Request::Disconnect(number) => (format!("disconnect {}", number.0), Some(Answer::Done)),
             Request::Reconnect(number) => (format!("reconnect {}", number.0), Some(Answer::Done)),
-            Request::Operation(number, Operation::Load { table, rows, columns }) if self.loads_ahead => {
+            Request::Operation(number, Operation::Load { table, rows, columns, .. }) if self.loads_ahead => {
                 let line = format!("load {}: {} ({}): {} rows", number.0, text(table), text(columns), rows.len(0));
                 (line, Some(Answer::Proceed(true)))
             }
@@ -128,7 +128,7 @@ impl Driver {
                         format!("execute {}", statement.0),
                     ),
                     Operation::Close { statement } => (format!("close {}.{}", number.0, statement.0), String::new()),
-                    Operation::Load { table, columns, rows } => (
+                    Operation::Load { table, columns, rows, .. } => (
                         format!("load {}: {} ({}): {} rows", number.0, text(table), text(columns), rows.len(0)),
                         "load".to_owned(),
                     ),
@@ -143,6 +143,12 @@ impl Driver {
                 let Operation::Execute { statement, parameters } = operation else { panic!("{operation:?}") };
                 (format!("defer {}.{}: {parameters:?}", number.0, statement.0), Some(Answer::Proceed(true)))
             }
+            Request::Pipe(number, operation) => {
+                let Operation::Execute { statement, parameters } = operation else { panic!("{operation:?}") };
+                (format!("pipe {}.{}: {parameters:?}", number.0, statement.0), Some(Answer::Proceed(true)))
+            }
+            Request::Synchronise(number) => (format!("synchronise {}", number.0), Some(Answer::Done)),
+            Request::InTransaction(number) => (format!("in transaction {}?", number.0), Some(Answer::Proceed(false))),
             Request::Flush(number) => {
                 let replies = self.replies.get_mut("load").filter(|replies| self.loads_ahead && !replies.is_empty());
                 let answer = replies.map_or(Answer::Done, |replies| {

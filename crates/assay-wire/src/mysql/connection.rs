@@ -335,7 +335,11 @@ impl MySqlConnection {
     }
 
     fn on_column(&mut self, payload: &[u8], left: u32) -> Result<Progress, Box<StatementError>> {
-        self.columns.push(Column::read(payload)?);
+        let (column, name) = Column::read(payload)?;
+        self.columns.push(column);
+        if let (Job::Query, Some(rows)) = (&self.job, &mut self.reply.rows) {
+            rows.push_label(name);
+        }
         self.phase = match left {
             1 if self.capabilities & DEPRECATE_EOF != 0 => Phase::Row,
             1 => Phase::ColumnsEnd,
@@ -432,7 +436,7 @@ impl MySqlConnection {
     fn end_of_result(&mut self, exchange: &mut Exchange<'_>) -> Result<Progress, Box<StatementError>> {
         let more = self.status & MORE_RESULTS != 0;
         if self.deferral.unanswered > 0 {
-            self.deferral.answered(std::mem::take(&mut self.reply.affected));
+            self.deferral.answered(std::mem::take(&mut self.reply.affected), false);
             if !more && (self.deferral.unanswered > 0 || !matches!(self.job, Job::Flush)) {
                 return Err(violation("answered fewer statements than it was sent"));
             }
@@ -940,7 +944,7 @@ impl Connection for MySqlConnection {
                 self.close_statement(statement, exchange);
                 Progress::Reply(Reply::default())
             }
-            Operation::Load { table, columns, rows } => self.load(table, columns, rows, exchange),
+            Operation::Load { table, columns, rows, .. } => self.load(table, columns, rows, exchange),
         }
     }
 

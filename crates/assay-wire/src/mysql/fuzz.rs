@@ -35,7 +35,7 @@ pub fn fuzz_mysql(data: &[u8]) {
         Operation::Query { sql: b"SELECT 1" },
         Operation::Prepare { statement, sql: b"UPDATE t SET a = ?, b = ?" },
         Operation::Execute { statement, parameters: &parameters },
-        Operation::Load { table: b"t", columns: b"a", rows: &rows },
+        Operation::Load { table: b"t", columns: b"a", rows: &rows, frozen: false },
         Operation::Execute { statement, parameters: &parameters },
         Operation::Close { statement },
     ];

@@ -47,18 +47,21 @@ pub(super) const VAR_STRING: u8 = 253;
 const GEOMETRY: u8 = 255;
 
 impl Column {
-    /// Reads a column definition.
-    pub(super) fn read(payload: &[u8]) -> Result<Column, Box<StatementError>> {
+    /// Reads a column definition: what decoding needs, and the column's name.
+    pub(super) fn read(payload: &[u8]) -> Result<(Column, &[u8]), Box<StatementError>> {
         let read = || {
             let mut reader = Reader(payload);
-            // Catalog, schema, table, original table, name, original name.
-            for _ in 0..6 {
+            // Catalog, schema, table, original table.
+            for _ in 0..4 {
                 reader.lenenc_bytes()?;
             }
+            let name = reader.lenenc_bytes()?;
+            // Original name.
+            reader.lenenc_bytes()?;
             let mut fixed = Reader(reader.lenenc_bytes()?);
             // Character set and length.
             fixed.bytes(6)?;
-            Some(Column { kind: fixed.u8()?, flags: fixed.u16()?, decimals: fixed.u8()? })
+            Some((Column { kind: fixed.u8()?, flags: fixed.u16()?, decimals: fixed.u8()? }, name))
         };
         read().ok_or_else(|| violation("sent a column definition that is cut short"))
     }

@@ -823,7 +823,7 @@ fn check_load_after(login: Vec<Do<'static>>, before: Vec<Do<'_>>, answers: Vec<V
     let rows = batch(1400);
     let mut steps: Vec<Do<'_>> = login.into_iter().collect();
     steps.extend(before);
-    steps.push(Run(Operation::Load { table: b"t", columns: b"a,b", rows: &rows }));
+    steps.push(Run(Operation::Load { table: b"t", columns: b"a,b", rows: &rows, frozen: false }));
     steps.extend(answers.into_iter().map(Server));
     let log = play(URL, true, &steps, Cut::Whole);
     let found = log.split_once("Ready\n").unwrap().1;
@@ -955,8 +955,8 @@ fn only_a_server_without_the_oldest_flag_has_extended_capabilities() {
 #[test]
 fn a_large_batch_goes_in_bulk_where_the_server_takes_it() {
     let (rows, yes) = (batch(4400), || one(1, OK_IN_TRANSACTION));
-    let again = || Run(Operation::Load { table: b"t", columns: b"a,b", rows: &rows });
-    let other = Run(Operation::Load { table: b"u", columns: b"a,b", rows: &rows });
+    let again = || Run(Operation::Load { table: b"t", columns: b"a,b", rows: &rows, frozen: false });
+    let other = Run(Operation::Load { table: b"u", columns: b"a,b", rows: &rows, frozen: false });
     let run = |answers: Vec<Vec<u8>>| answers.into_iter().map(Server);
     let mut steps = bulk_login();
     steps.push(again());
@@ -1182,7 +1182,7 @@ fn a_small_batch_is_one_statement() {
     rows.begin_set(1);
     rows.push_int(1);
     rows.push_int(2);
-    let load = Operation::Load { table: b"t", columns: b"a", rows: &rows };
+    let load = Operation::Load { table: b"t", columns: b"a", rows: &rows, frozen: false };
     check_session(
         0,
         true,

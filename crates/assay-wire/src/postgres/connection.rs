@@ -218,7 +218,7 @@ impl Connection for PostgresConnection {
             Operation::Prepare { statement, sql } => self.prepare(statement, sql, exchange.out),
             Operation::Execute { statement, parameters } => self.execute_prepared(statement, parameters, exchange.out),
             Operation::Close { statement } => Ok(self.close_statement(statement, exchange.out)),
-            Operation::Load { table, columns, rows } => self.load(table, columns, rows, exchange.out),
+            Operation::Load { table, columns, rows, frozen } => self.load((table, columns), rows, frozen, exchange.out),
         };
         match sent {
             Ok(Sent::Nothing) => Progress::Reply(Reply::default()),
@@ -262,6 +262,29 @@ impl Connection for PostgresConnection {
         true
     }
 
+    fn pipe(&mut self, operation: &Operation<'_>) -> bool {
+        let Operation::Execute { statement: id, parameters } = *operation else { return false };
+        let (Ok(at), Phase::Ready) = (self.find(id), self.phase) else { return false };
+        match self.statements[at].form {
+            Form::Server { prepared: true, parameters: count, .. } if parameters.len() == usize::from(count) => {
+                let name = self.name(id.0);
+                message::write_bind_and_execute(&name, parameters, &mut self.deferral.held);
+            }
+            Form::Unnamed => {
+                let held = &mut self.deferral.held;
+                write_parse_unnamed(&self.statements[at].template, held);
+                message::write_bind_and_execute(b"", parameters, held);
+            }
+            Form::Server { .. } | Form::Text => return false,
+        }
+        self.deferral.waiting += 1;
+        true
+    }
+
+    fn synchronise(&mut self) {
+        self.deferral.synchronise(message::write_sync);
+    }
+
     fn flush(&mut self, exchange: &mut Exchange<'_>) -> Progress {
         if self.deferral.waiting == 0 {
             return Progress::Reply(Reply::default());
@@ -287,6 +310,15 @@ impl Connection for PostgresConnection {
         }
         self.phase = Phase::Closed;
     }
+}
+
+/// Parse as the unnamed statement.
+fn write_parse_unnamed(template: &Template, out: &mut Vec<u8>) {
+    message::write(b'P', out, |out| {
+        out.push(0);
+        template.write_numbered(out);
+        out.extend_from_slice(&[0, 0, 0]);
+    });
 }
 
 /// Whether an operation needs the server.
@@ -500,11 +532,8 @@ impl PostgresConnection {
                 done?;
             }
             Form::Unnamed => {
-                message::write(b'P', out, |out| {
-                    out.push(0);
-                    statement.template.write_numbered(out);
-                    out.extend_from_slice(&[0, 0, 0]);
-                });
+                self.deferral.send(out);
+                write_parse_unnamed(&statement.template, out);
                 message::write_bind(b"", parameters, out);
                 message::write(b'D', out, |out| out.extend_from_slice(b"P\0"));
                 message::write_execute(out);
@@ -544,7 +573,13 @@ impl PostgresConnection {
     }
 
     /// COPY, and with the first large batch a question for the columns' types.
-    fn load(&mut self, table: &[u8], columns: &[u8], rows: &Rows, out: &mut Vec<u8>) -> Result<Sent, StatementError> {
+    fn load(
+        &mut self,
+        (table, columns): (&[u8], &[u8]),
+        rows: &Rows,
+        frozen: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<Sent, StatementError> {
         if rows.sets() != 1 {
             let message = format!("rows to load come as one set, not {}", rows.sets());
             return Err(StatementError::client(Class::Other, message));
@@ -554,7 +589,7 @@ impl PostgresConnection {
         // What the question is refused for would spoil a transaction.
         let may_ask = self.server.connect.prepared && !self.transaction;
         let asking = may_ask && self.loaded.ask(table, columns, rows, out);
-        self.loaded.write_copy(table, columns, rows, out);
+        self.loaded.write_copy((table, columns), rows, frozen, out);
         self.flight = Flight { job: Job::Load, asking, ..Flight::default() };
         Ok(Sent::Messages)
     }
@@ -715,8 +750,8 @@ impl PostgresConnection {
     }
 
     fn on_row(&mut self, body: &[u8]) -> Result<(), Broken> {
-        if self.flight.error.is_some() {
-            // Too large already, or behind a refused COPY: nobody wants them.
+        if self.flight.error.is_some() || self.deferral.unanswered > 0 {
+            // Too large already, behind a refused COPY, or of a pipeline: nobody wants them.
             return Ok(());
         }
         let rows = self.flight.rows.as_deref_mut().ok_or_else(|| broken("a row came without its description"))?;
@@ -755,9 +790,10 @@ impl PostgresConnection {
         let mut fields = Body(body);
         match tag {
             b'C' => {
-                let affected = message::affected(fields.text()?);
+                let tag = fields.text()?;
+                let affected = message::affected(tag);
                 if self.deferral.unanswered > 0 {
-                    self.deferral.answered(affected);
+                    self.deferral.answered(affected, tag.starts_with(b"SELECT"));
                     return Ok(None);
                 }
                 // Behind an error only a refused COPY … TO STDOUT completes, and that changed nothing.
@@ -801,6 +837,9 @@ impl PostgresConnection {
                 if std::mem::take(&mut self.flight.asking) {
                     return Ok(None);
                 }
+                if self.deferral.goes_on() {
+                    return Ok(None);
+                }
                 if self.deferral.unanswered > 0 && self.flight.error.is_none() {
                     return Err(broken("fewer statements were answered than were sent").into());
                 }
@@ -818,6 +857,8 @@ impl PostgresConnection {
             }
             // CopyOutResponse. The data is skipped.
             b'H' => self.refuse_copy("COPY … TO STDOUT"),
+            // EmptyQueryResponse of a pipeline
+            b'I' if self.deferral.unanswered > 0 => self.deferral.answered(0, false),
             // CopyBothResponse
             b'W' => {
                 self.refuse_copy("replication");

@@ -32,7 +32,7 @@ pub fn fuzz_postgres(data: &[u8]) {
         Operation::Query { sql: b"SELECT 1" },
         Operation::Execute { statement: id, parameters: &[Value::Int(1)] },
         Operation::Prepare { statement: id, sql: b"SELECT ?" },
-        Operation::Load { table: b"t", columns: b"a,b", rows: &load },
+        Operation::Load { table: b"t", columns: b"a,b", rows: &load, frozen: false },
         Operation::Close { statement: id },
         Operation::Execute { statement: unknown, parameters: &[] },
     ];

@@ -97,18 +97,19 @@ impl Tables {
     }
 
     /// Appends COPY with all its data right behind it: should the server refuse it, it skips the data.
-    pub(super) fn write_copy(&self, name: &[u8], columns: &[u8], rows: &Rows, out: &mut Vec<u8>) {
+    pub(super) fn write_copy(&self, (name, columns): (&[u8], &[u8]), rows: &Rows, frozen: bool, out: &mut Vec<u8>) {
         let start = out.len();
         let types = self.find(name, columns).and_then(|table| table.types.as_deref());
         if let Some(types) = types.filter(|types| types.len() == rows.columns(0)) {
-            write_command(name, columns, b" (FORMAT binary)", out);
+            let format: &[u8] = if frozen { b" (FORMAT binary, FREEZE)" } else { b" (FORMAT binary)" };
+            write_command(name, columns, format, out);
             if write_binary(types, rows, out).is_some() {
                 message::write(b'c', out, |_| {});
                 return;
             }
             out.truncate(start);
         }
-        write_command(name, columns, b"", out);
+        write_command(name, columns, if frozen { b" (FREEZE)" } else { b"" }, out);
         write_text(rows, out);
         message::write(b'c', out, |_| {});
     }
@@ -251,7 +252,7 @@ mod tests {
             }
         }
         let mut out = Vec::new();
-        table(types).write_copy(b"t", b"a", &rows, &mut out);
+        table(types).write_copy((b"t", b"a"), &rows, false, &mut out);
         out
     }
 
@@ -310,7 +311,7 @@ mod tests {
             rows.push_text(&[b'x'; 99]).unwrap();
         }
         let mut out = Vec::new();
-        table(&[oid]).write_copy(b"t", b"a", &rows, &mut out);
+        table(&[oid]).write_copy((b"t", b"a"), &rows, false, &mut out);
         let (mut rest, mut pieces) = (out.as_slice(), Vec::new());
         while !rest.is_empty() {
             let (message, after) = rest.split_at(message::length(rest, message::LENGTH_MAX).unwrap().unwrap());

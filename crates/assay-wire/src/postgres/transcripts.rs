@@ -645,8 +645,49 @@ fn executed_deferred_statements_are_counted_by_what_they_did() {
     let refused = refusal("ERROR", "23505", "duplicate", "x");
     let answer = [done("BEGIN"), done("UPDATE 2"), done("UPDATE 0"), refused, ready(b'E')].concat();
     connection.on_bytes(&answer, &mut exchange);
-    assert_eq!(connection.take_executed(), Executed { writes: 1, others: 2 });
+    assert_eq!(connection.take_executed(), Executed { writes: 1, others: 2, ..Executed::default() });
     assert_eq!(connection.take_executed(), Executed::default());
+}
+
+#[test]
+fn a_pipeline_is_sent_as_one_whatever_its_statements_mean() {
+    let mut connection = connection(URL, &prepared_on());
+    let (mut out, mut pool) = (Vec::new(), RowsPool::default());
+    let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
+    connection.on_connected(&mut exchange);
+    connection.on_bytes(&greeting(), &mut exchange);
+    for (number, sql, columns) in [(0, &b"BEGIN"[..], &[][..]), (1, b"SELECT a FROM t", &["a"][..])] {
+        connection.execute(&Operation::Prepare { statement: StatementId(number), sql }, &mut exchange);
+        connection.on_bytes(&[prepared(0, columns), ready(b'I')].concat(), &mut exchange);
+    }
+    exchange.out.clear();
+    let statement = |number| Operation::Execute { statement: StatementId(number), parameters: &[] };
+    let answer = |rest: &[u8]| [&done("BEGIN")[..], rest].concat();
+    let selected = [message(b'2', b""), row(&[Some("x")]), complete("SELECT 1")].concat();
+
+    // Begin and select, synchronised, and another select: two units, one send.
+    connection.synchronise();
+    assert!(connection.pipe(&statement(0)) && connection.pipe(&statement(1)));
+    connection.synchronise();
+    assert!(connection.pipe(&statement(1)));
+    assert!(matches!(connection.flush(&mut exchange), Progress::Pending));
+    assert_eq!(exchange.out.windows(5).filter(|bytes| bytes == b"S\0\0\0\x04").count(), 2);
+    let first = answer(&[&selected[..], &ready(b'T')].concat());
+    assert!(matches!(connection.on_bytes(&first, &mut exchange), Progress::Pending));
+    let second = [selected.clone(), ready(b'T')].concat();
+    let Progress::Reply(reply) = connection.on_bytes(&second, &mut exchange) else { panic!("it is over") };
+    assert!(reply.rows.is_none() && reply.error.is_none());
+    assert_eq!(connection.take_executed(), Executed { reads: 2, writes: 0, others: 1 });
+
+    // What is refused in the first unit is the answer of all, when the second is over.
+    assert!(connection.pipe(&statement(1)) && connection.pipe(&statement(1)));
+    connection.synchronise();
+    assert!(connection.pipe(&statement(1)));
+    connection.flush(&mut exchange);
+    let refused = [refusal("ERROR", "22012", "division by zero", "x"), ready(b'I')].concat();
+    assert!(matches!(connection.on_bytes(&refused, &mut exchange), Progress::Pending));
+    let Progress::Reply(reply) = connection.on_bytes(&second, &mut exchange) else { panic!("it is over") };
+    assert_eq!(reply.error.unwrap().message, "division by zero");
 }
 
 #[test]
@@ -751,13 +792,13 @@ fn rows_are_loaded_by_copy() {
         rows.push_null();
     }
     rows.push_text(b"").unwrap();
-    let load = Ask::Do(Operation::Load { table: b"t", columns: b"a, b,c,d", rows: &rows });
+    let load = Ask::Do(Operation::Load { table: b"t", columns: b"a, b,c,d", rows: &rows, frozen: false });
     let (mut none, mut two) = (Rows::default(), Rows::default());
     none.begin_set(1);
     two.begin_set(1);
     two.begin_set(1);
-    let load_none = Ask::Do(Operation::Load { table: b"t", columns: b"a", rows: &none });
-    let load_two = Ask::Do(Operation::Load { table: b"t", columns: b"a", rows: &two });
+    let load_none = Ask::Do(Operation::Load { table: b"t", columns: b"a", rows: &none, frozen: false });
+    let load_two = Ask::Do(Operation::Load { table: b"t", columns: b"a", rows: &two, frozen: false });
     let copy_in = message(b'G', &[0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0]);
     let turns = [
         (load, [copy_in.clone(), complete("COPY 2"), ready(b'I')].concat()),
@@ -787,7 +828,7 @@ fn large_batches_are_binary_once_the_types_are_known() {
     rows.begin_set(2);
     rows.push_int(7);
     rows.push_text(&[b'x'; 65_536]).unwrap();
-    let load = Operation::Load { table: b"t", columns: b"a,b", rows: &rows };
+    let load = Operation::Load { table: b"t", columns: b"a,b", rows: &rows, frozen: false };
     let mut connection = connection(URL, &prepared_on());
     let mut pool = RowsPool::default();
     let mut exchange = Exchange { out: &mut Vec::new(), pool: &mut pool, now: Nanos::ZERO };

@@ -192,12 +192,15 @@ impl Session {
                 self.links[number.0 as usize].connect(database, world);
                 Answer::Done
             }
-            Request::Operation(number, operation) | Request::Defer(number, operation) => {
+            Request::Operation(number, operation)
+            | Request::Defer(number, operation)
+            | Request::Pipe(number, operation) => {
                 let link = number.0 as usize;
                 let progress = self.links[link].begin(&operation, world);
                 return self.progress(link, progress, world);
             }
-            Request::Flush(_) => Answer::Done,
+            Request::Flush(_) | Request::Synchronise(_) => Answer::Done,
+            Request::InTransaction(_) => Answer::Proceed(false),
             Request::Rollback(number) => {
                 let link = number.0 as usize;
                 let progress = self.links[link].begin(&Operation::Query { sql: b"ROLLBACK" }, world);

@@ -28,6 +28,8 @@ const LUA: &str = "docs/lua-api.md";
 const SYSBENCH: &str = "docs/from-sysbench.md";
 const CONNECTIONS: &str = "docs/many-connections.md";
 const TPCC: &str = "docs/tpcc.md";
+const PGBENCH: &str = "docs/pgbench.md";
+const CAPACITY: &str = "docs/capacity.md";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -78,7 +80,7 @@ fn every_block_of_the_documents_is_run_or_says_why_not() {
                     assert!(excuse.split(' ').count() > 3, "{place}: {excuse:?} says nothing")
                 }
                 ("sh" | "lua", None) => assert!(
-                    [README, LUA, SYSBENCH, CONNECTIONS, TPCC].contains(&document.as_str()),
+                    [README, LUA, SYSBENCH, CONNECTIONS, TPCC, PGBENCH, CAPACITY].contains(&document.as_str()),
                     "{place}: no test runs the examples of this document"
                 ),
                 _ => panic!("{place}: write ```sh, ```lua or ```text: {language:?}"),
@@ -107,6 +109,10 @@ impl Place {
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_assay"), folder.path().join("path/assay")).unwrap();
         folder.write("my.lua", &first_example());
         folder.write("transfers.lua", &first_example());
+        let select = "SELECT abalance FROM pgbench_accounts WHERE aid = :aid;";
+        folder.write("my.sql", &format!("\\set aid random(1, 100000 * :scale)\n{select}\n"));
+        folder.write("shop.lua", SHOP);
+        folder.write("arrivals.txt", "0\n0.125\n0.25\n");
         records(&folder, "old/a", &[1000, 1005, 995, 1010, 990], |_| ());
         records(&folder, "new/b", &[900, 905, 895, 910, 890], |_| ());
         let (postgres, maria) = (Kind::Postgres.shared(), Kind::MariaDb.shared());
@@ -127,7 +133,11 @@ impl Place {
     fn with_databases(&self, line: &str) -> String {
         let mut next = self.databases.iter().cycle();
         let each = Regex::new("--db …").unwrap();
-        let line = each.replace_all(line, |_: &Captures<'_>| format!("--db {}", next.next().unwrap()));
+        let line = each.replace_all(line, |_: &Captures<'_>| format!("--db {}", next.next().unwrap())).into_owned();
+        let line = match line.strip_suffix(" bench") {
+            Some(command) if command.starts_with("assay pgbench") => format!("{command} '{}'", self.databases[0]),
+            _ => line.clone(),
+        };
         line.replace("postgres://app@host/bench", &self.databases[0])
             .replace("mariadb://app@host/bench", &self.maria_url)
             .replace("--mysql-host=db1", &self.maria_words)
@@ -175,6 +185,7 @@ impl Place {
             ("oltp_", "prepare oltp_read_write --tables 8"),
             ("tpcc", "prepare tpcc --warehouses 100"),
             ("my.lua", "prepare my.lua"),
+            ("--scale", "prepare tpcb --scale 1"),
         ] {
             if text.contains(used) && !prepares(used) {
                 for url in &urls {
@@ -190,6 +201,7 @@ fn shortened(line: &str) -> String {
     let mut line = line.to_owned();
     for (long, short) in [
         (r"--time( |=)\d+[a-z]+", "--time${1}1s"),
+        (r"(--find-rate|--sessions auto)(.*) --time 1s", "$1$2 --time 200ms"),
         (r"--time=\d+\b", "--time=1"),
         (r"--warmup \w+", "--warmup 200ms"),
         (r"--table-size( |=)\w+", "--table-size${1}1000"),
@@ -197,6 +209,9 @@ fn shortened(line: &str) -> String {
         (r"--terminals \d+( |$)", "--terminals 20$1"),
         (r"--connections \d+", "--connections 10"),
         (r"--sessions \d{3,}", "--sessions 64"),
+        (r"(pgbench .*)-T 60", "${1}-T 1"),
+        (r"(pgbench .*)-s 50", "${1}-s 1"),
+        (r"--scale 50", "--scale 1"),
         (r"(prepare tpcc .*)$", "$1 --customers 60 --items 200"),
     ] {
         line = Regex::new(long).unwrap().replace_all(&line, short).into_owned();
@@ -271,6 +286,22 @@ fn the_examples_of_many_connections_run() {
 fn the_examples_of_tpcc_run() {
     run(TPCC);
 }
+
+#[test]
+fn the_examples_of_coming_from_pgbench_run() {
+    run(PGBENCH);
+}
+
+#[test]
+fn the_examples_of_capacity_run() {
+    run(CAPACITY);
+}
+
+/// A workload with several transactions.
+const SHOP: &str = "
+for _, name in ipairs { 'browse', 'order', 'refund' } do
+  assay.transaction(name, function() assay.sleep(0.001) end)
+end";
 
 /// The workload at the head of docs/lua-api.md.
 fn first_example() -> String {

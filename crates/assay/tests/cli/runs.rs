@@ -302,3 +302,31 @@ fn a_rate_that_changes_and_arrivals_of_a_file_are_what_is_due() {
     let said = folder.expect("run ./sleep.lua --rate-file arrivals.csv --workers 1 --time 800ms --no-record", 0).stdout;
     assert!(said.contains("5 arrivals of arrivals.csv · 0.8 s"), "{said}");
 }
+
+#[test]
+fn a_mix_shares_what_is_due_among_the_transactions_that_a_workload_names() {
+    let folder = Folder::new();
+    folder.write(
+        "two.lua",
+        "local read = assay.transaction('read', function() assay.sleep(0.0001) end)\n\
+         assay.transaction('write', function(tid) assert(tid == 0) end)\n\
+         function event() read() end\n",
+    );
+    let counts = |options: &str| -> Vec<(String, u64)> {
+        let line = format!("run ./two.lua {options} --transactions 400 --seed 3 --format json --no-record");
+        let json: serde_json::Value = serde_json::from_str(&folder.expect(&line, 0).stdout).unwrap();
+        let types = json["stages"][0]["total"]["types"].as_array().unwrap();
+        let count = |kind: &serde_json::Value| kind["transactions"].as_u64().unwrap();
+        let named = types.iter().map(|kind| (kind["name"].as_str().unwrap().to_owned(), count(kind)));
+        named.filter(|(_, count)| *count > 0).collect()
+    };
+    assert_eq!(counts(""), [("read".to_owned(), 400)]);
+    let shared = counts("--rate 4000 --mix read=3,write=1");
+    let of = |name: &str| shared.iter().find(|(kind, _)| kind == name).map_or(0, |(_, count)| *count);
+    assert_eq!(of("read") + of("write"), 400, "{shared:?}");
+    assert!((70..=130).contains(&of("write")), "{shared:?}");
+    assert_eq!(counts("--mix write=1,read=0"), [("write".to_owned(), 400)]);
+    assert!(folder.expect("run ./two.lua --help", 0).stdout.contains("--mix"));
+    let wrong = folder.expect("run ./two.lua --mix wite=1 --no-record", 2).stderr;
+    assert!(wrong.contains("--mix wite=1: there is no transaction wite; the workload has read, write"), "{wrong}");
+}

@@ -77,6 +77,9 @@ fn work(arguments: &Arguments) -> Result<u8, String> {
     if arguments.tells_seed {
         terminal::say(&format!("pgbench: setting random seed to {seed}\n"));
     }
+    if arguments.debug {
+        terminal::say(&plan::told(arguments, &target));
+    }
     alone(arguments, &desk, &target, "before", plan::options_of_setup(arguments, &target), seed)?;
     let found = desk.found();
     let scale = found.scale.or(arguments.scale).unwrap_or(1);
@@ -159,7 +162,13 @@ fn program_of_clients(
     ];
     variables.extend(arguments.variables.iter().cloned());
     let weights: Vec<u64> = arguments.scripts.iter().map(|(_, weight)| *weight).collect();
-    let front = Front { mode: arguments.mode, timed: arguments.per_command, variables: &variables, weights: &weights };
+    let front = Front {
+        mode: arguments.mode,
+        timed: arguments.per_command,
+        debug: arguments.debug,
+        variables: &variables,
+        weights: &weights,
+    };
     load("pgbench", &compile(scripts, &front), desk).map(Arc::new)
 }
 
@@ -182,6 +191,9 @@ fn run_clients(
         if !text.is_empty() {
             terminal::say(&format!("pgbench: error: {text}\n"));
         }
+    }
+    if arguments.exit_on_abort && desk.aborted() > 0 {
+        return Ok(ABORTED);
     }
     let text = report::report(arguments, scripts, scale, partitions, &figures);
     if terminal::result(&text).is_err() {

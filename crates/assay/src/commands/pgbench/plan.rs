@@ -103,12 +103,34 @@ fn number(value: impl Into<f64>) -> OptionValue {
     OptionValue::Number(value.into())
 }
 
-/// What every session sees.
-fn common(target: &Target) -> Vec<(String, OptionValue)> {
+/// What `-d` says first.
+pub(super) fn told(arguments: &Arguments, target: &Target) -> String {
+    let given = |value: &Option<String>| value.clone().unwrap_or_default();
+    let length = match arguments.time {
+        Some(seconds) => format!("duration: {seconds}"),
+        None => format!("nxacts: {}", arguments.transactions.unwrap_or(0)),
+    };
+    format!(
+        "pgbench: pghost: {} pgport: {} nclients: {} {length} dbName: {}\n",
+        given(&arguments.host),
+        given(&arguments.port),
+        arguments.clients,
+        database(target),
+    )
+}
+
+/// The database's name.
+fn database(target: &Target) -> String {
     let url = target.database.display();
     let path = url.split('?').next().unwrap_or_default();
-    let database = path.rsplit('/').next().unwrap_or_default().to_owned();
-    [("place", text(place(target))), ("database", text(database))].map(|(key, value)| (key.to_owned(), value)).into()
+    path.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+/// What every session sees.
+fn common(target: &Target) -> Vec<(String, OptionValue)> {
+    [("place", text(place(target))), ("database", text(database(target)))]
+        .map(|(key, value)| (key.to_owned(), value))
+        .into()
 }
 
 /// What comes before the clients.
@@ -172,7 +194,7 @@ pub(super) fn of_clients(
     let clients = arguments.clients;
     plan.setup.sessions = clients;
     plan.stages = vec![Stage::of(clients)];
-    plan.workers = workers(clients);
+    plan.workers = workers(arguments.threads, clients);
     plan.event_loop = EventLoop::of(Backend::best(clients as usize, plan.workers).0);
     plan.sessions_per_state = sessions_per_state(clients as usize, plan.workers);
     plan.limit = Limit {
@@ -194,10 +216,10 @@ pub(super) fn of_clients(
     plan
 }
 
-/// Number of OS threads for this many sessions.
-fn workers(sessions: u32) -> usize {
+/// OS threads that drive these clients: as many as were asked for, and no more than there are CPUs.
+fn workers(threads: u32, clients: u32) -> usize {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    cpus.min(sessions as usize)
+    cpus.min(threads.min(clients) as usize)
 }
 
 /// One session.
