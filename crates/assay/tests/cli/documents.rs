@@ -301,7 +301,8 @@ fn the_examples_of_capacity_run() {
 const SHOP: &str = "
 for _, name in ipairs { 'browse', 'order', 'refund' } do
   assay.transaction(name, function() assay.sleep(0.001) end)
-end";
+end
+function event() end";
 
 /// The workload at the head of docs/lua-api.md.
 fn first_example() -> String {
