@@ -1,7 +1,7 @@
 //! What the processor counted for a thread: perf_event_open(2).
 //!
-//! Events of a group are counted in the same slices of time, so that they may be divided by each other. Where more groups are
-//! wanted than the processor has counters the kernel takes turns, and says for how long each was counted.
+//! Events of a group are counted in the same slices of time, so that they may be divided by each other. Where more
+//! groups are wanted than the processor has counters the kernel takes turns, and says for how long each was counted.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -80,8 +80,8 @@ impl Event {
 }
 
 impl Group {
-    /// Begins to count for a thread, in the kernel too where we may. Fails where the processor, the machine below a virtual one,
-    /// or the kernel does not allow it: `NotFound` is the error of a machine without such counters.
+    /// Begins to count for a thread, in the kernel too where we may. Fails where the processor, the machine below a
+    /// virtual one, or the kernel does not allow it: `NotFound` is the error of a machine without such counters.
     pub fn open(thread: u32, events: &[Event]) -> io::Result<Group> {
         match Group::open_with(thread, events, 0) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -99,7 +99,8 @@ impl Group {
             let attributes =
                 Attributes { kind, size, config, flags, read_format: READ_FORMAT, ..Attributes::default() };
             let leader = files.first().map_or(-1, |file| file.as_raw_fd());
-            // SAFETY: `attributes` is readable for the whole call and says its own size; the other arguments are numbers.
+            // SAFETY: `attributes` is readable for the whole call and says its own size; the other arguments are
+            // numbers.
             let file = unsafe {
                 libc::syscall(
                     libc::SYS_perf_event_open,

@@ -247,8 +247,8 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// `oltp_read_write-20260314T150926Z`, and with another task than to run `oltp_read_write-prepare-20260314T150926Z`. Of a
-/// workload that is a path, its last part without the ending.
+/// `oltp_read_write-20260314T150926Z`, and with another task than to run `oltp_read_write-prepare-20260314T150926Z`. Of
+/// a workload that is a path, its last part without the ending.
 fn file_stem(workload: &str, task: &str, started: Time) -> String {
     let name = Path::new(workload).file_stem().map(|name| name.to_string_lossy()).unwrap_or_default();
     let safe = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };

@@ -87,8 +87,8 @@ pub struct Manifest {
     pub command: Vec<String>,
     /// The workload's name.
     pub workload: String,
-    /// What was done with it; empty: it ran; `prepare`, where transactions are rows that were loaded; `check`, where the only
-    /// transaction is the check; `machine`, where they are the events of a test of the machine itself.
+    /// What was done with it; empty: it ran; `prepare`, where transactions are rows that were loaded; `check`, where
+    /// the only transaction is the check; `machine`, where they are the events of a test of the machine itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task: String,
     /// Its options with the values in effect, defaults included.

@@ -92,7 +92,8 @@ pub trait Database: Send + Sync {
     /// A machine for one new connection, not yet connected.
     fn connection(&self) -> Box<dyn Connection>;
 
-    /// The same for what is asked beside the load: without the statements that run on every new connection of a session.
+    /// The same for what is asked beside the load: without the statements that run on every new connection of a
+    /// session.
     fn connection_beside(&self) -> Box<dyn Connection> {
         self.connection()
     }

@@ -92,7 +92,8 @@ pub const METRICS: &[Metric] = &[
     counter("rocksdb_flush_written_bytes", Unit::Bytes),
     counter("rocksdb_wal_bytes", Unit::Bytes),
     counter("rocksdb_wal_syncs", Unit::Count),
-    // Of the pooler before the server: clients and connections to the server, the longest that a client has waited, and sums.
+    // Of the pooler before the server: clients and connections to the server, the longest that a client has waited, and
+    // sums.
     gauge("pooler_clients_active", Unit::Count),
     gauge("pooler_clients_waiting", Unit::Count),
     gauge("pooler_servers_active", Unit::Count),

@@ -39,8 +39,8 @@ const SERIES: [(&str, Option<(&str, &str)>, &str, f64); 28] = [
 /// Devices that are made of others: their bytes are counted there already.
 const MADE_OF_OTHERS: [&str; 4] = ["dm-", "md", "loop", "ram"];
 
-/// Values by metric, with the name that each has there. `device`: the drive that counts; `None`: all of them together, but for
-/// those made of others.
+/// Values by metric, with the name that each has there. `device`: the drive that counts; `None`: all of them together,
+/// but for those made of others.
 pub fn values(text: &str, device: Option<&str>) -> Vec<(&'static str, &'static str, u64)> {
     let mut sums: BTreeMap<usize, (&'static str, &'static str, f64)> = BTreeMap::new();
     for (name, labels, value) in text.lines().filter_map(sample) {

@@ -45,7 +45,8 @@ pub fn read(target: &Target, place: Place) -> Settings {
     found
 }
 
-/// MySQL 5.7 lists every variable and not where its value came from: those with their compiled-in defaults are left out.
+/// MySQL 5.7 lists every variable and not where its value came from: those with their compiled-in defaults are left
+/// out.
 fn keep_what_differs(found: &mut Settings) {
     let is_5_7 = found.values.get("version").is_some_and(|version| version.starts_with("5.7."));
     if !is_5_7 || !found.origins.is_empty() {

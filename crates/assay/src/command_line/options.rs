@@ -845,16 +845,16 @@ pub struct OutputOptions {
     /// Write no record
     #[arg(long)]
     pub no_record: bool,
-    /// Sample server statistics, and the machine of a local server, once per second; `full` shows all of them, switches on
-    /// INNODB_METRICS that are off, and counts processor events
+    /// Sample server statistics, and the machine of a local server, once per second; `full` shows all of them, switches
+    /// on INNODB_METRICS that are off, and counts processor events
     #[arg(long, value_name = "off|on|full", hide_possible_values = true, value_enum, default_value = "on")]
     pub telemetry: TelemetryChoice,
-    /// Node exporter on the server's machine, such as http://db1:9100#nvme0n1 (the drive under its data directory); repeat
-    /// for each server
+    /// Node exporter on the server's machine, such as http://db1:9100#nvme0n1 (the drive under its data directory);
+    /// repeat for each server
     #[arg(long, value_name = "URL[#DEVICE]")]
     pub host_metrics: Vec<crate::telemetry::HostUrl>,
-    /// Admin console of the PgBouncer in front of the server, such as postgres://stats@HOST:6432/pgbouncer; repeat for each
-    /// server
+    /// Admin console of the PgBouncer in front of the server, such as postgres://stats@HOST:6432/pgbouncer; repeat for
+    /// each server
     #[arg(long, value_name = "URL")]
     pub pooler: Vec<String>,
     /// Label for this run, such as disk=nvme; kept in the record, shown, and used for grouping; may be repeated

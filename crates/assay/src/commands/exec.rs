@@ -42,7 +42,8 @@ fn databases<'a>(command: &str, options: &'a CommonCommandOptions) -> Result<&'a
     Ok(urls)
 }
 
-/// Runs a command on each database, and keeps a record of each: where that is, is said once `told` has told the outcome.
+/// Runs a command on each database, and keeps a record of each: where that is, is said once `told` has told the
+/// outcome.
 pub(crate) fn measured_on_databases(
     command: &str,
     options: &MeasuredCommandOptions,

@@ -1,7 +1,7 @@
 //! What the processor counted for the threads of a server.
 //!
-//! One counter per thread and event, opened when the thread is first seen. What several groups of events share of the hardware
-//! is extrapolated, step by step, from the time in which each was counted.
+//! One counter per thread and event, opened when the thread is first seen. What several groups of events share of the
+//! hardware is extrapolated, step by step, from the time in which each was counted.
 
 use std::collections::HashMap;
 use std::io;

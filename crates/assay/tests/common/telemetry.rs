@@ -53,8 +53,8 @@ function event()
 end
 "#;
 
-/// That the log bytes per transaction that a run reports are those between the server's own positions before and after it,
-/// to 1 %. Transactions are due evenly, so that it matters little when exactly a position was read.
+/// That the log bytes per transaction that a run reports are those between the server's own positions before and after
+/// it, to 1 %. Transactions are due evenly, so that it matters little when exactly a position was read.
 #[track_caller]
 pub(crate) fn assert_log_agrees(folder: &Folder, url: &str, position: impl Fn() -> u64) {
     folder.write("heavy.lua", HEAVY);
