@@ -59,8 +59,9 @@ impl Drop for Coroutine {
     }
 }
 
-/// The part of the prelude that runs first; what the front adds comes next.
-const CORE: (&CStr, &str) = (c"=assay/core", include_str!("lua/core.lua"));
+/// The parts of the prelude that run first; what the front adds comes next.
+const CORE: [(&CStr, &str); 2] =
+    [(c"=assay/core", include_str!("lua/core.lua")), (c"=assay/mark", include_str!("lua/mark.lua"))];
 
 /// The other parts, in the order they run.
 const PRELUDE: [(&CStr, &str); 8] = [
@@ -121,7 +122,7 @@ impl State {
             };
             state.push_core(script, opening);
             let overlay = opening.front.as_ref().map_or(&[][..], |front| front.overlay());
-            for (name, text) in [CORE].iter().chain(overlay).chain(&PRELUDE) {
+            for (name, text) in CORE.iter().chain(overlay).chain(&PRELUDE) {
                 if lua::luaL_loadbuffer(lua, text.as_ptr().cast(), text.len(), name.as_ptr()) != lua::LUA_OK {
                     return Err(state.error_on_top());
                 }

@@ -65,37 +65,10 @@ function front.banner(text) core.message("INFO", text) end
 
 function front.roll_back(connection) core.roll_back(connection) end
 
--- Columns of a line that libpq shows, and how many of them it leaves to the right of the mark at least.
-local SHOWN, RIGHT = 60, 10
-
---- The line of `text` that holds character `position` (from 1), and a mark below it, as libpq shows them.
+--- The line of a text that holds character `position` (from 1), and a mark below it; empty without a position.
 function front.marked(text, position)
-  if not position or position < 1 then return "" end
-  local characters, number, first, last = {}, 1, 1, nil
-  for character in text:gmatch("[%z\1-\127\194-\244][\128-\191]*") do
-    local n = #characters + 1
-    characters[n] = character == "\t" and " " or character
-    if character == "\n" then
-      if n < position then
-        number, first = number + 1, n + 1
-      else
-        last = last or n - 1
-      end
-    end
-  end
-  last = last or #characters
-  local before, after = "", ""
-  if last - first + 1 > SHOWN then
-    if first + SHOWN >= position + RIGHT then
-      last, after = first + SHOWN - 1, "..."
-    else
-      if position + RIGHT <= last then last, after = position + RIGHT - 1, "..." end
-      if last - first + 1 > SHOWN then first, before = last - SHOWN + 1, "..." end
-    end
-  end
-  local head = "LINE " .. number .. ": " .. before
-  return "\n" .. head .. table.concat(characters, "", first, last) .. after .. "\n"
-    .. (" "):rep(#head + position - first) .. "^"
+  local place = core.marked(text, position)
+  return place and "\n" .. place or ""
 end
 
 --- A connection that could not be made is an error with its words alone.

@@ -201,7 +201,7 @@ function core.write(text)
   end
 end
 
---- What sysbench's own API says about the script's doing. `severity`: `FATAL`, `ALERT`, `WARNING`, `NOTICE`, `INFO` or
+--- What the API says about the script's doing. `severity`: `FATAL`, `ALERT`, `WARNING`, `NOTICE`, `INFO` or
 --- `DEBUG`.
 function core.message(severity, text)
   if front.message then return front.message(severity, text) end

@@ -52,7 +52,7 @@ function rand.string(format)
     core.refuse_argument(1, "sb_rand_str", format, "const char *")
   elseif type(format) ~= "string" then
     if core.front.not_a_text then core.front.not_a_text("format", type(format)) end
-    core.raise("attempt to get length of local 'fmt' (a " .. type(format) .. " value)")
+    core.raise("the format is not a string but a " .. type(format) .. " value")
   end
   local length = #format
   if length > room then reserve(length) end

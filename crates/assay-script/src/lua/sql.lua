@@ -26,6 +26,17 @@ local sql = {
 }
 core.sql = sql
 
+--- Warns of a call of this method that does nothing. A front has its own words.
+local function warn(method, words)
+  core.message("ALERT", front.alerts and front.alerts[method] or words)
+end
+
+--- Raises what is wrong with a call of this method. A front raises it in its own words.
+local function refuse(method, words)
+  if front.refuse_call then front.refuse_call(method) end
+  raise(words)
+end
+
 -- Results -----------------------------------------------------------------------------------------------------------
 
 local cell = core.bind("result_cell", "int (*)(void *, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t)")
@@ -71,7 +82,7 @@ function Result:fetch_row()
   end
   local row = rawget(self, NEXT) or 0
   if row >= self[LENGTH] then
-    if self[LENGTH] == 0 then core.message("ALERT", "attempt to fetch row from an empty result set") end
+    if self[LENGTH] == 0 then warn("fetch_row", "fetch_row() finds no rows: the result is empty") end
     return nil
   end
   self[NEXT] = row + 1
@@ -82,7 +93,7 @@ function Result:fetch_row()
   return values
 end
 
---- What a method that asserts something returns.
+--- What a method that asserts something returns; it gets the method's name.
 local asserted = front.asserted or function() return true end
 
 local result_label = core.bind("result_label", "int (*)(void *, uint32_t, uint32_t, uint32_t, uint32_t)")
@@ -100,10 +111,9 @@ end
 
 function Result:free()
   if free_result(shared, self[CONNECTION], self[SERIAL]) == 0 then
-    core.message("ALERT", "attempt to free an invalid result set")
-    raise("db_free_results() failed")
+    refuse("free", STALE)
   end
-  return asserted("db_free_results() failed")
+  return asserted("free")
 end
 
 -- Errors ------------------------------------------------------------------------------------------------------------
@@ -218,9 +228,8 @@ local function finish_unread(connection, statement, answer, a, b, c, d, position
 end
 
 local function closed()
-  core.message("ALERT", "attempt to use an already closed connection")
   if front.raise_closed then front.raise_closed() end
-  raise("SQL API error")
+  raise("the connection is closed")
 end
 
 -- Connections -------------------------------------------------------------------------------------------------------
@@ -289,7 +298,7 @@ end
 
 function Connection:disconnect()
   if self.closed then
-    core.message("ALERT", "attempt to close an already closed connection")
+    warn("disconnect", "disconnect() does nothing: the connection is closed already")
     return true
   end
   if self.loading then settle(self) end
@@ -330,7 +339,8 @@ end
 local BULK_MAX = 512 * 1024
 local bulk_gap = front.bulk_gap or " " -- between prefix and first row
 
-local function bulk_flush(self, caller)
+--- `method`: which has the rows sent.
+local function bulk_flush(self, method)
   local bulk = self.bulk
   if bulk.rows == 0 then return end
   if self.loading then settle(self) end
@@ -339,17 +349,13 @@ local function bulk_flush(self, caller)
   bulk.rows = 0
   local answer, errno, state, message = yield(QUERY, self[NUMBER], text)
   if answer ~= nil and answer ~= ROWS then
-    if front.bulk_failed then
-      self[FAILED] = true
-      self.error = front.bulk_failed(self, text, errno, state, message) and IGNORABLE or FATAL
-      raise(caller .. "() failed")
-    end
-    self.bulk = nil
     self[FAILED] = true
+    if front.bulk_failed then front.bulk_failed(self, method, text, errno, state, message) end
+    self.bulk = nil
     self.error, self.sql_errno, self.sql_state, self.sql_errmsg = FATAL, errno, state, message
     local reason = core.error_text(errno, state, message)
     current().last_error = reason
-    raise(caller .. "() failed: " .. reason)
+    raise(method .. "() failed: " .. reason)
   end
 end
 
@@ -358,35 +364,32 @@ function Connection:bulk_insert_init(prefix)
   if self.closed then closed() end
   prefix = text_of(prefix, "text of the bulk insert")
   self.bulk = { prefix = prefix, text = buffer.new(), rows = 0 }
-  return asserted("db_bulk_insert_init() failed")
+  return asserted("bulk_insert_init")
 end
 
 --- Adds a row: `values` is like `(1, 'x')`.
 function Connection:bulk_insert_next(values)
   local bulk = self.bulk
   if front.not_a_text then values = text_of(values, "row of the bulk insert") end
-  if not bulk then
-    core.message("ALERT", "attempt to call bulk_insert_next() before bulk_insert_init()")
-    raise("db_bulk_insert_next() failed")
-  end
+  if not bulk then refuse("bulk_insert_next", "bulk_insert_next() needs a bulk_insert_init() before it") end
   values = text_of(values, "row of the bulk insert")
   if #bulk.prefix + #values + 1 > BULK_MAX then
     if front.refuse_row then front.refuse_row(BULK_MAX) end
-    raise("db_bulk_insert_next() failed: a row of " .. #values .. " bytes does not fit into one statement of 512 KiB")
+    raise("bulk_insert_next() failed: a row of " .. #values .. " bytes does not fit into one statement of 512 KiB")
   end
-  if bulk.rows > 0 and #bulk.text + #values + 1 > BULK_MAX then bulk_flush(self, "db_bulk_insert_next") end
+  if bulk.rows > 0 and #bulk.text + #values + 1 > BULK_MAX then bulk_flush(self, "bulk_insert_next") end
   if bulk.rows == 0 then bulk.text:put(bulk.prefix, bulk_gap) else bulk.text:put(",") end
   bulk.text:put(values)
   bulk.rows = bulk.rows + 1
-  return asserted("db_bulk_insert_next() failed")
+  return asserted("bulk_insert_next")
 end
 
 function Connection:bulk_insert_done()
   if self.bulk then
-    bulk_flush(self, "db_bulk_insert_done")
+    bulk_flush(self, "bulk_insert_done")
     self.bulk = nil
   end
-  return asserted("db_bulk_insert_done() failed")
+  return asserted("bulk_insert_done")
 end
 
 -- Drivers -----------------------------------------------------------------------------------------------------------
@@ -412,15 +415,13 @@ end
 
 Connection.driver = driver_of(core.driver)
 
---- A refused connection is an error of the script's line; the front says why in its own words.
+--- A refused connection is an error of the script's line; the front says why, and raises, in its own words.
 local function connection_refused(session, kind, errno, state, message, target, class)
-  local text = "connection creation failed"
+  local text = "cannot connect: " .. message
   if front.refuse_connection then
     -- A top level that connects has no options yet.
     local opt = session.sysbench.opt or core.options or {}
-    front.refuse_connection(kind, opt, errno, state, message, target, class)
-  else
-    text = text .. ": " .. message
+    text = front.refuse_connection(kind, opt, errno, state, message, target, class)
   end
   session.last_error = text
   raise(text)
@@ -445,8 +446,7 @@ function sql.driver(name)
   if front.check_driver then
     front.check_driver(name, current().sysbench.opt or {})
   elseif name ~= core.driver then
-    raise("failed to initialize the DB driver: the script asks for '" .. tostring(name) .. "', but the database is '"
-      .. core.driver .. "'")
+    raise("the script asks for the driver '" .. tostring(name) .. "', but that of the database is '" .. core.driver .. "'")
   end
   return driver_of(name)
 end

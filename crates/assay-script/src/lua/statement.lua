@@ -148,7 +148,7 @@ local parameter_classes = {}
 local function parameter_class(kind, max_len)
   local travel = TRAVEL[kind]
   if not travel and front.not_a_type then front.not_a_type(kind) end
-  if not travel then raise("Unsupported argument type: " .. tostring(kind)) end
+  if not travel then raise(tostring(kind) .. " is not a type that parameters have") end
   if travel[1] == "t" and type(max_len) ~= "number" then
     if front.not_a_length then front.not_a_length(max_len) end
     if not tonumber(max_len) then raise("a CHAR or VARCHAR parameter needs its greatest length") end

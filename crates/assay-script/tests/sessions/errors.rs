@@ -162,7 +162,7 @@ fn a_refused_connection_is_an_error_of_the_database() {
         "function thread_init() con = sysbench.sql.driver():connect() end",
         Driver { refusal: Some(Box::new(error(1040, "08004"))), ..Driver::default() },
         "connect 0
-         died: test.lua:1: connection creation failed: no luck
+         died: test.lua:1: cannot connect: no luck
          test.lua:1: in function 'thread_init'",
     );
 }

@@ -143,7 +143,7 @@ end
 function front.not_a_length(value) core.refuse_argument(2, "new", value, "int") end
 
 function front.not_a_type(kind)
-  if type(kind) == "string" or type(kind) == "number" then return end
+  if type(kind) == "string" or type(kind) == "number" then core.raise("Unsupported argument type: " .. kind) end
   error(line("sysbench.sql.lua", 402) .. ("attempt to concatenate local 'btype' (a %s value)"):format(type(kind)), 0)
 end
 
@@ -210,8 +210,29 @@ end
 --- A row is asked for of a result that is gone.
 function front.refuse_fetch() message("ALERT", "attempt to fetch row from an invalid result set") end
 
+-- What is wrong with calls, by the method.
+front.alerts = {
+  fetch_row = "attempt to fetch row from an empty result set",
+  free = "attempt to free an invalid result set",
+  use = "attempt to use an already closed connection",
+  disconnect = "attempt to close an already closed connection",
+  bulk_insert_next = "attempt to call bulk_insert_next() before bulk_insert_init()",
+}
+local FAILURES = {
+  free = "db_free_results() failed",
+  bulk_insert_init = "db_bulk_insert_init() failed",
+  bulk_insert_next = "db_bulk_insert_next() failed",
+  bulk_insert_done = "db_bulk_insert_done() failed",
+}
+
+--- Raises that a call failed.
+function front.refuse_call(method)
+  message("ALERT", front.alerts[method])
+  core.raise(FAILURES[method])
+end
+
 --- What methods return that assert something: the text of the assertion that did not fail, too.
-function front.asserted(text) return true, text end
+function front.asserted(method) return true, FAILURES[method] end
 
 --- PostgreSQL's C library gives the last of several result sets.
 function front.wants_last_set(connection) return connection.driver.kind == "pgsql" end
@@ -275,6 +296,7 @@ end
 
 --- sysbench blames the caller of whoever called `query`.
 function front.raise_closed()
+  message("ALERT", front.alerts.use)
   if called_by_query_row() then core.raise("SQL API error") end
   error(outer_place() .. "SQL API error", 0)
 end
@@ -287,17 +309,18 @@ function front.number_after_hook(connection, errno) return connection.error == c
 
 front.bulk_gap = "" -- rows follow their prefix at once
 
---- What failed as a bulk insert is sent again, until the next `bulk_insert_init`.
-function front.bulk_failed(connection, text, errno, state, words)
+--- What failed as a bulk insert is sent again, until the next `bulk_insert_init`. Raises that `method` failed.
+function front.bulk_failed(connection, method, text, errno, state, words)
   local _, _, _, ignorable = front.judge(connection, text, errno, state, words)
   connection.bulk.text:put(text)
   connection.bulk.rows = 1
-  return ignorable
+  connection.error = ignorable and core.sql.error.IGNORABLE or core.sql.error.FATAL
+  core.raise(FAILURES[method])
 end
 
 function front.refuse_row(size_max)
   message("FATAL", "Query length exceeds the maximum value (" .. size_max .. "), aborting")
-  core.raise("db_bulk_insert_next() failed")
+  core.raise(FAILURES.bulk_insert_next)
 end
 
 -- Preparing ----------------------------------------------------------------------------------------------------------
@@ -318,45 +341,13 @@ local function numbered(text)
   end))
 end
 
--- Columns of a line that libpq shows, and how many of them it leaves to the right of the mark at least.
-local SHOWN, RIGHT = 60, 10
-
---- The line of `text` that holds character `position` (from 1), and a mark below it, as libpq shows them.
-local function marked(text, position)
-  if position < 1 then return "" end
-  local characters, number, first, last = {}, 1, 1, nil
-  for character in text:gmatch("[%z\1-\127\194-\244][\128-\191]*") do
-    local n = #characters + 1
-    characters[n] = character == "\t" and " " or character
-    if character == "\n" then
-      if n < position then
-        number, first = number + 1, n + 1
-      else
-        last = last or n - 1
-      end
-    end
-  end
-  last = last or #characters
-  local before, after = "", ""
-  if last - first + 1 > SHOWN then
-    if first + SHOWN >= position + RIGHT then
-      last, after = first + SHOWN - 1, "..."
-    else
-      if position + RIGHT <= last then last, after = position + RIGHT - 1, "..." end
-      if last - first + 1 > SHOWN then first, before = last - SHOWN + 1, "..." end
-    end
-  end
-  local head = "LINE " .. number .. ": " .. before
-  return head .. table.concat(characters, "", first, last) .. after .. "\n"
-    .. (" "):rep(#head + position - first) .. "^\n"
-end
-
 --- A statement was not prepared. `position`: of the character in question, from 1; `hint`: the server's, or empty.
 function front.refuse_prepare(connection, text, errno, state, words, position, hint)
   local kind = connection.driver.kind
   if kind == "pgsql" then
     if hint ~= "" then hint = "HINT:  " .. hint .. "\n" end
-    message("FATAL", "PQprepare() failed: ERROR:  " .. words .. "\n" .. marked(numbered(text), position) .. hint)
+    local place = core.marked(numbered(text), position)
+    message("FATAL", "PQprepare() failed: ERROR:  " .. words .. "\n" .. (place and place .. "\n" or "") .. hint)
   else
     message("FATAL", "mysql_stmt_prepare() failed")
     message("FATAL", ("MySQL error: %d \"%s\""):format(errno, words))
@@ -449,7 +440,7 @@ local function pgsql_refused(opt, state, words, class)
   message("FATAL", "Connection to database failed: " .. where .. reason .. "\n")
 end
 
---- A connection could not be made: its driver says why. `class`: of the error.
+--- A connection could not be made: its driver says why. `class`: of the error. What is raised.
 function front.refuse_connection(kind, opt, errno, state, words, target, class)
   if kind == "mysql" then
     mysql_refused(target, opt, errno, words, class)
@@ -458,6 +449,7 @@ function front.refuse_connection(kind, opt, errno, state, words, target, class)
   else
     message("FATAL", words)
   end
+  return "connection creation failed"
 end
 
 local KNOWN = { mysql = true, pgsql = true, sqlite = true }

@@ -357,10 +357,9 @@ fn bulk_inserts_are_flushed_when_full_and_at_the_end() {
         print(pcall(function() con:bulk_insert_init("INSERT INTO t(id) VALUES") con:bulk_insert_next(("x"):rep(600000)) end))
         "#,
         "before the end 1038\nafter 1500 1500000\n\
-         ./it.lua:14: db_bulk_insert_done() failed: SQL error, errno = 1062, state = '23000': Duplicate entry '1' \n\
-         ALERT: attempt to call bulk_insert_next() before bulk_insert_init()\n\
-         false ./it.lua:15: db_bulk_insert_next() failed\n\
-         false ./it.lua:17: db_bulk_insert_next() failed: a row of 600000 bytes does not fit into one statement of 512 KiB",
+         ./it.lua:14: bulk_insert_done() failed: SQL error, errno = 1062, state = '23000': Duplicate entry '1' \n\
+         false ./it.lua:15: bulk_insert_next() needs a bulk_insert_init() before it\n\
+         false ./it.lua:17: bulk_insert_next() failed: a row of 600000 bytes does not fit into one statement of 512 KiB",
     );
 }
 

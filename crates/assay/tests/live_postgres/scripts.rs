@@ -117,7 +117,7 @@ fn parameters_keep_what_they_hold() {
     1 3 0 -1e+300 "" ☃   ?
     1 4 1 1 "line\
     feed\9tab" x   ?
-    ALERT: attempt to fetch row from an empty result set
+    ALERT: fetch_row() finds no rows: the result is empty
     0 nil
     0 0
     "#
@@ -358,8 +358,7 @@ fn statements_survive_what_a_script_does_to_its_connection() {
     42
     1 2
     true 2
-    ALERT: attempt to use an already closed connection
-    false ./it.lua:20: SQL API error
+    false ./it.lua:20: the connection is closed
     "
     );
 }

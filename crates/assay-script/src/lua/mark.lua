@@ -1,0 +1,35 @@
+--- A place in a text, as people are shown it: its line, and a mark below the character.
+local core = ...
+
+-- Columns of a line that are shown, and how many of them are left to the right of the mark at least.
+local SHOWN, RIGHT = 60, 10
+
+--- The line of `text` that holds character `position` (from 1), with its number, and a mark below it: two lines. nil
+--- without a position.
+function core.marked(text, position)
+  if not position or position < 1 then return nil end
+  local characters, number, first, last = {}, 1, 1, nil
+  for character in text:gmatch("[%z\1-\127\194-\244][\128-\191]*") do
+    local n = #characters + 1
+    characters[n] = character == "\t" and " " or character
+    if character == "\n" then
+      if n < position then
+        number, first = number + 1, n + 1
+      else
+        last = last or n - 1
+      end
+    end
+  end
+  last = last or #characters
+  local before, after = "", ""
+  if last - first + 1 > SHOWN then
+    if first + SHOWN >= position + RIGHT then
+      last, after = first + SHOWN - 1, "..."
+    else
+      if position + RIGHT <= last then last, after = position + RIGHT - 1, "..." end
+      if last - first + 1 > SHOWN then first, before = last - SHOWN + 1, "..." end
+    end
+  end
+  local head = "LINE " .. number .. ": " .. before
+  return head .. table.concat(characters, "", first, last) .. after .. "\n" .. (" "):rep(#head + position - first) .. "^"
+end
