@@ -8,6 +8,7 @@
 mod arrivals;
 pub mod control;
 mod coordinator;
+pub mod latencies;
 mod messages;
 pub mod observer;
 pub mod outcome;
@@ -22,10 +23,11 @@ mod watchdog;
 mod worker;
 
 pub use control::Control;
+pub use latencies::{Bucket, Latencies, SparseLatencies};
 pub use observer::{Notice, Observer, Warning};
 pub use outcome::{
-    CounterTally, End, ErrorKey, ErrorTally, Generator, Interval, Latencies, Line, Outcome, Outside, RunError,
-    SessionTally, SparseLatencies, StageOutcome, StatementTally, Tally, TargetInterval, TransactionTally,
+    CounterTally, End, ErrorKey, ErrorTally, Generator, Interval, Line, Outcome, Outside, RunError, SessionTally,
+    StageOutcome, StatementTally, Tally, TargetInterval, TransactionTally,
 };
 pub use plan::{
     Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target, sessions_per_state,

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use assay_script::{Declaration, Key};
 use assay_seam::{Class, Code, Nanos, Origin, ServerFacts, StatementError};
-use hdrhistogram::Histogram;
+
+use crate::latencies::{Latencies, SparseLatencies};
 
 /// Everything a run has to say.
 #[derive(Debug)]
@@ -287,73 +288,6 @@ pub struct StatementTally {
     pub service: Latencies,
 }
 
-/// A latency distribution: HDR histogram of nanoseconds, 1 µs … 1 h, 3 significant digits; exact minimum,
-/// maximum and sum beside it. Empty ones hold no memory.
-#[derive(Clone, Debug, Default)]
-pub struct Latencies {
-    /// `None` until the first value. Values above one hour are in `over`, not in here.
-    pub histogram: Option<Box<Histogram<u64>>>,
-    /// Values above the histogram's range.
-    pub over: u64,
-    /// Smallest value; meaningless when empty.
-    pub min: Nanos,
-    /// Largest value, also above the range.
-    pub max: Nanos,
-    /// Sum of all values, in nanoseconds.
-    pub sum: u128,
-}
-
-/// A latency distribution at rest: only the histogram buckets that hold something. One interval in this form takes a
-/// few kilobytes where a whole histogram takes a quarter of a megabyte, and a run has as many as it has seconds.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SparseLatencies {
-    /// Highest value of each bucket, ascending, and how many values it holds.
-    buckets: Box<[(Nanos, u64)]>,
-    over: u64,
-    min: Nanos,
-    max: Nanos,
-    sum: u128,
-}
-
-impl SparseLatencies {
-    /// Number of values.
-    pub fn count(&self) -> u64 {
-        self.buckets.iter().map(|(_, count)| count).sum::<u64>() + self.over
-    }
-
-    /// Largest value.
-    pub fn max(&self) -> Nanos {
-        self.max
-    }
-
-    /// The same distribution as a histogram.
-    pub fn expand(&self) -> Latencies {
-        let histogram = (!self.buckets.is_empty()).then(|| {
-            let mut histogram = new_histogram();
-            for (value, count) in &self.buckets {
-                histogram.saturating_record_n(value.0, *count);
-            }
-            histogram
-        });
-        Latencies { histogram, over: self.over, min: self.min, max: self.max, sum: self.sum }
-    }
-}
-
-impl From<&Latencies> for SparseLatencies {
-    fn from(latencies: &Latencies) -> SparseLatencies {
-        let recorded = latencies.histogram.iter().flat_map(|histogram| histogram.iter_recorded());
-        SparseLatencies {
-            buckets: recorded
-                .map(|bucket| (Nanos(bucket.value_iterated_to()), bucket.count_since_last_iteration()))
-                .collect(),
-            over: latencies.over,
-            min: latencies.min,
-            max: latencies.max,
-            sum: latencies.sum,
-        }
-    }
-}
-
 /// What an error was.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ErrorKey {
@@ -460,74 +394,6 @@ pub struct Generator {
     pub memory_max: u64,
 }
 
-impl Latencies {
-    /// Number of values.
-    pub fn count(&self) -> u64 {
-        self.histogram.as_ref().map_or(0, |histogram| histogram.len()) + self.over
-    }
-
-    /// Adds one value. Allocates only for the very first.
-    pub fn record(&mut self, value: Nanos) {
-        let histogram = self.histogram.get_or_insert_with(new_histogram);
-        if value.0 > HIGHEST_NS {
-            self.over += 1;
-        } else {
-            histogram.saturating_record(value.0);
-        }
-        if self.sum == 0 && histogram.len() + self.over == 1 {
-            self.min = value;
-        }
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
-        self.sum += u128::from(value.0);
-    }
-
-    /// Adds all values of `other`.
-    pub fn add(&mut self, other: &Latencies) {
-        if other.count() == 0 {
-            return;
-        }
-        self.min = if self.count() == 0 { other.min } else { self.min.min(other.min) };
-        self.max = self.max.max(other.max);
-        self.sum += other.sum;
-        self.over += other.over;
-        if let Some(theirs) = &other.histogram {
-            let ours = self.histogram.get_or_insert_with(new_histogram);
-            ours.add(&**theirs).expect("all histograms have the same bounds");
-        }
-    }
-
-    /// Forgets the values, keeps the memory.
-    pub fn clear(&mut self) {
-        if let Some(histogram) = &mut self.histogram {
-            histogram.reset();
-        }
-        (self.over, self.min, self.max, self.sum) = (0, Nanos::ZERO, Nanos::ZERO, 0);
-    }
-
-    /// The smallest value that a share `q` (0 … 1) of all values does not exceed; zero when empty. Values above the
-    /// range count as the maximum; never outside `min ..= max`.
-    pub fn quantile(&self, q: f64) -> Nanos {
-        let count = self.count();
-        let Some(histogram) = &self.histogram else { return Nanos::ZERO };
-        let rank = ((q * count as f64).ceil() as u64).clamp(1, count.max(1));
-        if rank > histogram.len() {
-            return self.max;
-        }
-        let share = rank as f64 / histogram.len() as f64;
-        Nanos(histogram.value_at_quantile(share)).clamp(self.min, self.max.max(self.min))
-    }
-}
-
-/// Lowest value told apart, and highest value held, in nanoseconds. With a lowest value of 1 µs the buckets would be
-/// 512 ns wide up to a millisecond: 5 % of a transaction of 10 µs, where three digits were promised.
-const LOWEST_NS: u64 = 1;
-const HIGHEST_NS: u64 = 3_600_000_000_000;
-
-fn new_histogram() -> Box<Histogram<u64>> {
-    Box::new(Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, 3).expect("the bounds are constants in range"))
-}
-
 impl Tally {
     /// Adds everything of `other`.
     pub fn add(&mut self, other: &Tally) {
@@ -629,35 +495,5 @@ impl Tally {
         if tally.message.is_empty() {
             tally.message.clone_from(&error.message);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn latencies_keep_three_digits_from_a_microsecond_to_an_hour() {
-        for value in [1_000, 5_300, 10_250, 99_999, 1_234_567, 59_000_000_000, HIGHEST_NS] {
-            let mut latencies = Latencies::default();
-            [value / 2, value, value * 2].into_iter().for_each(|value| latencies.record(Nanos(value)));
-            let median = latencies.quantile(0.5).0;
-            assert!(median >= value && median - value <= value / 1000, "{median} for {value}");
-        }
-    }
-
-    #[test]
-    fn a_distribution_at_rest_is_the_same_distribution() {
-        let mut latencies = Latencies::default();
-        for value in [0, 1, 1_000, 1_001, 2_500_000, 2_500_001, 60_000_000_000, HIGHEST_NS, HIGHEST_NS + 1] {
-            latencies.record(Nanos(value));
-        }
-        let sparse = SparseLatencies::from(&latencies);
-        let again = sparse.expand();
-        assert_eq!(sparse.count(), latencies.count());
-        assert_eq!(again.histogram, latencies.histogram);
-        assert_eq!(SparseLatencies::from(&again), sparse);
-        assert_eq!(again.quantile(0.5), latencies.quantile(0.5));
-        assert_eq!(SparseLatencies::from(&Latencies::default()).expand().count(), 0);
     }
 }

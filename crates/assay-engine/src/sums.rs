@@ -8,10 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 use assay_io::process::{Turns, Usage};
 use assay_seam::{Class, Nanos, Origin};
 
+use crate::latencies::{Latencies, SparseLatencies};
 use crate::messages::{Part, StageSummary};
-use crate::outcome::{
-    Generator, Interval, Latencies, Outside, SparseLatencies, StageOutcome, Tally, TargetInterval, TransactionTally,
-};
+use crate::outcome::{Generator, Interval, Outside, StageOutcome, Tally, TargetInterval, TransactionTally};
 
 /// See the module. Instants are those of the run's clock.
 pub(crate) struct StageSums {

@@ -46,7 +46,20 @@ const DIGITS_MAX: u8 = 3;
 #[error("histogram is damaged: {0}")]
 pub struct BadHistogram(&'static str);
 
+/// Values above this are not in a histogram but beside it.
+const HIGHEST_NS: u64 = 3_600_000_000_000;
+
 impl EncodedHistogram {
+    /// Encodes a histogram of these values: nanoseconds up to an hour, and how many there are of each. They are kept with
+    /// three digits.
+    pub fn of(counts: impl Iterator<Item = (u64, u64)>) -> EncodedHistogram {
+        let mut histogram = Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS_MAX).expect("the bounds are in range");
+        for (value, count) in counts {
+            histogram.saturating_record_n(value, count);
+        }
+        EncodedHistogram::new(&histogram)
+    }
+
     /// Encodes `histogram`, whose values are nanoseconds with at most 3 significant digits.
     pub fn new(histogram: &Histogram<u64>) -> EncodedHistogram {
         assert!(histogram.sigfig() <= DIGITS_MAX, "the format holds histograms of at most 3 digits");

@@ -460,6 +460,6 @@ fn latencies(latencies: &assay_engine::Latencies) -> record::Latencies {
         max_ns: latencies.max.0,
         sum_ns: latencies.sum,
         over: latencies.over,
-        histogram: latencies.histogram.as_deref().map(EncodedHistogram::new),
+        histogram: Some(EncodedHistogram::of(latencies.buckets().map(|bucket| (bucket.highest.0, bucket.count)))),
     }
 }

@@ -12,7 +12,7 @@ fn search(queue: Queue, arrival: Arrival, limit_ms: u64, seconds: u64) -> Bracke
     let kept = move |stage: &StageOutcome| {
         let response = &stage.total.transactions[0].response;
         let undone = stage.total.unstarted + stage.total.unfinished;
-        let over = response.histogram.as_ref().is_none_or(|all| all.value_at_quantile(0.99) >= limit_ms * 1_000_000);
+        let over = response.count() == 0 || response.quantile(0.99) >= ms(limit_ms);
         !over && undone * 100 <= stage.total.due
     };
     let mut world = World::new(POINT).sessions(&[100]);

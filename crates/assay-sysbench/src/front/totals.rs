@@ -97,11 +97,9 @@ impl Totals {
 
 fn histogram_of(latencies: &Latencies) -> Histogram {
     let mut histogram = Histogram::of_latencies();
-    if let Some(values) = &latencies.histogram {
-        for bucket in values.iter_recorded() {
-            let value = values.median_equivalent(bucket.value_iterated_to());
-            histogram.add(milliseconds(Nanos(value)), bucket.count_since_last_iteration());
-        }
+    for bucket in latencies.buckets() {
+        let middle = bucket.lowest.0 + (bucket.highest.0 - bucket.lowest.0 + 1) / 2;
+        histogram.add(milliseconds(Nanos(middle)), bucket.count);
     }
     histogram.bound(milliseconds(latencies.min), milliseconds(latencies.max));
     histogram

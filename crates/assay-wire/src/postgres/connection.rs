@@ -624,12 +624,22 @@ impl PostgresConnection {
     fn name(&self, id: u32) -> [u8; 31] {
         let mut name = *b"assay_0123456789abcdef_00000000";
         name[6..22].copy_from_slice(&self.key);
-        for (i, digit) in name[23..].iter_mut().enumerate() {
-            *digit = b"0123456789abcdef"[(id >> (28 - 4 * i)) as usize & 15];
+        for (pair, byte) in name[23..].chunks_exact_mut(2).zip(id.to_be_bytes()) {
+            pair.copy_from_slice(&HEX[usize::from(byte)]);
         }
         name
     }
 }
+
+/// Each byte as two hexadecimal digits: every execution names its statement.
+const HEX: [[u8; 2]; 256] = {
+    let (digits, mut pairs, mut byte) = (b"0123456789abcdef", [[0; 2]; 256], 0);
+    while byte < pairs.len() {
+        pairs[byte] = [digits[byte >> 4], digits[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
 
 /// A NUL would end the text early and break the message.
 fn check_text(sql: &[u8]) -> Result<(), StatementError> {

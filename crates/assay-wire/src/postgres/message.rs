@@ -19,13 +19,19 @@ pub(super) fn broken(what: impl Into<String>) -> Broken {
 }
 
 /// Length of the whole message at the start of `bytes`, tag included; `None` when its header is incomplete.
+#[inline]
 pub(super) fn length(bytes: &[u8], length_max: usize) -> Result<Option<usize>, Broken> {
     let Some(&[_, a, b, c, d]) = bytes.first_chunk() else { return Ok(None) };
     let length = u32::from_be_bytes([a, b, c, d]) as usize;
     if length < 4 || length > length_max {
-        return Err(broken(format!("a message of type {} announced {length} bytes", shown(bytes[0]))));
+        return Err(misannounced(bytes[0], length));
     }
     Ok(Some(length + 1))
+}
+
+#[cold]
+fn misannounced(tag: u8, length: usize) -> Broken {
+    broken(format!("a message of type {} announced {length} bytes", shown(tag)))
 }
 
 /// A tag for a message to people.
@@ -37,24 +43,29 @@ pub(super) fn shown(tag: u8) -> String {
 pub(super) struct Body<'a>(pub(super) &'a [u8]);
 
 impl<'a> Body<'a> {
+    #[inline]
     pub(super) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Broken> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or_else(|| broken("a message ended too early"))?;
         self.0 = rest;
         Ok(taken)
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Broken> {
         Ok(self.bytes(N)?.try_into().expect("as many bytes were taken"))
     }
 
+    #[inline]
     pub(super) fn byte(&mut self) -> Result<u8, Broken> {
         Ok(self.array::<1>()?[0])
     }
 
+    #[inline]
     pub(super) fn u16(&mut self) -> Result<u16, Broken> {
         Ok(u16::from_be_bytes(self.array()?))
     }
 
+    #[inline]
     pub(super) fn i32(&mut self) -> Result<i32, Broken> {
         Ok(i32::from_be_bytes(self.array()?))
     }

@@ -207,9 +207,9 @@ fn is_chosen(share: f64) -> bool {
 
 /// In milliseconds. Squares are those of the buckets, three digits of each value.
 fn sums(latencies: &Latencies) -> Sums {
-    let squares = latencies.histogram.iter().flat_map(|histogram| histogram.iter_recorded()).map(|bucket| {
-        let ms = bucket.value_iterated_to() as f64 / 1e6;
-        ms * ms * bucket.count_since_last_iteration() as f64
+    let squares = latencies.buckets().map(|bucket| {
+        let ms = bucket.highest.0 as f64 / 1e6;
+        ms * ms * bucket.count as f64
     });
     Sums {
         count: latencies.count(),
