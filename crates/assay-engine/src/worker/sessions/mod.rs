@@ -3,6 +3,14 @@
 //! A session is resumed with an answer and asks for something; what can be answered at once is, what a connection is
 //! asked goes to the links, and what only the stage can decide is handed up as a `Want`. What came of statements and
 //! transactions is told to the recorder.
+//!
+//! Here is what all sessions are told and asked for, and a session's course from one request to the next. What it hears
+//! of its connections is in `answers`, how its transactions end in `transactions`, and what follows when something went
+//! wrong in `failures`.
+
+mod answers;
+mod failures;
+mod transactions;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,21 +20,18 @@ use std::sync::mpsc::Sender;
 
 use assay_io::{Event, Io};
 use assay_random::Random;
-use assay_script::{Answer, ConnectionNumber, Decision, Failure, Key, Request, ScriptError, State, Verdict};
-use assay_seam::{Class, Code, Nanos, Operation, Reply, StatementError};
+use assay_script::{Answer, ConnectionNumber, Failure, Key, Request, ScriptError, State};
+use assay_seam::{Class, Code, Nanos, Operation, StatementError};
 
 use super::link::Batch;
-use super::links::{Heard, Links};
+use super::links::Links;
 use super::recorder::{Ending, Recorder};
-use super::recovery::{Recovery, Step};
 use super::session::{Doing, Session};
 use super::stage::Due;
 use super::timers::Timers;
 use crate::messages::Message;
-use crate::observer::Warning;
 use crate::outcome::{Outside, RunError};
 use crate::plan::{Deal, Load, Plan};
-use crate::retry::{self, Remedy};
 use crate::shared::Shared;
 
 /// See the module.
@@ -428,44 +433,9 @@ impl<I: Io> Sessions<I> {
         }
     }
 
-    /// The session's transaction is over, and it asks for the next.
-    fn on_next(&mut self, session: usize, at: Nanos) {
-        let at = self.done_at(session, at);
-        if self.has_deferred(session) {
-            let message = "the transaction ended before its deferred statements were sent: execute another statement after them, such as COMMIT";
-            let failure = Failure { message: message.to_owned(), ..Failure::default() };
-            return self.on_failed(session, failure, at);
-        }
-        if self.is_ahead(session) {
-            return self.on_died(session, &not_done());
-        }
-        self.complete(session, at);
-        let this = &mut self.all[session];
-        (this.doing, this.free) = (Doing::Parked, at);
-        self.wants.push_back(Want::Transaction { session, at });
-    }
-
-    /// An operation cannot be executed: the session hears why.
-    fn queue_broken(&mut self, session: usize, connection: ConnectionNumber) {
-        let broken = self.all[session].link(connection.0).and_then(|link| self.links[link].broken.take());
-        let error = broken.map_or_else(|| StatementError::network("the connection is closed"), |error| *error);
-        let at = self.links.io.now();
-        let answer = self.judge(session, Reply::failed(error), true);
-        self.queue(session, answer, at);
-    }
-
     fn wake_after(&mut self, session: usize, pause: Nanos) {
         let wake = self.links.io.now() + pause;
         self.all[session].timer = self.timers.set(wake, session);
-    }
-
-    /// Rows are on their way whose answer the script has not asked for.
-    fn is_ahead(&self, session: usize) -> bool {
-        self.all[session].links.iter().flatten().any(|link| !matches!(self.links[*link].batch, Batch::Awaited))
-    }
-
-    fn has_deferred(&self, session: usize) -> bool {
-        self.all[session].links.iter().flatten().any(|link| self.links[*link].deferred)
     }
 
     fn type_index(&mut self, state: usize, index: usize) -> usize {
@@ -478,300 +448,12 @@ impl<I: Io> Sessions<I> {
         entry.types.get(index).copied().unwrap_or(0)
     }
 
-    /// What came of a command at once: the session that gave it is not resumed within its own request.
-    fn on_heard_inline(&mut self, heard: Option<Heard>) {
-        // Mostly it has to wait, and then no instant is needed either.
-        if let Some(heard) = heard {
-            self.on_heard(heard, self.links.io.now(), true);
-        }
-    }
-
-    /// Something happened to a link at `at`. `inline`: while its session is in the middle of a request.
-    fn on_heard(&mut self, heard: Heard, at: Nanos, inline: bool) {
-        match heard {
-            Heard::Answered { link, reply } => self.on_answered(link, reply, at, inline),
-            Heard::Lost { link, error, may_have_committed } => {
-                let session = self.links[link].session;
-                if let Some(transaction) = &mut self.all[session].transaction {
-                    transaction.lose_answer(may_have_committed);
-                }
-                let Some(reply) = self.links[link].answered(Reply { error: Some(error), ..Reply::default() }) else {
-                    return;
-                };
-                let answer = self.judge(session, reply, true);
-                if inline { self.queue(session, answer, at) } else { self.advance(session, answer, at) }
-            }
-            Heard::RowsSent { link } => {
-                let session = self.links[link].session;
-                self.queue(session, Answer::Proceed(true), self.links.io.now());
-            }
-            Heard::RolledBack { link } => self.recover(self.links[link].session, at),
-            Heard::Ready { link, again } => {
-                let (session, target) = (self.links[link].session, self.links[link].target);
-                if again {
-                    self.recorder.reconnected(target, at);
-                    if std::mem::take(&mut self.outages[target]) {
-                        self.send(Message::Warning(Warning::Recovered { target }));
-                    }
-                }
-                if self.all[session].recovery.is_some() {
-                    self.recover(session, at);
-                } else {
-                    self.all[session].connect_error = None;
-                    self.queue(session, Answer::Done, at);
-                }
-            }
-            Heard::Refused { link, error } => self.on_refused(link, error),
-        }
-    }
-
-    /// An operation of the script is answered. `at`: when the answer arrived.
-    fn on_answered(&mut self, link: usize, reply: Reply, at: Nanos, inline: bool) {
-        let of_link = &mut self.links[link];
-        let (session, sent) = (of_link.session, of_link.sent);
-        let (load, executing) = (of_link.is_loading(), of_link.is_executing());
-        let answered_deferred = of_link.finish();
-        let transaction = self.all[session].transaction.as_ref();
-        if answered_deferred {
-            let executed = self.links[link].machine.take_executed();
-            for (class, count) in [(0, executed.reads), (1, executed.writes), (2, executed.others)] {
-                self.recorder.statements(transaction, class, count, sent, at);
-            }
-        }
-        if reply.error.is_none() {
-            if load {
-                self.shared.loaded.fetch_add(reply.affected, Ordering::Relaxed);
-            }
-            let class = match (&reply.rows, reply.affected) {
-                (Some(_), _) => 0,
-                (None, 1..) => 1,
-                (None, 0) => 2,
-            };
-            if executing {
-                self.recorder.statements(transaction, class, 1, sent, at);
-            }
-        }
-        let Some(reply) = self.links[link].answered(reply) else { return };
-        let answer = self.judge(session, reply, executing || load || self.plan.policy.failed_prepares_count);
-        if inline { self.queue(session, answer, at) } else { self.advance(session, answer, at) }
-    }
-
-    /// Takes note of a reply and decides how the script learns of it. `counts`: its error is one of the run.
-    fn judge(&mut self, session: usize, reply: Reply, counts: bool) -> Answer {
-        let this = &mut self.all[session];
-        let Some(error) = &reply.error else {
-            this.last_error = None;
-            return Answer::Reply(reply, Verdict::Fatal);
-        };
-        let in_transaction = this.transaction.is_some();
-        let verdict = if in_transaction { retry::verdict(&self.plan.policy, error) } else { Verdict::Fatal };
-        this.last_error = Some(error.clone());
-        if counts {
-            self.recorder.error(this.transaction.as_ref(), this.target, error, self.links.io.now());
-        }
-        Answer::Reply(reply, verdict)
-    }
-
-    /// When a session's transaction was done that ends now: when its last answer arrived. One that waited for nothing
-    /// has worked inside the script until now.
-    fn done_at(&self, session: usize, at: Nanos) -> Nanos {
-        let worked = self.all[session].transaction.as_ref().is_some_and(|transaction| transaction.sent() >= at);
-        if worked { self.links.io.now() } else { at }
-    }
-
-    /// The session's transaction, if there is one, is done, well.
-    fn complete(&mut self, session: usize, at: Nanos) {
-        let this = &mut self.all[session];
-        let Some(transaction) = this.transaction.take() else { return };
-        let entry = &mut self.states[this.state];
-        if entry.state.has_marks() {
-            entry.learn_counters(&self.shared);
-            let marks = entry.state.marks(this.slot);
-            self.recorder.complete(transaction, Some(marks), &entry.counters, at);
-            if self.recorder.has_many_lines() {
-                self.send_lines();
-            }
-        } else {
-            self.recorder.complete(transaction, None, &[], at);
-        }
-        self.leave_terminal(session, at);
-    }
-
-    /// What a run of a transaction noted that is started over, or never counted.
-    fn clear_marks(&mut self, session: usize) {
-        let Session { state, slot, .. } = self.all[session];
-        let state = &mut self.states[state].state;
-        if state.has_marks() {
-            state.marks(slot).clear();
-        }
-    }
-
-    /// The session's transaction, if there is one, ends in another way.
-    fn leave_transaction(&mut self, session: usize, ending: Ending, at: Nanos) {
-        if let Some(transaction) = self.all[session].transaction.take() {
-            self.recorder.end(transaction, ending, at);
-            self.leave_terminal(session, at);
-        }
-    }
-
-    /// The user whom the session served begins to think.
-    fn leave_terminal(&mut self, session: usize, at: Nanos) {
-        if let Load::Terminals { .. } = self.plan.load {
-            let Session { state, slot, .. } = self.all[session];
-            if let Some(terminal) = self.states[state].state.leave_terminal(slot) {
-                self.wants.push_back(Want::Think { terminal, at });
-            }
-        }
-    }
-
     /// The grace period is over: those still in flight will not be waited for.
     pub(super) fn give_up_unfinished(&mut self) {
         let now = self.links.io.now();
         for transaction in self.all.iter_mut().filter_map(|session| session.transaction.as_mut()) {
             self.recorder.give_up(transaction, now);
         }
-    }
-
-    /// The transaction failed: decide, and bring the connections in order before saying so.
-    fn on_failed(&mut self, session: usize, failure: Failure, at: Nanos) {
-        self.clear_marks(session);
-        let this = &mut self.all[session];
-        let error = if failure.statement { this.last_error.take() } else { None };
-        if error.is_none() && !failure.restart {
-            return self.end_run(session, RunError::Script(ScriptError::from(&failure)), at);
-        }
-        // A restart after an error that the policy does not restart for: the script's hook asked for it.
-        let policy = &self.plan.policy;
-        let asked_for = |error: &&StatementError| failure.restart && retry::verdict(policy, error) == Verdict::Fatal;
-        let judged = error.as_deref().filter(|error| !asked_for(error));
-        let (kind, retries) =
-            this.transaction.as_ref().map_or((0, 0), |transaction| (transaction.kind, transaction.retries));
-        let target = this.target;
-        let (decision, pause) = match retry::remedy(policy, judged, retries, &mut this.random) {
-            Remedy::Again(pause) => {
-                if let Some(transaction) = &mut this.transaction {
-                    self.recorder.retry(transaction, at);
-                }
-                if matches!(self.plan.load, Load::Terminals { .. }) {
-                    self.states[this.state].state.run_again(this.slot);
-                }
-                (Decision::Retry, pause)
-            }
-            Remedy::GiveUp => {
-                self.leave_transaction(session, Ending::Failed, at);
-                (Decision::Skip, Nanos::ZERO)
-            }
-            Remedy::EndRun => {
-                let transaction = self.shared.types()[kind].clone();
-                let error = match error {
-                    Some(error) => RunError::Statement { target, transaction, retries, error, failure },
-                    None => RunError::Script(ScriptError::from(&failure)),
-                };
-                return self.end_run(session, error, at);
-            }
-        };
-        if let Some(error) = &error {
-            self.advise(target, error);
-        }
-        for link in self.all[session].links.iter().flatten() {
-            self.links[*link].begin_recovery();
-        }
-        let answer = Answer::Decision(decision);
-        self.all[session].recovery = Some(Recovery::new(answer, self.plan.policy.rollback, pause, at));
-        self.recover(session, at);
-    }
-
-    /// The session cannot go on, and the run is to end.
-    fn end_run(&mut self, session: usize, error: RunError, at: Nanos) {
-        self.leave_transaction(session, Ending::Failed, at);
-        self.wants.push_back(Want::End(Box::new(error)));
-        self.drop(session);
-    }
-
-    /// The script asked for a new connection by itself.
-    fn reconnect(&mut self, session: usize, connection: ConnectionNumber, at: Nanos) {
-        let Some(link) = self.all[session].link(connection.0) else {
-            let at = self.links.io.now();
-            return self.queue(session, Answer::Done, at);
-        };
-        self.links.sever(link, StatementError::network("closed by the script to connect anew"));
-        self.all[session].recovery = Some(Recovery::new(Answer::Done, false, Nanos::ZERO, at));
-        self.recover(session, at);
-    }
-
-    /// Takes the next step of a recovery.
-    fn recover(&mut self, session: usize, at: Nanos) {
-        loop {
-            let this = &mut self.all[session];
-            this.doing = Doing::Recovering;
-            let Some(recovery) = &mut this.recovery else { return };
-            let links = this.links.iter().flatten().map(|link| (*link, &self.links[*link]));
-            match recovery.next(links) {
-                Step::Sever(link) => {
-                    self.links.sever(link, StatementError::network("still in a transaction after ROLLBACK"));
-                }
-                Step::RollBack(link) => {
-                    let heard = self.links.roll_back(link);
-                    return self.on_heard_inline(heard);
-                }
-                Step::Connect(link) => return self.links.connect(link),
-                Step::Wait => return,
-                Step::Pause(pause) => return self.wake_after(session, pause),
-                Step::GoOn(answer) => {
-                    this.recovery = None;
-                    return self.queue(session, answer, at);
-                }
-            }
-        }
-    }
-
-    /// A link could not be connected: the script hears of its first connect; lost connections are tried again for a
-    /// while.
-    fn on_refused(&mut self, link: usize, error: Box<StatementError>) {
-        let (session, target) = (self.links[link].session, self.links[link].target);
-        let Some(recovery) = &mut self.all[session].recovery else {
-            return self.refuse_connect(session, target, error);
-        };
-        let now = self.links.io.now();
-        if !retry::may_come_back(&error) || now - recovery.started >= self.plan.policy.reconnect {
-            let connected = self.served(self.all.len());
-            let (wanted, failure) = (self.plan.setup.sessions, Failure::default());
-            return self.end_run(session, RunError::Connect { target, connected, wanted, error, failure }, now);
-        }
-        recovery.attempts += 1;
-        let pause = retry::reconnect_pause(recovery.attempts - 1, &mut self.random);
-        self.links.connect_after(link, pause);
-        if !std::mem::replace(&mut self.outages[target], true) {
-            self.send(Message::Warning(Warning::Outage { target, message: error.message.clone() }));
-        }
-    }
-
-    /// An error that nothing in the script caught, outside a transaction.
-    fn on_died(&mut self, session: usize, failure: &Failure) {
-        let this = &mut self.all[session];
-        this.success = false;
-        let (target, failure) = (this.target, failure.clone());
-        let connect_error = this.connect_error.take();
-        let last_error = this.last_error.take().filter(|_| failure.statement);
-        let error = if let Some(error) = connect_error {
-            let (connected, wanted) = (self.served(self.all.len()), self.plan.setup.sessions);
-            RunError::Connect { target, connected, wanted, error, failure }
-        } else if let Some(error) = last_error {
-            let transaction = self.plan.setup.command.clone();
-            RunError::Statement { target, transaction, retries: 0, error, failure }
-        } else {
-            RunError::Script(ScriptError::from(&failure))
-        };
-        self.end_run(session, error, self.links.io.now());
-    }
-
-    /// The run survives this error; the observer may act on it.
-    fn advise(&mut self, target: usize, error: &StatementError) {
-        let known = |(of, code): &(usize, Code)| *of == target && *code == error.code;
-        let Some(hint) = retry::advice(error).filter(|_| !self.advised.iter().any(known)) else { return };
-        self.advised.push((target, error.code.clone()));
-        let (error, hint) = (Box::new(error.clone()), hint.clone());
-        self.send(Message::Warning(Warning::Advice { target, error, hint }));
     }
 
     /// Opens a connection for the script, to one of these targets.
@@ -786,14 +468,6 @@ impl<I: Io> Sessions<I> {
         let links = &mut self.all[session].links;
         links.resize(links.len().max(connection.0 as usize + 1), None);
         links[connection.0 as usize] = Some(link);
-    }
-
-    /// A connection asked for by the script could not be made.
-    fn refuse_connect(&mut self, session: usize, target: usize, error: Box<StatementError>) {
-        self.all[session].connect_error = Some(error.clone());
-        let at = self.links.io.now();
-        let first = self.plan.first_like(target);
-        self.queue(session, Answer::Error(error, target - first), at);
     }
 
     /// Closes a connection of the script for good.
