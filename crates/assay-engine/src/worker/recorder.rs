@@ -36,7 +36,7 @@ pub(super) struct Recorder {
 
     /// The stage now prepared or running.
     stage: usize,
-    /// Start of the measured part; zero before the stage begins.
+    /// Start of the measured part; before the stage begins: `MAX` where a warm-up is to come, zero where none is.
     measured_from: Nanos,
     /// Between the begin of the stage and its end.
     is_running: bool,
@@ -132,6 +132,7 @@ impl Transaction {
 
 impl Recorder {
     pub(super) fn new(plan: &Plan, shared: Arc<Shared>) -> Recorder {
+        let has_warmup = plan.warmup > Nanos::ZERO;
         Recorder {
             shared,
             membership: match (&plan.load, plan.limit.transactions) {
@@ -140,11 +141,11 @@ impl Recorder {
                 (Load::Closed, None) => Membership::Done,
             },
             is_closed: plan.load == Load::Closed,
-            has_warmup: plan.warmup > Nanos::ZERO,
+            has_warmup,
             transactions_max: plan.limit.transactions,
             errors_are_outside: plan.policy.errors_outside_apart,
             stage: 0,
-            measured_from: Nanos::ZERO,
+            measured_from: if has_warmup { Nanos::MAX } else { Nanos::ZERO },
             is_running: false,
             tallies: vec![Tally::default(); plan.targets.len()],
             spare: Vec::new(),
@@ -192,7 +193,8 @@ impl Recorder {
 
     /// The next stage: this worker drives this many of its sessions.
     pub(super) fn prepare_stage(&mut self, stage: usize, sessions: usize) {
-        (self.stage, self.is_running, self.measured_from) = (stage, false, Nanos::ZERO);
+        (self.stage, self.is_running) = (stage, false);
+        self.measured_from = if self.has_warmup { Nanos::MAX } else { Nanos::ZERO };
         self.by_session = vec![SessionTally::default(); sessions];
         self.completed = vec![0; sessions];
         (self.in_flight, self.carried, self.usage) = (0, 0, Usage::default());

@@ -2,6 +2,7 @@
 
 mod capacity;
 mod counting;
+mod rules;
 mod terminals;
 mod world;
 

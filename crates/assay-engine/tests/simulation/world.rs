@@ -4,7 +4,7 @@
 //! reply (`rows`, `ok AFFECTED`, `error ERRNO SQLSTATE`).
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use assay_io::{Address, Backend};
 use assay_random::Random;
 use assay_script::{Distribution, Entry, Library, Program, Setup, TopLevel};
 use assay_seam::{
-    Class, Code, Connection, Database, Dialect, Endpoint, Exchange, Nanos, Operation, Origin, Progress, Reply, Retry,
-    ServerFacts, StatementError, TlsFacts, TlsSettings,
+    Class, Code, Connection, Database, Dialect, Endpoint, Exchange, Executed, Nanos, Operation, Origin, Progress,
+    Reply, Retry, ServerFacts, StatementError, StatementId, TlsFacts, TlsSettings,
 };
 
 /// The script most tests run: one statement per transaction.
@@ -132,40 +132,48 @@ impl Server for LineServer {
     }
 }
 
-/// The client's side of the line protocol.
+/// The client's side of the line protocol. Prepared statements have no parameters; they are sent as their text.
 #[derive(Default)]
 struct LineClient {
     partial: Vec<u8>,
     ready: bool,
     in_transaction: bool,
+    statements: HashMap<StatementId, Vec<u8>>,
+    /// Texts that were deferred.
+    waiting: Vec<Vec<u8>>,
+    /// Lines still to come before that of the statement itself.
+    ahead: usize,
+    executed: Executed,
+    /// What is in flight ends the transaction if it succeeds.
+    ends: bool,
 }
 
-impl Connection for LineClient {
-    fn in_transaction(&self) -> bool {
-        self.in_transaction
-    }
-
-    fn server(&self) -> ServerFacts {
-        ServerFacts { product: "Line".into(), version: "1".into(), tls: None }
-    }
-
-    fn on_connected(&mut self, _exchange: &mut Exchange<'_>) -> Progress {
+impl LineClient {
+    fn send(&mut self, text: &[u8], exchange: &mut Exchange<'_>) -> Progress {
+        self.in_transaction |= text == b"BEGIN";
+        self.ends = [&b"COMMIT"[..], b"ROLLBACK"].contains(&text);
+        self.ahead = self.waiting.len();
+        for line in self.waiting.drain(..).chain([text.to_vec()]) {
+            exchange.out.extend_from_slice(&line);
+            exchange.out.push(b'\n');
+        }
         Progress::Pending
     }
 
-    fn on_bytes(&mut self, bytes: &[u8], exchange: &mut Exchange<'_>) -> Progress {
-        self.partial.extend_from_slice(bytes);
-        if self.partial.last() != Some(&b'\n') {
-            return Progress::Pending;
-        }
-        let line = String::from_utf8_lossy(&std::mem::take(&mut self.partial)).trim_end().to_owned();
+    fn on_line(&mut self, line: &str, exchange: &mut Exchange<'_>) -> Progress {
         if !std::mem::replace(&mut self.ready, true) {
-            return match &line[..] {
+            return match line {
                 "hello" => Progress::Ready,
                 _ => Progress::Failed(Box::new(StatementError::client(Class::Authentication, line))),
             };
         }
+        if self.ahead > 0 {
+            self.ahead -= 1;
+            *if line == "ok 0" { &mut self.executed.others } else { &mut self.executed.writes } += 1;
+            return Progress::Pending;
+        }
         let words: Vec<&str> = line.split(' ').collect();
+        self.in_transaction &= words[0] == "error" || !self.ends;
         Progress::Reply(match words[..] {
             ["rows"] => {
                 let mut rows = exchange.pool.take();
@@ -186,13 +194,36 @@ impl Connection for LineClient {
             _ => return Progress::Failed(Box::new(StatementError::client(Class::Protocol, line))),
         })
     }
+}
+
+impl Connection for LineClient {
+    fn in_transaction(&self) -> bool {
+        self.in_transaction
+    }
+
+    fn server(&self) -> ServerFacts {
+        ServerFacts { product: "Line".into(), version: "1".into(), tls: None }
+    }
+
+    fn on_connected(&mut self, _exchange: &mut Exchange<'_>) -> Progress {
+        Progress::Pending
+    }
+
+    fn on_bytes(&mut self, bytes: &[u8], exchange: &mut Exchange<'_>) -> Progress {
+        self.partial.extend_from_slice(bytes);
+        if self.partial.last() != Some(&b'\n') {
+            return Progress::Pending;
+        }
+        let lines = String::from_utf8_lossy(&std::mem::take(&mut self.partial)).into_owned();
+        lines.lines().map(|line| self.on_line(line, exchange)).last().unwrap_or(Progress::Pending)
+    }
 
     fn on_secured(&mut self, _tls: &TlsFacts, _exchange: &mut Exchange<'_>) -> Progress {
         Progress::Pending
     }
 
     fn on_closed(&mut self) -> bool {
-        *self = LineClient::default();
+        *self = LineClient { statements: std::mem::take(&mut self.statements), ..LineClient::default() };
         false
     }
 
@@ -201,17 +232,29 @@ impl Connection for LineClient {
     }
 
     fn execute(&mut self, operation: &Operation<'_>, exchange: &mut Exchange<'_>) -> Progress {
-        let Operation::Query { sql } = operation else {
-            return Progress::Reply(Reply::failed(StatementError::client(Class::Other, "text only")));
-        };
-        match *sql {
-            b"BEGIN" => self.in_transaction = true,
-            b"COMMIT" | b"ROLLBACK" => self.in_transaction = false,
-            _ => {}
+        match operation {
+            Operation::Query { sql } => self.send(sql, exchange),
+            Operation::Prepare { statement, sql } => {
+                self.statements.insert(*statement, sql.to_vec());
+                Progress::Reply(Reply::default())
+            }
+            Operation::Execute { statement, .. } => self.send(&self.statements[statement].clone(), exchange),
+            _ => Progress::Reply(Reply::failed(StatementError::client(Class::Other, "not in the line protocol"))),
         }
-        exchange.out.extend_from_slice(sql);
-        exchange.out.push(b'\n');
-        Progress::Pending
+    }
+
+    fn defer(&mut self, operation: &Operation<'_>) -> bool {
+        let Operation::Execute { statement, .. } = operation else { return false };
+        self.waiting.push(self.statements[statement].clone());
+        true
+    }
+
+    fn take_executed(&mut self) -> Executed {
+        std::mem::take(&mut self.executed)
+    }
+
+    fn forget_deferred(&mut self) {
+        self.waiting.clear();
     }
 
     fn close(&mut self, _exchange: &mut Exchange<'_>) {}

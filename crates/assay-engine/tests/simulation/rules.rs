@@ -1,0 +1,178 @@
+//! What counts, and as what: a test for each rule of `worker/recorder.rs`, and for each step of `worker/recovery.rs`.
+
+use assay_engine::{Limit, Outcome, Stage, Tally};
+use assay_seam::Nanos;
+
+use crate::world::{POINT, World, ms};
+
+const UPDATE: &str = r#"
+function thread_init() con = sysbench.sql.driver():connect() end
+function event() con:query("BEGIN") con:query("UPDATE") con:query("COMMIT") end
+"#;
+
+fn world(text: &str, warmup: u64, limit: Limit, service: u64) -> World {
+    let mut world = World::new(text);
+    (world.plan.warmup, world.plan.limit) = (ms(warmup), limit);
+    world.server.borrow_mut().service = ms(service);
+    world
+}
+
+fn a_second() -> Limit {
+    Limit { time: Some(ms(1000)), transactions: None }
+}
+
+fn transactions(count: u64) -> Limit {
+    Limit { time: None, transactions: Some(count) }
+}
+
+fn done(tally: &Tally) -> u64 {
+    tally.transactions.iter().map(|transaction| transaction.count).sum()
+}
+
+fn statements(tally: &Tally) -> [u64; 3] {
+    tally.statements.each_ref().map(|class| class.count)
+}
+
+/// Statements outside of transactions: read, write, other.
+fn outside(outcome: &Outcome) -> [u64; 3] {
+    let intervals = outcome.stages.iter().flat_map(|stage| &stage.intervals).map(|interval| interval.outside);
+    let all = intervals.chain([outcome.outside, outcome.before]);
+    all.fold([0; 3], |sum, one| [0, 1, 2].map(|class| sum[class] + one.statements[class]))
+}
+
+#[test]
+fn a_closed_loop_measures_what_ends_after_the_warm_up() {
+    // They end at 400.2, 800.4, 1200.6, 1600.8 and 2001.0 ms; the last one was begun before the end.
+    let outcome = world(POINT, 1000, a_second(), 400).run();
+    let total = &outcome.stages[0].total;
+    assert_eq!((done(total), total.due, statements(total)), (3, 3, [3, 0, 0]));
+    assert_eq!(total.transactions[0].response.max, Nanos::from_micros(400_200));
+}
+
+#[test]
+fn with_a_limit_what_was_sent_in_the_warm_up_is_not_measured_though_it_ends_later() {
+    let mut world = world(POINT, 1000, transactions(2), 400);
+    let outcome = world.run();
+    let total = &outcome.stages[0].total;
+    assert_eq!((done(total), total.due, statements(total)), (2, 2, [2, 0, 0]));
+    assert_eq!(world.server.borrow().statements.len(), 5);
+}
+
+#[test]
+fn statements_errors_and_retries_count_as_their_transaction_does() {
+    // The first transaction was sent in the warm-up, and its deadlock comes after that.
+    let mut of_warmup = world(UPDATE, 500, transactions(1), 400);
+    of_warmup.server.borrow_mut().errors = vec!["ok 0", "error 1213 40001"];
+    let total = &of_warmup.run().stages[0].total;
+    assert_eq!((done(total), statements(total), total.errors.len()), (1, [0, 1, 2], 0));
+    assert_eq!(total.transactions[0].retries, 0);
+
+    let mut measured = world(UPDATE, 0, transactions(1), 400);
+    measured.server.borrow_mut().errors = vec!["ok 0", "error 1213 40001"];
+    let total = &measured.run().stages[0].total;
+    assert_eq!((done(total), statements(total), total.errors.len()), (1, [0, 1, 3], 1));
+    assert_eq!(total.transactions[0].retries, 1);
+}
+
+#[test]
+fn what_is_rolled_back_by_design_is_in_the_latencies_and_not_in_the_throughput() {
+    let text = r#"
+        function thread_init() con = sysbench.sql.driver():connect() end
+        function event()
+          n = (n or 0) + 1
+          con:query("UPDATE")
+          if n == 2 then assay.rolled_back() end
+        end"#;
+    let total = &world(text, 0, transactions(3), 1).run().stages[0].total;
+    let of_type = &total.transactions[0];
+    assert_eq!((of_type.count, of_type.rolled_back, of_type.response.count()), (2, 1, 3));
+}
+
+#[test]
+fn what_is_given_up_counts_as_failed_and_is_in_no_latency() {
+    let mut world = world(UPDATE, 0, transactions(2), 1);
+    world.plan.policy.retries = 1;
+    world.plan.policy.on_error = assay_engine::OnError::Continue;
+    world.server.borrow_mut().errors = vec!["ok 0", "error 1213 40001", "ok 0", "error 1213 40001"];
+    let total = &world.run().stages[0].total;
+    let of_type = &total.transactions[0];
+    assert_eq!((of_type.count, of_type.failed, of_type.retries, of_type.response.count()), (1, 1, 1, 1));
+}
+
+#[test]
+fn what_ends_after_it_was_given_up_as_unfinished_belongs_to_nothing() {
+    let mut world = world(POINT, 0, a_second(), 0);
+    world.plan.stages = vec![Stage::of(1), Stage::of(1)];
+    world.plan.grace = ms(100);
+    world.server.borrow_mut().stall = Some((ms(900), ms(700)));
+    let outcome = world.run();
+    let [first, second] = &outcome.stages[..] else { panic!("{:?}", outcome.stages) };
+    assert_eq!((first.total.unfinished, second.total.unfinished), (1, 0));
+    assert_eq!(second.total.transactions[0].response.max, Nanos::from_micros(200));
+}
+
+#[test]
+fn deferred_statements_count_when_the_one_that_takes_them_along_is_answered() {
+    let text = r#"
+        function thread_init()
+          con = sysbench.sql.driver():connect()
+          update, other, commit = con:prepare("UPDATE"), con:prepare("SET"), con:prepare("COMMIT")
+        end
+        function event()
+          con:query("BEGIN")
+          update:defer() update:defer() other:defer()
+          commit:execute()
+        end"#;
+    let mut plain = world(text, 0, transactions(2), 1);
+    let total = &plain.run().stages[0].total;
+    assert_eq!((done(total), statements(total)), (2, [0, 4, 6]));
+
+    // A COMMIT that is refused undoes those it took along; they were executed all the same.
+    let mut refused = world(text, 0, transactions(1), 1);
+    refused.server.borrow_mut().errors = vec!["ok 0", "ok 1", "ok 1", "ok 0", "error 1213 40001"];
+    let total = &refused.run().stages[0].total;
+    assert_eq!((done(total), statements(total), total.transactions[0].retries), (1, [0, 4, 5], 1));
+}
+
+#[test]
+fn statements_outside_of_transactions_count_from_the_end_of_the_warm_up() {
+    let text = r#"
+        function thread_init() con = sysbench.sql.driver():connect() con:query("UPDATE") end
+        function event() con:query("SELECT") end
+        function thread_done() con:query("UPDATE") end"#;
+    assert_eq!(outside(&world(text, 0, a_second(), 1).run()), [0, 2, 0]);
+    assert_eq!(outside(&world(text, 100, a_second(), 1).run()), [0, 1, 0]);
+}
+
+#[test]
+fn a_transaction_that_is_still_open_after_its_rollback_loses_its_connection() {
+    let mut world = world(UPDATE, 0, transactions(2), 1);
+    world.server.borrow_mut().errors = vec!["ok 0", "error 1213 40001"];
+    world.server.borrow_mut().answers = vec![("ROLLBACK", "error 2 HY000")];
+    let total = &world.run().stages[0].total;
+    assert_eq!((done(total), total.reconnects, total.transactions[0].retries), (2, 1, 1));
+    let sent: Vec<String> = world.server.borrow().statements.iter().map(|(_, text)| text.clone()).collect();
+    assert_eq!(sent[..4], ["BEGIN", "UPDATE", "ROLLBACK", "BEGIN"]);
+}
+
+#[test]
+fn nothing_is_rolled_back_where_the_policy_leaves_it_open() {
+    let mut world = world(UPDATE, 0, transactions(1), 1);
+    world.plan.policy.rollback = false;
+    world.server.borrow_mut().errors = vec!["ok 0", "error 1213 40001"];
+    world.run();
+    assert!(world.server.borrow().statements.iter().all(|(_, text)| text != "ROLLBACK"));
+}
+
+#[test]
+fn a_connection_lost_in_a_transaction_is_made_again_before_the_transaction_is() {
+    let mut world = world(UPDATE, 0, transactions(2), 100);
+    let address = world.address.clone();
+    world.network.kill(&address, ms(150));
+    world.network.restart(&address, ms(400));
+    let outcome = world.run();
+    let total = &outcome.stages[0].total;
+    assert_eq!((done(total), total.reconnects, total.transactions[0].retries), (2, 1, 1));
+    let begins = world.server.borrow().statements.iter().filter(|(_, text)| text == "BEGIN").count();
+    assert_eq!(begins, 3);
+}
