@@ -282,4 +282,60 @@ mod tests {
         assert!(Blocks::fit(&[], 1, 1).is_none());
         assert!(Blocks::fit(&full(&[&[0.0]]), 1, 1).is_none());
     }
+
+    /// Two cells in three rounds: logarithms 1, 2, 4, and so much more in each round.
+    fn apart(by: [f64; 3]) -> Blocks {
+        let base = [1.0f64, 2.0, 4.0];
+        let other = [0, 1, 2].map(|round| (base[round] + by[round]).exp());
+        Blocks::fit(&full(&[&base.map(f64::exp), &other]), 2, 3).unwrap()
+    }
+
+    #[test]
+    fn a_verdict_is_what_the_interval_says_of_the_margin() {
+        let verdict = |by, margin| apart(by).ratio(0, 1, 1, margin).unwrap().verdict;
+        let tells = |by, margin| !matches!(verdict(by, margin), Verdict::CannotTell { .. });
+        assert_eq!(verdict([0.049, 0.050, 0.051], 0.03), Verdict::More);
+        assert_eq!(verdict([-0.049, -0.050, -0.051], 0.03), Verdict::Less);
+        // Half the interval is 4.303 · 0.001 / √3 = 0.0025.
+        let (equal, above, below) = ([0.001, 0.0, -0.001], [0.003, 0.002, 0.001], [-0.003, -0.002, -0.001]);
+        for by in [equal, above, below] {
+            assert_eq!(verdict(by, 0.005), Verdict::NoDifference, "{by:?}");
+        }
+        assert!(!tells(equal, 0.002));
+        assert!(!tells(above, 0.004), "its upper end is outside");
+        assert!(!tells(below, 0.004), "its lower end is outside");
+    }
+
+    #[test]
+    fn intervals_of_a_family_are_wider_and_those_of_values_lie_around_them() {
+        let fit = apart([0.4, 0.1, -0.2]);
+        // Student's distribution of two degrees of freedom has a closed form.
+        let student = |level: f64| level * (2.0 / (1.0 - level * level)).sqrt();
+        let deviation = 0.045f64.sqrt();
+        for (family, level) in [(1, 0.95), (2, 0.95f64.sqrt())] {
+            let (low, high) = fit.ratio(0, 1, family, 0.03).unwrap().interval.unwrap();
+            let half = student(level) * deviation * (2.0f64 / 3.0).sqrt();
+            assert!((low.ln() - (0.1 - half)).abs() < 1e-4, "{family}: {low}");
+            assert!((high.ln() - (0.1 + half)).abs() < 1e-4, "{family}: {high}");
+        }
+        let (value, interval) = fit.value(1).unwrap();
+        let interval = interval.unwrap();
+        let half = student(0.95) * deviation / 3.0f64.sqrt();
+        assert!(
+            (interval.low / value - (-half).exp()).abs() < 1e-4 && (interval.high / value - half.exp()).abs() < 1e-4
+        );
+    }
+
+    #[test]
+    fn rounds_that_are_needed_grow_with_the_square_of_spread_by_difference() {
+        let needed = |by: [f64; 3]| match apart(by).ratio(0, 1, 1, 0.001).unwrap().verdict {
+            Verdict::CannotTell { trials_needed } => trials_needed,
+            other => panic!("{other:?}"),
+        };
+        // 2 · (1.966 + 0.842)² · 0.045 / 0.1² = 70.9
+        assert_eq!(needed([0.4, 0.1, -0.2]), 71);
+        assert_eq!(needed([0.35, 0.05, -0.25]), 284);
+        // One more than there were, at least.
+        assert_eq!(needed([1.5, 0.5, 1.0]), 4);
+    }
 }
