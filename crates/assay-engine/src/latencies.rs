@@ -24,8 +24,8 @@ pub struct Latencies {
     pub sum: u128,
 }
 
-/// A latency distribution at rest: only the buckets that hold something. One interval in this form takes a few kilobytes
-/// where all buckets take a quarter of a megabyte, and a run has as many as it has seconds.
+/// A latency distribution at rest: only the buckets that hold something. One interval in this form takes a few
+/// kilobytes where all buckets take a quarter of a megabyte, and a run has as many as it has seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SparseLatencies {
     /// Number of each bucket, ascending, and how many values it holds.

@@ -50,8 +50,8 @@ pub struct BadHistogram(&'static str);
 const HIGHEST_NS: u64 = 3_600_000_000_000;
 
 impl EncodedHistogram {
-    /// Encodes a histogram of these values: nanoseconds up to an hour, and how many there are of each. They are kept with
-    /// three digits.
+    /// Encodes a histogram of these values: nanoseconds up to an hour, and how many there are of each. They are kept
+    /// with three digits.
     pub fn of(counts: impl Iterator<Item = (u64, u64)>) -> EncodedHistogram {
         let mut histogram = Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS_MAX).expect("the bounds are in range");
         for (value, count) in counts {

@@ -31,5 +31,6 @@ function core.marked(text, position)
     end
   end
   local head = "LINE " .. number .. ": " .. before
-  return head .. table.concat(characters, "", first, last) .. after .. "\n" .. (" "):rep(#head + position - first) .. "^"
+  local line = head .. table.concat(characters, "", first, last) .. after
+  return line .. "\n" .. (" "):rep(#head + position - first) .. "^"
 end

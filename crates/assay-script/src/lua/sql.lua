@@ -446,7 +446,8 @@ function sql.driver(name)
   if front.check_driver then
     front.check_driver(name, current().sysbench.opt or {})
   elseif name ~= core.driver then
-    raise("the script asks for the driver '" .. tostring(name) .. "', but that of the database is '" .. core.driver .. "'")
+    raise("the script asks for the driver '" .. tostring(name) .. "', but that of the database is '"
+      .. core.driver .. "'")
   end
   return driver_of(name)
 end
