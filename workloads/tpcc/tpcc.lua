@@ -195,7 +195,7 @@ local function check_batching(dialect)
   if not waits then fail("--batch-statements needs prepared statements: leave out --prepared off") end
 end
 
---- Makes the session ready to execute transactions.
+--- Makes the session ready to execute transactions. Returns the dialect.
 function open_session()
   local settings = tpcc.settings()
   local con, dialect = tpcc.connect(settings)
@@ -217,15 +217,16 @@ function open_session()
   session.defer = settings.batch_statements and session.commit.defer or session.commit.execute
   if settings.batch_statements then check_batching(dialect) end
   session.c_for_customers, session.c_for_items = tpcc.constant_of_run(1023, 1024), tpcc.constant_of_run(8191, 8192)
+  return dialect
 end
 
 --- Notes in tpcc_load how many warehouses there was a run on, which `check` has to know. Some sessions see to it, so
 --- that it is done on each server where there are several; a note that is there already is no error.
-local function note_run()
+local function note_run(dialect)
   for set = 1, sysbench.tid < 16 and session.settings.sets or 0 do
     if not session.sets[set].runs[session.warehouses] then
-      pcall(session.con.query, session.con, tpcc.sql(("INSERT INTO {tpcc_load} (what, n, v) VALUES ('run', %d, 1)"):format(
-        session.warehouses), set))
+      local row = ("('run', %d, 1)"):format(session.warehouses)
+      pcall(session.con.query, session.con, tpcc.sql(dialect.note:format(row), set))
     end
   end
 end
@@ -249,7 +250,7 @@ local function point_out()
 end
 
 function thread_init()
-  open_session()
+  local dialect = open_session()
   read_mix()
   if session.settings.deferred_delivery then
     session.enter_delivery = assay.journal(require("tpcc_delivery").columns())
@@ -258,7 +259,7 @@ function thread_init()
   end
   declare_audit()
   for _, what in ipairs { "warehouses", "customers", "items" } do assay.found(what, session[what]) end
-  note_run()
+  note_run(dialect)
   point_out()
 end
 

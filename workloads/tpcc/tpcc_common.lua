@@ -122,7 +122,7 @@ end
 -- Dialects -----------------------------------------------------------------------------------------------------------
 
 -- `tables`, `procedures`, `index`: which of the named ones exist. `lock`: what makes a SELECT lock its rows.
--- `money`: a sum to be compared, without the noise of binary fractions. `amount`: h_amount as text, with two decimals.
+-- `note`: adds a row to tpcc_load, unless it is there. `money`: a sum to be compared, without the noise of binary fractions. `amount`: h_amount as text, with two decimals.
 local dialects = {
   mysql = {
     begin = "BEGIN",
@@ -133,6 +133,7 @@ local dialects = {
     analyze = "ANALYZE TABLE %s",
     isolation = "SET SESSION TRANSACTION ISOLATION LEVEL %s",
     level = "SHOW VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')", -- the older name on MariaDB
+    note = "INSERT IGNORE INTO {tpcc_load} (what, n, v) VALUES %s",
     amount = "CAST(h_amount AS CHAR)",
     money = "%s",
     tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN (%s)",
@@ -156,6 +157,7 @@ local dialects = {
     analyze = "VACUUM ANALYZE %s",
     isolation = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL %s",
     level = "SHOW transaction_isolation",
+    note = "INSERT INTO {tpcc_load} (what, n, v) VALUES %s ON CONFLICT DO NOTHING",
     amount = "CAST(h_amount AS TEXT)",
     money = "%s",
     tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
@@ -180,6 +182,7 @@ local dialects = {
     timestamp = "TEXT",
     lock = "", -- whoever writes has the database to itself
     analyze = "ANALYZE %s",
+    note = "INSERT INTO {tpcc_load} (what, n, v) VALUES %s ON CONFLICT DO NOTHING",
     amount = "PRINTF('%%.2f',h_amount)",
     money = "ROUND(%s, 2)", -- DECIMAL is a binary fraction there
     tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN (%s)",
