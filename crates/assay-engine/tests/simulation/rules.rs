@@ -44,9 +44,17 @@ fn outside(outcome: &Outcome) -> [u64; 3] {
 fn a_closed_loop_measures_what_ends_after_the_warm_up() {
     // They end at 400.2, 800.4, 1200.6, 1600.8 and 2001.0 ms; the last one was begun before the end.
     let outcome = world(POINT, 1000, a_second(), 400).run();
-    let total = &outcome.stages[0].total;
+    let stage = &outcome.stages[0];
+    let total = &stage.total;
     assert_eq!((done(total), total.due, statements(total)), (3, 3, [3, 0, 0]));
-    assert_eq!(total.transactions[0].response.max, Nanos::from_micros(400_200));
+    let round_trip = Nanos::from_micros(400_200);
+    assert_eq!(total.transactions[0].response.max, round_trip);
+    assert_eq!(total.statements[0].service.max, round_trip);
+    let of_session = stage.by_session[0];
+    assert_eq!(
+        (of_session.transactions, of_session.response_min, of_session.response_max),
+        (3, round_trip, round_trip)
+    );
 }
 
 #[test]
@@ -142,6 +150,23 @@ fn statements_outside_of_transactions_count_from_the_end_of_the_warm_up() {
         function thread_done() con:query("UPDATE") end"#;
     assert_eq!(outside(&world(text, 0, a_second(), 1).run()), [0, 2, 0]);
     assert_eq!(outside(&world(text, 100, a_second(), 1).run()), [0, 1, 0]);
+}
+
+#[test]
+fn errors_outside_of_transactions_count_apart_where_the_policy_says_so() {
+    let text = r#"
+        function thread_init() con = sysbench.sql.driver():connect() pcall(con.query, con, "WRONG") end
+        function event() con:query("SELECT") end"#;
+    for (apart, expected) in [(true, (1, 0)), (false, (0, 1))] {
+        let mut world = world(text, 0, transactions(2), 1);
+        world.plan.policy.errors_outside_apart = apart;
+        world.server.borrow_mut().answers = vec![("WRONG", "error 1064 42000")];
+        let outcome = world.run();
+        let stage = &outcome.stages[0];
+        let outside: u64 = stage.intervals.iter().map(|interval| interval.outside.errors).sum();
+        let counted: u64 = stage.total.errors.values().map(|error| error.count).sum();
+        assert_eq!((outside + outcome.outside.errors, counted), expected);
+    }
 }
 
 #[test]
