@@ -122,7 +122,8 @@ end
 -- Dialects -----------------------------------------------------------------------------------------------------------
 
 -- `tables`, `procedures`, `index`: which of the named ones exist. `lock`: what makes a SELECT lock its rows.
--- `note`: adds a row to tpcc_load, unless it is there. `money`: a sum to be compared, without the noise of binary fractions. `amount`: h_amount as text, with two decimals.
+-- `note`: adds a row to tpcc_load, unless it is there.
+-- `money`: a sum to be compared, without the noise of binary fractions. `amount`: h_amount as text, with two decimals.
 local dialects = {
   mysql = {
     begin = "BEGIN",
