@@ -28,6 +28,7 @@ pub(crate) enum Asked {
     Rollback,
     Defer,
     Flush,
+    Leave,
     /// The script yielded something of its own.
     Stray,
     /// Lua gave up on the coroutine.
@@ -38,9 +39,9 @@ impl Asked {
     #[inline]
     pub(crate) fn from_number(number: f64) -> Asked {
         use Asked::*;
-        const ORDER: [Asked; 25] = [
+        const ORDER: [Asked; 26] = [
             Connect, Disconnect, Reconnect, Query, Prepare, Execute, Close, Load, Ready, Next, Type, Failed, Stop,
-            Sleep, Claim, Barrier, Expect, Log, Finished, Died, Declared, Declare, Rollback, Defer, Flush,
+            Sleep, Claim, Barrier, Expect, Log, Finished, Died, Declared, Declare, Rollback, Defer, Flush, Leave,
         ];
         ORDER.get((number as usize).wrapping_sub(1)).copied().unwrap_or(Stray)
     }
