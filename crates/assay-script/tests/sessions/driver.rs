@@ -111,14 +111,8 @@ impl Driver {
                 let line = format!("connect {}", number.0);
                 (line, Some(self.refusal.take().map_or(Answer::Done, |error| Answer::Error(error, 0))))
             }
-<<<<<<< HEAD
-            Request::Disconnect(number) | Request::Leave(number) => {
-                (format!("disconnect {}", number.0), Some(Answer::Done))
-            }
-=======
             Request::Disconnect(number) => (format!("disconnect {}", number.0), Some(Answer::Done)),
             Request::Leave(number) => (format!("leave {}", number.0), Some(Answer::Done)),
->>>>>>> D
             Request::Reconnect(number) => (format!("reconnect {}", number.0), Some(Answer::Done)),
             Request::Operation(number, Operation::Load { table, rows, columns, .. }) if self.loads_ahead => {
                 let line = format!("load {}: {} ({}): {} rows", number.0, text(table), text(columns), rows.len(0));
