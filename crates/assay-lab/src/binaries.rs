@@ -1,14 +1,17 @@
-//! Finds the programs of a server: given by the user, installed, downloaded before, or in the catalog.
+//! Finds the programs of a server: given by the user, installed, downloaded before, in the catalog, or in a container
+//! image.
 //!
 //! Tried in this order. The catalogue lies in the Maven repository and is fetched with `mvn` into the lab's cache,
 //! beside its place and moved there whole, so that an interrupted fetch leaves nothing half done.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::UNIX_EPOCH;
 
 use crate::account::Account;
+use crate::container::{self, ContainerImage};
 use crate::fault::{At, Fault, Result, nearest};
 use crate::home::Home;
 use crate::process::{missing_library, output};
@@ -28,6 +31,8 @@ pub enum Source {
     Here(Binaries),
     /// It can be fetched.
     Catalogue(&'static str, &'static Artifact),
+    /// It can be unpacked.
+    Container(ContainerImage),
 }
 
 /// The product of this name; the fault names the nearest.
@@ -48,6 +53,12 @@ pub fn product(name: &str) -> Result<&'static dyn Product> {
 
 /// Everything there is of a product, the best first: what is here before what can be fetched, the newest first.
 pub fn sources(home: &Home, product: &dyn Product, account: &Account) -> Vec<Source> {
+    let containers = container::images(product.name()).into_iter().map(Source::Container);
+    own_sources(home, product, account).into_iter().chain(containers).collect()
+}
+
+/// The same without container images, whose engines take their time to answer.
+fn own_sources(home: &Home, product: &dyn Product, account: &Account) -> Vec<Source> {
     let mut here = installed(product, account);
     here.sort_by(|a, b| b.version.cmp(&a.version));
     let mut kept = fetched(home, product);
@@ -78,26 +89,38 @@ pub fn find(
 ) -> Result<Binaries> {
     let product = product(&wanted.product)?;
     if let Some(path) = named {
-        let found = of_place(home, product, path, account)?;
+        let found = match container::named(path) {
+            Some(name) => out_of_container(home, product, container::engine_of(&name)?, &name, account, say)?,
+            None => of_place(home, product, path, account)?,
+        };
         return match wanted.fits(&found.version) {
             true => Ok(found),
             false => Err(Fault::usage(format!("{} is {} {}", path.display(), product.title(), found.version))
                 .detail(format!("requested: {wanted}"))),
         };
     }
-    let all = sources(home, product, account);
-    let fitting = all.iter().find(|source| wanted.fits(&version_of(source)));
-    match fitting {
+    let mut all = own_sources(home, product, account);
+    let fits = |source: &Source| wanted.fits(&version_of(source));
+    if !all.iter().any(fits) {
+        all.extend(container::images(product.name()).into_iter().map(Source::Container));
+    }
+    match all.iter().find(|source| fits(source)) {
         Some(Source::Here(binaries)) => Ok(binaries.clone()),
         Some(Source::Catalogue(_, artifact)) => fetch(home, product, artifact, account, say),
+        Some(Source::Container(image)) => out_of_container(home, product, image.engine, &image.name, account, say),
         None => {
             let versions: Vec<String> = all.iter().map(|source| version_of(source).to_string()).collect();
-            Err(Fault::environment(format!("{wanted} is not installed, and not in the catalog"))
+            let fault = Fault::environment(format!("{wanted} is not installed, and not in the catalog"))
                 .detail(format!("of {}: {}", product.name(), versions.join(", ")))
                 .hint(format!(
                     "install it (apt-get install {}), or give its folder with `--binaries`",
                     product.package()
-                )))
+                ));
+            let pull = |engine: &&str| format!("or get its container image: {engine} pull {wanted}");
+            Err(match container::engines().first() {
+                Some(engine) => fault.hint(pull(engine)),
+                None => fault,
+            })
         }
     }
 }
@@ -107,7 +130,42 @@ pub fn version_of(source: &Source) -> Version {
     match source {
         Source::Here(binaries) => binaries.version.clone(),
         Source::Catalogue(_, artifact) => artifact.version.parse().expect("the catalog holds versions"),
+        Source::Container(image) => image.version.clone(),
     }
+}
+
+/// The programs of a container image, unpacked into the cache.
+fn out_of_container(
+    home: &Home,
+    product: &dyn Product,
+    engine: &str,
+    name: &str,
+    account: &Account,
+    say: &dyn Fn(&str),
+) -> Result<Binaries> {
+    let missing: Vec<&str> = ["unshare", "chroot", "tar"].into_iter().filter(|name| !is_on_path(name)).collect();
+    if !missing.is_empty() {
+        return Err(Fault::environment(format!("programs of the image {name} cannot run here"))
+            .detail(format!("missing for that: {}", missing.join(", ")))
+            .hint("apt-get install util-linux coreutils tar"));
+    }
+    let tree = home.binaries().join(format!("container-{}", container::identity(engine, name)?));
+    whole(home, &tree, |draft| {
+        say(&format!("unpacking the image {name} of {engine}"));
+        let content = draft.join("content");
+        fs::create_dir(&content).at("create", &content)?;
+        fs::set_permissions(&content, fs::Permissions::from_mode(0o755)).at("change", &content)?;
+        container::unpack(engine, name, &content)?;
+        Ok(content)
+    })?;
+    let folders = container::places(&tree);
+    let candidates = folders.iter().flat_map(|folder| product.programs().iter().map(move |name| folder.join(name)));
+    for program in candidates.filter(|program| program.is_file()) {
+        if let Some(found) = asked(product, &program, Origin::Container, Some(&tree), account)? {
+            return Ok(found);
+        }
+    }
+    Err(Fault::usage(format!("no {} in the image {name}", product.programs().join(" or "))))
 }
 
 /// The programs in a folder, an archive, or a program itself.
@@ -123,7 +181,7 @@ fn of_place(home: &Home, product: &dyn Product, path: &Path, account: &Account) 
     let candidates = if folder.is_file() { vec![folder.clone()] } else { below(&folder, programs, 4) };
     let mut last = None;
     for program in candidates {
-        match asked(product, &program, Origin::Named, account) {
+        match asked(product, &program, Origin::Named, None, account) {
             Ok(Some(binaries)) => return Ok(binaries),
             Ok(None) => {}
             Err(fault) => last = Some(fault),
@@ -164,15 +222,22 @@ fn unpacked(home: &Home, archive: &Path, metadata: &fs::Metadata) -> Result<Path
 }
 
 /// Asks a program what it is; `None` when it is another product's.
-fn asked(product: &dyn Product, program: &Path, origin: Origin, account: &Account) -> Result<Option<Binaries>> {
+fn asked(
+    product: &dyn Product,
+    program: &Path,
+    origin: Origin,
+    tree: Option<&Path>,
+    account: &Account,
+) -> Result<Option<Binaries>> {
     let product_name = product.name().to_owned();
     let draft = Binaries {
         product: product_name,
         version: "0".parse().expect("a version"),
         program: program.to_owned(),
         origin,
+        tree: tree.map(Path::to_owned),
     };
-    let mut command = account.command(program);
+    let mut command = draft.command(account, program, &[]);
     command.arg("--version").envs(product.environment(&draft)).stdin(Stdio::null());
     let said = command.output().map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => Fault::environment(format!(
@@ -213,7 +278,7 @@ fn installed(product: &dyn Product, account: &Account) -> Vec<Binaries> {
             continue;
         }
         seen.push(program.clone());
-        found.extend(asked(product, &program, Origin::Installed, account).ok().flatten());
+        found.extend(asked(product, &program, Origin::Installed, None, account).ok().flatten());
     }
     found
 }
@@ -228,7 +293,7 @@ fn fetched(home: &Home, product: &dyn Product) -> Vec<Binaries> {
         let program =
             product.programs().iter().map(|name| folder.join("bin").join(name)).find(|path| path.is_file())?;
         let version = artifact.version.parse().expect("the catalog holds versions");
-        Some(Binaries { product: product.name().to_owned(), version, program, origin: Origin::Fetched })
+        Some(Binaries { product: product.name().to_owned(), version, program, origin: Origin::Fetched, tree: None })
     };
     product.catalogue().iter().filter_map(of).collect()
 }
@@ -291,7 +356,7 @@ pub fn fetch(
     let found = fetched(home, product).into_iter().find(|binaries| binaries.program.starts_with(&folder));
     let found = found.ok_or_else(|| Fault::environment(format!("no server program in {}", folder.display())))?;
     // It says what is missing now, not at the first start.
-    asked(product, &found.program, Origin::Fetched, account)?;
+    asked(product, &found.program, Origin::Fetched, None, account)?;
     Ok(found)
 }
 

@@ -31,6 +31,17 @@ pub struct Fault {
     pub hints: Vec<String>,
 }
 
+/// Whether these words of a program say that a disk is full.
+pub(crate) fn is_full(words: &str) -> bool {
+    // The kernel's, PostgreSQL's and InnoDB's.
+    ["No space left on device", "Check free disk space", "Disk is full", "disk full"]
+        .iter()
+        .any(|said| words.contains(said))
+}
+
+/// What to do about a full disk.
+pub(crate) const FULL: &str = "free some space, or choose another folder with ASSAY_LAB";
+
 /// What most functions of this crate return.
 pub type Result<T> = std::result::Result<T, Fault>;
 
@@ -59,9 +70,7 @@ impl Fault {
     pub fn file(doing: &str, path: &Path, error: &io::Error) -> Fault {
         let fault = Fault::environment(format!("cannot {doing} {}: {error}", path.display()));
         match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                fault.hint("free some space, or set ASSAY_LAB to another folder")
-            }
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => fault.hint(FULL),
             io::ErrorKind::PermissionDenied => fault.hint("set ASSAY_LAB to a folder that you can write to"),
             _ => fault,
         }

@@ -12,6 +12,11 @@ pub trait Front: Sync {
     /// What users write, and its program.
     fn name(&self) -> &'static str;
 
+    /// Whether it can stand before several servers.
+    fn takes_several(&self) -> bool {
+        false
+    }
+
     /// Whether it can stand before servers whose URLs have this scheme.
     fn speaks(&self, scheme: &str) -> bool;
 

@@ -9,6 +9,7 @@
 
 pub mod account;
 pub mod binaries;
+pub mod container;
 pub mod fault;
 pub mod front;
 pub mod home;
@@ -30,5 +31,5 @@ pub use home::Home;
 pub use placement::Placement;
 pub use product::Asked;
 pub use server::{Server, Status};
-pub use topology::{Description, FrontDescription, Timing, Topology};
+pub use topology::{Behind, Description, FrontDescription, Timing, Topology};
 pub use version::Wanted;

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
-use crate::fault::{At, Fault, Result};
+use crate::fault::{At, Blame, Fault, Result};
 use crate::wait;
 
 /// A process that is surely the one that was meant.
@@ -112,9 +112,11 @@ fn boot() -> String {
 /// A program to start.
 pub(crate) struct Launch<'a> {
     pub(crate) program: &'a Path,
-    pub(crate) arguments: &'a [OsString],
+    /// The program, or what becomes it, and its arguments.
+    pub(crate) words: &'a [OsString],
     pub(crate) environment: &'a [(String, String)],
-    pub(crate) account: &'a Account,
+    /// As whom; `None`: as ourselves, and what becomes the program sees to it.
+    pub(crate) account: Option<&'a Account>,
     /// Where it starts, and where its `PID_FILE` and `LOG` are.
     pub(crate) folder: &'a Path,
 }
@@ -149,12 +151,11 @@ impl Launch<'_> {
         let log_path = self.folder.join(LOG);
         let log = File::options().create(true).append(true).open(&log_path).at("write", &log_path)?;
         let again = log.try_clone().at("write", &log_path)?;
-        let mut child = self
-            .account
-            .command("/bin/sh")
+        let shell = "/bin/sh";
+        let mut command = self.account.map_or_else(|| Command::new(shell), |account| account.command(shell));
+        let mut child = command
             .args(["-c", LAUNCHER, "assay"])
-            .arg(self.program)
-            .args(self.arguments)
+            .args(self.words)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .current_dir(self.folder)
             // Ctrl-C is for us; we end the server in its own way.
@@ -201,7 +202,7 @@ pub fn log_tail(folder: &Path, lines: usize) -> String {
 
 /// Runs a program to its end and returns what it printed. `doing`: what failed when it fails, such as `initialise the
 /// data directory`; its own words follow.
-pub(crate) fn output(doing: &str, command: &mut std::process::Command) -> Result<String> {
+pub(crate) fn output(doing: &str, command: &mut Command) -> Result<String> {
     let program = PathBuf::from(command.get_program());
     let output = command.stdin(Stdio::null()).output().at("run", &program)?;
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
@@ -212,10 +213,13 @@ pub(crate) fn output(doing: &str, command: &mut std::process::Command) -> Result
     let last: Vec<&str> = words.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = last[last.len().saturating_sub(20)..].join("\n");
     let fault = Fault::server(format!("{} could not {doing}: {}", program.display(), output.status)).detail(&last);
-    Err(missing_library(&last).map_or(fault.clone(), |library| {
-        Fault { blame: crate::fault::Blame::Environment, ..fault }
-            .hint(format!("install the package that contains {library}"))
-    }))
+    Err(match missing_library(&last) {
+        Some(library) => {
+            Fault { blame: Blame::Environment, ..fault }.hint(format!("install the package that contains {library}"))
+        }
+        None if crate::fault::is_full(&last) => Fault { blame: Blame::Environment, ..fault }.hint(crate::fault::FULL),
+        None => fault,
+    })
 }
 
 /// The name of the library that the dynamic linker did not find, if that is what these words say.

@@ -3,10 +3,12 @@
 //! Everything that has to be known to stop it and to tidy up after it is in its folder before it runs, so that the next
 //! command can do so when this process is killed. Nothing is ever signalled that the folder does not name as ours.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -187,8 +189,12 @@ pub fn all(home: &Home) -> Vec<Server> {
     names.iter().filter_map(|name| Server::open(home, name).ok()).collect()
 }
 
-/// A program, its arguments and its environment.
-type Rendered = (PathBuf, Vec<std::ffi::OsString>, Vec<(String, String)>);
+/// How a server is to be run.
+struct Rendered {
+    /// Its program, or what becomes it, and its arguments.
+    words: Vec<OsString>,
+    environment: Vec<(String, String)>,
+}
 
 impl Server {
     /// Makes a server's folder, with nothing but its state in it. `state.name`: must not be taken.
@@ -377,15 +383,15 @@ impl Server {
         if let Some(identity) = process::identity_in(&folder).filter(Identity::runs) {
             return Err(Fault::usage(format!("{} is already running as process {}", state.name, identity.pid)));
         }
-        let (program, arguments, environment) = self.render(&state)?;
+        let rendered = self.render(&state)?;
         let name = state.name.clone();
         state.undo = state.placement.prepare(&name, &state.account)?;
         self.save(state.clone())?;
         let launch = Launch {
-            program: &program,
-            arguments: &arguments,
-            environment: &environment,
-            account: &state.account,
+            program: &state.binaries.program,
+            words: &rendered.words,
+            environment: &rendered.environment,
+            account: state.binaries.tree.is_none().then_some(&state.account),
             folder: &folder,
         };
         let watch = Stopwatch::start();
@@ -412,30 +418,39 @@ impl Server {
     /// Writes its configuration and says how to run it.
     fn render(&self, state: &State) -> Result<Rendered> {
         let folder = self.folder();
-        let (files, arguments, environment) = match &state.what {
+        let program = &state.binaries.program;
+        let (files, arguments, command, environment) = match &state.what {
             What::Database { data, role, settings, file, access, .. } => {
                 let product = product(&state.binaries.product)?;
                 let site = site(state, &folder, data);
-                let wishes = Wishes { file: file.as_deref(), settings, access, role };
+                let all = settings::all(product, file.as_deref(), settings);
+                let wishes = Wishes { file: file.as_deref(), settings, all: &all, access, role };
                 settings::check(product, &site, &wishes)?;
+                // Of a killed process, whose number may be taken for as long as nobody has waited for it.
+                let mut lock = product.socket(&site).into_os_string();
+                lock.push(".lock");
+                let _ = fs::remove_file(lock);
                 for stale in product.stale_files() {
                     if product.in_use(data).is_none() {
                         let _ = fs::remove_file(data.join(stale));
                     }
                 }
-                (product.configuration(&site, &wishes)?, product.arguments(&site), product.environment(&state.binaries))
+                let environment = product.environment(&state.binaries);
+                let files = product.configuration(&site, &wishes)?;
+                (files, product.arguments(&site), site.command(program), environment)
             }
             What::Front { behind, settings, accounts, .. } => {
                 let front = front(&state.binaries.product)?;
                 let place = Place { folder: &folder, port: state.port, behind, settings, accounts };
-                (front.configuration(&place), front.arguments(&place), Vec::new())
+                (front.configuration(&place), front.arguments(&place), Command::new(program), Vec::new())
             }
         };
         for (path, text) in &files {
             fs::write(path, text).at("write", path)?;
             state.account.own(path)?;
         }
-        Ok((state.binaries.program.clone(), arguments, environment))
+        let words = [command.get_program()].into_iter().chain(command.get_args()).map(OsString::from);
+        Ok(Rendered { words: words.chain(arguments).collect(), environment })
     }
 
     fn wait_until_ready(&self, state: &State, running: &mut Running, watch: Stopwatch) -> Result<()> {
@@ -470,6 +485,7 @@ impl Server {
         let killed = state.undo.iter().any(|undo| matches!(undo, Undo::Group(group) if memory::kills(group) > 0));
         match missing_library(&words) {
             Some(library) => fault.hint(format!("install the package that contains {library}")),
+            None if crate::fault::is_full(&words) => fault.hint(crate::fault::FULL),
             None if killed => fault.hint("the kernel killed it for using more memory than `--memory` allows"),
             None => fault,
         }
@@ -551,12 +567,13 @@ impl Server {
     pub(crate) fn ask_what_is_in_effect(&self) -> Result<Vec<InEffect>> {
         let mut state = self.snapshot();
         let Some(product) = state.product() else { return Ok(Vec::new()) };
-        let What::Database { settings, in_effect, .. } = &mut state.what else { return Ok(Vec::new()) };
-        if settings.is_empty() {
+        let What::Database { settings, file, in_effect, .. } = &mut state.what else { return Ok(Vec::new()) };
+        let asked = settings::all(product, file.as_deref(), settings);
+        if asked.is_empty() {
             return Ok(Vec::new());
         }
         let found = product
-            .in_effect(&mut self.session()?, settings)
+            .in_effect(&mut self.session()?, &asked)
             .map_err(|words| Fault::server("cannot ask the server which settings are in effect").detail(words))?;
         in_effect.clone_from(&found);
         self.save(state)?;

@@ -5,12 +5,11 @@ use crate::product::{Asked, Product, Site, Wishes};
 
 /// Refuses settings that the server does not know, with the nearest name.
 pub(crate) fn check(product: &dyn Product, site: &Site<'_>, wishes: &Wishes<'_>) -> Result<()> {
-    if wishes.settings.is_empty() {
+    if wishes.all.is_empty() {
         return Ok(());
     }
     let known = product.known_settings(site)?;
-    let plain = |name: &str| name.trim().to_ascii_lowercase().replace('-', "_");
-    for asked in wishes.settings {
+    for asked in wishes.all {
         let name = plain(&asked.name);
         let variants = ["", "skip_", "disable_", "enable_"];
         let is_known = variants
@@ -22,6 +21,11 @@ pub(crate) fn check(product: &dyn Product, site: &Site<'_>, wishes: &Wishes<'_>)
         }
         let version = &site.binaries.version;
         let fault = Fault::usage(format!("{} {version} has no setting {}", product.title(), asked.name));
+        let line = wishes.file.filter(|_| !wishes.settings.contains(asked)).and_then(|file| line_of(file, &asked.name));
+        let fault = match line {
+            Some((number, line)) => fault.detail(format!("line {number} of the configuration file: {line}")),
+            None => fault,
+        };
         return Err(match nearest(&name, known.iter().map(String::as_str)) {
             Some(near) => fault.hint(format!("did you mean {near}?")),
             None => fault,
@@ -30,8 +34,33 @@ pub(crate) fn check(product: &dyn Product, site: &Site<'_>, wishes: &Wishes<'_>)
     Ok(())
 }
 
+/// What is asked for by a file and by name: of two of one name the later one holds.
+pub(crate) fn all(product: &dyn Product, file: Option<&str>, settings: &[Asked]) -> Vec<Asked> {
+    let given: Vec<Asked> = file.map(|text| product.settings_of_file(text)).unwrap_or_default();
+    let mut kept: Vec<Asked> = Vec::new();
+    for asked in given.into_iter().chain(settings.iter().cloned()) {
+        kept.retain(|earlier| plain(&earlier.name) != plain(&asked.name));
+        kept.push(asked);
+    }
+    kept
+}
+
+/// As names are compared.
+fn plain(name: &str) -> String {
+    name.trim().to_ascii_lowercase().replace('-', "_")
+}
+
+/// The last line of a file that begins with a name, and its number.
+fn line_of<'a>(file: &'a str, name: &str) -> Option<(usize, &'a str)> {
+    let of_name = |line: &str| {
+        let first = line.trim_start().split(|c: char| c == '=' || c.is_whitespace()).next();
+        first.is_some_and(|first| plain(first) == plain(name))
+    };
+    let mut numbered = (1..).zip(file.lines()).collect::<Vec<_>>().into_iter().rev();
+    numbered.find(|(_, line)| of_name(line)).map(|(number, line)| (number, line.trim()))
+}
+
 /// Divides settings into those that decide the layout of the data directory and the others.
 pub(crate) fn divide(product: &dyn Product, all: &[Asked]) -> (Vec<Asked>, Vec<Asked>) {
-    let plain = |name: &str| name.to_ascii_lowercase().replace('-', "_");
     all.iter().cloned().partition(|asked| product.layout().contains(&&*plain(&asked.name)))
 }

@@ -16,7 +16,7 @@ use crate::front::Front;
 use crate::home::Home;
 use crate::image::{self, Contents, Restored};
 use crate::placement::Placement;
-use crate::product::{Asked, Binaries, InEffect, Origin, Product, Role};
+use crate::product::{Asked, Binaries, InEffect, Origin, Product, Role, Settled};
 use crate::server::{self, Ended, Server, Status, What, front};
 use crate::settings;
 use crate::version::{Version, Wanted};
@@ -64,6 +64,38 @@ pub struct FrontDescription {
     pub settings: Vec<Asked>,
     /// PgBouncer: names and passwords of those who log in by SCRAM; empty: `app` and `postgres` without one.
     pub accounts: Vec<(String, String)>,
+    /// What it stands before, where it is the nearest to the servers.
+    pub behind: Behind,
+}
+
+/// The servers that a front sends connections to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Behind {
+    /// The primary.
+    #[default]
+    Primary,
+    /// The replicas, in turn.
+    Replicas,
+    /// The primary and its replicas, in turn.
+    All,
+}
+
+impl FrontDescription {
+    /// Reads `pgbouncer`, `haproxy` or `haproxy:replicas`.
+    pub fn parse(text: &str) -> Result<FrontDescription> {
+        let (name, behind) = match text.split_once(':') {
+            None => (text, Behind::Primary),
+            Some((name, "primary")) => (name, Behind::Primary),
+            Some((name, "replicas")) => (name, Behind::Replicas),
+            Some((name, "all")) => (name, Behind::All),
+            Some((_, other)) => {
+                return Err(Fault::usage(format!("the front {text}: {other} is not known"))
+                    .hint("haproxy:primary, haproxy:replicas or haproxy:all"));
+            }
+        };
+        Ok(FrontDescription { name: name.to_owned(), settings: Vec::new(), accounts: Vec::new(), behind })
+    }
 }
 
 impl Description {
@@ -97,7 +129,8 @@ impl Description {
     /// command line does not say.
     pub fn contents(&self, binaries: &Binaries, prepared: &str, workload: &str) -> Result<Contents> {
         let product = product(&self.wanted.product)?;
-        let (layout, settings) = settings::divide(product, &self.settings);
+        let (layout, settings) =
+            settings::divide(product, &settings::all(product, self.file.as_deref(), &self.settings));
         let (prepared, workload) = (prepared.to_owned(), workload.to_owned());
         Ok(Contents { prepared, workload, settings, ..Contents::empty(binaries, &layout) })
     }
@@ -166,20 +199,19 @@ impl Topology {
         self.servers().try_for_each(Server::let_stay)
     }
 
-    /// Brings the primary to rest: see `Product::settle`. What was reached is returned in words, and what was written
-    /// is on the disk then.
-    pub fn settle(&self, patience: Duration) -> Result<Vec<String>> {
+    /// Brings the primary to rest, at most for `patience`: see `Product::settle`.
+    pub fn settle(&self, patience: Duration) -> Result<Settled> {
         let state = self.primary.snapshot();
         let product = state.product().expect("a primary has data");
         let settled = product.settle(&mut self.primary.session()?, &state.binaries.version, patience);
         settled.map_err(|words| Fault::server("cannot bring the server to rest").detail(words))
     }
 
-    /// Has the primary write what is in memory only.
-    pub fn checkpoint(&self) -> Result<()> {
+    /// Has the primary write what is in memory only, at most for `patience`.
+    pub fn checkpoint(&self, patience: Duration) -> Result<Settled> {
         let state = self.primary.snapshot();
         let product = state.product().expect("a primary has data");
-        let done = product.checkpoint(&mut self.primary.session()?);
+        let done = product.checkpoint(&mut self.primary.session()?, &state.binaries.version, patience);
         done.map_err(|words| Fault::server("the server made no checkpoint").detail(words))
     }
 
@@ -214,10 +246,15 @@ pub fn group(home: &Home, name: &str) -> Result<Vec<Server>> {
     if named.name != named.group {
         return Ok(vec![Server::open(home, name)?]);
     }
-    let rank = |server: &Server| match server.snapshot().what {
-        What::Front { behind, .. } => (0, std::cmp::Reverse(behind.first().copied())),
-        What::Database { role: Role::Replica { .. }, .. } => (1, std::cmp::Reverse(None)),
-        What::Database { .. } => (2, std::cmp::Reverse(None)),
+    let rank = |server: &Server| {
+        let state = server.snapshot();
+        let rank = match state.what {
+            What::Front { .. } => 0,
+            What::Database { role: Role::Replica { .. }, .. } => 1,
+            What::Database { .. } => 2,
+        };
+        // Of several fronts, the one that was made last is the farthest from the server.
+        (rank, std::cmp::Reverse(state.made))
     };
     let mut members: Vec<Server> = server::all(home);
     members.retain(|server| server.snapshot().group == named.group);
@@ -246,7 +283,9 @@ struct Start<'a> {
 impl Start<'_> {
     fn all(&mut self, fronts: &[(&'static dyn Front, Binaries)]) -> Result<Topology> {
         let description = self.description;
-        let (layout, mut settings) = settings::divide(self.product, &description.settings);
+        let (_, mut settings) = settings::divide(self.product, &description.settings);
+        let all = settings::all(self.product, description.file.as_deref(), &description.settings);
+        let (layout, _) = settings::divide(self.product, &all);
         if description.placement.huge_pages_bytes.is_some() {
             settings.splice(0..0, self.product.huge_page_settings());
         }
@@ -484,11 +523,17 @@ impl Start<'_> {
         programs: &Binaries,
         described: &FrontDescription,
     ) -> Result<Server> {
-        let nearest = topology.fronts.last().unwrap_or(&topology.primary);
-        let name = format!("{}-{}", topology.primary.name(), front.name());
+        let (primary, replicas) = (&topology.primary, topology.replicas.iter());
+        let behind: Vec<&Server> = match (topology.fronts.last(), described.behind) {
+            (Some(nearer), _) => vec![nearer],
+            (None, Behind::Primary) => vec![primary],
+            (None, Behind::Replicas) => replicas.collect(),
+            (None, Behind::All) => [primary].into_iter().chain(replicas).collect(),
+        };
+        let group = primary.name();
+        let name = format!("{group}-{}", front.name());
         self.made.push(name.clone());
-        let group = topology.primary.name();
-        let state = front_state(&name, &group, nearest, described, programs, &self.account);
+        let state = front_state(&name, &group, &behind, described, programs, &self.account);
         start_front(self.home, server::State { patience: self.description.patience, ..state })
     }
 }
@@ -497,24 +542,24 @@ impl Start<'_> {
 pub fn before(home: &Home, name: &str, server: &Server, described: &FrontDescription) -> Result<Server> {
     let account = server.snapshot().account;
     let programs = front_binaries(front(&described.name)?, &account)?;
-    start_front(home, front_state(name, name, server, described, &programs, &account))
+    start_front(home, front_state(name, name, &[server], described, &programs, &account))
 }
 
 fn front_state(
     name: &str,
     group: &str,
-    behind: &Server,
+    behind: &[&Server],
     described: &FrontDescription,
     programs: &Binaries,
     account: &Account,
 ) -> server::State {
-    let before = behind.snapshot();
+    let before = behind[0].snapshot();
     let scheme = match before.what {
         What::Front { scheme, .. } => scheme,
         What::Database { .. } => before.binaries.product,
     };
     let what = What::Front {
-        behind: vec![before.port],
+        behind: behind.iter().map(|server| server.port()).collect(),
         settings: described.settings.clone(),
         accounts: described.accounts.clone(),
         scheme,
@@ -539,6 +584,26 @@ fn front_programs(
     product: &dyn Product,
     account: &Account,
 ) -> Result<Vec<(&'static dyn Front, Binaries)>> {
+    for (number, described) in description.fronts.iter().enumerate() {
+        let name = &described.name;
+        if described.behind != Behind::Primary && number > 0 {
+            return Err(Fault::usage(format!("{name} stands before another front, not before servers"))
+                .hint("name the front that stands before the servers first"));
+        }
+        let servers = match described.behind {
+            Behind::Primary => 1,
+            Behind::Replicas => description.replicas,
+            Behind::All => 1 + description.replicas,
+        };
+        if servers == 0 {
+            return Err(Fault::usage(format!("there are no replicas for {name} to stand before"))
+                .hint("add them with `--replicas`"));
+        }
+        if servers > 1 && !front(name)?.takes_several() {
+            return Err(Fault::usage(format!("{name} stands before one server, not before {servers}"))
+                .hint("put haproxy before the servers, and it before that"));
+        }
+    }
     let of = |described: &FrontDescription| {
         let front = front(&described.name)?;
         if !front.speaks(product.name()) {
@@ -565,7 +630,7 @@ pub fn front_binaries(front: &dyn Front, account: &Account) -> Result<Binaries> 
         Fault::environment(format!("{} is not {}", program.display(), front.name()))
             .detail(words.lines().next().unwrap_or_default())
     })?;
-    Ok(Binaries { product: front.name().to_owned(), version, program, origin: Origin::Installed })
+    Ok(Binaries { product: front.name().to_owned(), version, program, origin: Origin::Installed, tree: None })
 }
 
 /// A name is a folder's, and a word of a command line.

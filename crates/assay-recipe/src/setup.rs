@@ -63,6 +63,8 @@ pub struct Server {
 pub struct Front {
     /// In its own words.
     pub settings: BTreeMap<String, Word>,
+    /// The servers that it stands before, where it is the nearest to them: `primary`, `replicas`, `all`.
+    pub behind: Option<String>,
 }
 
 /// What is loaded once and copied for every trial.

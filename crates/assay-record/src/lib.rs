@@ -33,5 +33,5 @@ pub use telemetry::{Absent, Cost, Intervention, Reading, Scope, ScopeKind, Serie
 pub use time::Time;
 pub use trial::{
     Arrival, AskedSetting, Environment, EventLoop, FORMAT, Limit, Load, Manifest, Measure, OnError, OptionValue, Place,
-    Policy, Rate, RatePoint, Record, Rule, Search, Server, StartedServer, Status, Terminals, Tool, Trace,
+    Policy, Rate, RatePoint, Record, Rule, Search, Server, SettledStep, StartedServer, Status, Terminals, Tool, Trace,
 };

@@ -402,9 +402,23 @@ pub struct StartedServer {
     /// How its data directory came from an image: `copy`, or `reflink`, which changes what writes cost.
     #[serde(default)]
     pub restored_by: Option<String>,
+    /// How far it was brought to rest before the measured run, by step; empty: it was not.
+    #[serde(default)]
+    pub settled: Vec<SettledStep>,
     /// How long each part of the start took.
     #[serde(default)]
     pub timings_ns: BTreeMap<String, u64>,
+}
+
+/// A step that brought a server to rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettledStep {
+    /// The step's name.
+    pub step: String,
+    /// What was reached, such as `12 dirty pages`.
+    pub reached: Vec<String>,
+    /// Whether that is all there was to do; `false`: the time was over.
+    pub complete: bool,
 }
 
 /// A setting of a server.

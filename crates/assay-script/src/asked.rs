@@ -31,6 +31,7 @@ pub(crate) enum Asked {
     Pipe,
     Synchronise,
     InTransaction,
+    Leave,
     /// The script yielded something of its own.
     Stray,
     /// Lua gave up on the coroutine.
@@ -41,7 +42,7 @@ impl Asked {
     #[inline]
     pub(crate) fn from_number(number: f64) -> Asked {
         use Asked::*;
-        const ORDER: [Asked; 28] = [
+        const ORDER: [Asked; 29] = [
             Connect,
             Disconnect,
             Reconnect,
@@ -70,6 +71,7 @@ impl Asked {
             Pipe,
             Synchronise,
             InTransaction,
+            Leave,
         ];
         ORDER.get((number as usize).wrapping_sub(1)).copied().unwrap_or(Stray)
     }

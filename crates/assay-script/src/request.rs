@@ -8,17 +8,21 @@ use crate::rule::Declaration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u32);
 
-/// A connection's number within its session, counted from 0 in the order of `drv:connect()` calls; never reused.
+/// A connection's number within its session, counted from 0 in the order of `drv:connect()` calls; reused only after
+/// `Request::Leave`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionNumber(pub u32);
 
 /// What a session wants. Borrowed parts lie in the script's memory and are valid until the session is resumed.
 #[derive(Debug)]
 pub enum Request<'a> {
-    /// Open a connection to a server of the driver with this name. Answer: `Done` or `Error`.
-    Connect(ConnectionNumber, &'a [u8]),
+    /// Open a connection to a server of the driver with this name: to the one at this place among them, from 1, or with 0 to
+    /// the one that is due for the session. Answer: `Done` or `Error`.
+    Connect(ConnectionNumber, &'a [u8], u32),
     /// Close it. Answer: `Done`.
     Disconnect(ConnectionNumber),
+    /// Close it, and wait until the server has closed its side. Answer: `Done`. Its number may be used again.
+    Leave(ConnectionNumber),
     /// Close it and open it again, keeping its prepared statements. Answer: `Done` or `Error`.
     Reconnect(ConnectionNumber),
     /// Run an operation. Answer: `Reply`.

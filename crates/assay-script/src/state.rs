@@ -341,16 +341,19 @@ impl State {
         unsafe {
             let number = |index| lua::lua_tonumber(thread, index);
             match asked {
-                Asked::Connect => Request::Connect(ConnectionNumber(number(2) as u32), text_at(thread, 3)),
-                Asked::Disconnect | Asked::Reconnect => {
+                Asked::Connect => {
+                    Request::Connect(ConnectionNumber(number(2) as u32), text_at(thread, 3), number(4) as u32)
+                }
+                Asked::Disconnect | Asked::Reconnect | Asked::Leave => {
                     let connection = number(2) as u32;
                     if let Some(rows) = (*session.native).live(connection).begin() {
                         pool.put(rows);
                     }
-                    if asked == Asked::Disconnect {
-                        Request::Disconnect(ConnectionNumber(connection))
-                    } else {
-                        Request::Reconnect(ConnectionNumber(connection))
+                    let connection = ConnectionNumber(connection);
+                    match asked {
+                        Asked::Disconnect => Request::Disconnect(connection),
+                        Asked::Leave => Request::Leave(connection),
+                        _ => Request::Reconnect(connection),
                     }
                 }
                 Asked::Query

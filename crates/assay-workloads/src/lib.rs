@@ -50,6 +50,7 @@ macro_rules! workload {
 
 const WORKLOADS: &[Workload] = &[
     workload!("oltp", "bulk_insert", true),
+    workload!("availability", "connects", true),
     workload!("oltp", "oltp_common", false),
     workload!("oltp", "oltp_delete", true),
     workload!("oltp", "oltp_insert", true),
@@ -62,6 +63,7 @@ const WORKLOADS: &[Workload] = &[
     workload!("oltp", "oltp_update_non_index", true),
     workload!("oltp", "oltp_write_only", true),
     workload!("shared", "prepare_lock", false),
+    workload!("availability", "read_after_write", true),
     workload!("oltp", "select_random_points", true),
     workload!("oltp", "select_random_ranges", true),
     legacy!("bulk_insert"),

@@ -45,7 +45,7 @@ impl StartOptions {
             data: self.data.clone(),
             port: self.port,
             replicas: self.replicas,
-            fronts: fronts(&self.front, &self.front_set),
+            fronts: fronts(&self.front, &self.front_set)?,
             patience: Duration::from_nanos(self.patience.0),
             ..Description::of(self.product.parse()?)
         })
@@ -64,7 +64,7 @@ impl RunServerOptions {
                 memory_bytes: self.server_memory,
                 ..Placement::default()
             },
-            fronts: fronts(&self.front, &self.front_set),
+            fronts: fronts(&self.front, &self.front_set)?,
             ..Description::of(product.parse()?)
         }))
     }
@@ -84,14 +84,12 @@ fn read(path: &Path) -> Result<String, Trouble> {
 }
 
 /// All settings are the last front's: the one that load goes to.
-fn fronts(names: &[String], set: &[String]) -> Vec<FrontDescription> {
-    let last = names.len().saturating_sub(1);
-    let of = |(number, name): (usize, &String)| FrontDescription {
-        name: name.clone(),
-        settings: if number == last { settings(set) } else { Vec::new() },
-        accounts: Vec::new(),
-    };
-    names.iter().enumerate().map(of).collect()
+fn fronts(words: &[String], set: &[String]) -> Result<Vec<FrontDescription>, Trouble> {
+    let mut fronts = words.iter().map(|word| FrontDescription::parse(word)).collect::<Result<Vec<_>, Fault>>()?;
+    if let Some(last) = fronts.last_mut() {
+        last.settings = settings(set);
+    }
+    Ok(fronts)
 }
 
 /// A pooler in transaction mode that knows nothing of prepared statements gives them to the wrong client.
@@ -233,6 +231,7 @@ pub fn recorded(topology: &Topology) -> record::StartedServer {
             assay_lab::image::Method::Reflink => "reflink".to_owned(),
             assay_lab::image::Method::Copy => "copy".to_owned(),
         }),
+        settled: Vec::new(),
         timings_ns: topology.timings.iter().map(|timing| (timing.part.clone(), nanos(timing.took))).collect(),
     }
 }

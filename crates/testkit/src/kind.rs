@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, anyhow};
+use assay_lab::binaries::PRODUCTS;
 use assay_lab::{Description, Home, Wanted};
 
 use crate::cache;
@@ -87,18 +88,6 @@ impl Kind {
         Some(text.parse().expect("it is well written"))
     }
 
-    /// Fetches it from the Maven repository, if it comes from there and is missing.
-    pub fn fetch(self) -> Result<()> {
-        let (true, Some(wanted)) = (matches!(self, Kind::Postgres18 | Kind::MySql), self.wanted()) else {
-            return Ok(());
-        };
-        if self.available().is_ok() {
-            return Ok(());
-        }
-        let found = Description::of(wanted).find_binaries(&Home::at(cache()), &|words| println!("{words}"));
-        found.map(drop).map_err(|fault| anyhow!("{fault}"))
-    }
-
     /// Where a program of this kind is, whether it exists or not.
     pub fn program(self, name: &str) -> PathBuf {
         let fetched = |folder: &str| cache().join("binaries").join(folder).join("bin").join(name);
@@ -139,6 +128,48 @@ fn debian_postgres() -> PathBuf {
         .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
         .max();
     root.join(newest.unwrap_or(15).to_string()).join("bin")
+}
+
+/// Products with versions to start, such as `postgres:9.6.24`: of each the oldest and the newest of the catalogue, which
+/// `cargo xtask install` fetches; with `ASSAY_TEST_MATRIX` all of them. One that is not here is said aloud and left out.
+pub fn versions() -> Vec<String> {
+    let matrix = std::env::var_os("ASSAY_TEST_MATRIX").is_some();
+    let here = |wanted: &String| {
+        let (product, version) = wanted.split_once(':').expect("a version is named");
+        let fetched = cache().join("binaries").join(format!("{product}-{version}"));
+        matrix || fetched.exists() || absent(&format!("{wanted} is missing (`cargo xtask install` fetches it)"))
+    };
+    catalogue(|place, last| matrix || place == 0 || place == last).into_iter().filter(here).collect()
+}
+
+/// Of those, what the Maven repository has and this machine has not, with megabytes.
+pub fn missing_versions() -> Vec<(String, u32)> {
+    let all = PRODUCTS.iter().flat_map(|product| product.catalogue().iter().map(move |artifact| (product, artifact)));
+    let named = all.map(|(product, artifact)| (format!("{}:{}", product.name(), artifact.version), artifact.megabytes));
+    let wanted = catalogue(|place, last| place == 0 || place == last);
+    let missing = |wanted: &str| !cache().join("binaries").join(wanted.replace(':', "-")).exists();
+    named.filter(|(name, _)| wanted.contains(name) && missing(name)).collect()
+}
+
+/// Fetches them.
+pub fn fetch_versions() -> Result<()> {
+    for (wanted, _) in missing_versions() {
+        let description = Description::of(wanted.parse().expect("it is well written"));
+        let found = description.find_binaries(&Home::at(cache()), &|words| println!("{words}"));
+        found.map_err(|fault| anyhow!("{fault}"))?;
+    }
+    Ok(())
+}
+
+/// Of each product's catalogue, in which the oldest version is the first, those that are chosen by their place.
+fn catalogue(chosen: impl Fn(usize, usize) -> bool) -> Vec<String> {
+    let mut all = Vec::new();
+    for product in PRODUCTS {
+        let versions = product.catalogue();
+        let places = (0..versions.len()).filter(|place| chosen(*place, versions.len() - 1));
+        all.extend(places.map(|place| format!("{}:{}", product.name(), versions[place].version)));
+    }
+    all
 }
 
 /// What a test needs is not here: a failure where tests must be complete, else said aloud, past the test harness.

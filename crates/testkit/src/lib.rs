@@ -40,7 +40,7 @@ pub use browser::{Browser, View};
 pub use cable::Cable;
 pub use certificates::Certificates;
 pub use folder::{cache, home, lab_folder};
-pub use kind::{Kind, absent};
+pub use kind::{Kind, absent, fetch_versions, missing_versions, versions};
 pub use scrape::{Exposition, metric_families};
 pub use server::Server;
 

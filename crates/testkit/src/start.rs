@@ -62,6 +62,7 @@ impl Server {
             name: "pgbouncer".to_owned(),
             settings: vec![assay_lab::Asked::new("max_client_conn", &max_clients.to_string())],
             accounts: accounts.iter().map(|(name, password)| ((*name).to_owned(), (*password).to_owned())).collect(),
+            behind: assay_lab::Behind::Primary,
         };
         let name = name_of("pgbouncer")?;
         let front = topology::before(&home()?, &name, self.lab(), &described).map_err(|fault| anyhow!("{fault}"))?;

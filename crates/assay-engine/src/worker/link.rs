@@ -50,6 +50,8 @@ pub(super) enum LinkDoing {
     },
     /// Our own ROLLBACK is in flight.
     Rollback,
+    /// Our goodbye is sent: the server closes its side when it is done.
+    Leaving,
     /// No socket; an attempt to connect has to be made first.
     Broken,
     /// Disconnected; the slot may be used again.

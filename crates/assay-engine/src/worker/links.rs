@@ -56,6 +56,8 @@ pub(super) enum Heard {
     RolledBack { link: usize },
     /// It is connected and logged in. `again`: it was before.
     Ready { link: usize, again: bool },
+    /// The server has closed its side, or it took too long.
+    Left { link: usize },
     /// It could not be connected.
     Refused { link: usize, error: Box<StatementError> },
 }
@@ -118,6 +120,9 @@ impl<I: Io> Links<I> {
         let (Event::Received(socket) | Event::Connected(socket) | Event::Secured(socket, _) | Event::Closed(socket, _)) =
             event;
         let link = self.link_of(socket)?;
+        if self.links[link].doing == LinkDoing::Leaving && !matches!(event, Event::Closed(..)) {
+            return None;
+        }
         let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now: at };
         let machine = &mut self.links[link].machine;
         let progress = match event {
@@ -189,6 +194,7 @@ impl<I: Io> Links<I> {
                 self.connect(link);
                 None
             }
+            LinkDoing::Leaving => Some(Heard::Left { link }),
             LinkDoing::Operation { .. } | LinkDoing::Rollback => {
                 let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
                 let progress = self.links[link].machine.on_timeout(&mut exchange);
@@ -469,6 +475,7 @@ impl<I: Io> Links<I> {
                 this.broken = Some(error);
                 None
             }
+            LinkDoing::Leaving => Some(Heard::Left { link }),
             LinkDoing::Pausing | LinkDoing::Broken | LinkDoing::Free => None,
         }
     }
@@ -504,6 +511,21 @@ impl<I: Io> Links<I> {
         this.doing = LinkDoing::Broken;
         this.broken = Some(Box::new(why));
         (this.timer, this.deferred) = (0, false);
+    }
+
+    /// Says goodbye, and leaves the last word to the server: `Heard::Left` follows. False where there is nothing to wait
+    /// for.
+    pub(super) fn leave(&mut self, link: usize) -> bool {
+        let (LinkDoing::Idle, Some(socket)) = (self.links[link].doing, self.links[link].socket) else { return false };
+        let now = self.io.now();
+        let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
+        self.links[link].machine.close(&mut exchange);
+        self.io.send(socket, &self.out);
+        self.out.clear();
+        self.links[link].doing = LinkDoing::Leaving;
+        let timeout = self.connect_timeout(link);
+        self.links[link].timer = self.timers.set(now + timeout, link);
+        true
     }
 
     /// Closes a link for good.

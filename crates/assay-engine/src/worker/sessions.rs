@@ -376,16 +376,36 @@ impl<I: Io> Sessions<I> {
                     }
                     Answer::Done
                 }
-                Request::Connect(connection, driver) => {
-                    return match self.plan.targets_of(driver) {
-                        Some(targets) => self.connect(session, connection, targets),
-                        None => {
-                            let driver = String::from_utf8_lossy(driver);
-                            let words = format!("no server uses the driver `{driver}`");
-                            let error = StatementError::client(Class::Connection, words);
-                            self.refuse_connect(session, 0, Box::new(error));
+                Request::Connect(connection, driver, place) => {
+                    let targets = self.plan.targets_of(driver);
+                    let among = targets.clone().unwrap_or_default();
+                    // From 1; 0 is for the one that is due.
+                    let chosen = (place > 0).then(|| among.start + place as usize - 1);
+                    let words = match (targets, chosen) {
+                        (Some(targets), None) => return self.connect(session, connection, targets),
+                        (Some(targets), Some(target)) if target < targets.end => {
+                            return self.connect(session, connection, target..target + 1);
+                        }
+                        (Some(targets), _) => {
+                            format!(
+                                "the script connects to server {place}, and there are {}: add a `--db`",
+                                targets.len()
+                            )
+                        }
+                        (None, _) => {
+                            format!("no server uses the driver `{}`", String::from_utf8_lossy(driver))
                         }
                     };
+                    let error = StatementError::client(Class::Connection, words);
+                    return self.refuse_connect(session, among.start, Box::new(error));
+                }
+                Request::Leave(connection) => {
+                    let link = self.all[session].link(connection.0);
+                    if link.is_some_and(|link| self.links.leave(link)) {
+                        return;
+                    }
+                    self.disconnect(session, connection);
+                    Answer::Done
                 }
                 Request::Disconnect(connection) => {
                     self.disconnect(session, connection);
@@ -520,6 +540,14 @@ impl<I: Io> Sessions<I> {
                     self.all[session].connect_error = None;
                     self.queue(session, Answer::Done, at);
                 }
+            }
+            Heard::Left { link } => {
+                let session = self.links[link].session;
+                if let Some(slot) = self.all[session].links.iter_mut().find(|slot| **slot == Some(link)) {
+                    *slot = None;
+                }
+                self.links.close(link);
+                self.queue(session, Answer::Done, at);
             }
             Heard::Refused { link, error } => self.on_refused(link, error),
         }
@@ -777,6 +805,8 @@ impl<I: Io> Sessions<I> {
     /// Opens a connection for the script, to one of these targets.
     fn connect(&mut self, session: usize, connection: ConnectionNumber, targets: Range<usize>) {
         let target = match self.plan.connects.deal {
+            // One that the script has chosen.
+            Deal::BySession if targets.len() == 1 => targets.start,
             Deal::BySession => self.all[session].target,
             // With a single choice the counter stays as it is.
             Deal::ByConnection if targets.len() == 1 => targets.start,

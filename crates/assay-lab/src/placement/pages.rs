@@ -12,6 +12,9 @@ use crate::fault::{Fault, Result};
 use crate::process::Identity;
 
 const COUNT: &str = "/proc/sys/vm/nr_hugepages";
+const COMPACT: &str = "/proc/sys/vm/compact_memory";
+/// To find room for huge pages.
+const ATTEMPTS: u32 = 3;
 const GROUP: &str = "/proc/sys/vm/hugetlb_shm_group";
 const TRANSPARENT: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
@@ -97,8 +100,17 @@ pub(super) fn reserve(bytes: u64, account: &Account) -> Result<(u64, Written)> {
     let size = size.ok_or_else(|| Fault::environment("this kernel has no huge pages"))? << 10;
     let wanted = bytes.div_ceil(size);
     let before = count()?;
-    write(COUNT, &(before + wanted).to_string(), "")?;
-    let got = count()?.saturating_sub(before);
+    let mut got = 0;
+    for _ in 0..ATTEMPTS {
+        write(COUNT, &(before + wanted).to_string(), "")?;
+        got = count()?.saturating_sub(before);
+        if got == wanted {
+            break;
+        }
+        // Free memory in pieces becomes free memory in one; where that cannot be asked for, the next attempt is as
+        // good.
+        let _ = fs::write(COMPACT, "1");
+    }
     if got < wanted {
         give_back(got);
         return Err(Fault::environment(format!(

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use super::{Asked, Binaries, InEffect, Role, Site, Wishes};
+use super::{Asked, Binaries, InEffect, Role, Settled, Site, Wishes};
 use crate::fault::Result;
 use crate::process::output;
 use crate::sql::Session;
-use crate::wait;
+use crate::wait::{self, Stopwatch};
 
 /// Settings that are decided when the data directory is made.
 pub(super) const LAYOUT: &[&str] =
@@ -91,7 +91,7 @@ pub(super) fn arguments(site: &Site<'_>) -> Vec<OsString> {
 
 /// The variables that `--verbose --help` lists, after a line of dashes.
 pub(super) fn known_settings(site: &Site<'_>, environment: &[(String, String)]) -> Result<Vec<String>> {
-    let mut command = site.account.command(&site.binaries.program);
+    let mut command = site.command(&site.binaries.program);
     let places = places(site.binaries);
     command.arg("--no-defaults").args(places.iter().map(|line| format!("--{}", line.replace(" = ", "="))));
     command.args(["--verbose", "--help"]).envs(environment.iter().map(|(name, value)| (name, value)));
@@ -202,8 +202,9 @@ fn one(session: &mut Session, sql: &str) -> Option<String> {
     session.rows(sql).ok()?.into_iter().next()?.into_iter().nth(1).flatten()
 }
 
-/// Has InnoDB write out what it has changed in memory, as fast as it can, until almost nothing is left.
-pub(super) fn settle(session: &mut Session, patience: Duration) -> std::result::Result<Vec<String>, String> {
+/// Has InnoDB write out what it has changed in memory, as fast as it can, until almost nothing is left. It has no
+/// command for it: what makes it hurry is set, and set back.
+pub(super) fn settle(session: &mut Session, patience: Duration) -> std::result::Result<Settled, String> {
     // Each with the value that makes it hurry.
     let hurry = [
         ("innodb_max_dirty_pages_pct_lwm", "0"),
@@ -217,31 +218,88 @@ pub(super) fn settle(session: &mut Session, patience: Duration) -> std::result::
             before.push((name, shown));
         }
     }
+    let written = write_out(session, patience);
+    // From the one that was set last, since the server keeps some below others.
+    for (name, value) in before.iter().rev() {
+        session.rows(&format!("SET GLOBAL {name} = {value}"))?;
+    }
+    let mut settled = written?;
+    if let Some((words, done)) = rocks(session) {
+        settled.reached.push(words);
+        settled.complete &= done;
+    }
+    Ok(settled)
+}
+
+/// Waits for the pages, then for the checkpoint that follows them.
+fn write_out(session: &mut Session, patience: Duration) -> std::result::Result<Settled, String> {
+    let watch = Stopwatch::start();
     let mut dirty = 0;
     let clean = wait::until(patience, || {
         let pages = one(session, "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'");
         dirty = pages.and_then(|pages| pages.parse::<u64>().ok()).ok_or("it does not say how many pages are dirty")?;
         Ok::<_, String>((dirty <= DIRTY_PAGES).then_some(()))
     })?;
-    // From the one that was set last, since the server keeps some below others.
-    for (name, value) in before.iter().rev() {
-        session.rows(&format!("SET GLOBAL {name} = {value}"))?;
-    }
-    let reached = if clean.is_some() { "" } else { ", where the time was over" };
-    let mut words = vec![format!("{dirty} dirty pages{reached}")];
-    words.extend(rocks(session));
-    Ok(words)
+    let mut reached = vec![format!("{dirty} dirty pages")];
+    // Some versions make no checkpoint while nothing is written: what there is by then is said.
+    let left = patience.saturating_sub(watch.elapsed()).min(CHECKPOINT_PATIENCE);
+    let mut age = checkpoint_age(session);
+    let _ = wait::until(left, || {
+        age = checkpoint_age(session);
+        Ok::<_, ()>(age.is_none_or(|age| age <= CHECKPOINT_AGE).then_some(()))
+    });
+    reached.extend(age.map(|age| format!("checkpoint age {age} bytes")));
+    Ok(Settled { reached, complete: clean.is_some() })
 }
 
+/// Bytes of redo log that a recovery would have to read; `None`: it does not say.
+fn checkpoint_age(session: &mut Session) -> Option<u64> {
+    let row = session.rows("SHOW ENGINE INNODB STATUS").ok()?.into_iter().next()?;
+    age_in(row.last()?.as_ref()?)
+}
+
+fn age_in(status: &str) -> Option<u64> {
+    let number = |name: &str| -> Option<u64> {
+        status.lines().find_map(|line| line.strip_prefix(name)?.trim_start_matches([' ', '=', ':']).trim().parse().ok())
+    };
+    number("Log sequence number")?.checked_sub(number("Last checkpoint at")?)
+}
+
+/// So small is next to nothing for a recovery.
+const CHECKPOINT_AGE: u64 = 64 << 10;
+/// A checkpoint follows the pages within a second, where it follows at all.
+const CHECKPOINT_PATIENCE: Duration = Duration::from_secs(5);
 /// So few are always dirty again.
 const DIRTY_PAGES: u64 = 32;
 
-/// The same of MyRocks, where it is loaded.
-fn rocks(session: &mut Session) -> Option<String> {
+/// The same of MyRocks, where it is loaded: in words, and whether it was done.
+fn rocks(session: &mut Session) -> Option<(String, bool)> {
     one(session, "SHOW GLOBAL VARIABLES LIKE 'rocksdb_force_flush_memtable_now'")?;
     let orders = ["rocksdb_force_flush_memtable_now", "rocksdb_force_flush_memtable_and_lzero_now"];
-    let done = orders.iter().all(|order| session.rows(&format!("SET GLOBAL {order} = 1")).is_ok());
-    Some(if done { "MyRocks flushed and level 0 compacted" } else { "MyRocks could not be flushed" }.to_owned())
+    let refused = orders.iter().find_map(|order| session.rows(&format!("SET GLOBAL {order} = 1")).err());
+    Some(match refused {
+        None => ("MyRocks flushed, level 0 compacted".to_owned(), true),
+        Some(words) => (format!("MyRocks was not flushed: {words}"), false),
+    })
+}
+
+/// The settings of the sections that a server reads; lines before any section count, since ours come before them.
+pub(super) fn settings_of_file(text: &str, product: &str) -> Vec<Asked> {
+    let mut ours = true;
+    let mut found = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
+            let base = section.split_once('-').map_or(section, |(base, _)| base);
+            ours = ["server", "mysqld"].contains(&base)
+                || (product == "mariadb" && ["mariadb", "mariadbd"].contains(&base));
+        } else if ours && !line.is_empty() && !line.starts_with(['#', ';', '!']) {
+            let line = line.split(" #").next().unwrap_or_default();
+            let asked = Asked::parse(line);
+            let value = asked.value.map(|value| value.trim_matches(['\'', '"']).to_owned());
+            found.push(Asked { value, ..asked });
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -263,5 +321,26 @@ mod tests {
         for (asked, shown) in [("130M", "134217728"), ("2", "1"), ("off", "ON"), ("ROW", "MIXED")] {
             assert!(!mean_the_same(asked, shown), "{asked} {shown}");
         }
+    }
+
+    #[test]
+    fn settings_are_read_from_the_sections_of_a_server() {
+        let text = "max_connections = 7\n[client]\nport=1\n[mysqld]\n# no\nsort-buffer-size=5M # why\n!include x\n\
+                    skip-name-resolve\n[mysqld-8.0]\ntmp_table_size = '1M'\n[mariadb]\nthread_handling = pool-of-threads\n";
+        let read = |product: &str| -> Vec<String> {
+            let all = settings_of_file(text, product);
+            all.into_iter().map(|asked| format!("{}={}", asked.name, asked.value.unwrap_or_default())).collect()
+        };
+        let common = ["max_connections=7", "sort-buffer-size=5M", "skip-name-resolve=", "tmp_table_size=1M"];
+        assert_eq!(read("mysql"), common);
+        assert_eq!(read("mariadb"), [&common[..], &["thread_handling=pool-of-threads"]].concat());
+    }
+
+    #[test]
+    fn the_age_of_the_checkpoint_is_read_from_every_versions_words() {
+        let old = "LOG\n---\nLog sequence number 2543\nLog flushed up to   2543\nLast checkpoint at  2500\n";
+        let new = "Log sequence number          19574219\nLog buffer assigned up to    19574219\n\
+                   Last checkpoint at           19574219\n";
+        assert_eq!((age_in(old), age_in(new), age_in("nothing")), (Some(43), Some(0), None));
     }
 }

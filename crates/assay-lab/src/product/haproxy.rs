@@ -14,6 +14,10 @@ impl Front for HaProxy {
         "haproxy"
     }
 
+    fn takes_several(&self) -> bool {
+        true
+    }
+
     fn speaks(&self, _scheme: &str) -> bool {
         true
     }

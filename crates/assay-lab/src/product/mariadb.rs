@@ -7,7 +7,7 @@ use std::time::Duration;
 use assay_seam::Driver;
 use nix::sys::signal::Signal;
 
-use super::{Artifact, Asked, Binaries, Content, InEffect, Product, Role, Site, Wishes, family};
+use super::{Artifact, Asked, Binaries, Content, InEffect, Product, Role, Settled, Site, Wishes, family};
 use crate::fault::Result;
 use crate::process::output;
 use crate::sql::Session;
@@ -85,7 +85,7 @@ impl Product for MariaDb {
 
     fn initialise(&self, site: &Site<'_>, layout: &[Asked]) -> Result<()> {
         let program = site.binaries.beside(&["mariadb-install-db", "mysql_install_db"]);
-        let mut command = site.account.command(program);
+        let mut command = site.command(&program);
         command.envs(self.environment(site.binaries));
         command.args(["--no-defaults", "--skip-name-resolve"]).arg(format!("--datadir={}", site.data.display()));
         if !site.binaries.is_installed() {
@@ -126,6 +126,10 @@ impl Product for MariaDb {
 
     fn may_know(&self, _: &Site<'_>, name: &str, wishes: &Wishes<'_>) -> bool {
         family::may_know(name, wishes)
+    }
+
+    fn settings_of_file(&self, text: &str) -> Vec<Asked> {
+        family::settings_of_file(text, self.name())
     }
 
     fn in_effect(&self, session: &mut Session, asked: &[Asked]) -> std::result::Result<Vec<InEffect>, String> {
@@ -171,9 +175,10 @@ impl Product for MariaDb {
         // An event to wait for.
         primary.rows("CREATE DATABASE IF NOT EXISTS app")?;
         let position = format!("SET GLOBAL gtid_slave_pos = '{position}'");
+        // From 11.4 on a replica would want TLS, with a certificate that it can verify.
         let change = format!(
             "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {port}, MASTER_USER = 'app', \
-             MASTER_CONNECT_RETRY = 1, MASTER_USE_GTID = slave_pos"
+             MASTER_CONNECT_RETRY = 1, MASTER_SSL = 0, MASTER_USE_GTID = slave_pos"
         );
         replica.run(&[&position, &change, "START SLAVE"])
     }
@@ -191,23 +196,20 @@ impl Product for MariaDb {
         Ok(!done.is_empty() && reached == "0")
     }
 
-    fn settle(
+    fn settle(&self, session: &mut Session, _: &Version, patience: Duration) -> std::result::Result<Settled, String> {
+        family::settle(session, patience)
+    }
+
+    fn checkpoint(
         &self,
         session: &mut Session,
         _: &Version,
         patience: Duration,
-    ) -> std::result::Result<Vec<String>, String> {
+    ) -> std::result::Result<Settled, String> {
         family::settle(session, patience)
-    }
-
-    fn checkpoint(&self, session: &mut Session) -> std::result::Result<(), String> {
-        family::settle(session, CHECKPOINT).map(drop)
     }
 
     fn huge_page_settings(&self) -> Vec<Asked> {
         vec![Asked { name: "large-pages".to_owned(), value: None }]
     }
 }
-
-/// InnoDB has no command for it; it is given this long to write everything out.
-const CHECKPOINT: Duration = Duration::from_secs(60);

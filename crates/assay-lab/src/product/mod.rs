@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use assay_seam::Driver;
@@ -11,6 +12,7 @@ use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
+use crate::container;
 use crate::fault::Result;
 use crate::sql::Session;
 use crate::version::Version;
@@ -33,6 +35,9 @@ pub struct Binaries {
     pub program: PathBuf,
     /// How they came to be here.
     pub origin: Origin,
+    /// The files of a container image that they run in, as a process of this machine; `None`: in the machine's own.
+    #[serde(default)]
+    pub tree: Option<PathBuf>,
 }
 
 impl Binaries {
@@ -52,7 +57,21 @@ impl Binaries {
 
     /// Whether they lie where they were built for: only then do they find their own files.
     pub fn is_installed(&self) -> bool {
-        self.origin == Origin::Installed
+        self.origin == Origin::Installed || self.tree.is_some()
+    }
+
+    /// A path as the programs see it: in their tree, if they have one.
+    pub(crate) fn inside(&self, path: &Path) -> PathBuf {
+        let inner = self.tree.as_ref().and_then(|tree| path.strip_prefix(tree).ok());
+        inner.map_or_else(|| path.to_owned(), |inner| Path::new("/").join(inner))
+    }
+
+    /// A command for one of the programs. `folders`: of the lab's, where it reads and writes.
+    pub(crate) fn command(&self, account: &Account, program: &Path, folders: &[&Path]) -> Command {
+        match &self.tree {
+            None => account.command(program),
+            Some(tree) => container::command(tree, account, &self.inside(program), folders),
+        }
     }
 }
 
@@ -66,6 +85,8 @@ pub enum Origin {
     Installed,
     /// From the catalogue, into our cache.
     Fetched,
+    /// Out of a container image, into our cache.
+    Container,
 }
 
 /// Something of the catalogue: an archive in a jar of the Maven repository.
@@ -113,6 +134,14 @@ pub struct Site<'a> {
     pub port: u16,
 }
 
+impl Site<'_> {
+    /// A command for one of the server's programs.
+    pub(crate) fn command(&self, program: &Path) -> Command {
+        let parent = self.data.parent().unwrap_or(self.data);
+        self.binaries.command(self.account, program, &[self.folder, parent])
+    }
+}
+
 /// What a server is to others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -136,6 +165,8 @@ pub struct Wishes<'a> {
     pub file: Option<&'a str>,
     /// They come after the file's.
     pub settings: &'a [Asked],
+    /// Both, as `settings::all` has them.
+    pub all: &'a [Asked],
     /// PostgreSQL: lines of pg_hba.conf instead of those that let everybody on this machine in.
     pub access: &'a [String],
     /// What it is to others.
@@ -153,6 +184,15 @@ pub struct InEffect {
     pub value: Option<String>,
     /// Whether the two mean the same.
     pub same: bool,
+}
+
+/// How far a server came to rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// What was reached, such as `12 dirty pages`.
+    pub reached: Vec<String>,
+    /// Whether that is all there was to do; `false`: the time was over.
+    pub complete: bool,
 }
 
 /// A database server.
@@ -214,6 +254,9 @@ pub trait Product: Sync {
     /// Whether a setting that is not among those listed is one all the same: of an extension that may be loaded.
     fn may_know(&self, site: &Site<'_>, name: &str, wishes: &Wishes<'_>) -> bool;
 
+    /// The settings of a file in the product's own format that are meant for the server, in their order.
+    fn settings_of_file(&self, text: &str) -> Vec<Asked>;
+
     /// What the server made of the settings.
     fn in_effect(&self, session: &mut Session, asked: &[Asked]) -> std::result::Result<Vec<InEffect>, String>;
 
@@ -261,17 +304,21 @@ pub trait Product: Sync {
         number: u32,
     ) -> std::result::Result<bool, String>;
 
-    /// Brings it to rest: what was left to be done later is done now, at most for `patience`. Returns what was reached,
-    /// in words.
+    /// Brings it to rest: what was left to be done later is done now, at most for `patience`.
     fn settle(
         &self,
         session: &mut Session,
         version: &Version,
         patience: Duration,
-    ) -> std::result::Result<Vec<String>, String>;
+    ) -> std::result::Result<Settled, String>;
 
-    /// Writes everything that is in memory only to the data directory.
-    fn checkpoint(&self, session: &mut Session) -> std::result::Result<(), String>;
+    /// Writes everything that is in memory only to the data directory, at most for `patience`.
+    fn checkpoint(
+        &self,
+        session: &mut Session,
+        version: &Version,
+        patience: Duration,
+    ) -> std::result::Result<Settled, String>;
 
     /// Settings that make it use huge pages, or fail.
     fn huge_page_settings(&self) -> Vec<Asked>;

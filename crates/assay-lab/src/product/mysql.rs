@@ -7,7 +7,7 @@ use std::time::Duration;
 use assay_seam::Driver;
 use nix::sys::signal::Signal;
 
-use super::{Artifact, Asked, Content, InEffect, Product, Role, Site, Wishes, family};
+use super::{Artifact, Asked, Content, InEffect, Product, Role, Settled, Site, Wishes, family};
 use crate::fault::{At, Result};
 use crate::process::output;
 use crate::sql::Session;
@@ -70,7 +70,7 @@ impl Product for MySql {
     }
 
     fn initialise(&self, site: &Site<'_>, layout: &[Asked]) -> Result<()> {
-        let mut command = site.account.command(&site.binaries.program);
+        let mut command = site.command(&site.binaries.program);
         command.args(["--no-defaults", "--initialize-insecure"]).arg(format!("--datadir={}", site.data.display()));
         command.args(family::places(site.binaries).iter().map(|option| format!("--{}", option.replace(" = ", "="))));
         // Copied for every server; it grows to what the server is told.
@@ -117,6 +117,10 @@ impl Product for MySql {
 
     fn may_know(&self, _: &Site<'_>, name: &str, wishes: &Wishes<'_>) -> bool {
         family::may_know(name, wishes)
+    }
+
+    fn settings_of_file(&self, text: &str) -> Vec<Asked> {
+        family::settings_of_file(text, self.name())
     }
 
     fn in_effect(&self, session: &mut Session, asked: &[Asked]) -> std::result::Result<Vec<InEffect>, String> {
@@ -185,23 +189,20 @@ impl Product for MySql {
         Ok(!done.is_empty() && executed == "1")
     }
 
-    fn settle(
+    fn settle(&self, session: &mut Session, _: &Version, patience: Duration) -> std::result::Result<Settled, String> {
+        family::settle(session, patience)
+    }
+
+    fn checkpoint(
         &self,
         session: &mut Session,
         _: &Version,
         patience: Duration,
-    ) -> std::result::Result<Vec<String>, String> {
+    ) -> std::result::Result<Settled, String> {
         family::settle(session, patience)
-    }
-
-    fn checkpoint(&self, session: &mut Session) -> std::result::Result<(), String> {
-        family::settle(session, CHECKPOINT).map(drop)
     }
 
     fn huge_page_settings(&self) -> Vec<Asked> {
         vec![Asked { name: "large-pages".to_owned(), value: None }]
     }
 }
-
-/// InnoDB has no command for it; it is given this long to write everything out.
-const CHECKPOINT: Duration = Duration::from_secs(60);

@@ -11,11 +11,12 @@ use std::time::Duration;
 use assay_seam::Driver;
 use nix::sys::signal::Signal;
 
-use super::{Artifact, Asked, Content, InEffect, Product, Role, Site, Wishes};
+use super::{Artifact, Asked, Content, InEffect, Product, Role, Settled, Site, Wishes};
 use crate::fault::{At, Fault, Result};
 use crate::process::{Identity, output};
 use crate::sql::Session;
 use crate::version::Version;
+use crate::wait::Stopwatch;
 
 /// The product.
 pub struct Postgres;
@@ -83,7 +84,7 @@ impl Product for Postgres {
     }
 
     fn initialise(&self, site: &Site<'_>, layout: &[Asked]) -> Result<()> {
-        let mut command = site.account.command(site.binaries.beside(&["initdb"]));
+        let mut command = site.command(&site.binaries.beside(&["initdb"]));
         command.arg("-D").arg(site.data).args(["--username=postgres", "--auth=trust", "-N"]);
         let given =
             |name: &str| layout.iter().find(|asked| asked.name == name).and_then(|asked| asked.value.as_deref());
@@ -161,7 +162,7 @@ impl Product for Postgres {
     }
 
     fn known_settings(&self, site: &Site<'_>) -> Result<Vec<String>> {
-        let mut command = site.account.command(&site.binaries.program);
+        let mut command = site.command(&site.binaries.program);
         let text = output("list its settings", command.arg("--describe-config"))?;
         Ok(text.lines().filter_map(|line| line.split('\t').next()).map(str::to_owned).collect())
     }
@@ -169,10 +170,14 @@ impl Product for Postgres {
     fn may_know(&self, site: &Site<'_>, name: &str, _: &Wishes<'_>) -> bool {
         // A name with a dot is an extension's, or nobody's; the list leaves out what is meant for developers.
         let shown = |name: &str| {
-            let mut command = site.account.command(&site.binaries.program);
+            let mut command = site.command(&site.binaries.program);
             output("show a setting", command.args(["-C", name, "-D"]).arg(site.data)).is_ok()
         };
         name.contains('.') || shown(name)
+    }
+
+    fn settings_of_file(&self, text: &str) -> Vec<Asked> {
+        text.lines().filter_map(setting_of_line).collect()
     }
 
     fn in_effect(&self, session: &mut Session, asked: &[Asked]) -> std::result::Result<Vec<InEffect>, String> {
@@ -269,27 +274,69 @@ impl Product for Postgres {
     fn settle(
         &self,
         session: &mut Session,
-        _: &Version,
+        version: &Version,
         patience: Duration,
-    ) -> std::result::Result<Vec<String>, String> {
-        session.rows(&format!("SET statement_timeout = {}", patience.as_millis()))?;
-        let vacuumed = session.rows("VACUUM (ANALYZE)").map(drop);
-        session.rows("SET statement_timeout = 0")?;
-        let word = match vacuumed {
+    ) -> std::result::Result<Settled, String> {
+        let watch = Stopwatch::start();
+        let vacuumed = within(session, "VACUUM (ANALYZE)", patience);
+        let word = match &vacuumed {
             Ok(()) => "vacuumed and analyzed".to_owned(),
             Err(words) => format!("VACUUM (ANALYZE) did not finish: {words}"),
         };
-        self.checkpoint(session)?;
-        Ok(vec![word, "checkpoint done".to_owned()])
+        let checkpoint = self.checkpoint(session, version, patience.saturating_sub(watch.elapsed()))?;
+        let reached = [word].into_iter().chain(checkpoint.reached).collect();
+        Ok(Settled { reached, complete: vacuumed.is_ok() && checkpoint.complete })
     }
 
-    fn checkpoint(&self, session: &mut Session) -> std::result::Result<(), String> {
-        session.rows("CHECKPOINT").map(drop)
+    fn checkpoint(
+        &self,
+        session: &mut Session,
+        version: &Version,
+        patience: Duration,
+    ) -> std::result::Result<Settled, String> {
+        let done = within(session, "CHECKPOINT", patience);
+        let word = match &done {
+            Ok(()) => "checkpoint done".to_owned(),
+            Err(words) => format!("CHECKPOINT did not finish: {words}"),
+        };
+        let age = match version.at_least(10, 0) {
+            true => "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), redo_lsn) FROM pg_control_checkpoint()",
+            false => {
+                "SELECT pg_xlog_location_diff(pg_current_xlog_location(), redo_location) FROM pg_control_checkpoint()"
+            }
+        };
+        let age = session.value(age)?;
+        Ok(Settled { reached: vec![word, format!("{age} bytes of WAL since")], complete: done.is_ok() })
     }
 
     fn huge_page_settings(&self) -> Vec<Asked> {
         vec![Asked::new("huge_pages", "on")]
     }
+}
+
+/// Runs a statement that the server gives up after `patience`, at least 1 ms.
+fn within(session: &mut Session, sql: &str, patience: Duration) -> std::result::Result<(), String> {
+    session.rows(&format!("SET statement_timeout = {}", patience.as_millis().max(1)))?;
+    let done = session.rows(sql).map(drop);
+    session.rows("SET statement_timeout = 0")?;
+    done
+}
+
+/// `name = value`, `name 'value'`; `None`: nothing, a comment, or another file that is read here.
+fn setting_of_line(line: &str) -> Option<Asked> {
+    let line = line.trim();
+    let end = line.find(|c: char| c == '=' || c == '#' || c.is_whitespace()).unwrap_or(line.len());
+    let (name, rest) = line.split_at(end);
+    if name.is_empty() || name.starts_with("include") {
+        return None;
+    }
+    let rest = rest.trim_start().trim_start_matches('=').trim_start();
+    let value = match rest.strip_prefix('\'') {
+        // A quote within quotes stands twice.
+        Some(quoted) => quoted.replace("''", "\0").split('\'').next().unwrap_or_default().replace('\0', "'"),
+        None => rest.split('#').next().unwrap_or_default().trim().to_owned(),
+    };
+    Some(Asked::new(name, &value))
 }
 
 fn follower(number: u32) -> String {
@@ -303,4 +350,21 @@ fn conninfo(primary: u16, number: u32) -> String {
 /// A path as a value of a URL's option.
 fn escaped(path: &str) -> String {
     path.replace('%', "%25").replace('&', "%26").replace('?', "%3F").replace('#', "%23").replace('+', "%2B")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_from_a_file_as_the_server_reads_them() {
+        let text = "# comment\n\nwork_mem = 5MB  # more\nport=1\nshared_buffers 1GB\ninclude 'other.conf'\n\
+                    log_line_prefix = '%m ''x'' # '  # why\n  fsync=off\n";
+        let read: Vec<String> = Postgres
+            .settings_of_file(text)
+            .into_iter()
+            .map(|asked| format!("{}={}", asked.name, asked.value.unwrap()))
+            .collect();
+        assert_eq!(read, ["work_mem=5MB", "port=1", "shared_buffers=1GB", "log_line_prefix=%m 'x' # ", "fsync=off"]);
+    }
 }

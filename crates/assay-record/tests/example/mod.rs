@@ -193,6 +193,11 @@ fn environment() -> Environment {
             memory_bytes: Some(4 << 30),
             fronts: vec!["pgbouncer".into()],
             restored_by: Some("copy".into()),
+            settled: vec![SettledStep {
+                step: "settle".into(),
+                reached: vec!["vacuumed and analysed".into()],
+                complete: true,
+            }],
             timings_ns: BTreeMap::from([("start".into(), 800_000_000)]),
         }),
     }

@@ -69,6 +69,9 @@ pub(crate) fn metrics(stage: &StageFindings) -> Vec<(Metric, Option<f64>)> {
         all.extend(latencies(&name, &one.response));
     }
     all.extend(stage.rates.iter().map(|one| (metric(&one.name, MetricUnit::Own, Better::Higher), Some(one.rate))));
+    // Where there were outages at all: most runs have none, and no column is needed to say so.
+    let outages: u64 = stage.throughput.outages.iter().map(|one| one.length_ns).sum();
+    all.push((metric("outage", MetricUnit::Ns, Better::Lower), (outages > 0).then_some(outages as f64)));
     all.extend(latencies("service_", &total.service));
     all.extend(latencies("lag_", &total.lag));
     let transactions = total.transactions as f64;

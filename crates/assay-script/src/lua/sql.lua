@@ -8,7 +8,7 @@ local buffer = require("string.buffer")
 local ask, shared, current, raise = core.ask, core.shared, core.current, core.raise
 local front = core.front -- what the front end says or does in its own way; empty where it has nothing to add
 local yield = coroutine.yield
-local CONNECT, DISCONNECT, RECONNECT = ask.CONNECT, ask.DISCONNECT, ask.RECONNECT
+local CONNECT, DISCONNECT, RECONNECT, LEAVE = ask.CONNECT, ask.DISCONNECT, ask.RECONNECT, ask.LEAVE
 local QUERY, FLUSH, SYNCHRONISE, IN_TRANSACTION = ask.QUERY, ask.FLUSH, ask.SYNCHRONISE, ask.IN_TRANSACTION
 
 -- The answer's first value; anything else that is not nil is an error of the statement.
@@ -298,6 +298,19 @@ function Connection:disconnect()
   return true
 end
 
+--- Closes, and waits until the server has closed its side: its session has ended then.
+function Connection:close()
+  if self.closed then return true end
+  if self.loading then settle(self) end
+  if self.deferring then flush(self) end
+  self.closed, self[BUSY] = true, true
+  yield(LEAVE, self[NUMBER])
+  local session = current()
+  session.left = session.left or {}
+  session.left[#session.left + 1] = self[NUMBER]
+  return true
+end
+
 --- Closes and opens again. Prepared statements are kept.
 function Connection:reconnect()
   if self[BUSY] then make_ready(self) end
@@ -426,13 +439,17 @@ local function connection_refused(session, kind, errno, state, message, target, 
   raise(text)
 end
 
-function Driver:connect()
+--- `place`: of the server among those of the run, from 1; nil for the one that is due for this session.
+function Driver:connect(place)
   local session = current()
-  local number = session.connections or 0
-  session.connections = number + 1
+  local number = session.left and table.remove(session.left)
+  if not number then
+    number = session.connections or 0
+    session.connections = number + 1
+  end
   local connection = setmetatable({ number, false, false, 0, 0 }, Connection)
   if self ~= Connection.driver then connection.driver = self end
-  local answer, errno, state, message, _, target, class = yield(CONNECT, number, self.kind)
+  local answer, errno, state, message, _, target, class = yield(CONNECT, number, self.kind, tonumber(place) or 0)
   if answer ~= nil then
     connection.closed, connection[BUSY] = true, true
     connection_refused(session, self.kind, errno, state, message, target, class)

@@ -107,7 +107,7 @@ impl Driver {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let request = state.resume(slot, answer, &mut self.pool);
         match request {
-            Request::Connect(number, _) => {
+            Request::Connect(number, ..) => {
                 let line = format!("connect {}", number.0);
                 (line, Some(self.refusal.take().map_or(Answer::Done, |error| Answer::Error(error, 0))))
             }

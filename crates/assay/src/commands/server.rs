@@ -25,6 +25,11 @@ pub fn run(options: &ServerOptions) -> Result<Exit, Trouble> {
             terminal::say(&format!("{name} restarted\n"));
             Ok(Exit::Success)
         }
+        ServerAction::Kill { name } => {
+            Server::open(&home, name)?.kill()?;
+            terminal::say(&format!("killed {name}\n"));
+            Ok(Exit::Success)
+        }
         ServerAction::Log { name, lines } => {
             let server = Server::open(&home, name)?;
             terminal::result(&(server.log_tail(usize::try_from(*lines).unwrap_or(usize::MAX)) + "\n"))?;
@@ -127,6 +132,7 @@ fn origin(origin: Origin) -> &'static str {
         Origin::Named => "named binaries",
         Origin::Installed => "installed",
         Origin::Fetched => "fetched",
+        Origin::Container => "container image",
     }
 }
 
@@ -199,6 +205,9 @@ fn sources(home: &Home, named: Option<&str>) -> Result<Exit, Trouble> {
                 Source::Here(found) => (origin(found.origin).to_owned(), found.program.display().to_string()),
                 Source::Catalogue(_, artifact) => {
                     (format!("can be downloaded, {} MB", artifact.megabytes), binaries::fetch_command(artifact))
+                }
+                Source::Container(image) => {
+                    (format!("image of {}", image.engine), format!("--binaries container:{}", image.name))
                 }
             };
             rows.push([product.name().to_owned(), version, what, place]);

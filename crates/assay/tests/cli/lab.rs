@@ -1,6 +1,8 @@
 //! `assay server`, and runs that start their own: from the first command to the last file that is gone.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use testkit::Kind;
 
@@ -45,6 +47,9 @@ fn a_server_is_started_loaded_stopped_and_removed() {
     assert!(
         expect(&folder, &format!("server log {name} --lines 100"), 0).stdout.contains("ready to accept connections")
     );
+    expect(&folder, &format!("server restart {name}"), 0);
+    let killed = expect(&folder, &format!("server kill {name}"), 0);
+    assert!(killed.stderr.contains(&format!("killed {name}")), "{}", killed.shown());
     expect(&folder, &format!("server restart {name}"), 0);
     let stopped = expect(&folder, &format!("server stop {name}"), 0);
     assert!(stopped.stderr.starts_with(&format!("stopped {name} (SIGINT, ")), "{}", stopped.shown());
@@ -161,32 +166,36 @@ fn sources_list_what_can_be_started_and_the_command_that_fetches_the_rest() {
     assert!(unknown.stderr.contains("unknown server oracle"), "{}", unknown.shown());
 }
 
-/// With `ASSAY_TEST_MATRIX` every version of the catalogue, directly and through each front; else none: they would have
-/// to be fetched.
+/// The oldest and the newest version of each product; with `ASSAY_TEST_MATRIX` all of the catalogue.
 #[test]
 fn every_version_runs_the_workloads_directly_and_through_each_front() {
-    if std::env::var_os("ASSAY_TEST_MATRIX").is_none() {
-        return;
-    }
     let folder = Folder::new();
     let mut wrong = Vec::new();
-    let sources = expect(&folder, "server sources", 0).stdout;
-    for line in sources.lines().skip(1) {
-        let [product, version] = line.split_whitespace().take(2).collect::<Vec<_>>()[..] else { panic!("{line}") };
-        let fronts: &[&str] = if product == "postgres" { &["", "pgbouncer", "haproxy"] } else { &["", "haproxy"] };
-        for front in fronts {
-            let front = if front.is_empty() { String::new() } else { format!("--front {front} --prepared off") };
+    for wanted in testkit::versions() {
+        let mut run = |line: &str| {
+            let lab = lab();
+            let variables = [("ASSAY_LAB", lab.as_os_str()), ("PATH", "/usr/bin:/bin".as_ref())];
+            let output = folder.command(line).envs(variables).output().unwrap();
+            if !output.status.success() {
+                wrong.push(format!("assay {line}\n{}", String::from_utf8_lossy(&output.stderr)));
+            }
+        };
+        // One start of the server is enough: the fronts stand before it one behind the other, and all three answer.
+        let name = own(&wanted.replace([':', '.'], "-"));
+        let fronts =
+            if wanted.starts_with("postgres") { "--front pgbouncer --front haproxy" } else { "--front haproxy" };
+        run(&format!("server start {wanted} --name {name} {fronts}"));
+        let listed = expect(&folder, "server list", 0).stdout;
+        let urls =
+            listed.lines().filter(|line| line.starts_with(&name)).filter_map(|line| line.split_whitespace().nth(4));
+        for (place, url) in urls.enumerate() {
+            // The server itself comes first in the list: its name is the shortest.
+            let first = if place == 0 { "--prepare" } else { "--prepared off" };
             for workload in ["oltp_read_write --table-size 1000", "tpcc --warehouses 1"] {
-                let common = "--prepare --sessions 4 --time 500ms --no-record";
-                let line = format!("run {workload} --server {product}:{version} {front} {common}");
-                let lab = lab();
-                let variables = [("ASSAY_LAB", lab.as_os_str()), ("PATH", "/usr/bin:/bin".as_ref())];
-                let output = folder.command(&line).envs(variables).output().unwrap();
-                if !output.status.success() {
-                    wrong.push(format!("assay {line}\n{}", String::from_utf8_lossy(&output.stderr)));
-                }
+                run(&format!("run {workload} --db {url} {first} --sessions 4 --time 500ms --no-record"));
             }
         }
+        run(&format!("server stop {name} --remove"));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -274,3 +283,195 @@ fn every_version_has_the_metrics_that_are_promised_for_it() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[test]
+fn a_shell_is_the_products_own_client() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let (folder, name) = (Folder::new(), own("shell"));
+    let url = expect(&folder, &format!("server start postgres --name {name}"), 0).stdout;
+    let mut command = folder.command(&format!("server shell {name}"));
+    let command = command.env("ASSAY_LAB", lab()).env("PATH", "/usr/bin:/bin");
+    let mut client = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    client.stdin.take().unwrap().write_all(b"SELECT 40 + 2 AS answer;\n").unwrap();
+    let output = client.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && said.contains("answer") && said.contains("42"), "{said}");
+    expect(&folder, &format!("server stop {name} --remove"), 0);
+    if !Kind::Postgres18.present() {
+        return;
+    }
+    // One that brings no client, on a machine without.
+    let url_18 = expect(&folder, &format!("server start postgres:18.6 --name {name}"), 0).stdout;
+    let without =
+        folder.expect_with(&[("ASSAY_LAB", lab().to_str().unwrap()), ("PATH", "")], &format!("server shell {name}"), 0);
+    assert_eq!(without.stdout, url_18);
+    assert!(url != url_18 && without.stderr.contains("no client program"), "{}", without.shown());
+    expect(&folder, &format!("server stop {name} --remove"), 0);
+}
+
+/// As root the rest of these tests is root's; elsewhere all of them are a plain user's.
+#[test]
+fn a_plain_user_starts_servers_too() {
+    if !Kind::Postgres.present() || !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    let place = folder.path().display().to_string();
+    folder.write("one_table.lua", ONE_TABLE);
+    // The program may lie where only root can read.
+    std::fs::copy(env!("CARGO_BIN_EXE_assay"), folder.path().join("assay")).unwrap();
+    assert!(Command::new("chown").args(["-R", "nobody", &place]).status().unwrap().success());
+    let lab = folder.path().join("lab");
+    let run = |line: &str, code: i32| {
+        let output = Command::new("setpriv")
+            .args(["--reuid=nobody", "--regid=nogroup", "--clear-groups", "./assay"])
+            .args(line.split(' '))
+            .current_dir(folder.path())
+            .env_clear()
+            .envs([("HOME", &*place), ("ASSAY_LAB", lab.to_str().unwrap()), ("PATH", "/usr/bin:/bin")])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let [stdout, stderr] = [&output.stdout, &output.stderr].map(|said| String::from_utf8_lossy(said).into_owned());
+        assert_eq!(output.status.code(), Some(code), "assay {line}\n{stdout}{stderr}");
+        (stdout, stderr)
+    };
+    let (url, said) = run("server start postgres --name plain", 0);
+    assert!(said.contains("(user nobody, "), "{said}");
+    run(&format!("run ./one_table.lua --prepare --db {} --transactions 10 --no-record", url.trim()), 0);
+    let (list, _) = run("server list", 0);
+    assert!(list.contains("running"), "{list}");
+    run("server stop plain --remove", 0);
+    let (_, memory) = run("server start postgres --name plain --memory 1G", 5);
+    assert!(memory.contains("memory cannot be limited") && memory.contains("needs root"), "{memory}");
+    let (_, user) = run("server start postgres --name plain --run-as daemon", 5);
+    assert!(user.contains("only root can run a server as daemon"), "{user}");
+    let (_, pages) = run("server start postgres --name plain --huge-pages 64M", 5);
+    assert!(pages.contains("needs root"), "{pages}");
+    assert_eq!(run("server list", 0).0, "");
+}
+
+/// The programs of a container image, which a script in place of podman has: what the engine itself does is not ours.
+#[test]
+fn a_server_runs_out_of_a_container_image() {
+    if !Kind::Postgres.present() || !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let (folder, name) = (Folder::new(), own("contained"));
+    let bin = folder.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let script = bin.join("podman");
+    std::fs::write(&script, PODMAN).unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let expect = |line: &str, code: i32| {
+        folder.expect_with(&[("ASSAY_LAB", lab().to_str().unwrap()), ("PATH", &path)], line, code)
+    };
+    let sources = expect("server sources postgres", 0).stdout;
+    let line = sources.lines().last().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(line, "postgres 15.999 image of podman --binaries container:localhost/postgres:15.999");
+    let absent = expect("server start postgres --binaries container:localhost/absent:1", 5);
+    assert!(absent.stderr.contains("get it first: podman pull localhost/absent:1"), "{}", absent.shown());
+    let image = "--binaries container:localhost/postgres:15.999";
+    let started = expect(&format!("server start postgres --name {name} {image} --set work_mem=5MB"), 0);
+    assert!(started.stderr.contains("(user nobody, container image)"), "{}", started.shown());
+    let pid = std::fs::read_to_string(lab().join("servers").join(&name).join("assay.pid")).unwrap();
+    let root = std::fs::read_link(format!("/proc/{}/root", pid.split(' ').next().unwrap())).unwrap();
+    assert!(root.to_str().unwrap().contains("/binaries/container-"), "{root:?}");
+    folder.write("one_table.lua", ONE_TABLE);
+    expect(&format!("run ./one_table.lua --prepare --db {} --transactions 10 --no-record", started.stdout.trim()), 0);
+    expect(&format!("server restart {name}"), 0);
+    let stopped = expect(&format!("server stop {name} --remove"), 0);
+    assert!(stopped.stderr.contains("(SIGINT, "), "{}", stopped.shown());
+    // Nothing of it stays mounted, and the tree goes.
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    assert!(!mounts.contains("/binaries/container-"), "{mounts}");
+    std::fs::remove_dir_all(lab().join("binaries").join(root.file_name().unwrap())).unwrap();
+}
+
+/// Has one image: this machine's PostgreSQL with the libraries that it needs.
+const PODMAN: &str = r#"#!/bin/sh
+case "$1 $2" in
+"image ls") echo localhost/postgres:15.999 ;;
+"image inspect") [ "$5" = localhost/postgres:15.999 ] && echo "sha256:$(basename "$(dirname "$(dirname "$0")")" | cksum | tr -d ' ')0000" ;;
+"create "*) echo made ;;
+"export "*)
+  bin=$(ls -d /usr/lib/postgresql/*/bin | tail -1)
+  libraries=$(ldd "$bin/postgres" "$bin/initdb" /bin/sh | grep -o '/[^ ]*' | grep -v ':$' | sort -u)
+  exec tar -chf - --ignore-failed-read "${bin%/bin}" /usr/share/postgresql /usr/share/zoneinfo /bin/sh $libraries
+  ;;
+"rm "*) ;;
+*) exit 1 ;;
+esac
+"#;
+
+/// What is closed has ended at the server, and a replica that lags by seconds is stale.
+#[test]
+fn connects_and_stale_reads_are_measured_against_real_servers() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let (folder, name) = (Folder::new(), own("lagging"));
+    let lagging = "--replicas 1 --set recovery_min_apply_delay=3s";
+    let started = expect(&folder, &format!("server start postgres --name {name} {lagging}"), 0);
+    let primary = started.stdout.trim();
+    let replica = started.stderr.lines().find_map(|line| line.trim().strip_prefix("replica: ")).unwrap().to_owned();
+    let of_type = |ran: &Ran, name: &str| {
+        let findings: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        let types = findings["stages"][0]["total"]["types"].as_array().unwrap().clone();
+        types.into_iter().find(|one| one["name"] == name).map_or(0, |one| one["transactions"].as_u64().unwrap())
+    };
+    let common = "--sessions 2 --format json --no-record";
+    let ran = expect(&folder, &format!("run connects --db {primary} --transactions 60 {common}"), 0);
+    let [connects, queries, closes] = ["connect", "first_query", "close"].map(|name| of_type(&ran, name));
+    assert!(connects + queries + closes == 60 && connects >= closes && closes >= 18, "{}", ran.stdout);
+
+    folder.write("closed.lua", CLOSED);
+    expect(&folder, &format!("run ./closed.lua --db {primary} --transactions 20 --sessions 2 --no-record"), 0);
+    let wrong =
+        folder.write("far.lua", "function thread_init() sysbench.sql.driver():connect(2) end function event() end");
+    let ran = expect(&folder, &format!("run {} --db {primary} --no-record", wrong.display()), 4);
+    assert!(ran.stderr.contains("the script connects to server 2, and there are 1"), "{}", ran.shown());
+
+    expect(&folder, &format!("prepare read_after_write --db {primary}"), 0);
+    // The replica gets the table three seconds later.
+    let at_replica = "run ./there.lua --transactions 1 --no-record";
+    folder.write("there.lua", THERE);
+    expect(&folder, &format!("{at_replica} --db {replica}"), 0);
+    let line = format!(
+        "run read_after_write --db {primary} --db {replica} --transactions 2 --sessions 1 --format json --no-record"
+    );
+    let ran = expect(&folder, &line, 0);
+    assert_eq!(["write", "visible"].map(|name| of_type(&ran, name)), [1, 1], "{}", ran.stdout);
+    let findings: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let counters = findings["stages"][0]["counters"].as_array().unwrap();
+    let sum = |name: &str| counters.iter().find(|one| one["name"] == name).and_then(|one| one["sum"].as_u64());
+    assert_eq!((sum("reads"), sum("stale_reads")), (Some(1), Some(1)), "{}", ran.stdout);
+    expect(&folder, &format!("server stop {name} --remove"), 0);
+}
+
+/// Fails when a session of the server outlives `close`.
+const CLOSED: &str = r#"
+function thread_init()
+  driver = sysbench.sql.driver()
+  watch = driver:connect()
+end
+function event()
+  local con = driver:connect()
+  local pid = con:query_row("SELECT pg_backend_pid()")
+  con:close()
+  local left = watch:query_row("SELECT count(*) FROM pg_stat_activity WHERE pid = " .. pid)
+  if left ~= "0" then error("session " .. pid .. " is still there") end
+end
+"#;
+
+/// Waits until the table has arrived.
+const THERE: &str = r#"
+function event()
+  local con = sysbench.sql.driver():connect()
+  while con:query_row("SELECT count(*) FROM pg_tables WHERE tablename = 'read_after_write'") == "0" do assay.sleep(0.05) end
+  con:disconnect()
+end
+"#;

@@ -53,6 +53,7 @@ fn the_built_in_workloads_are_listed() {
     let names: Vec<&str> = listed.lines().filter(|line| !line.starts_with(' ')).collect();
     assert_snapshot!(names.join("\n"), @r"
     bulk_insert
+    connects
     oltp_delete
     oltp_insert
     oltp_point_select
@@ -61,6 +62,7 @@ fn the_built_in_workloads_are_listed() {
     oltp_update_index
     oltp_update_non_index
     oltp_write_only
+    read_after_write
     select_random_points
     select_random_ranges
     tpcb

@@ -3,6 +3,7 @@
 //! Every event is in the journal before the next begins, so that whatever ends us loses the trial under way and no
 //! other.
 
+use std::sync::Mutex;
 use std::time::Instant;
 
 use assay_lab::{Home, Status, server};
@@ -92,6 +93,7 @@ fn one(home: &Home, folder: &mut Folder, lines: &Lines, key: TrialKey, last_of_r
         seed: recipe.trials.seed.wrapping_add(u64::from(round)),
         record: folder.path.join(&record),
         log,
+        settled: Mutex::default(),
     };
     let watch = Instant::now();
     let mut parts = Vec::new();

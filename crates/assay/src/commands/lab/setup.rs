@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use assay_lab::placement::{Cpus, Transparent};
-use assay_lab::{Asked, Description, FrontDescription, Placement};
+use assay_lab::{Asked, Behind, Description, FrontDescription, Placement};
 use assay_recipe::{CaseFile, Server, Setup, Word};
 use assay_seam::Nanos;
 
@@ -245,13 +245,14 @@ pub(super) fn description(server: &Server) -> Result<Description, Trouble> {
     let file = |path: &String| {
         std::fs::read_to_string(path).map_err(|error| Trouble::environment(format!("cannot read {path}: {error}")))
     };
-    let front = |(name, front): (&String, &assay_recipe::Front)| FrontDescription {
-        name: name.clone(),
-        settings: asked(&front.settings),
-        accounts: Vec::new(),
+    let front = |(name, front): (&String, &assay_recipe::Front)| {
+        let words = front.behind.as_ref().map_or_else(|| name.clone(), |behind| format!("{name}:{behind}"));
+        FrontDescription::parse(&words)
+            .map(|described| FrontDescription { settings: asked(&front.settings), ..described })
     };
-    // The nearest to the server comes first: a pooler, then a proxy.
-    let fronts: Vec<FrontDescription> = server.front.iter().rev().map(front).collect();
+    // The nearest to the server comes first: a pooler, then a proxy; but a proxy before several servers.
+    let mut fronts = server.front.iter().rev().map(front).collect::<Result<Vec<FrontDescription>, _>>()?;
+    fronts.sort_by_key(|front| front.behind == Behind::Primary);
     Ok(Description {
         binaries: server.binaries.as_ref().map(PathBuf::from),
         settings: asked(&server.settings),

@@ -7,12 +7,14 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use assay_lab::product::Settled;
 use assay_lab::sql::Session;
 use assay_lab::{Description, Home, Status, Topology, image};
 use assay_recipe::{Action, Cell, Step, When};
-use assay_record::Record;
+use assay_record::{Record, SettledStep, StartedServer};
 
 use crate::commands::lab::setup::{Lines, asked, description};
 use crate::diagnostics::{Exit, Trouble};
@@ -35,6 +37,8 @@ pub(super) struct Trial<'a> {
     pub(super) record: PathBuf,
     /// Where what it says goes.
     pub(super) log: PathBuf,
+    /// How far its servers were brought to rest so far.
+    pub(super) settled: Mutex<Vec<SettledStep>>,
 }
 
 /// Seconds by part, in order.
@@ -91,7 +95,8 @@ impl Trial<'_> {
         drop(nodes);
         done?;
         if let Some(recorded) = recorded {
-            self.complete_record(recorded)?;
+            let settled = std::mem::take(&mut *self.settled.lock().unwrap_or_else(PoisonError::into_inner));
+            self.complete_record(StartedServer { settled, ..recorded })?;
         }
         self.steps(When::AfterTrial, &[], &mut parts)?;
         Ok(parts)
@@ -245,6 +250,14 @@ impl Trial<'_> {
         Ok(())
     }
 
+    /// Keeps what was reached, for the record.
+    fn keep(&self, step: &Step, settled: Settled) -> Result<(), Trouble> {
+        let Settled { reached, complete } = settled;
+        let kept = SettledStep { step: step.name.clone(), reached, complete };
+        self.settled.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
+        Ok(())
+    }
+
     fn step(&self, step: &Step, nodes: &[Node<'_>]) -> Result<(), Trouble> {
         let named = step.on.as_deref().or(self.cell.setup.loaded().first().copied());
         let node = nodes.iter().find(|node| Some(node.name) == named);
@@ -258,8 +271,8 @@ impl Trial<'_> {
                 let node = node.expect("a recipe with SQL where no server runs is refused");
                 run_sql(&node.primary_url(), statements)
             }
-            Action::Checkpoint => Ok(ours()?.checkpoint()?),
-            Action::Settle => Ok(ours()?.settle(PATIENCE).map(drop)?),
+            Action::Checkpoint => self.keep(step, ours()?.checkpoint(PATIENCE)?),
+            Action::Settle => self.keep(step, ours()?.settle(PATIENCE)?),
             Action::Restart => Ok(server_of(ours()?, step.node.as_deref())?.restart(PATIENCE)?),
             Action::Crash => {
                 let server = server_of(ours()?, step.node.as_deref())?;
