@@ -29,7 +29,13 @@ impl Description {
         settings::check(
             product,
             &site,
-            &Wishes { file: self.file.as_deref(), settings: &settings, access: &self.access, role: &role },
+            &Wishes {
+                file: self.file.as_deref(),
+                settings: &settings,
+                all: &settings::all(product, self.file.as_deref(), &settings),
+                access: &self.access,
+                role: &role,
+            },
         )
     }
 }
