@@ -183,7 +183,7 @@ impl Session {
                 self.links.push(Link::open(database, world));
                 Answer::Done
             }
-            Request::Disconnect(number) => {
+            Request::Disconnect(number) | Request::Leave(number) => {
                 self.links[number.0 as usize].close(world);
                 Answer::Done
             }
