@@ -112,6 +112,7 @@ impl Driver {
                 (line, Some(self.refusal.take().map_or(Answer::Done, |error| Answer::Error(error, 0))))
             }
             Request::Disconnect(number) => (format!("disconnect {}", number.0), Some(Answer::Done)),
+            Request::Leave(number) => (format!("leave {}", number.0), Some(Answer::Done)),
             Request::Reconnect(number) => (format!("reconnect {}", number.0), Some(Answer::Done)),
             Request::Operation(number, Operation::Load { table, rows, columns, .. }) if self.loads_ahead => {
                 let line = format!("load {}: {} ({}): {} rows", number.0, text(table), text(columns), rows.len(0));
