@@ -1,8 +1,8 @@
 //! Installs the servers and tools that tests and benchmarks need, once.
 //!
 //! From Debian by apt, without starting any service, now or with the system; the oldest and the newest version of each
-//! server from the Maven repository, unpacked into testkit's cache. What is missing is said before anything is done about
-//! it. What is present is left alone, so that a second run takes no time and needs no network.
+//! server from the Maven repository, unpacked into testkit's cache. What is missing is said before anything is done
+//! about it. What is present is left alone, so that a second run takes no time and needs no network.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

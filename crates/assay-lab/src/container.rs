@@ -2,8 +2,8 @@
 //!
 //! An image that docker or podman has pulled is unpacked into the lab's cache. Its programs then run in this tree of
 //! files as processes of this machine: with the machine's network, process numbers, devices and users, and the lab's
-//! folders where they are. So CPUs, memory, signals and logs are the same as with any other server, and no daemon stands
-//! in between. Nothing is pulled here.
+//! folders where they are. So CPUs, memory, signals and logs are the same as with any other server, and no daemon
+//! stands in between. Nothing is pulled here.
 
 use std::fs;
 use std::path::{Path, PathBuf};

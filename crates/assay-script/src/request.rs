@@ -16,8 +16,8 @@ pub struct ConnectionNumber(pub u32);
 /// What a session wants. Borrowed parts lie in the script's memory and are valid until the session is resumed.
 #[derive(Debug)]
 pub enum Request<'a> {
-    /// Open a connection to a server of the driver with this name: to the one at this place among them, from 1, or with 0 to
-    /// the one that is due for the session. Answer: `Done` or `Error`.
+    /// Open a connection to a server of the driver with this name: to the one at this place among them, from 1, or with
+    /// 0 to the one that is due for the session. Answer: `Done` or `Error`.
     Connect(ConnectionNumber, &'a [u8], u32),
     /// Close it. Answer: `Done`.
     Disconnect(ConnectionNumber),

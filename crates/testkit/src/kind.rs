@@ -130,8 +130,9 @@ fn debian_postgres() -> PathBuf {
     root.join(newest.unwrap_or(15).to_string()).join("bin")
 }
 
-/// Products with versions to start, such as `postgres:9.6.24`: of each the oldest and the newest of the catalogue, which
-/// `cargo xtask install` fetches; with `ASSAY_TEST_MATRIX` all of them. One that is not here is said aloud and left out.
+/// Products with versions to start, such as `postgres:9.6.24`: of each the oldest and the newest of the catalogue,
+/// which `cargo xtask install` fetches; with `ASSAY_TEST_MATRIX` all of them. One that is not here is said aloud and
+/// left out.
 pub fn versions() -> Vec<String> {
     let matrix = std::env::var_os("ASSAY_TEST_MATRIX").is_some();
     let here = |wanted: &String| {

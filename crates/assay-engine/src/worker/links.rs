@@ -513,8 +513,8 @@ impl<I: Io> Links<I> {
         (this.timer, this.deferred) = (0, false);
     }
 
-    /// Says goodbye, and leaves the last word to the server: `Heard::Left` follows. False where there is nothing to wait
-    /// for.
+    /// Says goodbye, and leaves the last word to the server: `Heard::Left` follows. False where there is nothing to
+    /// wait for.
     pub(super) fn leave(&mut self, link: usize) -> bool {
         let (LinkDoing::Idle, Some(socket)) = (self.links[link].doing, self.links[link].socket) else { return false };
         let now = self.io.now();

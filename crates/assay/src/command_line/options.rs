@@ -193,7 +193,8 @@ pub struct StartOptions {
     /// Configuration file for the server; --set overrides it
     #[arg(long, value_name = "FILE")]
     pub config: Option<std::path::PathBuf>,
-    /// Folder or archive with the server's binaries, or container:IMAGE [default: found as `assay server sources` shows]
+    /// Folder or archive with the server's binaries, or container:IMAGE [default: found as `assay server sources`
+    /// shows]
     #[arg(long, value_name = "PATH")]
     pub binaries: Option<std::path::PathBuf>,
     /// Load this workload's tables first, such as 'tpcc --warehouses 10'; the data is kept as an image and copied next
@@ -203,7 +204,8 @@ pub struct StartOptions {
     /// Number of replicas
     #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=8))]
     pub replicas: u32,
-    /// Put a pooler or proxy in front of the server: pgbouncer, haproxy, haproxy:replicas or haproxy:all; may be repeated
+    /// Put a pooler or proxy in front of the server: pgbouncer, haproxy, haproxy:replicas or haproxy:all; may be
+    /// repeated
     #[arg(long, value_name = "NAME")]
     pub front: Vec<String>,
     /// Setting of the last --front, named as in its configuration file; may be repeated
