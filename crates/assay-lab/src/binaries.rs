@@ -14,7 +14,7 @@ use crate::account::Account;
 use crate::container::{self, ContainerImage};
 use crate::fault::{At, Fault, Result, nearest};
 use crate::home::Home;
-use crate::process::{missing_library, output};
+use crate::process::{is_on_path, missing_library, output};
 use crate::product::mariadb::MariaDb;
 use crate::product::mysql::MySql;
 use crate::product::postgres::Postgres;
@@ -358,11 +358,6 @@ pub fn fetch(
     // It says what is missing now, not at the first start.
     asked(product, &found.program, Origin::Fetched, None, account)?;
     Ok(found)
-}
-
-pub(crate) fn is_on_path(name: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
 /// Makes `folder` by `make`, in a draft that is moved there when it is whole; once, however many processes want it.

@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::account::{Account, is_root};
-use crate::binaries::is_on_path;
 use crate::fault::{At, Blame, Fault, Result};
-use crate::process::output;
+use crate::process::{is_on_path, output};
 use crate::version::Version;
 
 /// The programs that keep images, in the order in which they are asked.

@@ -19,6 +19,12 @@ use crate::account::Account;
 use crate::fault::{At, Blame, Fault, Result};
 use crate::wait;
 
+/// Whether a program of this name is in a folder of `PATH`.
+pub(crate) fn is_on_path(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+}
+
 /// A process that is surely the one that was meant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {

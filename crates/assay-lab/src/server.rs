@@ -335,7 +335,7 @@ impl Server {
             }
             _ => return None,
         };
-        let on_path = |name: &&&str| crate::binaries::is_on_path(name);
+        let on_path = |name: &&&str| crate::process::is_on_path(name);
         let own = names.iter().map(|name| state.binaries.beside(&[name])).find(|path| path.is_file());
         let found = own.or_else(|| names.iter().find(on_path).map(PathBuf::from));
         found.map(|program| (program, arguments))

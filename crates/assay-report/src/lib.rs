@@ -49,7 +49,9 @@ pub use findings::promise::{BadPromise, Promise, PromisedFigure};
 pub use findings::report::{Entry, Report, report};
 pub use findings::run::{Findings, GeneratorHost, ServerFindings, Task, findings};
 pub use findings::setting::{Difference, Group, Mixed, SettingKind, differences, groups};
-pub use findings::stage::{GeneratorFindings, LatencyIntervals, OpenFindings, QueueFindings, StageFindings};
+pub use findings::stage::{
+    GeneratorFindings, LatencyIntervals, OpenFindings, QueueFindings, StageFindings, WindowFindings,
+};
 pub use findings::summary::{MetricSummary, StageSummary, Summary, summarise};
 pub use findings::tally::{ErrorFindings, TallyFindings, TypeFindings};
 pub use findings::telemetry::{
@@ -58,7 +60,7 @@ pub use findings::telemetry::{
 pub use findings::throughput::{ShiftFindings, SteadyFindings, ThroughputFindings, WavesFindings};
 pub use findings::verdict::Verdict;
 pub use findings::warning::{Advice, Warning};
-pub use findings::window::{NoWindow, Window, WindowFindings, findings_within};
+pub use findings::window::{NoWindow, Window, findings_within};
 pub use output::comparison_text::{comparison_text, grid_text, summary_text};
 pub use output::csv::{comparison_csv, csv, summary_csv};
 pub use output::experiment::experiment_csv;

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use assay_stats::{Blocks, MARGIN_DEFAULT, Observation, Ratio, Verdict};
 
 use crate::findings::arithmetic::ratio;
-use crate::findings::factors::SETTING;
 use crate::findings::metric::{Better, MetricUnit, metrics, stage_sessions, trial_metrics};
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
@@ -145,6 +144,8 @@ pub(crate) enum Axis {
 }
 
 pub(crate) const SESSIONS: &str = "sessions";
+/// The axis of whatever differs beside the other axes.
+pub(crate) const SETTING: &str = "setting";
 const PER_PRICE: &str = "per_price";
 
 impl Experiment {

@@ -5,12 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::findings::experiment::{Experiment, ExperimentCell, ExperimentTrial, SESSIONS, Unknown};
+use crate::findings::experiment::{Experiment, ExperimentCell, ExperimentTrial, SESSIONS, SETTING, Unknown};
 use crate::findings::report::{Entry, Report};
 use crate::findings::setting::{SettingKind, Settings, names, settings};
 
-/// The axis of whatever differs beside the other axes.
-pub(crate) const SETTING: &str = "setting";
 /// Of a level that is made of several values.
 const LEVEL_WIDTH: usize = 44;
 /// A value that a record does not have.

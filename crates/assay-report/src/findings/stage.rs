@@ -12,7 +12,17 @@ use crate::findings::outage::{ListedOutage, listed, outages};
 use crate::findings::tally::{TallyFindings, tally_findings};
 use crate::findings::telemetry::{ScopeFindings, scopes};
 use crate::findings::throughput::{Beside, Steps, ThroughputFindings, throughput_findings};
-use crate::findings::window::WindowFindings;
+
+/// The part of a stage that its figures are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct WindowFindings {
+    /// Since the start of the measured part. What is told of the stage counts its instants from here.
+    pub from_ns: u64,
+    /// The same of its end. from_ns < to_ns
+    pub to_ns: u64,
+    /// Length of the whole stage.
+    pub of_ns: u64,
+}
 
 /// One stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]

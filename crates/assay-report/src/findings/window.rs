@@ -5,12 +5,11 @@
 //! for the generator and its lag, stays that of the whole stage.
 
 use assay_record::{Interval, Record, Stage, StatementTally, Tally, Time, TransactionTally};
-use serde::Serialize;
 
 use crate::findings::arithmetic::{map, sum};
 use crate::findings::latency::LatencyFindings;
 use crate::findings::run::{Findings, findings};
-use crate::findings::stage::StageFindings;
+use crate::findings::stage::{StageFindings, WindowFindings};
 use crate::findings::tally::ErrorFindings;
 use crate::findings::throughput::SteadyFindings;
 
@@ -34,17 +33,6 @@ pub enum Window {
         /// Until then, or the end.
         to_ns: Option<u64>,
     },
-}
-
-/// The part of a stage that its figures are of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct WindowFindings {
-    /// Since the start of the measured part. What is told of the stage counts its instants from here.
-    pub from_ns: u64,
-    /// The same of its end. from_ns < to_ns
-    pub to_ns: u64,
-    /// Length of the whole stage.
-    pub of_ns: u64,
 }
 
 /// There is no such part.

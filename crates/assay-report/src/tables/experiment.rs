@@ -3,8 +3,8 @@
 use assay_stats::{Ratio, Verdict};
 
 use crate::digits::{figure, percent, with_interval};
+use crate::findings::experiment::SETTING;
 use crate::findings::experiment::{Pivot, Place};
-use crate::findings::factors::SETTING;
 use crate::plain::clean;
 use crate::tables::table::{Cell, Column, Table};
 

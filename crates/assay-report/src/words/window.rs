@@ -2,7 +2,7 @@
 
 use crate::digits::{clock, seconds};
 use crate::findings::stage::StageFindings;
-use crate::findings::window::WindowFindings;
+use crate::findings::stage::WindowFindings;
 
 /// `1:00 to 2:00`; of several runs that were cut in different places `last 60 s` or what else they have in common.
 /// `None`: nothing was cut.
