@@ -115,6 +115,7 @@ pub(crate) fn command(tree: &Path, account: &Account, program: &Path, folders: &
 /// Each program takes the place of the one before, so that the process stays the one that was started. What is mounted
 /// is seen by this process and its children only, and ends with them.
 const ENTER: &str = r#"
+PATH=$PATH:/usr/sbin:/sbin
 tree=$1 user=$2 folders=$3
 shift 3
 while [ "$folders" -gt 0 ]; do

@@ -19,10 +19,12 @@ use crate::account::Account;
 use crate::fault::{At, Blame, Fault, Result};
 use crate::wait;
 
-/// Whether a program of this name is in a folder of `PATH`.
+const SYSTEM: [&str; 2] = ["/usr/sbin", "/sbin"];
+
+/// Whether a program of this name is in a folder of `PATH`, or of those for the system that a user's `PATH` lacks.
 pub(crate) fn is_on_path(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+    std::env::split_paths(&path).chain(SYSTEM.map(PathBuf::from)).any(|folder| folder.join(name).is_file())
 }
 
 /// A process that is surely the one that was meant.

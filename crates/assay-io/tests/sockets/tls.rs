@@ -268,7 +268,7 @@ fn a_wrong_name_is_refused_by_verify_full_alone() {
     let why = check(&identity, &settings(TlsMode::VerifyFull, Some(authority.root()))).unwrap_err();
     assert_eq!(
         why.message,
-        "TLS handshake with ADDRESS: the server's certificate is for a.test, b.test, not for db.test"
+        "TLS handshake with ADDRESS: the server's certificate is valid for a.test, b.test, not for db.test"
     );
     let tls = TlsSettings { server_name: "127.0.0.1".into(), ..settings(TlsMode::VerifyFull, Some(authority.root())) };
     assert!(check(&identity, &tls).unwrap_err().message.ends_with("not for 127.0.0.1"));

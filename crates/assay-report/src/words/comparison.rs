@@ -7,6 +7,7 @@ use crate::findings::comparison::{ChangeFindings, Comparison, MetricComparison, 
 use crate::findings::judgement::{Judgement, Outcome};
 use crate::findings::limit::Limit;
 use crate::findings::metric::{Metric, MetricUnit, TrialsFindings};
+use crate::findings::setting::SETTING_WIDTH;
 use crate::findings::setting::{Difference, SettingKind};
 use crate::findings::verdict::Verdict;
 use crate::plain::clean;
@@ -83,7 +84,7 @@ pub(crate) fn named(value: &str) -> &str {
 
 /// What makes a side doubtful.
 pub(crate) fn doubts_of(side: &SideFindings) -> Vec<String> {
-    let name = clean(&side.name, NAME_WIDTH);
+    let name = clean(&side.name, SETTING_WIDTH);
     let mut doubts = Vec::new();
     let mut warn = |words: String| doubts.push(words);
     for mixed in &side.mixed {

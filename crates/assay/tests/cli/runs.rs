@@ -131,11 +131,14 @@ fn commands_of_a_workload_run_and_say_how_they_went() {
     exit 0
     --- stderr
     prepared ./one_table.lua in # s
+    record: assay-records/one_table-prepare-########T######Z.json.zst
     ");
     assert_snapshot!(shown("check ./one_table.lua --db sqlite:a.db"), @r"
     exit 0
     --- stdout
     the tables of ./one_table.lua are correct
+    --- stderr
+    record: assay-records/one_table-check-########T######Z.json.zst
     ");
     assert_snapshot!(shown("check ./one_table.lua --db sqlite:a.db --table-size 11"), @r"
     exit 1

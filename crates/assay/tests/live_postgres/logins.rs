@@ -245,7 +245,7 @@ fn every_sslmode_does_what_it_does_in_libpq() {
         assert_eq!(with_tls("localhost", &verify_full), "trusting app TLS\n");
         assert_snapshot!(with_tls("127.0.0.1", &verify_full), @r"
         error: cannot connect to postgres://trusting@127.0.0.1:[PORT]/app?sslrootcert=[CERTIFICATES]/ca.pem&sslmode=verify-full
-          TLS handshake with 127.0.0.1:[PORT]: the server's certificate is for localhost, not for 127.0.0.1
+          TLS handshake with 127.0.0.1:[PORT]: the server's certificate is valid for localhost, not for 127.0.0.1
 
         hint: connect by a name that the certificate has, or check only its chain (`verify-ca`)
         ");

@@ -192,5 +192,5 @@ fn the_link_makes_the_program_a_sysbench() {
     std::fs::write(folder.path().join("sysbench"), "another program").unwrap();
     let refused = install();
     assert_eq!(refused.status.code(), Some(5));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("is there already"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("already exists"));
 }
