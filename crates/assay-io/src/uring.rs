@@ -891,7 +891,7 @@ mod tests {
     #[test]
     fn a_kernel_that_refuses_is_explained_by_its_reason() {
         let explained = |errno, setting| words(&io::Error::from_raw_os_error(errno), setting);
-        assert!(explained(libc::ENOSYS, "").contains("does not have it"));
+        assert!(explained(libc::ENOSYS, "").contains("not available in this kernel"));
         assert!(explained(libc::EPERM, "0").contains("seccomp"));
         assert!(explained(libc::EPERM, "").contains("seccomp"));
         assert!(explained(libc::EPERM, "2").contains("kernel.io_uring_disabled = 2"));

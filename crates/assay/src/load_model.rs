@@ -137,7 +137,7 @@ mod tests {
         let millis = |all: &[u64]| Ok(all.iter().map(|ms| Nanos::from_millis(*ms)).collect::<Vec<_>>());
         assert_eq!(read("0\n0.5\n0.5\n2\n"), millis(&[0, 500, 500, 2000]));
         assert_eq!(read("seconds,kind\n# late\n\n0.001,x\n1.5\ty\n"), millis(&[1, 1500]));
-        assert_eq!(read("1\nx\n"), Err("--rate-file a:2: x is not a time in seconds".into()));
+        assert_eq!(read("1\nx\n"), Err("--rate-file a:2: `x` is not a time in seconds".into()));
         assert_eq!(read("2\n1\n"), Err("--rate-file a:2: the time goes back".into()));
         assert_eq!(read("-1\n"), Err("--rate-file a:1: -1 is not a time in seconds".into()));
         assert_eq!(read("# nothing\n"), Err("--rate-file a: there is no arrival in it".into()));

@@ -331,7 +331,7 @@ fn refused_connects_name_the_address_and_what_to_do() {
     drop(UnixListener::bind(&path).unwrap());
     let why = refusal(&Address::Unix(path.clone()));
     assert_eq!(why.message, format!("connecting to {}: connection refused", path.display()));
-    assert!(why.hint.unwrap().contains("no server listens"));
+    assert!(why.hint.unwrap().contains("no server is listening"));
 }
 
 #[test]

@@ -421,7 +421,7 @@ pub(super) mod tests {
         let limit = |url| server(url, true).connect_timeout;
         assert_eq!(limit("mysql://db?connect_timeout=5"), Some(Nanos::from_secs(5)));
         assert_eq!(limit("mysql://db?connect_timeout=0"), None);
-        check("mysql://db?connect_timeout=-1", "connect_timeout is no number of seconds: `-1` []");
+        check("mysql://db?connect_timeout=-1", "connect_timeout is not a number of seconds: `-1` []");
     }
 
     const FILE: &str = "\
@@ -451,7 +451,7 @@ user = no
         check_in(&socket, "mysql:///x", "mysql://me@/x?socket=/s |  Unix(\"/s\") Disable");
         check_in(&socket, "mysql://localhost/x", "mysql://me@localhost/x |  127.0.0.1:3306 Prefer");
         let host = Fake { file: Some("[client]\nsocket=/s\nhost=db\nport=x\n"), ..Fake::default() };
-        check_in(&host, "mysql:///x", "port in ~/.my.cnf is no port: `x` []");
+        check_in(&host, "mysql:///x", "port in ~/.my.cnf is not a port: `x` []");
         check_in(&host, "mysql://:7/x", "mysql://me@localhost:7/x |  127.0.0.1:7 Prefer");
     }
 
