@@ -210,7 +210,7 @@ fn faults_of_a_start_name_their_cause() {
     let empty = refused(&Description { binaries: Some(folder.path().to_owned()), ..of("postgres") });
     assert!(empty.cause.contains("no postgres in"), "{empty}");
     let name = refused(&Description { name: Some("no good/name".to_owned()), ..of("postgres") });
-    assert!(name.cause.contains("not a name"), "{name}");
+    assert!(name.cause.contains("is not a valid server name"), "{name}");
     if !Kind::Postgres.present() {
         return;
     }
@@ -230,11 +230,11 @@ fn faults_of_a_start_name_their_cause() {
     let folder = open_folder();
     fs::write(folder.path().join("PG_VERSION"), "9.4\n").unwrap();
     let old = refused(&Description { data: Some(folder.path().to_owned()), ..of("postgres") });
-    assert!(old.cause.contains("is of PostgreSQL 9.4"), "{old}");
+    assert!(old.cause.contains("belongs to PostgreSQL 9.4"), "{old}");
     fs::remove_file(folder.path().join("PG_VERSION")).unwrap();
     fs::write(folder.path().join("letter"), "dear reader").unwrap();
     let other = refused(&Description { data: Some(folder.path().to_owned()), ..of("postgres") });
-    assert!(other.cause.contains("not a data directory"), "{other}");
+    assert!(other.cause.contains("nor a data directory"), "{other}");
 }
 
 #[test]
