@@ -140,6 +140,6 @@ mod tests {
         assert_eq!(read("1\nx\n"), Err("--rate-file a:2: `x` is not a time in seconds".into()));
         assert_eq!(read("2\n1\n"), Err("--rate-file a:2: the time goes back".into()));
         assert_eq!(read("-1\n"), Err("--rate-file a:1: `-1` is not a time in seconds".into()));
-        assert_eq!(read("# nothing\n"), Err("--rate-file a: there is no arrival in it".into()));
+        assert_eq!(read("# nothing\n"), Err("--rate-file a: it contains no arrivals".into()));
     }
 }

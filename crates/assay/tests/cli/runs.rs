@@ -140,7 +140,7 @@ fn commands_of_a_workload_run_and_say_how_they_went() {
     --- stderr
     record: assay-records/one_table-check-########T######Z.json.zst
     ");
-    assert_snapshot!(shown("check ./one_table.lua --db sqlite:a.db --table-size 11"), @r"
+    assert_snapshot!(shown("check ./one_table.lua --db sqlite:a.db --table-size 11 --no-record"), @r"
     exit 1
     --- stderr
     error: the tables of ./one_table.lua are not correct
