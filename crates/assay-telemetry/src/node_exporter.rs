@@ -4,8 +4,11 @@
 
 use std::collections::BTreeMap;
 
-/// What it is called there, which labels it must have, what it is called here, and its unit here for one there.
-const SERIES: [(&str, Option<(&str, &str)>, &str, f64); 28] = [
+/// A series of the exporter, the label that it must have, the metric that it is, and a factor.
+type Exported = (&'static str, Option<(&'static str, &'static str)>, &'static str, f64);
+
+/// All that is read of it.
+const SERIES: [Exported; 28] = [
     ("node_cpu_seconds_total", Some(("mode", "user")), "cpu_user_us", 1e6),
     ("node_cpu_seconds_total", Some(("mode", "nice")), "cpu_user_us", 1e6),
     ("node_cpu_seconds_total", Some(("mode", "system")), "cpu_system_us", 1e6),

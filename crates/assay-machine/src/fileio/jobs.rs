@@ -311,7 +311,7 @@ mod tests {
         jobs.prepare(&|_| {}).unwrap();
         let outcome = jobs.run(Duration::from_millis(200), &|| false).unwrap();
         for (kind, name) in outcome.kinds.iter().zip(KINDS) {
-            assert!(kind.latencies.len() > 0 && kind.sum_ns > 0, "{name}");
+            assert!(!kind.latencies.is_empty() && kind.sum_ns > 0, "{name}");
         }
         for kind in 0..3 {
             let counted: u64 = outcome.seconds.iter().map(|(_, done)| done[kind]).sum();

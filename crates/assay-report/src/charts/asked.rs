@@ -293,7 +293,7 @@ impl Place<'_> {
             let width = match (dots, trials) {
                 // The median of all trials in about a second.
                 (false, trials) => trials | 1,
-                (true, trials) => ((points.len() / MEDIANS) | 1).max(5 * trials | 1),
+                (true, trials) => ((points.len() / MEDIANS) | 1).max((5 * trials) | 1),
             };
             let group = if self.colour.is_some() { number } else { 0 };
             if dots {

@@ -98,7 +98,7 @@ impl Totals {
 fn histogram_of(latencies: &Latencies) -> Histogram {
     let mut histogram = Histogram::of_latencies();
     for bucket in latencies.buckets() {
-        let middle = bucket.lowest.0 + (bucket.highest.0 - bucket.lowest.0 + 1) / 2;
+        let middle = bucket.lowest.0 + (bucket.highest.0 - bucket.lowest.0).div_ceil(2);
         histogram.add(milliseconds(Nanos(middle)), bucket.count);
     }
     histogram.bound(milliseconds(latencies.min), milliseconds(latencies.max));
