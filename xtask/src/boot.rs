@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use crate::steps::{as_root, run};
 
 /// Of the packages that `install` asks for.
-const SERVICES: [&str; 3] = ["mariadb", "pgbouncer", "postgresql"];
+const SERVICES: [&str; 5] = ["haproxy", "mariadb", "pgbouncer", "postgresql", "prometheus-node-exporter"];
 
 /// Runs `install`, then takes from the services that start with the system those that did not before.
 pub(crate) fn unchanged(install: impl FnOnce() -> Result<()>) -> Result<()> {
