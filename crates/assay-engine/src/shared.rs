@@ -33,6 +33,8 @@ struct Meeting {
     alive: u32,
     arrived: u32,
     generation: u64,
+    /// Ever after an error that ends the run.
+    broken: bool,
 }
 
 impl Shared {
@@ -96,8 +98,14 @@ impl Shared {
         self.open_if_complete(&mut meeting);
     }
 
+    /// A session failed, and the run ends: the barrier does not open for the others, who would go on without what that
+    /// session had to do before it. They leave it with the run.
+    pub(crate) fn break_barrier(&self) {
+        lock(&self.meeting).broken = true;
+    }
+
     fn open_if_complete(&self, meeting: &mut Meeting) {
-        if meeting.arrived > 0 && meeting.arrived >= meeting.alive {
+        if !meeting.broken && meeting.arrived > 0 && meeting.arrived >= meeting.alive {
             meeting.arrived = 0;
             meeting.generation += 1;
             self.wake_all();
@@ -146,4 +154,24 @@ fn index_of(name: &str, names: &mut Vec<String>) -> usize {
 /// A poisoned lock only says that another thread panicked, which ends the run anyway.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_barrier_opens_when_all_are_there_and_never_after_a_failure() {
+        let shared = Shared::new("any", 3);
+        let first = shared.arrive();
+        shared.arrive();
+        assert!(!shared.passed(first));
+        // One that has nothing more to do is not waited for.
+        shared.leave();
+        assert!(shared.passed(first));
+        let second = shared.arrive();
+        shared.break_barrier();
+        shared.leave();
+        assert!(!shared.passed(second));
+    }
 }

@@ -75,6 +75,7 @@ impl<I: Io> Sessions<I> {
 
     /// The session cannot go on, and the run is to end.
     pub(super) fn end_run(&mut self, session: usize, error: RunError, at: Nanos) {
+        self.shared.break_barrier();
         self.leave_transaction(session, Ending::Failed, at);
         self.wants.push_back(Want::End(Box::new(error)));
         self.drop(session);
