@@ -2,9 +2,9 @@
 //!
 //! `floor bare|protocol epoll|uring|auto URL SESSIONS SECONDS ROWS` runs the statement of oltp_point_select in a closed
 //! loop on one thread per CPU, and prints what it did in the form of `assay run --format json`, as far as `cargo xtask
-//! bench` reads it. `protocol` does what every statement takes when there is no script: it is encoded, its reply is
+//! bench` reads it. `protocol` does what every statement needs without a script: it is encoded, its reply is
 //! decoded, the time in between goes into a histogram. `bare` sends bytes that were made before and counts what comes
-//! back. It checks nothing and reports no errors but by a panic: it is no load generator.
+//! back. It checks nothing and panics on any error: it is not a load generator.
 
 use std::sync::{Arc, Barrier};
 

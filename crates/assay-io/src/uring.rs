@@ -8,8 +8,8 @@
 //! Sends do not wait in the kernel and say nothing when all went well (`MSG_DONTWAIT`, `CQE_SKIP_SUCCESS`): when the
 //! call returns, their bytes are the kernel's or we hear how many are not. Only those are sent again, as a request that
 //! waits and that holds its own bytes. Receives take a buffer from a ring of buffers when bytes have arrived, so an
-//! idle socket holds none. They look whether there is something only when the kernel is told so (`POLL_FIRST`): right
-//! after a request there is not.
+//! idle socket holds none. With `POLL_FIRST` the kernel does not try to receive before there is something: right
+//! after a request there is nothing yet.
 //!
 //! The ring belongs to one thread (`SINGLE_ISSUER`), and completions are made only while that thread asks for them
 //! (`DEFER_TASKRUN`, kernel 6.1): nothing interrupts the worker between two waits.

@@ -103,7 +103,7 @@ pub struct Arguments {
     pub aggregate_interval: Option<u32>,
     /// `--exit-on-abort`
     pub exit_on_abort: bool,
-    /// What clients do is told, line by line.
+    /// Print what clients do, line by line.
     pub debug: bool,
     /// `--failures-detailed`
     pub failures_detailed: bool,

@@ -19,7 +19,7 @@ pub struct Front<'a> {
     pub mode: Mode,
     /// Commands are timed (`-r`).
     pub timed: bool,
-    /// What clients do is told (`-d`).
+    /// Whether to print what clients do (`-d`).
     pub debug: bool,
     /// Variables and their values, as text.
     pub variables: &'a [(String, String)],

@@ -2,11 +2,10 @@
 //!
 //! A session is resumed with an answer and asks for something; what can be answered at once is, what a connection is
 //! asked goes to the links, and what only the stage can decide is handed up as a `Want`. What came of statements and
-//! transactions is told to the recorder.
+//! transactions goes to the recorder.
 //!
-//! Here is what all sessions are told and asked for, and a session's course from one request to the next. What it hears
-//! of its connections is in `answers`, how its transactions end in `transactions`, and what follows when something went
-//! wrong in `failures`.
+//! This file has the calls of the worker and a session's course from one request to the next; replies of connections
+//! are in `answers`, the ends of transactions in `transactions`, and recovery after an error in `failures`.
 
 mod answers;
 mod failures;

@@ -1,4 +1,4 @@
-//! Where a transaction of a session ends, one way or another, and what is told to the recorder then.
+//! The ends of a session's transactions, and what the recorder learns from each.
 
 use assay_io::Io;
 use assay_script::Failure;
