@@ -24,12 +24,13 @@ pub struct Latencies {
     pub sum: u128,
 }
 
-/// A latency distribution at rest: only the buckets that hold something. One interval in this form takes a few
-/// kilobytes where all buckets take a quarter of a megabyte, and a run has as many as it has seconds.
+/// A latency distribution at rest: only the buckets that hold something, in a few bytes each. One interval in this form
+/// takes a few kilobytes where all buckets take a quarter of a megabyte, and a run has as many as it has seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SparseLatencies {
-    /// Number of each bucket, ascending, and how many values it holds.
-    buckets: Box<[(u32, u64)]>,
+    /// Of each bucket, ascending: how far it is from the one before, and how many values it holds. Both with seven bits
+    /// in a byte, the lowest first, all but the last byte with the eighth bit set.
+    buckets: Box<[u8]>,
     count: u64,
     over: u64,
     min: Nanos,
@@ -177,8 +178,11 @@ impl SparseLatencies {
         if count > 0 {
             all.begin(min);
         }
-        for (bucket, count) in &self.buckets {
-            all.counts[*bucket as usize] = *count;
+        let mut numbers = numbers(&self.buckets);
+        let mut bucket = 0;
+        while let (Some(distance), Some(count)) = (numbers.next(), numbers.next()) {
+            bucket += distance as usize;
+            all.counts[bucket] = count;
         }
         all
     }
@@ -187,9 +191,30 @@ impl SparseLatencies {
 impl From<&Latencies> for SparseLatencies {
     fn from(latencies: &Latencies) -> SparseLatencies {
         let &Latencies { count, over, min, max, sum, .. } = latencies;
-        let buckets = latencies.filled().map(|(bucket, count)| (bucket as u32, count)).collect();
-        SparseLatencies { buckets, count, over, min, max, sum }
+        let (mut buckets, mut before) = (Vec::new(), 0);
+        for (bucket, count) in latencies.filled() {
+            put(&mut buckets, (bucket - before) as u64);
+            put(&mut buckets, count);
+            before = bucket;
+        }
+        SparseLatencies { buckets: buckets.into(), count, over, min, max, sum }
     }
+}
+
+/// Appends a number, seven bits in a byte.
+fn put(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// The numbers that were put there.
+fn numbers(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    bytes
+        .split_inclusive(|byte| byte & 0x80 == 0)
+        .map(|number| number.iter().rev().fold(0, |number, byte| number << 7 | u64::from(byte & 0x7f)))
 }
 
 #[cfg(test)]
@@ -274,5 +299,23 @@ mod tests {
         assert_eq!(sparse.max(), latencies.max);
         assert_eq!(sparse.expand(), latencies);
         assert_eq!(SparseLatencies::from(&Latencies::default()).expand(), Latencies::default());
+        let mut many = Latencies::default();
+        (0..40_000).for_each(|value| many.record(Nanos(value)));
+        let mut all = Latencies::default();
+        (0..10).for_each(|_| {
+            let twice = all.clone();
+            all.add(&twice);
+            all.add(&many);
+        });
+        assert_eq!(SparseLatencies::from(&all).expand(), all);
+    }
+
+    #[test]
+    fn numbers_are_read_as_they_were_put() {
+        let some = [0, 1, 0x7f, 0x80, 0x3fff, 0x4000, u64::from(u32::MAX), u64::MAX];
+        let mut bytes = Vec::new();
+        some.iter().for_each(|number| put(&mut bytes, *number));
+        assert_eq!(bytes.len(), 1 + 1 + 1 + 2 + 2 + 3 + 5 + 10);
+        assert!(numbers(&bytes).eq(some));
     }
 }
