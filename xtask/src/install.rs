@@ -27,7 +27,7 @@ pub(crate) fn run_all() -> Result<()> {
 }
 
 /// rustfmt and clippy are not part of rustup's minimal profile.
-fn components() -> Result<()> {
+pub(crate) fn components() -> Result<()> {
     for (name, subcommand) in [("rustfmt", "fmt"), ("clippy", "clippy")] {
         let present = cargo(&[subcommand, "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status()?.success();
         if !present {

@@ -1,10 +1,9 @@
 //! Instructions per statement on the measured path, compared with the accepted counts.
 //!
 //! Times differ from run to run and from machine to machine; instructions hardly do, so a change of a few percent can
-//! be seen and refused in CI. Callgrind counts what a run against a null server executes (`benches/measured_path.rs` of
-//! the binary's crate): script, engine, protocol and histograms, without the kernel. Two runs of different length,
-//! subtracted, leave out the start. A new compiler or LuaJIT may move the numbers: then `--accept` them, apart from
-//! other changes.
+//! be seen and refused in CI. Callgrind counts what a run against a null server executes (the crate measured-path):
+//! script, engine, protocol and histograms, without the kernel. Two runs of different length, subtracted, leave out
+//! the start. A new compiler or LuaJIT may move the numbers: then `--accept` them, apart from other changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,7 +39,7 @@ const PATHS: [(&str, &str, u64); 3] = [
 /// How far a count may be from the expected one.
 const TOLERANCE: f64 = 0.03;
 
-const EXPECTED: &str = "crates/assay/benches/instructions.txt";
+const EXPECTED: &str = "crates/measured-path/instructions.txt";
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     install::valgrind()?;
@@ -87,17 +86,17 @@ fn expected_of(text: &str, name: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
-/// Builds the program as it is released.
+/// Builds the program as it is released, of the same crates.
 fn build() -> Result<PathBuf> {
-    let arguments = ["bench", "-p", "assay", "--bench", "measured_path", "--no-run", "--message-format=json"];
+    let arguments = ["build", "--release", "-p", "measured-path", "--message-format=json"];
     let output = cargo(&arguments).stderr(std::process::Stdio::inherit()).output()?;
     ensure!(output.status.success(), "cargo {}: {}", arguments.join(" "), output.status);
     let programs = String::from_utf8(output.stdout)?;
     let program = programs.lines().find_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
-        (message["target"]["name"] == "measured_path").then(|| message["executable"].as_str().map(PathBuf::from))?
+        (message["target"]["name"] == "measured-path").then(|| message["executable"].as_str().map(PathBuf::from))?
     });
-    program.context("cargo did not say where measured_path is")
+    program.context("cargo did not say where measured-path is")
 }
 
 /// Instructions of a whole run, and statements it ran.

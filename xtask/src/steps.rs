@@ -1,18 +1,26 @@
 //! Steps of a task: each prints its name and duration, all are tried, and the last line is a summary.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
 /// What was done so far.
-#[derive(Default)]
 pub(crate) struct Steps {
+    start: Instant,
     done: Vec<(&'static str, Duration, Option<anyhow::Error>)>,
 }
 
 impl Steps {
+    /// Nothing yet.
+    pub(crate) fn new() -> Steps {
+        Steps { start: Instant::now(), done: Vec::new() }
+    }
+
     /// Does one step. Its failure is remembered, not fatal: the next steps find their own troubles. Says whether
     /// it succeeded.
     pub(crate) fn run(&mut self, name: &'static str, step: impl FnOnce() -> Result<()>) -> bool {
@@ -36,14 +44,58 @@ impl Steps {
             let outcome = if error.is_none() { "ok" } else { "FAILED" };
             println!("{:>8.1} s  {outcome:<6}  {name}", spent.as_secs_f64());
         }
-        let total: Duration = self.done.iter().map(|(_, spent, _)| *spent).sum();
-        println!("{:>8.1} s  in all", total.as_secs_f64());
+        println!("{:>8.1} s  in all", self.start.elapsed().as_secs_f64());
         let failed: Vec<_> =
             self.done.iter().filter(|(_, _, error)| error.is_some()).map(|(name, _, _)| *name).collect();
         if !failed.is_empty() {
             bail!("failed: {}", failed.join(", "));
         }
         Ok(())
+    }
+}
+
+/// A command that runs while steps are done. Killed when it is dropped.
+pub(crate) struct Beside {
+    child: Child,
+    /// What it has printed, from where we have shown it.
+    output: File,
+}
+
+impl Beside {
+    /// Starts it. What it prints is kept.
+    pub(crate) fn start(command: &mut Command) -> Result<Beside> {
+        let file = tempfile::NamedTempFile::new().context("a file for what a command prints")?;
+        let output = file.reopen()?;
+        command.stdin(Stdio::null()).stdout(file.as_file().try_clone()?).stderr(file.into_file());
+        let child = command.spawn().with_context(|| format!("running {command:?}"))?;
+        Ok(Beside { child, output })
+    }
+
+    /// Shows what it has printed since it was last shown.
+    pub(crate) fn show(&mut self) -> Result<()> {
+        io::copy(&mut self.output, &mut io::stdout())?;
+        Ok(())
+    }
+
+    /// Shows what it prints until it ends. An error when it failed.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        loop {
+            let ended = self.child.try_wait()?;
+            self.show()?;
+            if let Some(status) = ended {
+                ensure!(status.success(), "{status}");
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -96,12 +148,24 @@ mod tests {
 
     #[test]
     fn later_steps_run_after_a_failure_and_the_outcome_is_a_failure() {
-        let mut steps = Steps::default();
+        let mut steps = Steps::new();
         assert!(!steps.run("first", || bail!("broken")));
         assert!(steps.run("second", || Ok(())));
         assert_eq!(steps.finish().unwrap_err().to_string(), "failed: first");
-        let mut steps = Steps::default();
+        let mut steps = Steps::new();
         steps.run("only", || Ok(()));
         steps.finish().unwrap();
+    }
+
+    #[test]
+    fn a_command_beside_the_steps_says_how_it_ended() {
+        let sh = |script| Beside::start(Command::new("sh").args(["-c", script]));
+        sh("echo said by the command beside; sleep 0.2").unwrap().finish().unwrap();
+        assert_eq!(sh("exit 3").unwrap().finish().unwrap_err().to_string(), "exit status: 3");
+        assert!(Beside::start(&mut Command::new("/no/such/program")).is_err());
+        let waits = sh("exec sleep 1000").unwrap();
+        let process = nix::unistd::Pid::from_raw(waits.child.id() as i32);
+        drop(waits);
+        assert_eq!(nix::sys::signal::kill(process, None), Err(nix::errno::Errno::ESRCH));
     }
 }

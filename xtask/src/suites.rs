@@ -16,13 +16,17 @@ use crate::steps::{cargo, run};
 /// Which tests one command of cargo runs: `["--test", "tpcc"]`.
 type Suite = Vec<String>;
 
-/// Compiles all tests, then runs them, as many binaries at once as there are CPUs. What each printed is shown whole
-/// when it is done. `ready` completes each command.
+/// Compiles all tests.
+pub(crate) fn compile() -> Result<()> {
+    run(&mut cargo(&["test", "--workspace", "--no-run"]))
+}
+
+/// Runs all tests, as many binaries at once as there are CPUs. What each printed is shown whole when it is done.
+/// `ready` completes each command.
 ///
 /// # Errors
-/// What does not compile, and the suites that failed, after all have run.
+/// The suites that failed, after all have run.
 pub(crate) fn run_all(ready: &(dyn Fn(&mut Command) + Sync)) -> Result<()> {
-    run(&mut cargo(&["test", "--workspace", "--no-run"]))?;
     let suites = all()?;
     let count = suites.len();
     let left = Mutex::new(suites.into_iter());

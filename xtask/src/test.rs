@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::steps::{Steps, cargo, run};
+use crate::steps::{Beside, Steps, cargo, run};
 use crate::{fuzz, install, instructions, suites, tidy};
 
 /// Options of the task.
@@ -16,14 +16,21 @@ pub(crate) struct Options {
     matrix: bool,
 }
 
-/// Runs all checks; the first alone is needed by the others.
+/// Runs all checks. What is missing is installed while what needs none of it is checked and compiled.
 pub(crate) fn run_all(options: &Options) -> Result<()> {
-    let mut steps = Steps::default();
-    if steps.run("install", install::run_all) {
-        steps.run("formatting", || run(&mut cargo(&["fmt", "--all", "--check"])));
-        steps.run("lints", lints);
-        steps.run("tidiness", tidy::run);
-        // After the install nothing may be absent, so nothing may be skipped.
+    let mut steps = Steps::new();
+    install::components()?;
+    let program = std::env::current_exe().context("where this program lies")?;
+    let mut installing = Beside::start(Command::new(program).arg("install"))?;
+    steps.run("formatting", || run(&mut cargo(&["fmt", "--all", "--check"])));
+    steps.run("tidiness", tidy::run);
+    installing.show()?;
+    steps.run("lints", lints);
+    installing.show()?;
+    let compiled = steps.run("compiling the tests", suites::compile);
+    let installed = steps.run("install", || installing.finish());
+    if compiled && installed {
+        // Nothing may be absent now, so nothing may be skipped.
         steps.run("tests", || {
             suites::run_all(&|tests| {
                 tests.env("ASSAY_TEST_STRICT", "1");

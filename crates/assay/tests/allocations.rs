@@ -6,8 +6,7 @@
 
 use allocation_counter::measure;
 use assay_engine::{Control, End, Notice, Observer, run_inline};
-
-mod null;
+use measured_path::{MySql, Null, Postgres, Server, plan_of};
 
 struct Nobody;
 
@@ -16,12 +15,12 @@ impl Observer for Nobody {
 }
 
 /// Allocations of a whole run, and statements it ran.
-fn allocations(server: Box<dyn null::Server>, words: &[&str], transactions: u64) -> (u64, u64) {
+fn allocations(server: Box<dyn Server>, words: &[&str], transactions: u64) -> (u64, u64) {
     let transactions = transactions.to_string();
-    let plan = null::plan_of(&[words, &["--sessions=20", "--workers=1", "--transactions", &transactions]].concat());
+    let plan = plan_of(&[words, &["--sessions=20", "--workers=1", "--transactions", &transactions]].concat());
     let mut statements = 0;
     let counted = measure(|| {
-        let outcome = run_inline(plan, null::Null::new(server), &Control::default(), &mut Nobody);
+        let outcome = run_inline(plan, Null::new(server), &Control::default(), &mut Nobody);
         assert!(matches!(outcome.end, End::Complete), "{:?}", outcome.end);
         statements = outcome.stages[0].total.statements.iter().map(|class| class.count).sum();
     });
@@ -31,7 +30,7 @@ fn allocations(server: Box<dyn null::Server>, words: &[&str], transactions: u64)
 /// A longer run allocates as often as a shorter one: what comes on top is a buffer that grew late, not one per
 /// statement.
 #[track_caller]
-fn check<S: null::Server + Default + 'static>(words: &[&str], transactions: u64) {
+fn check<S: Server + Default + 'static>(words: &[&str], transactions: u64) {
     let (short, few) = allocations(Box::<S>::default(), words, transactions);
     let (long, many) = allocations(Box::<S>::default(), words, 4 * transactions);
     assert!(many > few + 5000, "{few} and {many} statements");
@@ -45,16 +44,16 @@ const MYSQL: &str = "--db=mysql://app@127.0.0.1:1/bench?ssl-mode=disabled";
 
 #[test]
 fn statements_of_the_bundled_workloads_allocate_nothing_once_warm() {
-    check::<null::Postgres>(&["oltp_point_select", POSTGRES, "--time=0"], 4000);
-    check::<null::MySql>(&["oltp_point_select", MYSQL, "--time=0"], 4000);
-    check::<null::Postgres>(&["oltp_read_write", POSTGRES, "--time=0"], 400);
-    check::<null::MySql>(&["oltp_read_write", MYSQL, "--time=0"], 400);
+    check::<Postgres>(&["oltp_point_select", POSTGRES, "--time=0"], 4000);
+    check::<MySql>(&["oltp_point_select", MYSQL, "--time=0"], 4000);
+    check::<Postgres>(&["oltp_read_write", POSTGRES, "--time=0"], 400);
+    check::<MySql>(&["oltp_read_write", MYSQL, "--time=0"], 400);
     // Text that differs every time, in the protocols without preparation.
-    check::<null::Postgres>(&["select_random_points", POSTGRES, "--time=0"], 4000);
+    check::<Postgres>(&["select_random_points", POSTGRES, "--time=0"], 4000);
 }
 
 #[test]
 fn an_open_loop_allocates_nothing_per_transaction_once_warm() {
     let words = ["oltp_point_select", POSTGRES, "--time=0", "--rate=50000", "--arrival=poisson"];
-    check::<null::Postgres>(&words, 4000);
+    check::<Postgres>(&words, 4000);
 }

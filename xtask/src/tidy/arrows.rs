@@ -12,7 +12,7 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, what it may depend on, and what else its tests may.
-const ARROWS: [(&str, &[&str], &[&str]); 22] = [
+const ARROWS: [(&str, &[&str], &[&str]); 23] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
@@ -61,8 +61,9 @@ const ARROWS: [(&str, &[&str], &[&str]); 22] = [
             "assay-wire",
             "assay-workloads",
         ],
-        &["testkit"],
+        &["measured-path", "testkit"],
     ),
+    ("measured-path", &["assay", "assay-engine", "assay-io", "assay-seam"], &[]),
     ("testkit", &["assay-lab"], &[]),
     ("xtask", &["assay-record", "testkit"], &["assay-random", "assay-wire"]),
 ];

@@ -1,4 +1,4 @@
-//! The measured path against a null server, for counting: `measured_path PROTOCOL WORKLOAD TRANSACTIONS`.
+//! The measured path against a null server, for counting: `measured-path PROTOCOL WORKLOAD TRANSACTIONS`.
 //!
 //! Runs the workload with 64 sessions on one worker as `assay run` would, with everything switched on but the kernel,
 //! and prints how many statements were answered. It measures nothing itself: `cargo xtask instructions` runs it twice
@@ -7,9 +7,7 @@
 #![forbid(unsafe_code)]
 
 use assay_engine::{Control, End, Notice, Observer, run_inline};
-
-#[path = "../tests/null/mod.rs"]
-mod null;
+use measured_path::{MySql, Null, Postgres, Server, plan_of};
 
 struct Nobody;
 
@@ -18,17 +16,16 @@ impl Observer for Nobody {
 }
 
 fn main() {
-    // Cargo adds `--bench`.
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [protocol, workload, transactions] = &arguments[..] else {
-        panic!("usage: measured_path postgres|mysql WORKLOAD TRANSACTIONS");
+        panic!("usage: measured-path postgres|mysql WORKLOAD TRANSACTIONS");
     };
-    let (server, url): (Box<dyn null::Server>, _) = match &**protocol {
-        "postgres" => (Box::<null::Postgres>::default(), "postgres://app@127.0.0.1:1/bench?sslmode=disable"),
-        "mysql" => (Box::<null::MySql>::default(), "mysql://app@127.0.0.1:1/bench?ssl-mode=disabled"),
+    let (server, url): (Box<dyn Server>, _) = match &**protocol {
+        "postgres" => (Box::<Postgres>::default(), "postgres://app@127.0.0.1:1/bench?sslmode=disable"),
+        "mysql" => (Box::<MySql>::default(), "mysql://app@127.0.0.1:1/bench?ssl-mode=disabled"),
         other => panic!("no protocol {other}"),
     };
-    let plan = null::plan_of(&[
+    let plan = plan_of(&[
         workload,
         "--db",
         url,
@@ -39,7 +36,7 @@ fn main() {
         "--transactions",
         transactions,
     ]);
-    let outcome = run_inline(plan, null::Null::new(server), &Control::default(), &mut Nobody);
+    let outcome = run_inline(plan, Null::new(server), &Control::default(), &mut Nobody);
     assert!(matches!(outcome.end, End::Complete), "{:?}", outcome.end);
     let total = &outcome.stages[0].total;
     assert!(total.errors.is_empty(), "{:?}", total.errors);

@@ -5,6 +5,8 @@
 //! `wait`. Answers to statements are made once and kept, so that a warm run finds them by number. Nothing is cut, lost
 //! or late: that is what `assay_io::sim` is for.
 
+#![forbid(unsafe_code)]
+
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use assay_seam::Nanos;
 const BATCH_MAX: usize = 32;
 
 /// The plan of `assay run` with these words, as the command line makes it.
-pub(crate) fn plan_of(words: &[&str]) -> Plan {
+pub fn plan_of(words: &[&str]) -> Plan {
     let words = ["assay", "run"].iter().chain(words).map(Into::into);
     let invocation = command_line::parse(words).expect("the command line is right").expect("it runs something");
     let Subcommand::Run(options) = &invocation.subcommand else { panic!("it says run") };
@@ -29,7 +31,7 @@ pub(crate) fn plan_of(words: &[&str]) -> Plan {
 }
 
 /// Sockets that lead to a null server.
-pub(crate) struct Null {
+pub struct Null {
     server: Box<dyn Server>,
     now: Nanos,
     sockets: u64,
@@ -44,7 +46,7 @@ pub(crate) struct Null {
 const CONNECTED: usize = usize::MAX;
 
 /// A protocol. Answers are kept in `answers` and named by their place there.
-pub(crate) trait Server {
+pub trait Server {
     /// What a server says unasked to a new client.
     fn greeting(&mut self, answers: &mut Vec<Vec<u8>>) -> Option<usize>;
     /// What it says to what one send brought.
@@ -52,7 +54,8 @@ pub(crate) trait Server {
 }
 
 impl Null {
-    pub(crate) fn new(server: Box<dyn Server>) -> Null {
+    /// Sockets that lead to this one.
+    pub fn new(server: Box<dyn Server>) -> Null {
         Null { server, now: Nanos(1), sockets: 0, arrived: VecDeque::new(), batch: 0, current: 0, answers: Vec::new() }
     }
 }
@@ -149,7 +152,7 @@ fn keep(answers: &mut Vec<Vec<u8>>, answer: Vec<u8>) -> Option<usize> {
 
 /// PostgreSQL, protocol 3.0, without a password.
 #[derive(Default)]
-pub(crate) struct Postgres {
+pub struct Postgres {
     /// By statement number, which is the same on all connections: the answer to an execution.
     executed: Vec<usize>,
 }
@@ -228,7 +231,7 @@ impl Server for Postgres {
 
 /// MySQL, protocol 4.1, without a password.
 #[derive(Default)]
-pub(crate) struct MySql {
+pub struct MySql {
     /// Texts prepared, whichever connection did it: a place here is the statement's number.
     texts: Vec<Vec<u8>>,
     executed: Vec<usize>,
