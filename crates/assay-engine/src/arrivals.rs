@@ -1,8 +1,9 @@
 //! The transactions of an open loop: which are due, and which of those wait for a session.
 //!
-//! A rate that the server cannot keep makes them wait without end. So they are counted and not kept: a second reader of
-//! the same schedule stays behind the first by as many as wait, and reads their due instants again, to the nanosecond.
-//! Where the plan bounds the backlog, what is dropped leaves gaps in the sequence: there the few that wait are kept.
+//! At a rate that the server cannot keep, the number of waiting transactions grows without limit. So they are counted,
+//! not stored: a second reader of the same schedule follows the first at a distance and reads their due instants again,
+//! to the nanosecond. If the plan limits the backlog, dropped transactions leave gaps in the sequence; then the few
+//! that wait are stored.
 
 use std::collections::VecDeque;
 
@@ -15,7 +16,7 @@ use crate::schedule::Schedule;
 pub(crate) struct Arrivals {
     ahead: Schedule,
     waiting: Waiting,
-    /// Those due before this count for nothing.
+    /// Transactions due before this are not measured.
     measured_from: Nanos,
     /// None is due at or after this.
     end: Nanos,
@@ -25,23 +26,24 @@ pub(crate) struct Arrivals {
 
 #[derive(Debug)]
 enum Waiting {
-    /// All that `behind` has not read and `Arrivals::ahead` has.
+    /// What `Arrivals::ahead` has read and `behind` has not.
     Counted { behind: Schedule, count: u64 },
-    /// At most `max`, and one more for every session that is free to take it at once.
+    /// At most `max`, plus one for every session that is free to take it immediately.
     Kept { dues: VecDeque<Nanos>, max: u64 },
 }
 
-/// Counts what arrives; only what is measured counts.
+/// Counts arrivals; only measured ones count.
 pub(crate) trait Tally {
-    /// So many become due, the last at `due`: all of them in the measured part, or none. How many of them may.
+    /// `count` transactions become due, the last one at `due`: all of them in the measured part, or none. Returns how
+    /// many the limit allows.
     fn admit(&mut self, count: u64, due: Nanos) -> u64;
 
-    /// One became due and is turned away, because too many wait.
+    /// One became due and is turned away because too many wait.
     fn drop_due(&mut self, due: Nanos);
 }
 
 impl Arrivals {
-    /// `max`: how many may wait; `None`: no bound.
+    /// `max`: how many may wait; `None`: no limit.
     pub(crate) fn new(schedule: Schedule, measured_from: Nanos, end: Nanos, max: Option<u64>) -> Arrivals {
         let waiting = match max {
             None => Waiting::Counted { behind: schedule.clone(), count: 0 },
@@ -50,13 +52,13 @@ impl Arrivals {
         Arrivals { ahead: schedule, waiting, measured_from, end, early: 0 }
     }
 
-    /// When the next one is due that has not arrived; `MAX` when none will.
+    /// When the next transaction becomes due; `MAX` if none will.
     pub(crate) fn next_due(&self) -> Nanos {
         let next = self.ahead.next_due();
         if next < self.end { next } else { Nanos::MAX }
     }
 
-    /// How many wait.
+    /// The number of waiting transactions.
     pub(crate) fn waiting(&self) -> u64 {
         match &self.waiting {
             Waiting::Counted { count, .. } => *count,
@@ -64,12 +66,12 @@ impl Arrivals {
         }
     }
 
-    /// How many wait that were due in the measured part.
+    /// The number of waiting transactions that were due in the measured part.
     pub(crate) fn waiting_measured(&self) -> u64 {
         self.waiting() - self.early
     }
 
-    /// Lets arrive what is due by `now`, while `idle` sessions are free. `tally` counts it, and may allow no more.
+    /// Adds what is due by `now` while `idle` sessions are free. `tally` counts it, and may allow fewer.
     pub(crate) fn arrive(&mut self, now: Nanos, idle: usize, tally: &mut impl Tally) {
         let limit = self.end.min(now + Nanos(1));
         match &mut self.waiting {
@@ -86,7 +88,7 @@ impl Arrivals {
             Waiting::Kept { dues, max } => {
                 while self.ahead.next_due() < limit {
                     let due = self.ahead.take();
-                    // A free session takes one at once: only those beyond wait, and only those are bounded.
+                    // Free sessions take theirs immediately: only the rest wait, and only they are limited.
                     if (dues.len() as u64) < max.saturating_add(idle as u64) {
                         if tally.admit(1, due) == 0 {
                             self.end = Nanos::ZERO;
@@ -102,7 +104,7 @@ impl Arrivals {
         }
     }
 
-    /// Takes the one that has waited longest.
+    /// Takes the transaction that has waited longest.
     pub(crate) fn take(&mut self) -> Option<Nanos> {
         let due = match &mut self.waiting {
             Waiting::Counted { count: 0, .. } => None,
@@ -129,7 +131,7 @@ mod tests {
         Schedule::new(SECOND, rate.into(), arrival, Share { worker: 1, workers: 2, sessions: 7 }, 42).unwrap()
     }
 
-    /// Everything counts from an instant on.
+    /// `tally` that measures everything from an instant on.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     struct Arrived {
         from: Nanos,
@@ -149,7 +151,7 @@ mod tests {
         }
     }
 
-    /// What is taken in bursts, with pauses in between, must be what the schedule says from the first to the last.
+    /// Taking arrivals in bursts, with pauses in between, must yield exactly the schedule.
     fn check(arrival: Arrival, rate: f64, max: Option<u64>) -> Vec<Nanos> {
         let (measured_from, end) = (Nanos::from_millis(1500), Nanos::from_secs(3));
         let mut arrivals = Arrivals::new(schedule(arrival, rate), measured_from, end, max);

@@ -31,19 +31,19 @@ pub(crate) struct Coordinator<'a> {
     outcome: Outcome,
     course: Course,
     stage: usize,
-    /// Those planned, and those that the observer added.
+    /// Planned stages, and those that the observer added.
     stages: Vec<Stage>,
     /// When a graceful stop was passed on.
     stopping: Option<Nanos>,
     started: Nanos,
-    /// When progress was last told.
+    /// When progress was last reported.
     told: Nanos,
     told_loaded: u64,
     outages: Vec<bool>,
     slow_connects: Vec<bool>,
-    /// Targets and codes of errors about which advice was given.
+    /// Targets and error codes for which advice was given.
     advised: Vec<(usize, Code)>,
-    /// Columns of the journal; empty: none is kept.
+    /// Columns of the journal; empty without a journal.
     journal: Vec<String>,
 }
 
@@ -68,13 +68,13 @@ enum Course {
     Over,
 }
 
-/// Between the decision to begin a stage and its begin, so that every worker has heard of it.
+/// Between the decision to start a stage and its start, so that every worker knows of it in time.
 const BEGIN_AHEAD: Nanos = Nanos::from_millis(2);
-/// Between two notices of progress.
+/// Between two progress notices.
 const PROGRESS_EVERY: Nanos = Nanos::from_millis(100);
-/// How late workers may be with what time and grace oblige them to say.
+/// How late workers may report what time and grace period oblige them to report.
 const OVERDUE: Nanos = Nanos::from_secs(1);
-/// The same after an interrupt, when somebody waits for the prompt.
+/// The same after an interrupt, when the user waits for the prompt.
 const OVERDUE_STOPPED: Nanos = Nanos::from_millis(500);
 
 impl<'a> Coordinator<'a> {
@@ -123,15 +123,15 @@ impl<'a> Coordinator<'a> {
         coordinator
     }
 
-    /// What the run came to; complete once `step` has returned false.
+    /// The outcome of the run; complete once `step` has returned false.
     pub(crate) fn into_outcome(mut self) -> Outcome {
         self.outcome.types = self.shared.types();
         self.outcome.counters = self.shared.counters();
         self.outcome
     }
 
-    /// Takes a worker's message, if there is one, and whatever follows from it and from the time; false when the run is
-    /// over.
+    /// Handles a worker's message, if there is one, and everything that follows from it and from the time; returns
+    /// false when the run is over.
     pub(crate) fn step(&mut self, now: Nanos, message: Option<Message>) -> bool {
         self.outcome.elapsed = now - self.started;
         if let Some(message) = message {
@@ -161,7 +161,7 @@ impl<'a> Coordinator<'a> {
         !matches!(self.course, Course::Over)
     }
 
-    /// When `step` wants to be called whatever happens; `MAX` when never.
+    /// When `step` must be called even without a message; `MAX` for never.
     pub(crate) fn deadline(&self) -> Nanos {
         match &self.course {
             Course::Running(sums) if sums.awaits_start() => sums.measured_from(),
@@ -169,14 +169,14 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Whether a worker whose thread has ended has not said that it finished.
+    /// Whether a worker whose thread has ended did not report that it finished.
     pub(crate) fn misses_any_of(&self, ended: &[bool]) -> bool {
         self.workers.iter().zip(ended).any(|(worker, ended)| *ended && !worker.finished)
     }
 
     fn order(&self, command: impl Fn() -> Command) {
         for worker in &self.workers {
-            // A worker that is gone has said so, or has panicked, which ends the run when its thread is joined.
+            // A worker that is gone has either reported it or panicked; a panic ends the run when its thread is joined.
             let _ = worker.commands.send(command());
             worker.waker.wake();
         }
@@ -267,7 +267,7 @@ impl<'a> Coordinator<'a> {
             }
             Message::Server { target, facts } => self.outcome.servers[target] = facts,
             Message::Failed(mut error) => {
-                // A worker knows of its own sessions only.
+                // A worker knows only its own sessions.
                 if let (RunError::Connect { connected, .. }, Course::Preparing) = (&mut *error, &self.course) {
                     *connected = (*connected).max(self.workers.iter().map(|worker| worker.ready).sum());
                 }
@@ -314,7 +314,7 @@ impl<'a> Coordinator<'a> {
         self.observer.notice(Notice::Journal { columns: &self.journal, lines, now: now - self.started });
     }
 
-    /// Every Lua state says the same; the first word counts.
+    /// Every Lua state reports the same; the first report counts.
     fn declare(&mut self, declaration: Declaration) {
         let same = |known: &Declaration| match (known, &declaration) {
             (Declaration::Rule(known), Declaration::Rule(new)) => known.name == new.name,
@@ -353,8 +353,8 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Tells the intervals that every worker has sent, except the last of a stage of known length: it waits for what
-    /// is still in flight at the end.
+    /// Reports the intervals that every worker has sent, except the last one of a stage of known length: that one waits
+    /// for what is still in flight at the end.
     fn tell_intervals(&mut self, now: Nanos) {
         loop {
             let Course::Running(sums) = &self.course else { return };
@@ -421,8 +421,8 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Workers say by themselves when time and grace are over: those that do not are held by something. An observer
-    /// that ends the program then gets all that is known.
+    /// Workers report on their own when time and grace period are over; if they do not, something holds them. An
+    /// observer that ends the program then gets everything that is known.
     fn tell_overdue(&mut self, now: Nanos) {
         let of_stage = match (&self.course, self.plan.limit.time) {
             (Course::Running(sums), Some(time)) => Some(sums.measured_from() + time + self.plan.grace + OVERDUE),

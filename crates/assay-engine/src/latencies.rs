@@ -1,18 +1,18 @@
-//! How long something took, many times, while it is alive in memory.
+//! Latency histograms in memory.
 //!
-//! Every statement and transaction is recorded here a few times over, so recording is a handful of instructions: the
-//! buckets are those of an HDR histogram of three digits, and the arithmetic to find one stands here, where it can be
-//! inlined. Records have types of their own (assay-record).
+//! Every statement and transaction is recorded here several times, so recording must take only a few instructions: the
+//! buckets are those of an HDR histogram with three digits, and the arithmetic to find one is in this file, where it
+//! can be inlined. Records have types of their own (assay-record).
 
 use assay_seam::Nanos;
 
-/// A latency distribution: buckets of nanoseconds, 1 ns … 1 h, 3 significant digits; exact minimum, maximum and sum
-/// beside it. Empty ones hold no memory.
+/// A latency distribution: buckets of nanoseconds, 1 ns … 1 h, 3 significant digits; with exact minimum, maximum and
+/// sum. An empty one needs no memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
     /// Values in each bucket; empty until the first value. Values above one hour are in `over`, not in here.
     counts: Box<[u64]>,
-    /// Of all values, those in `over` included.
+    /// Number of all values, including those in `over`.
     count: u64,
     /// Values above the range.
     pub over: u64,
@@ -24,12 +24,12 @@ pub struct Latencies {
     pub sum: u128,
 }
 
-/// A latency distribution at rest: only the buckets that hold something, in a few bytes each. One interval in this form
-/// takes a few kilobytes where all buckets take a quarter of a megabyte, and a run has as many as it has seconds.
+/// A latency distribution in compact form: only the buckets in use, a few bytes each. One interval needs a few
+/// kilobytes, where all buckets would need a quarter of a megabyte, and a run has one interval per second.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SparseLatencies {
-    /// Of each bucket, ascending: how far it is from the one before, and how many values it holds. Both with seven bits
-    /// in a byte, the lowest first, all but the last byte with the eighth bit set.
+    /// For each bucket in use, in ascending order: its distance from the one before, and its number of values. Both
+    /// are written with seven bits per byte, lowest first; the eighth bit is set in all but the last byte.
     buckets: Box<[u8]>,
     count: u64,
     over: u64,
@@ -38,24 +38,24 @@ pub struct SparseLatencies {
     sum: u128,
 }
 
-/// Values that are held to be the same.
+/// Values that are treated as equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     /// The smallest of them.
     pub lowest: Nanos,
     /// The largest. lowest <= highest
     pub highest: Nanos,
-    /// How many there are; more than none.
+    /// How many there are; at least one.
     pub count: u64,
 }
 
 /// Highest value held in a bucket.
 const HIGHEST: Nanos = Nanos(3_600_000_000_000);
-/// Values below this have a bucket each; from here on a bucket's width is less than a thousandth of its values.
+/// Values below this have a bucket each; above, the width of a bucket is less than a thousandth of its values.
 const EXACT: u64 = 1 << (HALF_BITS + 1);
-/// Two to this power is the number of buckets from one power of two to the next.
+/// Two to this power is the number of buckets between two powers of two.
 const HALF_BITS: u32 = 10;
-/// How many there are.
+/// Total number of buckets.
 const BUCKETS: usize = bucket_of(HIGHEST) + 1;
 
 /// The bucket of a value.
@@ -77,7 +77,7 @@ impl Latencies {
         self.count
     }
 
-    /// Adds one value. Allocates only for the very first.
+    /// Adds one value. Only the first call allocates.
     #[inline]
     pub fn record(&mut self, value: Nanos) {
         if self.count == 0 {
@@ -128,8 +128,8 @@ impl Latencies {
         *self = Latencies { counts: std::mem::take(&mut self.counts), ..Latencies::default() };
     }
 
-    /// The smallest value that a share `q` (0 … 1) of all values does not exceed; zero when empty. Values above the
-    /// range count as the maximum; never outside `min ..= max`.
+    /// The smallest value that at least a share `q` (0 … 1) of all values do not exceed; zero when empty. Values above
+    /// the range count as the maximum; the result is always within `min ..= max`.
     pub fn quantile(&self, q: f64) -> Nanos {
         let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;
@@ -141,7 +141,7 @@ impl Latencies {
         reached.map_or(self.max, |bucket| bucket.highest.clamp(self.min, self.max))
     }
 
-    /// The buckets that hold something, ascending. `over` is not in them.
+    /// The buckets in use, ascending, without `over`.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
         self.filled().map(|(bucket, count)| {
             let (lowest, highest) = bounds_of(bucket);
@@ -153,7 +153,7 @@ impl Latencies {
         self.used().map(|bucket| (bucket, self.counts[bucket])).filter(|(_, count)| *count > 0)
     }
 
-    /// Buckets outside of these are empty.
+    /// Buckets outside this range are empty.
     fn used(&self) -> std::ops::Range<usize> {
         let end = (bucket_of(self.max) + 1).min(self.counts.len());
         bucket_of(self.min).min(end)..end

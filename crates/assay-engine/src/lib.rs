@@ -1,7 +1,7 @@
 //! The engine: drives the sessions of a script over connections, on schedule, and measures them.
 //!
-//! `run` takes a `Plan` and gives an `Outcome`, telling an `Observer` on the way. It never prints, exits or handles
-//! signals: the binary does, through a `Control`.
+//! `run` takes a `Plan`, reports progress to an `Observer`, and returns an `Outcome`. It never prints, exits or handles
+//! signals: that is the job of the binary, through a `Control`.
 
 #![forbid(unsafe_code)]
 

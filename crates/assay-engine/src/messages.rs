@@ -10,29 +10,29 @@ use crate::plan::Stage;
 /// From the coordinator to a worker.
 #[derive(Debug)]
 pub(crate) enum Command {
-    /// Get the sessions of this stage ready (connected, `thread_init` done), then say `Ready`. A command's sessions
-    /// run at once, to their end.
+    /// Get the sessions of this stage ready (connected, `thread_init` done), then send `Ready`. A command's sessions
+    /// start immediately and run to their end.
     Stage { index: usize, stage: Stage },
-    /// The stage begins at this instant, with its warm-up.
+    /// The stage starts at this instant, with its warm-up.
     Begin(Nanos),
-    /// Begin no more transactions; say `StageDone` once those in flight are done, or the grace period is over.
+    /// Start no more transactions; send `StageDone` once those in flight have finished, or the grace period is over.
     End,
-    /// Who runs this wants to leave: grace periods are short from now on. Begin no more transactions.
+    /// The user wants to leave: use short grace periods from now on, and start no more transactions.
     Hurry,
-    /// Let every session leave its loop and clean up, then say `Finished`.
+    /// Let every session leave its loop and clean up, then send `Finished`.
     Finish,
-    /// Let the session that makes reports make this one, then say `Ready`.
+    /// Let the session for reports make this one, then send `Ready`.
     Report(Report),
-    /// Drop everything now, then say `Finished`.
+    /// Drop everything now, then send `Finished`.
     Abort,
-    /// Cleared tallies to be used again.
+    /// Cleared tallies for reuse.
     Recycle(Vec<Tally>),
 }
 
 /// From a worker to the coordinator.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// So many sessions of the stage are ready.
+    /// This many sessions of the stage are ready.
     Connected {
         worker: usize,
         ready: u32,
@@ -54,14 +54,14 @@ pub(crate) enum Message {
         part: Part,
         summary: StageSummary,
     },
-    /// All sessions have ended; `success` when none of them returned failure.
+    /// All sessions have ended; `success` if none of them returned failure.
     Finished {
         worker: usize,
         success: bool,
         /// Since the last interval.
         outside: Outside,
     },
-    /// What a target's server said of itself.
+    /// What a target's server reported about itself.
     Server {
         target: usize,
         facts: ServerFacts,
@@ -69,7 +69,7 @@ pub(crate) enum Message {
     /// Something ended the run.
     Failed(Box<RunError>),
     Declared(Declaration),
-    /// What this worker's sessions acknowledged, before it says that it finished.
+    /// What this worker's sessions acknowledged; sent before `Finished`.
     Acknowledged(Vec<Key>),
     /// For the journal, in the order of this worker's transactions. Instants are those of its `Io`.
     Journal(Vec<Line>),
@@ -87,21 +87,21 @@ pub(crate) struct Part {
     pub(crate) tallies: Vec<Tally>,
     pub(crate) due: u64,
     pub(crate) dropped: u64,
-    /// Due and waiting for a session at its end, and at most at any instant.
+    /// Due and waiting for a session: at the end of the interval, and the maximum at any instant.
     pub(crate) backlog: u64,
     pub(crate) backlog_max: u64,
     pub(crate) sessions: u32,
     pub(crate) outside: Outside,
     pub(crate) in_flight: u64,
-    /// Of the worker's sessions, in their order.
+    /// Per session of the worker, in their order.
     pub(crate) by_session: Vec<SessionTally>,
 }
 
 /// One worker's stage as a whole.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StageSummary {
-    /// When the last measured transaction was done, or no more were begun, whichever was later; zero when
-    /// the worker had no session in the stage.
+    /// When the last measured transaction finished, or when no more were started, whichever is later; zero if the
+    /// worker had no session in the stage.
     pub(crate) end: Nanos,
     pub(crate) unstarted: u64,
     /// Sessions in the stage; fewest and most measured transactions of one of them.

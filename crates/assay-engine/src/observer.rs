@@ -18,26 +18,24 @@ pub trait Observer {
         None
     }
 
-    /// How much earlier than workers need it a stage is announced (`Notice::StageBegins`): time for whoever looks on to
-    /// get ready.
+    /// How long before the workers need it a stage is announced (`Notice::StageBegins`), so that observers can prepare.
     fn ahead(&self) -> Nanos {
         Nanos::ZERO
     }
 
-    /// A stage to run after the last of those planned, decided by what was measured so far: a search. `None` ends the
-    /// run.
+    /// A stage to run after the last planned one, based on what was measured so far: a search. `None` ends the run.
     fn next_stage(&mut self, so_far: &Outcome) -> Option<Stage> {
         let _ = so_far;
         None
     }
 
-    /// Whether the run was given up: `done` is not run then.
+    /// Whether the run was given up, so that `done` does not run.
     fn has_given_up(&self) -> bool {
         false
     }
 
-    /// Whether `Notice::Overdue` ends the program, should it come now. If not, workers are waited for, and it does not
-    /// come.
+    /// Whether `Notice::Overdue` would end the program now. If not, the run waits for workers, and the notice is not
+    /// sent.
     fn gives_up(&self) -> bool {
         false
     }
@@ -53,13 +51,13 @@ pub enum Notice<'a> {
         /// Sessions wanted for the stage.
         wanted: u32,
     },
-    /// The script's `init` is through, if it has one: sessions begin to get ready.
+    /// The script's `init`, if it has one, has finished: sessions start to get ready.
     Begins {
         /// What `init` did.
         before: Outside,
         /// The clock of the run.
         clock: Clock,
-        /// Its start on that clock: what all instants of the outcome count from.
+        /// Its start on that clock: all instants of the outcome are relative to it.
         started: Nanos,
     },
     /// Everything is measured and every session has ended; the script's `done` comes next.
@@ -67,13 +65,13 @@ pub enum Notice<'a> {
         /// Everything.
         outcome: &'a Outcome,
     },
-    /// A stage begins (its warm-up, when there is one).
+    /// A stage starts (with its warm-up, if it has one).
     StageBegins {
         /// Counted from 0.
         stage: usize,
         /// Sessions of it.
         sessions: u32,
-        /// Its own rate, in a search for one.
+        /// The stage's own rate, in a search for the highest rate.
         rate: Option<f64>,
         /// Warm-up before the measured part.
         warmup: Nanos,
@@ -84,15 +82,16 @@ pub enum Notice<'a> {
     Interval {
         /// Stage it belongs to, counted from 0.
         stage: usize,
-        /// What finished within it.
+        /// What finished in the interval.
         interval: &'a Interval,
         /// Everything so far, for a partial record. `end` is `Interrupted` in it.
         so_far: &'a Outcome,
     },
-    /// Workers do not answer although the time of the run and its grace are over, or after an interrupt: something in a
-    /// script, or in what it calls, holds them. What can be known of the measured part has been told.
+    /// Workers do not respond although the time of the run and its grace period are over, or after an interrupt:
+    /// something in a script, or called by it, holds them. Everything that can be known of the measured part was
+    /// reported before.
     Overdue {
-        /// Sessions of these workers.
+        /// The sessions of these workers.
         sessions: u32,
         /// Everything so far.
         so_far: &'a Outcome,
@@ -108,32 +107,33 @@ pub enum Notice<'a> {
     Loading {
         /// Rows loaded.
         rows: u64,
-        /// Rows expected in all; 0 when the script has not said.
+        /// Expected total; 0 if the script has not said.
         expected: u64,
         /// Since the start.
         elapsed: Nanos,
     },
-    /// The workload keeps a journal (`assay.journal`): said when its columns are known, then with lines.
+    /// The workload keeps a journal (`assay.journal`): sent when its columns are known, then with lines.
     Journal {
-        /// Names of the values of a line.
+        /// Names of the values in a line.
         columns: &'a [String],
-        /// Those that are new, in the order of each worker's transactions.
+        /// New lines, in the order of each worker's transactions.
         lines: &'a [Line],
         /// This instant, since the start of the run.
         now: Nanos,
     },
-    /// The script has something to say (`assay.log`, `print`).
+    /// A message from the script (`assay.log`, `print`).
     Log {
         /// Session number.
         session: u32,
-        /// Its words.
+        /// The message.
         text: &'a str,
     },
     /// Something the user should know and may want to act on.
     Warning(Warning),
 }
 
-/// Something the user should know and may want to act on. Typed, so that advice can take into account what was tried.
+/// Something that the user should know and may want to act on. Typed, so that advice can take into account what was
+/// tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
     /// A connect took so long that packets must have been lost: the server's connection queue was full.
@@ -145,12 +145,12 @@ pub enum Warning {
     },
     /// A script has held a worker, and with it that worker's sessions, for more than a second.
     Held {
-        /// `file:line` and function, when Lua could tell.
+        /// `file:line` and function, if Lua could tell.
         place: Option<String>,
         /// How long so far.
         held: Nanos,
     },
-    /// The run survives an error that somebody should do something about. Said once per target and code.
+    /// The run survives an error that somebody should fix. Sent once per target and code.
     Advice {
         /// Index into `Plan::targets`.
         target: usize,
@@ -159,11 +159,11 @@ pub enum Warning {
         /// What to do.
         hint: String,
     },
-    /// The server is away; the run continues trying. Said once per outage and target.
+    /// The server is away; the run keeps trying. Sent once per outage and target.
     Outage {
         /// Index into `Plan::targets`.
         target: usize,
-        /// What the connect said.
+        /// The error of the connect.
         message: String,
     },
     /// The outage is over.
@@ -171,7 +171,7 @@ pub enum Warning {
         /// Index into `Plan::targets`.
         target: usize,
     },
-    /// The user interrupted; transactions in flight are being finished. A second interrupt quits.
+    /// The user interrupted; transactions in flight may finish. A second interrupt quits.
     Finishing {
         /// Transactions in flight, at most.
         in_flight: u32,

@@ -1,4 +1,4 @@
-//! The measurements of a run in memory. Files have their own types (assay-record).
+//! What a run measured, in memory. Files have their own types (assay-record).
 
 use std::collections::BTreeMap;
 
@@ -7,32 +7,32 @@ use assay_seam::{Class, Code, Nanos, Origin, ServerFacts, StatementError};
 
 use crate::latencies::{Latencies, SparseLatencies};
 
-/// Everything a run has to say.
+/// Everything that a run returns.
 #[derive(Debug)]
 pub struct Outcome {
     /// Why it ended.
     pub end: End,
-    /// One per stage begun, in order.
+    /// One per stage started, in order.
     pub stages: Vec<StageOutcome>,
     /// Names of the transaction types, the workload's own first. Indexes `Tally::transactions`.
     pub types: Vec<String>,
     /// Names of the counters scripts used. Indexes `Tally::counters`.
     pub counters: Vec<String>,
-    /// What the script declared about its transactions: each rule and rate once.
+    /// What the script declared about its transactions: each rule and named rate once.
     pub declarations: Vec<Declaration>,
-    /// Keys of what the server acknowledged (`assay.acknowledge`), warm-up included, in no order.
+    /// Keys that the server acknowledged (`assay.acknowledge`), including warm-up, in no particular order.
     pub acknowledged: Vec<Key>,
-    /// What each target's server said of itself, in the order of `Plan::targets`.
+    /// What each target's server reported about itself, in the order of `Plan::targets`.
     pub servers: Vec<ServerFacts>,
     /// Rows loaded by `Operation::Load` (commands), and the time from the first connect to the end.
     pub loaded: u64,
-    /// What sessions did after the last interval and outside of transactions, such as the statements of `thread_done`.
+    /// What sessions did after the last interval and outside transactions, such as the statements of `thread_done`.
     pub outside: Outside,
     /// What `init` did.
     pub before: Outside,
-    /// From the start of the run to its end, connects included.
+    /// From the start of the run to its end, including connects.
     pub elapsed: Nanos,
-    /// A command's sessions all returned success.
+    /// Whether all sessions of a command returned success.
     pub success: bool,
 }
 
@@ -55,13 +55,13 @@ impl Outcome {
         }
     }
 
-    /// Whether the run did all it was to do and no session returned failure.
+    /// Whether the run completed its plan and no session returned failure.
     pub fn is_success(&self) -> bool {
         matches!(self.end, End::Complete) && self.success
     }
 }
 
-/// A line of the journal: a transaction that ended well, warm-up included, and what its script says of it.
+/// A line of the journal: a transaction that succeeded (including warm-up), with the values its script noted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     /// When it was due, since the start of the run.
@@ -70,35 +70,35 @@ pub struct Line {
     pub sent: Nanos,
     /// When its last answer arrived.
     pub done: Nanos,
-    /// By column (`assay.journal`); NaN where there is nothing to say.
+    /// By column (`assay.journal`); NaN where there is no value.
     pub values: Vec<f64>,
 }
 
 /// Why a run ended.
 #[derive(Debug)]
 pub enum End {
-    /// It did all it was to do.
+    /// The plan was completed.
     Complete,
-    /// By the user; the outcome holds what was done until then.
+    /// By the user; the outcome has what was done until then.
     Interrupted,
-    /// By an error; the outcome holds what was done until then.
+    /// By an error; the outcome has what was done until then.
     Failed(RunError),
 }
 
 /// What ended a run early.
 #[derive(Debug, Clone)]
 pub enum RunError {
-    /// A connection could not be made, or not be made again.
+    /// A connection could not be opened or reopened.
     Connect {
         /// Index into `Plan::targets`.
         target: usize,
-        /// Sessions that were connected by then, and wanted.
+        /// Number of sessions connected by then.
         connected: u32,
-        /// How many the plan wants.
+        /// Number of sessions in the plan.
         wanted: u32,
-        /// What the server or the system said.
+        /// The error of the server or the system.
         error: Box<StatementError>,
-        /// Where in the script, when it asked for the connection.
+        /// Position in the script, if the script asked for the connection.
         failure: assay_script::Failure,
     },
     /// A statement failed for good inside a transaction or a command.
@@ -109,14 +109,14 @@ pub enum RunError {
         transaction: String,
         /// How often the transaction had been retried.
         retries: u32,
-        /// What the server said.
+        /// The server's error.
         error: Box<StatementError>,
-        /// Where in the script: Lua's message and traceback.
+        /// Position in the script: Lua's message and traceback.
         failure: assay_script::Failure,
     },
-    /// The script is wrong.
+    /// An error in the script.
     Script(assay_script::ScriptError),
-    /// The machine is in the way: no event loop, no thread, no descriptor.
+    /// An error of the machine: no event loop, no thread, no descriptor.
     Environment(String),
 }
 
@@ -133,30 +133,30 @@ pub struct StageOutcome {
     pub measured: Nanos,
     /// Everything measured, over all targets.
     pub total: Tally,
-    /// The same for each target alone, in the order of `Plan::targets`; empty when there is only one.
+    /// The same for each target, in the order of `Plan::targets`; empty if there is only one.
     pub targets: Vec<Tally>,
     /// One per interval of the measured part, in order; the last may be shorter.
     pub intervals: Vec<Interval>,
     /// Fewest and most transactions of one session: how evenly sessions were served.
     pub session_transactions: (u64, u64),
-    /// What each session did, by its number.
+    /// Per session, by its number.
     pub by_session: Vec<SessionTally>,
-    /// What the generator did to itself.
+    /// The load generator's own use of resources.
     pub generator: Generator,
 }
 
-/// What sessions did outside of transactions (in `thread_init`, or in a script's own loop that takes none), and what
-/// scripts counted themselves with `sb_counter_inc`.
+/// What sessions did outside transactions (in `thread_init`, or in a script's own loop without transactions), and what
+/// scripts counted with `sb_counter_inc`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outside {
-    /// Read, write, other. Not in `Tally::statements`.
+    /// Read, write, other. Not included in `Tally::statements`.
     pub statements: [u64; 3],
-    /// Counted by scripts alone.
+    /// Counted by scripts only.
     pub transactions: u64,
-    /// Errors: those that scripts count, and with a host those of statements outside of transactions. Not in
+    /// Errors: those that scripts count and, with a host, those of statements outside transactions. Not included in
     /// `Tally::errors`.
     pub errors: u64,
-    /// Connections made again, counted by scripts alone.
+    /// Reconnects, counted by scripts only.
     pub reconnects: u64,
 }
 
@@ -178,14 +178,14 @@ impl Outside {
     }
 }
 
-/// One session's transactions: those that finished well.
+/// One session's successful transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionTally {
     /// How many.
     pub transactions: u64,
-    /// Their response times together.
+    /// The sum of their response times.
     pub response: Nanos,
-    /// The shortest; zero when there is none.
+    /// The shortest; zero without transactions.
     pub response_min: Nanos,
     /// The longest.
     pub response_max: Nanos,
@@ -210,59 +210,60 @@ impl SessionTally {
     }
 }
 
-/// Counts and latencies of some span of time.
+/// Counts and latencies of a period.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// By transaction type; may be shorter than `Outcome::types`.
     pub transactions: Vec<TransactionTally>,
-    /// What scripts counted (`assay.count`) in transactions that ended well; may be shorter than `Outcome::counters`.
+    /// What scripts counted (`assay.count`) in successful transactions; may be shorter than `Outcome::counters`.
     pub counters: Vec<CounterTally>,
     /// By statement class: read, write, other.
     pub statements: [StatementTally; 3],
-    /// Errors of statements and connections, by what they were. One entry per error met, whatever became of it.
+    /// Errors of statements and connections, by kind. One entry per error, whatever happened afterwards.
     pub errors: BTreeMap<ErrorKey, ErrorTally>,
-    /// When the first and the last transaction ended well, on the clock of the run.
+    /// When the first and the last successful transaction ended, on the clock of the run.
     pub done: Option<[Nanos; 2]>,
-    /// Connections made again after they were lost.
+    /// Connections reopened after they were lost.
     pub reconnects: u64,
-    /// Transactions that became due; in a closed loop, those begun.
-    /// due = done + rolled back + failed + stopped + dropped + unstarted + unfinished
+    /// Transactions that became due; in a closed loop, those started. due = done + rolled back + failed + stopped +
+    /// dropped + unstarted + unfinished
     pub due: u64,
     /// Open loop: due, but dropped because of `Load::Open::backlog_max`.
     pub dropped: u64,
-    /// Open loop and terminals: due, but not begun when the stage ended.
+    /// Open loop and terminals: due, but not started when the stage ended.
     pub unstarted: u64,
-    /// Begun, but not finished when the grace period was over.
+    /// Started, but not finished when the grace period was over.
     pub unfinished: u64,
-    /// Ended with their session, by the script's wish, without being counted: `event` returned something true.
+    /// Ended together with their session because the script wanted that, without being counted: `event` returned
+    /// something true.
     pub stopped: u64,
-    /// Open loop and terminals: how long a due transaction waited for a session to be free.
+    /// Open loop and terminals: how long a due transaction waited for a free session.
     pub wait: Latencies,
-    /// sent − due of every transaction: how late we were ourselves, waiting for a free session not included.
+    /// sent − due of every transaction: how late the generator was, without waiting for a free session.
     pub lag: Latencies,
 }
 
 /// One type of transaction.
 #[derive(Clone, Debug, Default)]
 pub struct TransactionTally {
-    /// Finished well: what throughput counts.
+    /// Successful: what throughput counts.
     pub count: u64,
-    /// Ended rolled back by design (`assay.rolled_back`): not in `count`, but in the latencies.
+    /// Rolled back on purpose (`assay.rolled_back`): not in `count`, but in the latencies.
     pub rolled_back: u64,
-    /// Given up: after an ignored error, too many retries, or an error passed over (`OnError::Continue`).
+    /// Given up: after an ignored error, too many retries, or an error that was skipped (`OnError::Continue`).
     pub failed: u64,
-    /// Runs of it that were started over.
+    /// Number of retries.
     pub retries: u64,
-    /// Those of them after the answer to a commit was lost: the server may have done that run's work too.
+    /// Retries after the answer to a commit was lost: the server may have committed that attempt, too.
     pub retries_in_doubt: u64,
-    /// done − due, retries included; only of those that finished well or rolled back by design.
+    /// done − due, including retries; only of transactions that succeeded or were rolled back on purpose.
     pub response: Latencies,
     /// done − sent.
     pub service: Latencies,
 }
 
 impl TransactionTally {
-    /// Whether none of it has ended.
+    /// Whether no transaction of this type has ended.
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0 && self.rolled_back == 0 && self.failed == 0
     }
@@ -273,66 +274,66 @@ impl TransactionTally {
 pub struct CounterTally {
     /// Transactions that counted anything.
     pub transactions: u64,
-    /// Sum over them.
+    /// Sum over these transactions.
     pub sum: u64,
-    /// Sum of the squares of what each counted.
+    /// Sum of the squares of each transaction's count.
     pub squares: u128,
 }
 
 /// One class of statements.
 #[derive(Clone, Debug, Default)]
 pub struct StatementTally {
-    /// Answered without error.
+    /// Answered without an error.
     pub count: u64,
     /// Answer received − request sent.
     pub service: Latencies,
 }
 
-/// What an error was.
+/// The kind of an error.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ErrorKey {
-    /// Who refused.
+    /// Where it was raised.
     pub origin: Origin,
-    /// What kind of trouble.
+    /// Its class.
     pub class: Class,
     /// The server's code.
     pub code: Code,
 }
 
-/// How often, and in what words.
+/// How often an error occurred, with its message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorTally {
-    /// Times met.
+    /// Number of occurrences.
     pub count: u64,
-    /// The first one's words.
+    /// The message of the first occurrence.
     pub message: String,
 }
 
 /// What one target did in an interval.
 #[derive(Clone, Debug, Default)]
 pub struct TargetInterval {
-    /// Transactions finished well.
+    /// Successful transactions.
     pub transactions: u64,
     /// When the first and the last of them ended.
     pub done: Option<[Nanos; 2]>,
-    /// Errors met.
+    /// Errors.
     pub errors_by_class: BTreeMap<Class, u64>,
 }
 
-/// One reporting interval. Holds what finished within it.
+/// One reporting interval: everything that finished in it.
 #[derive(Clone, Debug, Default)]
 pub struct Interval {
     /// Since the start of the measured part.
     pub start: Nanos,
-    /// Its length.
+    /// Length of the interval.
     pub length: Nanos,
-    /// Transactions finished well, by type.
+    /// Successful transactions, by type.
     pub transactions: Vec<u64>,
     /// Statements: read, write, other.
     pub statements: [u64; 3],
-    /// Errors met.
+    /// Errors.
     pub errors: u64,
-    /// Those of them that were lost connections.
+    /// Of these, lost connections.
     pub lost: u64,
     /// Retries.
     pub retries: u64,
@@ -342,51 +343,50 @@ pub struct Interval {
     pub reconnects: u64,
     /// What is not in the tallies.
     pub outside: Outside,
-    /// Transactions that became due; in a closed loop those begun.
+    /// Transactions that became due; in a closed loop, those started.
     pub due: u64,
     /// Open loop and terminals: due and waiting for a session at its end.
     pub backlog: u64,
-    /// The same at most. With several workers the sum of what each had at most within the interval: never too low.
+    /// The maximum within the interval. With several workers it is the sum of each worker's maximum: never too low.
     pub backlog_max: u64,
-    /// When the first and the last transaction in it ended well, since the start of the measured part.
+    /// When its first and last successful transaction ended, since the start of the measured part.
     pub done: Option<[Nanos; 2]>,
-    /// Errors met, those outside of transactions among them.
+    /// Errors, including those outside transactions.
     pub errors_by_class: BTreeMap<Class, u64>,
-    /// Each target alone, in the order of the plan; empty when there is only one.
+    /// Each target, in the order of the plan; empty if there is only one.
     pub targets: Vec<TargetInterval>,
-    /// Transactions under way at its end.
+    /// Transactions in flight at its end.
     pub in_flight: u64,
     /// Sessions connected and taking transactions at its end.
     pub sessions: u32,
     /// Response times of all types together.
     pub response: SparseLatencies,
-    /// CPU time of this process spent in it.
+    /// CPU time of this process in the interval.
     pub cpu: Nanos,
-    /// How long its workers were ready to run in it and waited for a CPU, all together; `None`: the kernel does not
-    /// tell.
+    /// How long its workers were ready to run but waited for a CPU, in total; `None` if the kernel does not report it.
     pub cpu_wait: Option<Nanos>,
 }
 
-/// What the generator did to itself during a stage.
+/// The load generator's own use of resources during a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Generator {
-    /// CPU time of the process, user and system.
+    /// CPU time of the process in user space.
     pub cpu_user: Nanos,
-    /// In the kernel.
+    /// CPU time of the process in the kernel.
     pub cpu_system: Nanos,
-    /// Context switches: the kernel took the CPU away, or we gave it up.
+    /// Involuntary context switches: the kernel took the CPU away.
     pub switches_involuntary: u64,
-    /// Gave the CPU up (slept).
+    /// Voluntary ones: we slept.
     pub switches_voluntary: u64,
-    /// Workers' event loop turns, and the events taken in them.
+    /// Turns of the workers' event loops.
     pub turns: u64,
-    /// Events taken.
+    /// Events handled in them.
     pub events: u64,
-    /// How long the workers were ready to run and waited for a CPU, all together; `None`: the kernel does not tell.
+    /// How long the workers were ready to run but waited for a CPU, in total; `None` if the kernel does not report it.
     pub cpu_wait: Option<Nanos>,
-    /// Share of the measured time that the worker waited which waited longest, 0 … 1.
+    /// Share of the measured time, 0 … 1, that the worker with the longest wait waited for a CPU.
     pub longest_wait: Option<f64>,
-    /// Share of the measured time the busiest worker was not asleep, 0 … 1: on a CPU, or waiting for one.
+    /// Share of the measured time, 0 … 1, that the busiest worker was not asleep: on a CPU, or waiting for one.
     pub busiest_worker: f64,
     /// Worker threads.
     pub workers: u32,
@@ -441,7 +441,7 @@ impl Tally {
         self.lag.add(&other.lag);
     }
 
-    /// Forgets everything counted, keeps the memory of the histograms.
+    /// Clears all counts, keeps the memory of the histograms.
     pub(crate) fn clear(&mut self) {
         for transaction in &mut self.transactions {
             (transaction.count, transaction.rolled_back) = (0, 0);
@@ -462,7 +462,7 @@ impl Tally {
         self.lag.clear();
     }
 
-    /// Transactions ended well between these instants, the first and the last of some.
+    /// Successful transactions ended between these instants, the first and the last of some.
     pub(crate) fn note_done(&mut self, first: Nanos, last: Nanos) {
         let [earliest, latest] = self.done.unwrap_or([first, last]);
         self.done = Some([earliest.min(first), latest.max(last)]);

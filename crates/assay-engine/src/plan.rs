@@ -19,10 +19,10 @@ pub struct Plan {
     pub program: Arc<Program>,
     /// Command, options, seed and names for the script. `setup.sessions` is the largest stage.
     pub setup: Setup,
-    /// Servers; sessions are spread over them round-robin. At least one. Those of a driver lie side by side; a script
+    /// Servers; sessions are distributed round-robin. At least one. Targets of the same driver are adjacent; a script
     /// that names a driver gets its connections from them.
     pub targets: Vec<Target>,
-    /// One entry per step of the ladder; a plain run has one. At least one. The observer may add to them
+    /// One per step of the ladder; a plain run has one. At least one. The observer may add more
     /// (`Observer::next_stage`).
     pub stages: Vec<Stage>,
     /// When transactions are due.
@@ -39,28 +39,28 @@ pub struct Plan {
     pub connects: Connects,
     /// OS threads, each with its own event loop. 1 <= workers.
     pub workers: usize,
-    /// What those event loops are made of; nothing to a run over an `Io` of its own (`run_inline`).
+    /// The kind of event loop; unused by a run with an `Io` of its own (`run_inline`).
     pub event_loop: EventLoop,
-    /// Sessions per Lua state; more make garbage collection pauses longer, fewer cost memory.
+    /// Sessions per Lua state: more make garbage collection pauses longer, fewer need more memory.
     pub sessions_per_state: usize,
-    /// How long transactions in flight may take to finish after the end of a stage, and sessions to end after the last.
+    /// How long transactions in flight may take after the end of a stage, and sessions after the last stage.
     pub grace: Nanos,
     /// The same after an interrupt. <= grace
     pub grace_interrupted: Nanos,
-    /// How long a script may hold its worker before the run ends with an error; it is named after one second.
+    /// How long a script may hold its worker before the run ends with an error; a warning names it after one second.
     pub hold_max: Nanos,
 }
 
 impl Plan {
-    /// Whether something of the script (`init`, `done`, its last report) runs around the run, in an environment of its
-    /// own.
+    /// Whether something of the script (`init`, `done`, its last report) runs before or after the run, in an
+    /// environment of its own.
     pub fn has_main_session(&self) -> bool {
         let program = &self.program;
         let around = program.defines("init") || program.defines("done") || program.hooks("report_cumulative");
         self.setup.entry == Entry::Thread && around
     }
 
-    /// The targets of the driver with this name; `None` when there are none.
+    /// The targets of the driver with this name; `None` if there are none.
     pub(crate) fn targets_of(&self, driver: &[u8]) -> Option<Range<usize>> {
         let of_driver = |target: &Target| target.database.driver().as_bytes() == driver;
         let start = self.targets.iter().position(of_driver)?;
@@ -75,20 +75,20 @@ impl Plan {
     }
 }
 
-/// The kernel's side of a worker.
+/// How a worker talks to the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventLoop {
     /// Its form.
     pub backend: Backend,
-    /// Why it is not the form that costs less, where that was wanted.
+    /// Why it is not the cheaper kind, if that one was wanted.
     pub fallback: Option<String>,
-    /// Replies handled between two calls of the kernel: more cost less CPU, and let the first of them wait for the
-    /// last. At least 1; usually `Backend::batch_default`.
+    /// Replies handled between two system calls: more of them need less CPU, but the first waits for the last. At least
+    /// 1; usually `Backend::batch_default`.
     pub batch_max: usize,
 }
 
 impl EventLoop {
-    /// In this form, with its usual batches.
+    /// This kind, with its default batch.
     pub fn of(backend: Backend) -> EventLoop {
         EventLoop { backend, fallback: None, batch_max: backend.batch_default() }
     }
@@ -97,25 +97,25 @@ impl EventLoop {
 /// One server.
 #[derive(Clone)]
 pub struct Target {
-    /// How to log in and talk.
+    /// How to log in, and which protocol.
     pub database: Arc<dyn Database>,
-    /// Where, resolved; tried in order. Empty for an embedded database.
+    /// Resolved addresses, tried in order. Empty for an embedded database.
     pub addresses: Vec<Address>,
-    /// How to encrypt; `None` when the database's settings say never.
+    /// How to encrypt; `None` if the database's settings never want it.
     pub tls: Option<Arc<Tls>>,
 }
 
-/// One step of a ladder, or of a search.
+/// One step of a ladder or of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stage {
     /// Active sessions. 1 <= sessions <= `Setup::sessions`
     pub sessions: u32,
-    /// Transactions due per second in this stage, instead of what `Load::Open` says.
+    /// Transactions due per second in this stage, instead of the rate of `Load::Open`.
     pub rate: Option<f64>,
 }
 
 impl Stage {
-    /// So many sessions, under the plan's load.
+    /// A stage with this many sessions, under the plan's load.
     pub fn of(sessions: u32) -> Stage {
         Stage { sessions, rate: None }
     }
@@ -124,14 +124,14 @@ impl Stage {
 /// When transactions are due.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Load {
-    /// The next one when the one before it is done.
+    /// The next one when the previous one is done.
     Closed,
-    /// As users at terminals want them: the next one when the one before is done and the user has thought
+    /// As users at terminals want them: the next one when the previous one is done and the user has thought
     /// (`assay.think`). Sessions serve terminals in the order in which their transactions become due.
     Terminals {
         /// Users over all sessions. 1 <= terminals.
         terminals: u32,
-        /// Times to think are multiplied by this. 0 <= think_scale.
+        /// Factor for think times. 0 <= think_scale.
         think_scale: f64,
     },
     /// At a rate, whatever the server does.
@@ -140,14 +140,14 @@ pub enum Load {
         rate: Rate,
         /// How due instants are spaced.
         arrival: Arrival,
-        /// Due transactions that may wait for a session; more are dropped, and counted. `None`: no bound.
+        /// Due transactions that may wait for a session; more are dropped, and counted. `None`: no limit.
         backlog_max: Option<u64>,
     },
-    /// At instants that were recorded, whatever the server does. Nothing is due in the warm-up.
+    /// At recorded instants, whatever the server does. Nothing is due in the warm-up.
     Trace {
         /// Since the start of the measured part; ascending.
         arrivals: Arc<[Nanos]>,
-        /// As of `Open`.
+        /// As in `Open`.
         backlog_max: Option<u64>,
     },
 }
@@ -155,18 +155,18 @@ pub enum Load {
 /// How the due instants of an open loop are spaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// Evenly.
+    /// Evenly spaced.
     Constant,
     /// Exponentially distributed gaps: independent users.
     Poisson,
 }
 
-/// When a stage ends: at whichever comes first. Both `None`: when interrupted.
+/// When a stage ends: whichever comes first. Both `None`: when interrupted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limit {
-    /// Measured time, warm-up not included.
+    /// Measured time, without warm-up.
     pub time: Option<Nanos>,
-    /// Measured transactions begun, over all sessions.
+    /// Measured transactions started, over all sessions.
     pub transactions: Option<u64>,
 }
 
@@ -175,26 +175,26 @@ pub struct Limit {
 pub struct Policy {
     /// Errors that fail their transaction but not the run.
     pub ignore: Ignore,
-    /// How often a transaction is run again after a deadlock, serialization failure or lost connection.
+    /// How often a transaction is retried after a deadlock, serialization failure or lost connection.
     pub retries: u32,
     /// Restart a transaction whose error is ignored, within the same transaction and without limit, as sysbench does,
     /// instead of counting it as failed.
     pub restart_ignored: bool,
     /// What any other error does.
     pub on_error: OnError,
-    /// Roll an open transaction back before it is run again or given up.
+    /// Whether to roll back an open transaction before it is retried or given up.
     pub rollback: bool,
-    /// Errors outside of transactions are counted with what else was done there (`Outside`), not among those of the
+    /// Whether errors outside transactions count with everything else outside (`Outside`), not with the errors of the
     /// run.
     pub errors_outside_apart: bool,
-    /// A statement that cannot be prepared is an error that counts.
+    /// Whether a statement that cannot be prepared counts as an error.
     pub failed_prepares_count: bool,
-    /// When a session cannot get ready, or fails in a command, the others still come to the end of theirs.
+    /// Whether the other sessions run to their end if one cannot get ready, or fails in a command.
     pub failures_are_alone: bool,
-    /// What a script does when it leaves (`thread_done`) ends with the grace after an interrupt, as what is in flight
-    /// does.
+    /// Whether what a script does at its end (`thread_done`) is limited by the grace period after an interrupt, as
+    /// transactions in flight are.
     pub grace_bounds_leaving: bool,
-    /// How long to keep trying to reconnect after a connection was lost.
+    /// How long to keep trying to reconnect after losing a connection.
     pub reconnect: Nanos,
 }
 
@@ -219,45 +219,46 @@ impl Ignore {
     }
 }
 
-/// What an error does that is neither retried nor ignored.
+/// What happens after an error that is neither retried nor ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnError {
     /// End the run, with report and record.
     Stop,
-    /// Count the transaction as failed and go on.
+    /// Count the transaction as failed and continue.
     Continue,
 }
 
 /// How fast sessions connect.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Connects {
-    /// Connects under way at once, over all workers. 1 <= pending_max.
+    /// Concurrent connects, over all workers. 1 <= pending_max.
     pub pending_max: usize,
-    /// Connects begun per second; `None`: as fast as they go.
+    /// Connects started per second; `None`: no limit.
     pub rate: Option<f64>,
-    /// How long one may take, login included, unless the target says so itself.
+    /// How long one may take, including login, unless the target has a limit of its own.
     pub timeout: Nanos,
-    /// A connection is lost when the server's machine has acknowledged nothing for this long: whole seconds, at least 2.
+    /// A connection is lost if the server's machine has acknowledged nothing for this long: whole seconds, at least 2.
     /// `None`: the kernel decides, after hours.
     pub silence_max: Option<Nanos>,
-    /// Which target one goes to.
+    /// Which target each connection goes to.
     pub deal: Deal,
 }
 
-/// How connections are dealt to targets.
+/// How connections are assigned to targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deal {
-    /// All of a session go to the same: sessions take targets in turn.
+    /// All connections of a session go to the same target: sessions take targets in turn.
     BySession,
-    /// Each connection takes the next, over all sessions; what a session did counts for the target of its turn.
+    /// Each connection goes to the next target, over all sessions; what a session did counts for the target of its
+    /// turn.
     ByConnection,
 }
 
 /// How many sessions each Lua state should have, for these numbers of sessions and workers; `workers` >= 1.
 ///
 /// Each state has its own compiled code and libraries, half a megabyte, and the longest step of its garbage collection
-/// grows with its sessions: 0.1 ms for 256, 0.3 ms for 512. Where there are thousands of sessions on a worker, a
-/// transaction takes longer than that to get its turn, and memory counts.
+/// grows with its sessions: 0.1 ms for 256, 0.3 ms for 512. With thousands of sessions on a worker, a transaction waits
+/// longer than that for its turn anyway, and memory matters more.
 pub fn sessions_per_state(sessions: usize, workers: usize) -> usize {
     sessions.div_ceil(workers).div_ceil(STATES_PER_WORKER).clamp(256, 1024)
 }

@@ -1,21 +1,21 @@
-//! How many transactions are due per second, over time.
+//! How many transactions are due per second, as a function of time.
 //!
-//! Pure: a rate knows how many are due until an instant, and when each of them is. It goes in straight lines from point
-//! to point; two points at one instant are a step.
+//! Pure: a rate knows how many transactions are due before an instant, and when each one is due. It is linear between
+//! points; two points at one instant are a step.
 
 use std::sync::Arc;
 
 use assay_seam::Nanos;
 
-/// The most transactions per second that can be due. A worker passes every arrival on its way to the next, also those
-/// that nobody will ever begin: some 20 ns each, a fifth of its time at this rate.
+/// The most transactions per second that can be due. A worker passes every arrival on its way to the next, including
+/// those that will never start: some 20 ns each, a fifth of its time at this rate.
 pub const RATE_MAX: f64 = 1e7;
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
     points: Arc<[RatePoint]>,
-    /// In order, the first at 0; the last has no end.
+    /// In order, the first at 0; the last piece has no end.
     pieces: Arc<[Piece]>,
 }
 
@@ -28,35 +28,35 @@ pub struct RatePoint {
     pub per_s: f64,
 }
 
-/// A straight piece.
+/// A linear piece.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Piece {
     /// In seconds since the start.
     from: f64,
-    /// Per second at its begin.
+    /// Per second, at its start.
     rate: f64,
-    /// Growth of the rate, per second and second.
+    /// Change of the rate, per second and second.
     slope: f64,
-    /// How many are due before it begins.
+    /// How many are due before it starts.
     before: f64,
 }
 
-/// Points that are no rate.
+/// Invalid points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRate {
-    /// There are none.
+    /// There are no points.
     #[error("a rate needs at least one point")]
     Empty,
-    /// An instant lies before the one in front of it.
+    /// A point lies before its predecessor.
     #[error("the instants of a rate must not go back")]
     NotInOrder,
-    /// A rate is not within its bounds, or all of them are zero.
+    /// A rate is out of range, or all rates are zero.
     #[error("rates must be from 0 to {RATE_MAX}, and not all of them 0")]
     OutOfRange,
 }
 
 impl From<f64> for Rate {
-    /// The same all the time. 0 < per_s
+    /// A constant rate. 0 < per_s
     fn from(per_s: f64) -> Rate {
         let piece = Piece { from: 0.0, rate: per_s, slope: 0.0, before: 0.0 };
         Rate { points: [RatePoint { at: Nanos::ZERO, per_s }].into(), pieces: [piece].into() }
@@ -64,7 +64,7 @@ impl From<f64> for Rate {
 }
 
 impl Rate {
-    /// In straight lines from point to point: before the first and after the last it stays as it is there.
+    /// Linear between points; constant before the first and after the last.
     pub fn new(points: &[RatePoint]) -> Result<Rate, BadRate> {
         let first = points.first().ok_or(BadRate::Empty)?;
         if !points.is_sorted_by_key(|point| point.at) {
@@ -93,12 +93,12 @@ impl Rate {
         Ok(Rate { points: points.into(), pieces: pieces.into() })
     }
 
-    /// The points it was made of.
+    /// The points it was made from.
     pub fn points(&self) -> &[RatePoint] {
         &self.points
     }
 
-    /// The same rate, `lead` later; until then it is as at its start.
+    /// The same rate, delayed by `lead`; until then it is as at its start.
     pub fn after(&self, lead: Nanos) -> Rate {
         if lead == Nanos::ZERO {
             return self.clone();
@@ -108,7 +108,7 @@ impl Rate {
         Rate::new(&later).unwrap_or_else(|_| self.clone())
     }
 
-    /// Transactions per second on average over the first `time`; without a time, over its points. Above 0.
+    /// Average transactions per second over the first `time`; without a time, over its points. Above 0.
     pub fn mean(&self, time: Option<Nanos>) -> f64 {
         let last = self.points[self.points.len() - 1];
         let seconds = time.unwrap_or(last.at).as_secs_f64();
@@ -137,7 +137,7 @@ impl Rate {
         if within == 0.0 {
             return Some(from);
         }
-        // rate · t + slope · t² / 2 = within, in the form that loses no digits.
+        // Solves rate · t + slope · t² / 2 = within, in the form that loses no digits.
         let root = (rate * rate + 2.0 * slope * within).max(0.0).sqrt();
         Some(from + 2.0 * within / (rate + root))
     }

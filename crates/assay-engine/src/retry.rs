@@ -1,7 +1,7 @@
-//! What happens after an error: it is passed to the script as restart or failure, then retried, ignored, or the run
-//! ends.
+//! What happens after an error: the script gets it as a restart or a failure; then the transaction is retried or
+//! ignored, or the run ends.
 //!
-//! Pure decisions of the plan's `Policy`; the worker carries them out.
+//! Pure decisions based on the plan's `Policy`; the worker carries them out.
 
 use assay_random::Random;
 use assay_script::Verdict;
@@ -9,12 +9,12 @@ use assay_seam::{Class, Nanos, Origin, Retry, StatementError};
 
 use crate::plan::{OnError, Policy};
 
-/// What to do about a transaction that failed.
+/// What to do about a failed transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Remedy {
-    /// Run it again after this pause.
+    /// Retry it after this pause.
     Again(Nanos),
-    /// Count it as failed, go on with the next.
+    /// Count it as failed, continue with the next.
     GiveUp,
     /// End the run.
     EndRun,
@@ -26,15 +26,15 @@ pub(crate) fn verdict(policy: &Policy, error: &StatementError) -> Verdict {
     if policy.ignore.covers(error) || retried { Verdict::Restart } else { Verdict::Fatal }
 }
 
-/// What to do about a transaction whose last statement error was `error` (`None`: the script asked for a restart by
-/// itself), after `retries` runs of it were started over already.
+/// What to do about a transaction whose last statement error was `error` (`None`: the script itself asked for a
+/// restart), after `retries` retries.
 pub(crate) fn remedy(policy: &Policy, error: Option<&StatementError>, retries: u32, random: &mut Random) -> Remedy {
     let ignored = error.is_some_and(|error| policy.ignore.covers(error));
-    // What the script restarts by itself, its hook included, is as unlimited as in sysbench.
+    // What the script restarts itself, including its hook, is unlimited, as in sysbench.
     if policy.restart_ignored && (ignored || error.is_none()) {
         return Remedy::Again(Nanos::ZERO);
     }
-    // What may be retried is retried first; ignored is what still fails then.
+    // Retrying comes first; only what still fails afterwards is ignored.
     let retry = error.map_or(Retry::Now, |error| error.retry);
     if retry != Retry::Never && retries < policy.retries {
         return Remedy::Again(if retry == Retry::AfterBackoff { pause(retries, random) } else { Nanos::ZERO });
@@ -42,27 +42,27 @@ pub(crate) fn remedy(policy: &Policy, error: Option<&StatementError>, retries: u
     if ignored || policy.on_error == OnError::Continue { Remedy::GiveUp } else { Remedy::EndRun }
 }
 
-/// What somebody should do about an error that the run survives. Deadlocks and the like are a matter of course: what
-/// servers advise about them is that the transaction be run again.
+/// Advice about an error that the run survives. Deadlocks and the like need none: the servers' own hint is to retry the
+/// transaction.
 pub(crate) fn advice(error: &StatementError) -> Option<&String> {
     error.hint.as_ref().filter(|_| !matches!(error.class, Class::Deadlock | Class::Serialization))
 }
 
-/// Whether a failed attempt to reconnect is worth another: a server that is starting, full or away may come back, a
-/// refused password stays refused.
+/// Whether to try again after a failed reconnect: a server that is starting, full or away may come back; a refused
+/// password stays refused.
 pub(crate) fn may_come_back(error: &StatementError) -> bool {
     error.origin == Origin::Network
         || error.retry != Retry::Never
         || matches!(error.class, Class::Connection | Class::Limit | Class::Cancelled | Class::Timeout)
 }
 
-/// Pause before run number `attempt + 1` (counted from 0): 1 ms doubling to 128 ms, jittered by ± 50 % so that
-/// victims of one deadlock do not meet again.
+/// Pause before retry `attempt + 1` (counted from 0): 1 ms doubling to 128 ms, with ± 50 % jitter so that victims of
+/// one deadlock do not collide again.
 fn pause(attempt: u32, random: &mut Random) -> Nanos {
     jittered(Nanos::from_millis(1 << attempt.min(7)), random)
 }
 
-/// Pause before attempt `attempt` (counted from 0) to reconnect: 10 ms doubling to 640 ms, jittered by ± 50 %.
+/// Pause before reconnect attempt `attempt` (counted from 0): 10 ms doubling to 640 ms, with ± 50 % jitter.
 pub(crate) fn reconnect_pause(attempt: u32, random: &mut Random) -> Nanos {
     jittered(Nanos::from_millis(10 << attempt.min(6)), random)
 }

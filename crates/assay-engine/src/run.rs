@@ -21,9 +21,9 @@ use crate::sums::Consumption;
 use crate::watchdog::Watchdog;
 use crate::worker::Worker;
 
-/// Carries out a plan with one thread per worker over the kernel's event loop, and one that watches for scripts that
-/// hold a worker. `init` and `done` of the script run before and after, in an environment of their own. Returns when
-/// the run is over, for whatever reason.
+/// Runs a plan with one thread per worker on the kernel's event loop, and one that watches for scripts that hold a
+/// worker. `init` and `done` of the script run before and after, in an environment of their own. Returns when the run
+/// is over, for whatever reason.
 pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcome {
     let clock = Clock::start();
     let (main, before) = match open_main_session(&plan, clock, control, observer) {
@@ -39,7 +39,7 @@ pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcom
     let failed = matches!(outcome.end, End::Failed(_));
     if let Some(main) = main {
         if failed && outcome.stages.is_empty() {
-            // Sessions were not ready: the run has not begun, and nothing is done.
+            // Sessions did not get ready: the run did not start, and nothing was done.
             outcome.end = main.abandon(outcome.end);
         } else if let Err(end) = close_main_session(main, observer)
             && !failed
@@ -76,7 +76,7 @@ fn run_workers(
             }
         }
     }
-    // All or none: what the kernel does not keep of one thread, it keeps of none.
+    // All or none: what the kernel does not report for one thread, it reports for none.
     let schedulers: Arc<[Scheduler]> = schedulers.into_iter().collect::<Option<_>>().unwrap_or_default();
     let watchdog = Watchdog::start(shared.clone(), schedulers.clone(), outbox.clone(), plan.hold_max);
     drop(outbox);
@@ -94,7 +94,7 @@ fn run_workers(
             let message = match messages.recv_timeout(pause) {
                 Ok(message) => Some(message),
                 Err(RecvTimeoutError::Timeout) => {
-                    // A thread says all it has to say before it ends: one that ended unheard has panicked.
+                    // A thread sends everything before it ends: one that ends without `Finished` has panicked.
                     let ended: Vec<bool> = threads.iter().map(JoinHandle::is_finished).collect();
                     let message = messages.try_recv().ok();
                     if message.is_none() && coordinator.misses_any_of(&ended) {
@@ -115,7 +115,7 @@ fn run_workers(
     outcome
 }
 
-/// Our own bug ends the program: the panic, told where it happened, goes on here.
+/// Our own bug ends the program: the panic, already printed where it happened, continues here.
 fn join(thread: JoinHandle<()>) {
     if let Err(panic) = thread.join() {
         std::panic::resume_unwind(panic);
@@ -127,7 +127,7 @@ struct WorkerThread {
     commands: mpsc::Sender<Command>,
     waker: Waker,
     thread: JoinHandle<()>,
-    /// `None`: the kernel keeps no account of threads.
+    /// `None`: the kernel does not account for threads.
     scheduler: Option<Scheduler>,
 }
 
@@ -141,7 +141,7 @@ impl WorkerThread {
     ) -> Result<WorkerThread, RunError> {
         let (commands, inbox) = mpsc::channel();
         let (tell_waker, wakers) = mpsc::channel();
-        // The event loop belongs to the thread it is made in.
+        // The event loop belongs to the thread that creates it.
         let body = move || {
             let io = match Kernel::new(plan.event_loop.backend, clock, plan.event_loop.batch_max) {
                 Ok(io) => io,
@@ -168,7 +168,7 @@ struct Aside {
 }
 
 impl Aside {
-    /// Begins to get the session ready.
+    /// Starts to get the session ready.
     fn start(plan: &Plan, entry: Entry, clock: Clock) -> Result<Aside, RunError> {
         let mut plan = plan.clone();
         plan.setup.entry = entry;
@@ -183,7 +183,7 @@ impl Aside {
         Ok(aside)
     }
 
-    /// Waits until the session is ready; what it did for that.
+    /// Waits until the session is ready; returns what it did for that.
     fn ready(&self, control: &Control, observer: &mut dyn Observer) -> Result<Outside, End> {
         loop {
             match self.messages.recv_timeout(LOOK_AROUND) {
@@ -197,7 +197,7 @@ impl Aside {
         }
     }
 
-    /// Lets the session come to its end.
+    /// Lets the session run to its end.
     fn finish(self, observer: &mut dyn Observer) -> Result<(), End> {
         self.order(Command::Finish);
         let mut end = Ok(());
@@ -226,8 +226,8 @@ impl Aside {
     }
 }
 
-/// The script's `init`; what comes after the run goes to the session it leaves. `None` when nothing of the script runs
-/// around the run, or the run is a command.
+/// Runs the script's `init`; its session is kept for what comes after the run. `None` if nothing of the script runs
+/// before or after, or if the run is a command.
 fn open_main_session(
     plan: &Plan,
     clock: Clock,
@@ -262,8 +262,8 @@ fn close_main_session(main: Aside, observer: &mut dyn Observer) -> Result<(), En
     main.finish(observer)
 }
 
-/// A session beside the run that calls the script's report hooks, with connections of its own. What it does with them
-/// counts for nothing.
+/// A session apart from the run that calls the script's report hooks, with connections of its own. What it does with
+/// them is not counted.
 pub struct Reporter {
     aside: Aside,
 }
@@ -282,7 +282,7 @@ impl Reporter {
         }
     }
 
-    /// Calls a hook; returns when it has, or the run is interrupted.
+    /// Calls a hook; returns when it has finished, or the run is interrupted.
     pub fn call(&mut self, report: Report, control: &Control) {
         self.aside.order(Command::Report(report));
         let _ = self.aside.ready(control, &mut Unheard);
@@ -294,7 +294,7 @@ impl Reporter {
     }
 }
 
-/// For sessions whose words go to a host.
+/// For sessions whose messages go to a host.
 struct Unheard;
 
 impl Observer for Unheard {
@@ -309,9 +309,9 @@ fn pass_on(message: Message, observer: &mut dyn Observer) {
     }
 }
 
-/// Carries out a plan in this thread on one worker with the given `Io`: repeats exactly with a simulated one.
-/// CPU time, context switches and memory are reported as zero, nobody watches for scripts that hold the worker, and the
-/// script's `init` and `done` are not run.
+/// Runs a plan in this thread on one worker with the given `Io`: exactly reproducible with a simulated one. CPU time,
+/// context switches and memory are reported as zero, nothing watches for scripts that hold the worker, and the script's
+/// `init` and `done` do not run.
 pub fn run_inline<I: Io>(mut plan: Plan, io: I, control: &Control, observer: &mut dyn Observer) -> Outcome {
     plan.workers = 1;
     let plan = Arc::new(plan);
@@ -333,7 +333,7 @@ pub fn run_inline<I: Io>(mut plan: Plan, io: I, control: &Control, observer: &mu
             going = coordinator.step(worker.now(), Some(message));
             heard = true;
         }
-        // What was heard may have led to orders, which come before sleep.
+        // Messages may have led to commands, which come before sleep.
         if !going || !working || (!heard && !worker.wait()) {
             return coordinator.into_outcome();
         }

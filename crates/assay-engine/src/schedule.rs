@@ -1,13 +1,14 @@
 //! When transactions are due in an open loop.
 //!
-//! A schedule turns a rate into a sequence of due instants. It knows no session, socket or clock: the worker asks
-//! for `next_due` and keeps the promise, or records how late it was. Due instants never move because the server was
-//! slow (coordinated omission, docs/methodology.md). A closed loop has no schedule: there a transaction is due when
-//! the one before it is done.
+//! A schedule turns a rate into a sequence of due instants. It knows no session, socket or clock: the worker asks for
+//! `next_due` and keeps the promise, or records how late it was. Due instants never move because the server was slow
+//! (coordinated omission, docs/methodology.md). A closed loop has no schedule: there, a transaction is due when the
+//! previous one is done.
 //!
-//! Each worker has its own part of the arrivals, decided by the numbers of its sessions alone, so that no worker
+//! Each worker has its own part of the arrivals, determined only by the numbers of its sessions, so that no worker
 //! waits for another. Constant arrivals are dealt to sessions in turn, which keeps them evenly spaced over the whole
-//! run; Poisson arrivals are independent streams of a share each, whose sum is a Poisson stream of the whole rate.
+//! run; Poisson arrivals are independent streams with a share of the rate each, whose sum is a Poisson stream of the
+//! whole rate.
 
 use std::sync::Arc;
 
@@ -27,11 +28,11 @@ pub struct Schedule {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// Number `index` of all arrivals is the next.
+    /// Arrival number `index` (of all workers) is the next.
     Constant { rate: Rate, share: Share, index: u64 },
-    /// `elapsed`: how far the next is from the start, counted in arrivals of all workers.
+    /// `elapsed`: distance of the next one from the start, in arrivals of all workers.
     Poisson { rate: Rate, random: Random, elapsed: f64, part: f64 },
-    /// Number `index` of all arrivals is the next.
+    /// Arrival number `index` (of all workers) is the next.
     Trace { arrivals: Arc<[Nanos]>, share: Share, index: u64 },
 }
 
@@ -47,12 +48,12 @@ pub struct Share {
 }
 
 impl Share {
-    /// How many sessions that is.
+    /// The number of these sessions.
     pub fn own_sessions(&self) -> u32 {
         self.sessions / self.workers + u32::from(self.worker < self.sessions % self.workers)
     }
 
-    /// This worker's part of `total` things that are dealt to the sessions in turn; the parts of all workers add up.
+    /// This worker's part of `total` things dealt to the sessions in turn; the parts of all workers add up.
     pub fn part_of(&self, total: u64) -> u64 {
         let (rounds, rest) = (total / u64::from(self.sessions), total % u64::from(self.sessions));
         let (workers, worker) = (u64::from(self.workers), u64::from(self.worker));
@@ -66,7 +67,7 @@ impl Share {
 }
 
 impl Schedule {
-    /// Arrivals from `start` on, at `rate` over all sessions; `None` when this worker has no session.
+    /// Arrivals from `start` on, at `rate` over all sessions; `None` if this worker has no session.
     pub fn new(start: Nanos, rate: Rate, arrival: Arrival, share: Share, seed: u64) -> Option<Schedule> {
         Schedule::of_kind(
             start,
@@ -83,7 +84,7 @@ impl Schedule {
         )
     }
 
-    /// Arrivals at these instants after `start`; `None` when this worker has no session.
+    /// Arrivals at these instants after `start`; `None` if this worker has no session.
     pub fn of_trace(start: Nanos, arrivals: Arc<[Nanos]>, share: Share) -> Option<Schedule> {
         Schedule::of_kind(start, share, Kind::Trace { arrivals, share, index: 0 })
     }
@@ -105,7 +106,7 @@ impl Schedule {
         Some(schedule)
     }
 
-    /// The earliest instant not taken yet; `MAX` when there is none.
+    /// The earliest instant not taken yet; `MAX` if there is none.
     pub fn next_due(&self) -> Nanos {
         self.next
     }
@@ -117,7 +118,8 @@ impl Schedule {
         due
     }
 
-    /// Takes all that are due before `limit`; how many. At a constant rate that costs the same for any number.
+    /// Takes all that are due before `limit`, and returns their number. At a constant rate the cost does not depend on
+    /// it.
     pub fn skip_before(&mut self, limit: Nanos) -> u64 {
         if self.next >= limit {
             return 0;
@@ -171,7 +173,7 @@ impl Schedule {
     }
 }
 
-/// `MAX` for what is never due.
+/// `MAX` for never.
 fn instant(start: Nanos, seconds: Option<f64>) -> Nanos {
     seconds.map_or(Nanos::MAX, |seconds| start + Nanos::from_secs_f64(seconds))
 }

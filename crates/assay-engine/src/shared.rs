@@ -1,5 +1,5 @@
-//! The little that workers share: counters and barriers. Locks in here are taken by commands (loading), or the first
-//! time a transaction type or a counter is met, never per statement.
+//! The little that workers share: counters and barriers. Locks are taken only by commands (loading), or when a
+//! transaction type or counter is first used, never per statement.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,7 +11,8 @@ use assay_script::Guard;
 /// Shared by the workers of one run.
 #[derive(Default)]
 pub(crate) struct Shared {
-    /// Measured transactions of the present stage that were due (in a closed loop: begun), where they have a limit.
+    /// Measured transactions of the current stage that became due (in a closed loop: started), if their number is
+    /// limited.
     pub(crate) begun: AtomicU64,
     /// Rows loaded, and rows the script expects to load.
     pub(crate) loaded: AtomicU64,
@@ -33,7 +34,7 @@ struct Meeting {
     alive: u32,
     arrived: u32,
     generation: u64,
-    /// Ever after an error that ends the run.
+    /// Set for good by an error that ends the run.
     broken: bool,
 }
 
@@ -56,12 +57,12 @@ impl Shared {
         index_of(name, &mut lock(&self.counters))
     }
 
-    /// Names of all counters met so far.
+    /// Names of all counters used so far.
     pub(crate) fn counters(&self) -> Vec<String> {
         lock(&self.counters).clone()
     }
 
-    /// Names of all transaction types met so far.
+    /// Names of all transaction types used so far.
     pub(crate) fn types(&self) -> Vec<String> {
         lock(&self.types).clone()
     }
@@ -77,7 +78,7 @@ impl Shared {
         0
     }
 
-    /// A session arrives at the barrier; returns the generation to wait for (`passed` tells when it is over).
+    /// A session arrives at the barrier; returns the generation to wait for (`passed` says when it has opened).
     pub(crate) fn arrive(&self) -> u64 {
         let mut meeting = lock(&self.meeting);
         meeting.arrived += 1;
@@ -98,8 +99,8 @@ impl Shared {
         self.open_if_complete(&mut meeting);
     }
 
-    /// A session failed, and the run ends: the barrier does not open for the others, who would go on without what that
-    /// session had to do before it. They leave it with the run.
+    /// A session failed, and the run ends. The barrier does not open for the others, which would continue without what
+    /// that session had to do first; they leave it when the run ends.
     pub(crate) fn break_barrier(&self) {
         lock(&self.meeting).broken = true;
     }
@@ -129,12 +130,12 @@ impl Shared {
         lock(&self.guards).push((worker, guard));
     }
 
-    /// The Lua states there are.
+    /// All Lua states.
     pub(crate) fn guards(&self) -> MutexGuard<'_, Vec<(usize, Guard)>> {
         lock(&self.guards)
     }
 
-    /// Takes the right to `count` measured transactions of `limit`: how many of them are left.
+    /// Claims up to `count` measured transactions of `limit`; returns how many were left.
     pub(crate) fn claim_of(&self, limit: u64, count: u64) -> u64 {
         if self.begun.load(Ordering::Relaxed) >= limit {
             return 0;
@@ -143,7 +144,7 @@ impl Shared {
     }
 }
 
-/// The place of `name`, at the end when it is new.
+/// The index of `name`, which is appended if it is new.
 fn index_of(name: &str, names: &mut Vec<String>) -> usize {
     names.iter().position(|known| known == name).unwrap_or_else(|| {
         names.push(name.to_owned());
@@ -151,7 +152,7 @@ fn index_of(name: &str, names: &mut Vec<String>) -> usize {
     })
 }
 
-/// A poisoned lock only says that another thread panicked, which ends the run anyway.
+/// A poisoned lock only means that another thread panicked, which ends the run anyway.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -166,7 +167,7 @@ mod tests {
         let first = shared.arrive();
         shared.arrive();
         assert!(!shared.passed(first));
-        // One that has nothing more to do is not waited for.
+        // A session that has nothing more to do is not waited for.
         shared.leave();
         assert!(shared.passed(first));
         let second = shared.arrive();

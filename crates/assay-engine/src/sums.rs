@@ -1,7 +1,7 @@
 //! Totals of a stage: the workers' measurements combined into intervals, and the resources used by the process.
 //!
-//! Workers send their intervals when they have them. Here the parts of one interval meet, and become an `Interval` of
-//! the `StageOutcome` once the coordinator says that all are there.
+//! Workers send their intervals independently. The parts of one interval meet here, and become an `Interval` of the
+//! `StageOutcome` when the coordinator says that all have arrived.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,20 +16,20 @@ use crate::outcome::{Generator, Interval, Outside, StageOutcome, Tally, TargetIn
 pub(crate) struct StageSums {
     interval: Nanos,
     measured_from: Nanos,
-    /// At the start of the measured part, once that has come; and at the last interval told.
+    /// At the start of the measured part, once it has started; and at the last reported interval.
     consumed_from: Option<Consumption>,
     consumed_told: Consumption,
-    /// By interval, not told yet; the first is number `told`.
+    /// By interval, not reported yet; the first has index `told`.
     slots: VecDeque<Slot>,
     told: usize,
 }
 
-/// What the program has taken of the machine since it began.
+/// Resources the program has used since its start.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Consumption {
     /// Of the whole process.
     pub(crate) process: Usage,
-    /// Of each worker; empty where the kernel does not tell.
+    /// Of each worker; empty if the kernel does not report it.
     pub(crate) workers: Vec<Turns>,
 }
 
@@ -63,28 +63,28 @@ impl StageSums {
         self.measured_from
     }
 
-    /// Whether the measured part has not begun yet (`start`).
+    /// Whether the measured part has not started yet (`start`).
     pub(crate) fn awaits_start(&self) -> bool {
         self.consumed_from.is_none()
     }
 
-    /// The measured part begins.
+    /// The measured part starts.
     pub(crate) fn start(&mut self, consumed: Consumption) {
         self.consumed_told = consumed.clone();
         self.consumed_from = Some(consumed);
     }
 
-    /// Intervals told so far.
+    /// Number of intervals reported so far.
     pub(crate) fn told(&self) -> usize {
         self.told
     }
 
-    /// Whether nothing is there of the next interval.
+    /// Whether no part of the next interval has arrived.
     pub(crate) fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// A worker's part of interval `index`. Gives back cleared tallies to be used again, if it has any.
+    /// A worker's part of interval `index`. Returns cleared tallies for reuse, if it has any.
     pub(crate) fn add(&mut self, index: usize, part: Part) -> Option<Vec<Tally>> {
         let offset = index.checked_sub(self.told)?;
         if self.slots.len() <= offset {
@@ -110,7 +110,7 @@ impl StageSums {
         Some(tallies)
     }
 
-    /// Adds the next interval, of this length, to `stage`. `consumed`: until now. Gives back cleared tallies.
+    /// Adds the next interval, of this length, to `stage`. `consumed`: until now. Returns cleared tallies for reuse.
     pub(crate) fn tell(&mut self, length: Nanos, consumed: Consumption, stage: &mut StageOutcome) -> Vec<Tally> {
         let slot = self.slots.pop_front().expect("there is a next interval");
         let start = Nanos(self.interval.0 * self.told as u64);
@@ -170,15 +170,15 @@ impl StageSums {
         tallies
     }
 
-    /// The stage is over, and its measured part ended at `end`: its length. What came after that (the wait for
-    /// transactions that did not finish) belongs to its last interval, unless it was reported already.
+    /// The stage is over, and its measured part ended at `end`: returns its length. What came later (waiting for
+    /// transactions that did not finish) belongs to its last interval, unless that was already reported.
     pub(crate) fn settle(&mut self, end: Nanos) -> Nanos {
         let measured = (end - self.measured_from).max(self.start_of(0));
         while self.slots.len() > 1 && self.start_of(self.slots.len() - 1) >= measured {
             self.merge_last();
         }
-        // One that would be shorter than half an interval would show a rate of nothing much: it joins the one before,
-        // unless that was reported already.
+        // An interval shorter than half the usual length would show a meaningless rate: it is merged into the previous
+        // one, unless that was already reported.
         let last = self.slots.len().saturating_sub(1);
         if last > 0 && measured - self.start_of(last) < Nanos(self.interval.0 / 2) {
             self.merge_last();
@@ -194,7 +194,7 @@ impl StageSums {
         (!is_nothing).then_some(length)
     }
 
-    /// How long the next interval of a stage is, when it is reported as of `now`; `None` when all are reported.
+    /// How long the next interval of a stage is if it is reported now; `None` if all are reported.
     pub(crate) fn length_until(&self, now: Nanos) -> Option<Nanos> {
         match self.slots.len() {
             0 => None,
@@ -203,7 +203,7 @@ impl StageSums {
         }
     }
 
-    /// What the program took of the machine over the measured part, which has lasted until `now`.
+    /// Resources used by the program over the measured part, which has lasted until `now`.
     pub(crate) fn generator(&self, workers: &[StageSummary], consumed: &Consumption, now: Nanos) -> Generator {
         let consumed_from = self.consumed_from.as_ref().unwrap_or(consumed);
         let lasted = now - self.measured_from;
@@ -212,7 +212,7 @@ impl StageSums {
             times.map(|time| time.as_secs_f64() / lasted.as_secs_f64()).fold(0.0, f64::max).clamp(0.0, 1.0)
         };
         let served = workers.iter().filter(|worker| worker.sessions > 0);
-        // What the kernel does within a call that may sleep, it does awake: only the scheduler can tell the two apart.
+        // A call that may sleep also does work in the kernel while awake: only the scheduler can tell the two apart.
         let busiest_worker = match turns.is_empty() {
             false => largest_share(&mut turns.iter().map(|turns| turns.ran + turns.waited)),
             true => largest_share(&mut served.map(|worker| lasted - worker.asleep)),
@@ -233,12 +233,12 @@ impl StageSums {
         }
     }
 
-    /// Of the interval `offset` behind the next, since the start of the measured part.
+    /// The interval `offset` after the next, since the start of the measured part.
     fn start_of(&self, offset: usize) -> Nanos {
         Nanos(self.interval.0 * (self.told + offset) as u64)
     }
 
-    /// Puts the last interval into the one before.
+    /// Merges the last interval into the previous one.
     fn merge_last(&mut self) {
         let last = self.slots.pop_back().expect("there are two");
         let slot = self.slots.back_mut().expect("there are two");
@@ -278,12 +278,12 @@ fn by_class(tally: &Tally) -> BTreeMap<Class, u64> {
     classes
 }
 
-/// Of each worker; empty where the kernel does not tell.
+/// Of each worker; empty if the kernel does not report it.
 fn turns_between(earlier: &Consumption, later: &Consumption) -> Vec<Turns> {
     earlier.workers.iter().zip(&later.workers).map(|(earlier, later)| *later - *earlier).collect()
 }
 
-/// All workers together.
+/// The sum over all workers.
 fn waited(turns: &[Turns]) -> Option<Nanos> {
     (!turns.is_empty()).then(|| turns.iter().fold(Nanos::ZERO, |sum, turns| sum + turns.waited))
 }

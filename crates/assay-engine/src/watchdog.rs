@@ -1,7 +1,7 @@
 //! Scripts that block their worker: a separate thread detects them, reports them, and finally interrupts them.
 //!
-//! A session that computes and never waits keeps every other session of its worker waiting. What counts is the time
-//! that the worker had for it: while it waited for a CPU, on a machine where others are busy, no script held it.
+//! A session that computes without waiting blocks every other session of its worker. Only time in which the worker
+//! could run counts: while it waits for a CPU on a busy machine, no script holds it.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -15,21 +15,21 @@ use crate::messages::Message;
 use crate::observer::Warning;
 use crate::shared::Shared;
 
-/// Between two looks at the Lua states.
+/// Between two checks of the Lua states.
 const WATCH_EVERY: Nanos = Nanos::from_millis(100);
 /// A script that holds its worker this long is named.
 const HELD_NAMED: Nanos = Nanos::from_secs(1);
-/// Between two interrupts of a script that goes on nevertheless.
+/// Between two interrupts of a script that continues nevertheless.
 const INTERRUPT_EVERY: Nanos = Nanos::from_secs(1);
 
-/// The thread that notices scripts holding their worker.
+/// The thread that notices scripts that hold their worker.
 pub(crate) struct Watchdog {
     stop: mpsc::Sender<()>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watchdog {
-    /// `schedulers`: by worker; none where the kernel keeps no account of threads, and waiting for a CPU counts as
+    /// `schedulers`: by worker; empty if the kernel does not account for threads, and then waiting for a CPU counts as
     /// holding.
     pub(crate) fn start(
         shared: Arc<Shared>,
@@ -38,7 +38,7 @@ impl Watchdog {
         hold_max: Nanos,
     ) -> Watchdog {
         let (stop, stopped) = mpsc::channel();
-        // Without the thread a run is as right as with it: nobody names a script that holds its worker.
+        // Without this thread the run is still correct, but nobody names a script that holds its worker.
         let thread = thread::Builder::new().name("watchdog".into()).spawn(move || {
             let mut holds: Vec<Hold> = Vec::new();
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(Duration::from_nanos(WATCH_EVERY.0)) {
@@ -76,18 +76,18 @@ impl Watchdog {
     }
 }
 
-/// What is known of one Lua state.
+/// The state of one Lua state.
 #[derive(Default)]
 struct Hold {
     /// As last seen.
     generation: u64,
-    /// How long its worker had waited for a CPU until then, since it began.
+    /// How long its worker had waited for a CPU by then, since its start.
     waited: Nanos,
-    /// How long this generation has kept its worker, as far as the worker could run.
+    /// How long this generation has held its worker, counting only time in which the worker could run.
     held: Nanos,
     inspected: bool,
     named: bool,
-    /// What `held` was at the last interrupt.
+    /// The value of `held` at the last interrupt.
     interrupted: Option<Nanos>,
 }
 
@@ -95,15 +95,15 @@ struct Hold {
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Wait,
-    /// Have it note where it is.
+    /// Ask it to note its position.
     Inspect,
-    /// Say where it was.
+    /// Report that position.
     Name,
     Interrupt,
 }
 
 impl Hold {
-    /// Generations are odd while Lua runs. Called every `WATCH_EVERY`; a look that comes late counts no more than that.
+    /// Generations are odd while Lua runs. Called every `WATCH_EVERY`; a late check counts no more than that.
     fn look(&mut self, generation: u64, waited: Nanos, hold_max: Nanos) -> Step {
         let is_running = generation % 2 == 1;
         if generation != self.generation || !is_running {
@@ -132,8 +132,8 @@ impl Hold {
 mod tests {
     use super::*;
 
-    /// The looks, counted from 1, at which something is done about a script that never waits, when its worker waits for
-    /// a CPU in so many of every ten looks.
+    /// The checks, counted from 1, at which something is done about a script that never waits, if its worker waits for
+    /// a CPU in this many of every ten checks.
     fn steps(starved: u64) -> Vec<(u64, Step)> {
         let (mut hold, mut waited) = (Hold::default(), Nanos::ZERO);
         hold.look(1, waited, Nanos::from_secs(3));
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_worker_that_waits_for_a_cpu_is_held_by_no_script() {
         use Step::*;
-        // Half of the time it could not run: everything comes when the script has had its time.
+        // Half of the time it could not run: everything happens when the script has had its time.
         assert_eq!(steps(5), [(19, Inspect), (25, Name), (59, Interrupt)]);
         assert_eq!(steps(10), []);
     }
@@ -171,7 +171,7 @@ mod tests {
     fn a_script_that_waits_in_between_is_left_alone() {
         let mut hold = Hold::default();
         for look in 0..100 {
-            // Another resume every half second; at rest in the second half.
+            // Another resume every half second; asleep in the second half.
             let generation = 2 * (look / 5) + u64::from(look < 50);
             assert_eq!(hold.look(generation, Nanos::ZERO, Nanos::from_secs(3)), Step::Wait, "{look}");
         }

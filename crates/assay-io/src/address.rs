@@ -57,9 +57,9 @@ impl fmt::Display for Address {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ConnectError {
-    /// What failed, with the address and the system's words.
+    /// What failed, with the address and the system's message.
     pub message: String,
-    /// What to do about it (a limit and how to raise it), where we know.
+    /// What to do about it (a limit and how to raise it), if known.
     pub hint: Option<String>,
 }
 

@@ -1,11 +1,12 @@
 //! The few fields of an X.509 certificate that rustls does not expose.
 //!
-//! webpki refuses certificates of version 1, which `openssl x509 -req` makes and many database servers therefore have,
-//! and tells neither the signature's algorithm (for channel binding) nor whether a certificate signed itself. This
-//! reads just what is needed for those, strictly forward, and fails with `None` on anything odd. It verifies nothing.
+//! webpki refuses certificates of version 1, which `openssl x509 -req` creates and many database servers therefore
+//! have, and exposes neither the signature's algorithm (for channel binding) nor whether a certificate signed itself.
+//! This parser reads just what is needed for those, strictly forward, and returns `None` for anything unusual. It
+//! verifies nothing.
 //!
-//! Why not the crate x509-cert: it copies all names and extensions, refuses a serial number of more than 21 bytes,
-//! which a database's home-made certificate may have, and gives the bytes of issuer, subject and key only by encoding
+//! Why not the crate x509-cert: it copies all names and extensions, refuses serial numbers of more than 21 bytes, which
+//! a home-made certificate of a database may have, and returns the bytes of issuer, subject and key only by encoding
 //! them again.
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) struct Certificate<'a> {
     pub(crate) issuer: &'a [u8],
     pub(crate) subject: &'a [u8],
-    /// The whole SubjectPublicKeyInfo, tag and length included.
+    /// The whole SubjectPublicKeyInfo, including tag and length.
     pub(crate) key: &'a [u8],
     /// The key's AlgorithmIdentifier, without tag and length.
     pub(crate) key_algorithm: &'a [u8],
@@ -27,7 +28,7 @@ pub(crate) struct Certificate<'a> {
     /// The signature's AlgorithmIdentifier, without tag and length.
     pub(crate) signature_algorithm: &'a [u8],
     pub(crate) signature: &'a [u8],
-    /// What was signed, tag and length included.
+    /// What was signed, including tag and length.
     pub(crate) signed: &'a [u8],
     version_1: bool,
     der: &'a [u8],
@@ -64,7 +65,7 @@ impl<'a> Certificate<'a> {
         let before_key = inner.0;
         let mut key = Reader(inner.take(SEQUENCE)?);
         let key_algorithm = key.take(SEQUENCE)?;
-        // The first byte counts unused bits: none in a key.
+        // The first byte counts unused bits: a key has none.
         let key_bits = key.take(BIT_STRING)?.strip_prefix(&[0])?;
         Some(Certificate {
             issuer,
@@ -100,8 +101,8 @@ impl<'a> Certificate<'a> {
     }
 
     /// Channel binding data `tls-server-end-point`: the certificate's hash by the hash function of its signature, but
-    /// SHA-256 in place of MD5 and SHA-1. `None` where the signature has no single hash function (Ed25519), as in
-    /// libpq, or one that we cannot compute (SHA-224, SHA-3). Source: RFC 5929 §4.1.
+    /// SHA-256 in place of MD5 and SHA-1. `None` if the signature has no single hash function (Ed25519), as in libpq,
+    /// or one that we cannot compute (SHA-224, SHA-3). Source: RFC 5929 §4.1.
     pub(crate) fn server_end_point(&self) -> Option<Vec<u8>> {
         let mut algorithm = Reader(self.signature_algorithm);
         let oid = algorithm.take(OID)?;
@@ -155,7 +156,7 @@ const HASHES: &[(&[u8], Hash)] = &[
     (&[0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, 3], Hash::Sha512),
 ];
 
-/// What is left of some DER.
+/// The rest of some DER data.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -190,7 +191,7 @@ impl<'a> Reader<'a> {
         Some(time)
     }
 
-    /// The hash of RSASSA-PSS-params; SHA-1 when it is not named: RFC 4055 §3.1.
+    /// The hash of RSASSA-PSS-params; SHA-1 if it is not given: RFC 4055 §3.1.
     fn hash_of_pss(&mut self) -> Option<Hash> {
         if self.0.first() != Some(&CONTEXT_0) {
             return Some(Hash::Sha256);
@@ -203,7 +204,7 @@ impl<'a> Reader<'a> {
 /// `YYYYMMDDhhmmss`, UTC, for years up to 9999.
 fn digits(time: SystemTime) -> [u8; 14] {
     let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    // Years begin in March and eras of 400 years in year 0: Hinnant, "chrono-compatible low-level date algorithms".
+    // Years start in March and eras of 400 years in year 0: Hinnant, "chrono-compatible low-level date algorithms".
     let days = seconds / 86_400 + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -243,8 +244,8 @@ mod tests {
         assert_eq!(at(4_107_542_400), "21000301000000");
     }
 
-    /// Certificates by `openssl req -x509` 3.0 (version 1 by `openssl x509 -req`); hashes by `sha256sum` and its kin
-    /// of `openssl x509 -outform der`.
+    /// Certificates by `openssl req -x509` 3.0 (version 1 by `openssl x509 -req`); hashes by `sha256sum` and similar
+    /// tools from `openssl x509 -outform der`.
     #[test]
     fn channel_binding_hashes_as_the_signature_does() {
         for (name, pem, hash) in include!("../tests/certificates/list.in") {

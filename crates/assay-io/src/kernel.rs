@@ -8,21 +8,21 @@ use assay_seam::Nanos;
 
 use crate::{Address, Clock, ConnectError, Event, Io, Readiness, SocketId, Tls, Uring, Waker, readiness, uring};
 
-/// A form of the kernel's event loop.
+/// A kind of event loop over the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// Always there.
+    /// Always available.
     Epoll,
-    /// Costs less where the kernel has and allows it.
+    /// Cheaper, if the kernel supports and allows it.
     Uring,
 }
 
-/// Fewer sessions than this per worker are better off with epoll: docs/performance.md has the measurements.
+/// With fewer sessions per worker epoll is cheaper: docs/performance.md has the measurements.
 pub const SESSIONS_FOR_URING: usize = 8;
 
 impl Backend {
-    /// io_uring where it pays and can be had, else epoll; why, when it would pay and cannot be had. It pays from some
-    /// sessions per worker on: what it saves is system calls that many statements can share.
+    /// io_uring if it pays and is available, else epoll; with the reason if it would pay but is not available. It pays
+    /// from some number of sessions per worker on: it saves system calls that many statements can share.
     pub fn best(sessions: usize, workers: usize) -> (Backend, Option<String>) {
         if sessions < SESSIONS_FOR_URING.saturating_mul(workers) {
             return (Backend::Epoll, None);
@@ -33,7 +33,8 @@ impl Backend {
         }
     }
 
-    /// Events handled before what they led to is sent (io_uring), or before the kernel is asked for more (epoll).
+    /// Events handled before the resulting sends are submitted (io_uring), or before the kernel is asked for more
+    /// (epoll).
     pub fn batch_default(self) -> usize {
         match self {
             Backend::Epoll => readiness::BATCH_MAX,
@@ -52,7 +53,7 @@ impl fmt::Display for Backend {
 }
 
 /// One worker's event loop over the kernel.
-// Boxed, since the two differ in size and a worker holds one.
+// Boxed, because the two differ in size and a worker holds one.
 pub enum Kernel {
     /// Over epoll.
     Epoll(Box<Readiness>),

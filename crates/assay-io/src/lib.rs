@@ -1,7 +1,7 @@
 //! The only crate that touches sockets, the kernel or a clock on the measured path.
 //!
-//! An engine worker owns one `Io` and is generic over it: `Kernel`, which is `Uring` where the kernel allows it and
-//! else `Readiness` (epoll through mio), or `sim`, a virtual network and clock that repeats a run from its seed.
+//! An engine worker owns one `Io` and is generic over it: `Kernel`, which is `Uring` if the kernel allows it and else
+//! `Readiness` (epoll through mio), or `sim`, a virtual network and clock that reproduces a run from its seed.
 
 use std::sync::Arc;
 
@@ -32,46 +32,46 @@ pub use tls::Tls;
 pub use uring::Uring;
 pub use waker::Waker;
 
-/// One worker's event loop. Not `Send`: made in the thread that uses it.
+/// One worker's event loop. Not `Send`: created in the thread that uses it.
 ///
-/// Use: `wait`, then `next_event` until `None`, then again. A socket is read only while its events are being
-/// taken, into one buffer that all sockets share.
+/// Use: `wait`, then `next_event` until `None`, then again. A socket is read only while its events are being taken,
+/// into one buffer that all sockets share.
 pub trait Io {
-    /// The present instant, freshly read. Time since the epoch all workers of a run share.
+    /// The current instant, freshly read: time since the epoch that all workers of a run share.
     fn now(&self) -> Nanos;
 
-    /// The instant at which the last `wait` returned: when the bytes now being handed out had arrived.
+    /// The instant at which the last `wait` returned: when the bytes of the current events had arrived.
     fn received_at(&self) -> Nanos;
 
     /// Starts connecting. `Connected` or `Closed` follows. `tls` is used only if `start_tls` is called later.
     fn connect(&mut self, address: &Address, tls: Option<&Arc<Tls>>) -> Result<SocketId, ConnectError>;
 
-    /// Sends in order; what the kernel does not take now is kept and sent when it can. Trouble arrives as `Closed`.
-    /// Encrypted once `Secured` was reported.
+    /// Sends in order; what the kernel does not accept now is kept and sent later. Errors arrive as `Closed`. Encrypted
+    /// once `Secured` was reported.
     fn send(&mut self, socket: SocketId, bytes: &[u8]);
 
-    /// Begins the TLS handshake after everything sent so far. `Secured` or `Closed` follows.
+    /// Starts the TLS handshake after everything sent so far. `Secured` or `Closed` follows.
     fn start_tls(&mut self, socket: SocketId);
 
-    /// Has the kernel ask the peer's machine for a sign of life while nothing is under way; `Closed` follows when it
-    /// gave none for `limit`: whole seconds, at least 2. Does nothing to a unix socket.
+    /// Lets the kernel probe the peer's machine while nothing is in flight; `Closed` follows if it did not respond for
+    /// `limit`: whole seconds, at least 2. Does nothing for a unix socket.
     fn keep_alive(&mut self, socket: SocketId, limit: Nanos);
 
-    /// For a socket whose peer owes an answer, asked several times within `limit`: `Closed` follows when two looks in a
-    /// row find that the peer's machine was sent something and has acknowledged nothing for `limit`. It does
-    /// acknowledge while its server is busy or stands still.
+    /// For a socket whose peer owes an answer, called several times within `limit`: `Closed` follows if two checks in a
+    /// row find that the peer's machine was sent something and has acknowledged nothing for `limit`. A machine does
+    /// acknowledge while its server is busy or hangs.
     fn close_if_silent(&mut self, socket: SocketId, limit: Nanos);
 
-    /// Sends what is still pending as far as the kernel takes it now, then closes. No event follows.
+    /// Sends what is still pending, as far as the kernel accepts it now, then closes. No event follows.
     fn close(&mut self, socket: SocketId);
 
-    /// Sleeps until something happened or `until` has come (`None`: for as long as it takes).
+    /// Sleeps until something happened or `until` has come (`None`: without limit).
     fn wait(&mut self, until: Option<Nanos>) -> std::io::Result<()>;
 
-    /// What happened, one at a time; `None` when it is time to `wait` again.
+    /// The next event; `None` when it is time to `wait` again.
     fn next_event(&mut self) -> Option<Event>;
 
-    /// The bytes of the `Received` event just taken. Valid until the next call of `next_event`.
+    /// The bytes of the last `Received` event. Valid until the next call of `next_event`.
     fn received(&self) -> &[u8];
 
     /// Interrupts this loop's `wait` from another thread.
@@ -101,8 +101,8 @@ pub enum Event {
 pub struct Closed {
     /// What failed, with the address: `connecting to 127.0.0.1:5432: connection refused`.
     pub message: String,
-    /// What to do about it, where we know (a limit and how to raise it).
+    /// What to do about it, if known (a limit and how to raise it).
     pub hint: Option<String>,
-    /// It failed in the TLS handshake or because of a certificate.
+    /// Whether it failed in the TLS handshake or because of a certificate.
     pub tls: bool,
 }

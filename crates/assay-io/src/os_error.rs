@@ -1,8 +1,8 @@
-//! The system's errors, worded to fit into our messages.
+//! The system's errors, phrased to fit into our messages.
 
 use std::io;
 
-/// The system's words as a lowercase fragment, without the number.
+/// The system's message as a lowercase fragment, without the number.
 pub(crate) fn words(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

@@ -1,46 +1,46 @@
-//! What the processor counted for a thread: perf_event_open(2).
+//! Processor events of a thread: perf_event_open(2).
 //!
-//! Events of a group are counted in the same slices of time, so that they may be divided by each other. Where more
-//! groups are wanted than the processor has counters the kernel takes turns, and says for how long each was counted.
+//! Events of a group are counted during the same time, so that they may be divided by each other. If more groups are
+//! open than the processor has counters, the kernel rotates them and reports for how long each was counted.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Something to count.
+/// An event to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Cycles of the processor.
     Cycles,
-    /// Instructions it retired.
+    /// Retired instructions.
     Instructions,
-    /// Loads whose address was not in the buffer of translations for data.
+    /// Loads that missed the TLB for data.
     DtlbLoadMisses,
     /// Loads that missed the last level of cache.
     LlcLoadMisses,
-    /// Page faults, counted by the kernel: machines without counters have it too.
+    /// Page faults, counted by the kernel: available on machines without counters, too.
     PageFaults,
 }
 
 /// Events of a thread that are counted together, from now on.
 #[derive(Debug)]
 pub struct Group {
-    /// In the order asked for; the first leads.
+    /// In the order requested; the first leads.
     files: Vec<File>,
 }
 
-/// What a group has counted since it was made.
+/// What a group has counted since it was created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Time for which it was wanted, and the thread had a CPU.
+    /// Time for which it was enabled and the thread had a CPU.
     pub enabled_ns: u64,
     /// Time for which it was counted. `running_ns <= enabled_ns`
     pub running_ns: u64,
-    /// In the order asked for.
+    /// In the order requested.
     pub values: Vec<u64>,
 }
 
-/// The first version of `struct perf_event_attr`, which every kernel takes.
+/// The first version of `struct perf_event_attr`, which every kernel accepts.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -77,8 +77,8 @@ impl Event {
 }
 
 impl Group {
-    /// Begins to count for a thread, in the kernel too where we may. Fails where the processor, the machine below a
-    /// virtual one, or the kernel does not allow it: `NotFound` is the error of a machine without such counters.
+    /// Starts counting for a thread, in the kernel too if permitted. Fails if the processor, the hypervisor or the
+    /// kernel does not allow it: `NotFound` means a machine without such counters.
     pub fn open(thread: u32, events: &[Event]) -> io::Result<Group> {
         match Group::open_with(thread, events, 0) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -96,7 +96,7 @@ impl Group {
             let attributes =
                 Attributes { kind, size, config, flags, read_format: READ_FORMAT, ..Attributes::default() };
             let leader = files.first().map_or(-1, |file| file.as_raw_fd());
-            // SAFETY: `attributes` is readable for the whole call and says its own size; the other arguments are
+            // SAFETY: `attributes` is readable for the whole call and contains its own size; the other arguments are
             // numbers.
             let file = unsafe {
                 libc::syscall(
@@ -111,13 +111,13 @@ impl Group {
             if file < 0 {
                 return Err(io::Error::last_os_error());
             }
-            // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
+            // SAFETY: the kernel has just given us this descriptor, and nobody else has it.
             files.push(File::from(unsafe { OwnedFd::from_raw_fd(file as libc::c_int) }));
         }
         Ok(Group { files })
     }
 
-    /// What was counted so far; also of a thread that has ended.
+    /// Counts so far; also for a thread that has ended.
     pub fn read(&self) -> io::Result<Counted> {
         let mut bytes = vec![0; 8 * (3 + self.files.len())];
         let Some(mut leader) = self.files.first() else { return Ok(Counted::default()) };
@@ -133,10 +133,10 @@ impl Group {
 mod tests {
     use super::*;
 
-    /// The same calls count the processor's events; a virtual machine often has none of those.
+    /// The same calls count the processor's events, which a virtual machine often lacks.
     #[test]
     fn what_the_kernel_counts_for_this_thread_grows() {
-        // Only the leader's count is judged: kernels (Linux 6.18 for one) leave software events behind it at nought.
+        // Only the leader's count is checked: kernels (Linux 6.18 for one) report zero for software events after it.
         let group = match Group::open(0, &[Event::PageFaults, Event::PageFaults]) {
             Ok(group) => group,
             Err(error) => {

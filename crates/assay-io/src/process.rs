@@ -1,7 +1,7 @@
 //! What the kernel reports about the load generator's process and machine.
 //!
-//! Read between statements of a run, not within: every call is at least one system call. Nothing here is needed for
-//! a run to work, so what the kernel does not tell is `None` or empty.
+//! Read between statements of a run, not during one: every call is at least one system call. A run works without any of
+//! this, so what the kernel does not report is `None` or empty.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 
 use assay_seam::Nanos;
 
-/// What a process or thread has used since it began. The difference of two is what was used in between.
+/// What a process or thread has used since its start. The difference of two values is what was used in between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// CPU time in our own code. Resolution: 1 µs; the kernel estimates how user and system share the sum.
@@ -21,13 +21,13 @@ pub struct Usage {
     pub switches_voluntary: u64,
     /// Times the CPU was taken from it: somebody else wanted it.
     pub switches_involuntary: u64,
-    /// The most memory the process ever had resident, in bytes (of the process even for a thread). Stays in
+    /// The most memory the process ever had resident, in bytes (of the process even for a thread). Unchanged in
     /// differences.
     pub resident_bytes_max: u64,
 }
 
 impl Usage {
-    /// Of all threads of this process, ended ones included.
+    /// Of all threads of this process, including ended ones.
     pub fn of_process() -> Usage {
         Usage::of(libc::RUSAGE_SELF)
     }
@@ -72,12 +72,12 @@ impl Sub for Usage {
     }
 }
 
-/// What the scheduler has counted for one thread since that began.
+/// What the scheduler has counted for one thread since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turns {
-    /// On a CPU. Of a thread that runs it may be a timer tick old.
+    /// On a CPU. For a running thread it may be a timer tick old.
     pub ran: Nanos,
-    /// Ready to run, while others had the CPUs: before its turns and between them.
+    /// Ready to run, while others had the CPUs.
     pub waited: Nanos,
 }
 
@@ -88,12 +88,12 @@ impl Sub for Turns {
     }
 }
 
-/// The scheduler's account of one thread, which any thread can read while that one lives. Holds a file open.
+/// The scheduler's account of one thread, which any thread can read while the thread lives. Holds a file open.
 #[derive(Debug)]
 pub struct Scheduler(File);
 
 impl Scheduler {
-    /// The calling thread's; `None` where the kernel keeps none (no `CONFIG_SCHED_INFO`, no /proc).
+    /// For the calling thread; `None` if the kernel keeps none (no `CONFIG_SCHED_INFO`, no /proc).
     pub fn of_thread() -> Option<Scheduler> {
         let scheduler = Scheduler(File::open("/proc/thread-self/schedstat").ok()?);
         scheduler.turns().map(|_| scheduler)
@@ -108,30 +108,30 @@ impl Scheduler {
 }
 
 /// `454104845 730936852 144`: nanoseconds on a CPU, nanoseconds waited for one, turns. A kernel that counts nothing
-/// answers zeroes, though no thread that lives has had no turn.
+/// returns zeroes, but a live thread has had at least one turn.
 fn turns_of(schedstat: &str) -> Option<Turns> {
     let mut fields = schedstat.split_whitespace().map_while(|field| field.parse().ok());
     let (ran, waited, turns) = (fields.next()?, fields.next()?, fields.next()?);
     (turns > 0).then_some(Turns { ran: Nanos(ran), waited: Nanos(waited) })
 }
 
-/// How many files and sockets this process may have open at once.
+/// How many files and sockets this process may have open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilesLimit {
-    /// What holds now.
+    /// The current limit.
     pub soft: u64,
     /// How far `raise` can go.
     pub hard: u64,
 }
 
 impl FilesLimit {
-    /// The present limits.
+    /// The current limits.
     pub fn get() -> io::Result<FilesLimit> {
         let limit = get_limit()?;
         Ok(FilesLimit { soft: limit.rlim_cur, hard: limit.rlim_max })
     }
 
-    /// Raises the soft limit to the hard one, and says what holds now. Needs no privilege.
+    /// Raises the soft limit to the hard one, and returns the result. Needs no privilege.
     pub fn raise() -> io::Result<FilesLimit> {
         let mut limit = get_limit()?;
         if limit.rlim_cur < limit.rlim_max {
@@ -154,7 +154,7 @@ fn get_limit() -> io::Result<libc::rlimit> {
     }
 }
 
-/// First and last local port that the kernel gives to outgoing TCP connections: a bound on how many can be open to one
+/// First and last local port that the kernel uses for outgoing TCP connections: limits how many can be open to one
 /// address and port.
 pub fn local_ports() -> Option<(u16, u16)> {
     let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
@@ -167,9 +167,9 @@ pub fn local_ports() -> Option<(u16, u16)> {
 pub struct HostFacts {
     /// Its name.
     pub name: String,
-    /// Such as `Linux 6.1.0-18-amd64`.
+    /// For example `Linux 6.1.0-18-amd64`.
     pub kernel: String,
-    /// Model of its CPUs, such as `AMD EPYC 7763 64-Core Processor`.
+    /// Model of its CPUs, for example `AMD EPYC 7763 64-Core Processor`.
     pub cpu: String,
     /// CPUs that this process may use (affinity and cgroup quota count), at least 1.
     pub cpus: usize,
@@ -199,7 +199,7 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// x86 gives a name. Arm gives numbers only: `implementer 0x41 part 0xd0c`.
+/// x86 has a name. Arm has only numbers: `implementer 0x41 part 0xd0c`.
 fn cpu_model(cpuinfo: &str) -> String {
     if let Some(name) = field(cpuinfo, "model name") {
         return name.to_owned();
@@ -254,7 +254,7 @@ mod tests {
             return thread.join().unwrap();
         };
         let turns = || scheduler.turns().unwrap();
-        // It goes to sleep a moment after it sent.
+        // It goes to sleep a moment after sending.
         let mut before = turns();
         while turns() != before {
             before = turns();

@@ -1,17 +1,17 @@
 //! The event loop that is always available: epoll through mio, edge-triggered.
 //!
-//! `wait` learns which sockets are ready and queues their ids; `next_event` takes the ids in turn and only then
-//! reads, into one buffer that all sockets share. So an idle socket costs its slot (`size_of::<Slot>()`, under
-//! 100 bytes) and nothing else, and nothing is allocated per event.
+//! `wait` learns which sockets are ready and queues their ids; `next_event` takes the ids in turn and only then reads,
+//! into one buffer that all sockets share. So an idle socket costs only its slot (`size_of::<Slot>()`, under 100
+//! bytes), and nothing is allocated per event.
 //!
-//! Edge-triggered means that a socket is reported when something new happens to it, so each is read until the
-//! kernel has no more. A read shorter than the buffer says that as well as WouldBlock does (epoll(7), questions and
-//! answers, 9) and saves a system call per reply, with one exception: bytes and the end of the stream can be
-//! reported together, and the end would then be missed. `hung_up` remembers that it was reported.
+//! Edge-triggered means that a socket is reported when something new happens to it, so each is read until the kernel
+//! has no more data. A read shorter than the buffer proves that as well as WouldBlock does (epoll(7), questions and
+//! answers, 9) and saves a system call per reply, with one exception: bytes and the end of the stream can be reported
+//! together, and the end would then be missed. `hung_up` remembers that it was reported.
 //!
-//! Encrypted bytes are read into the same buffer and decrypted from there into a second one that all sockets share.
+//! Encrypted bytes are read into the same buffer and decrypted into a second one that all sockets share.
 //!
-//! It knows no protocol, keeps no timers but the one of `wait`, and retries nothing.
+//! It knows no protocol, has no timers but the one of `wait`, and retries nothing.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -27,17 +27,17 @@ use crate::timer::Timer;
 use crate::tls::{self, TlsSession};
 use crate::{Address, Closed, ConnectError, Event, Io, SocketId, Tls, Waker, trouble};
 
-/// How many sockets one `wait` reports at most, unless told otherwise. More means fewer system calls and a longer way
-/// for the last of them to its turn: batching trades median latency for CPU.
+/// The default for how many sockets one `wait` reports at most. More means fewer system calls, but a longer wait for
+/// the last of them: batching trades median latency for CPU.
 pub const BATCH_MAX: usize = 64;
 
-/// What one read takes at least, if there is so much.
+/// The least that one read requests, if there is that much.
 const READ_BYTES: usize = 64 * 1024;
 
-/// How many full buffers a socket may hand out before it goes to the end of the queue.
+/// How many full buffers a socket may return before it goes to the end of the queue.
 const READS_MAX: u32 = 4;
 
-/// An emptied send buffer larger than this is given back.
+/// An empty send buffer larger than this is freed.
 const SPARE_BYTES_MAX: usize = 4 * 1024;
 
 /// How much is encrypted at a time.
@@ -67,20 +67,20 @@ pub struct Readiness {
     free: Vec<u32>,
     /// Every address ever connected to: one per server, so a socket can name its own in four bytes.
     addresses: Vec<Address>,
-    /// Sockets to look at, each at most once; ids of closed ones are skipped.
+    /// Sockets to check, each at most once; ids of closed ones are skipped.
     ready: VecDeque<SocketId>,
     /// How many of `ready` belong to the present batch. 0 <= batch <= ready.len()
     batch: usize,
     /// Full buffers read in a row from the socket at the front of `ready`.
     reads: u32,
-    /// What was read last. READ_BYTES <= buffer.len(); longer once an incomplete record had to stand in front.
+    /// What was read last. READ_BYTES <= buffer.len(); longer once an incomplete record had to be put before it.
     buffer: Vec<u8>,
     /// What was decrypted last.
     plain: Vec<u8>,
     /// What was encrypted last. Empty between calls.
     sealed: Vec<u8>,
     received: Received,
-    /// The socket whose handshake ended with bytes in `plain` that are still to be reported.
+    /// The socket whose handshake ended while bytes in `plain` are still to be reported.
     early: Option<SocketId>,
 }
 
@@ -95,7 +95,7 @@ enum Received {
 
 #[derive(Debug)]
 struct Slot {
-    /// Counts the sockets that were here before: the upper half of an id.
+    /// Counts the earlier sockets in this slot: the upper half of an id.
     generation: u32,
     socket: Option<Socket>,
 }
@@ -105,7 +105,7 @@ struct Socket {
     stream: Stream,
     /// Index into `Readiness::addresses`.
     address: u32,
-    /// Errno of a failed send; told once everything that the peer said before has been read.
+    /// Errno of a failed send; reported once everything that the peer sent before has been read.
     broken: i32,
     connected: bool,
     /// There may be something to read.
@@ -118,9 +118,9 @@ struct Socket {
     queued: bool,
     /// Writability is asked for.
     watches_writes: bool,
-    /// The last look of `close_if_silent` found it so.
+    /// Whether the last check by `close_if_silent` found it silent.
     silent: bool,
-    /// Bytes the kernel did not take yet: `unsent[sent..]`. Bounded by what the caller sends without waiting.
+    /// Bytes the kernel did not accept yet: `unsent[sent..]`. Limited by what the caller sends without waiting.
     unsent: Vec<u8>,
     /// 0 <= sent <= unsent.len()
     sent: usize,
@@ -129,7 +129,7 @@ struct Socket {
     session: Option<Box<TlsSession>>,
 }
 
-/// What a look at a ready socket came to.
+/// The result of checking a ready socket.
 enum Look {
     Event(Event),
     /// Nothing more until epoll reports it again.
@@ -175,8 +175,8 @@ impl Readiness {
         SocketId(u64::from(slot.generation) << 32 | u64::from(index))
     }
 
-    /// Forgets a socket. Dropping it closes the descriptor, and that takes it out of the epoll set, since nothing
-    /// else holds it open.
+    /// Drops a socket. That closes the descriptor, which removes it from the epoll set, because nothing else holds it
+    /// open.
     fn remove(&mut self, id: SocketId) -> Option<Socket> {
         live(&mut self.slots, id)?;
         let slot = &mut self.slots[index(id)];
@@ -222,7 +222,7 @@ impl Readiness {
         if self.reads == READS_MAX {
             return Look::Later;
         }
-        // What is left of an incomplete record goes in front of what is read now.
+        // The rest of an incomplete record goes before what is read now.
         let kept = socket.session.as_ref().map_or(0, |session| session.rest().len());
         if self.buffer.len() < kept + READ_BYTES {
             self.buffer.resize(kept + READ_BYTES, 0);
@@ -248,7 +248,7 @@ impl Readiness {
             }
             Err(error) => Some(error),
         };
-        // A broken pipe only says that the peer is gone; how it went is what the read says.
+        // A broken pipe only means that the peer is gone; the read reports why.
         let why = match (socket.broken, end) {
             (0 | libc::EPIPE, None) => trouble::closed_by_peer(address),
             (0, Some(error)) => trouble::lost(address, &error),
@@ -330,9 +330,9 @@ impl Io for Readiness {
             tls: tls.cloned(),
             session: None,
         });
-        // Unix sockets connect at once or not at all. They are not watched for writability until a send falls short:
-        // each message that the server takes would be reported otherwise, one more wake-up per statement. TCP
-        // reports only the end of a shortage, so there it is watched all the time.
+        // Unix sockets connect immediately or not at all. They are not watched for writability until a send falls
+        // short: otherwise each message that the server receives would be reported, one more wake-up per statement. TCP
+        // reports only the end of a shortage, so there it is always watched.
         let interest = if unix { Interest::READABLE } else { Interest::READABLE | Interest::WRITABLE };
         let Readiness { slots, poll, ready, .. } = self;
         let socket = slots[index(id)].socket.as_mut().expect("it was just put there");
@@ -355,7 +355,8 @@ impl Io for Readiness {
                 assert!(session.is_secured(), "nothing is sent between start_tls and Secured");
                 for piece in bytes.chunks(ENCRYPT_BYTES) {
                     if session.encrypt(piece, sealed).is_err() {
-                        // The keys are worn out (2⁶⁴ records) or the peer has broken the session; a read will tell.
+                        // The keys are worn out (2⁶⁴ records) or the peer has broken the session; a read will report
+                        // it.
                         socket.broken = libc::EPROTO;
                         socket.readable = true;
                         break;
@@ -371,7 +372,7 @@ impl Io for Readiness {
         }
     }
 
-    /// Needs a `Tls` given to `connect`.
+    /// Requires the `Tls` that was passed to `connect`.
     fn start_tls(&mut self, id: SocketId) {
         let Readiness { slots, poll, ready, sealed, .. } = self;
         let Some(socket) = live(slots, id) else { return };
@@ -409,16 +410,16 @@ impl Io for Readiness {
         let Some(mut socket) = self.remove(id) else { return };
         let Readiness { sealed, .. } = self;
         if let Some(session) = socket.session.as_mut().filter(|session| session.is_secured()) {
-            // A goodbye that cannot be said is left unsaid.
+            // A goodbye that cannot be sent is omitted.
             let _ = session.close(sealed);
             socket.unsent.append(sealed);
         }
-        // What does not fit now is lost, and so is a failure: the caller has said that nothing matters any more.
+        // What does not fit now is lost, and so is an error: for the caller nothing matters any more.
         let _ = socket.stream.write_all_now(&socket.unsent[socket.sent..]);
     }
 
     fn wait(&mut self, until: Option<Nanos>) -> io::Result<()> {
-        // Instants that have passed, and sockets put off by fairness: look without sleeping.
+        // Instants that have passed, and sockets deferred by fairness: check without sleeping.
         let now = self.clock.now();
         let sleeps = self.ready.is_empty() && until.is_none_or(|until| until > now);
         if sleeps
@@ -430,7 +431,7 @@ impl Io for Readiness {
         }
         match self.poll.poll(&mut self.events, if sleeps { None } else { Some(Duration::ZERO) }) {
             Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
-            // A signal: whoever sent it wants us to look around.
+            // A signal: whoever sent it wants us to check.
             Err(_) => self.events.clear(),
             Ok(()) => {}
         }
@@ -497,7 +498,7 @@ impl Socket {
         }
     }
 
-    /// Sends now what the kernel takes, keeps the rest.
+    /// Sends now what the kernel accepts, keeps the rest.
     fn write(&mut self, mut bytes: &[u8], registry: &Registry, id: SocketId) {
         if self.broken != 0 {
             return;
@@ -530,7 +531,7 @@ impl Socket {
         }
     }
 
-    /// The peer is gone. What it said before, its reason perhaps, is still to be read.
+    /// The peer is gone. What it sent before, perhaps its reason, can still be read.
     fn fail(&mut self, error: &io::Error) {
         self.broken = error.raw_os_error().unwrap_or(libc::EIO);
         self.readable = true;

@@ -1,12 +1,12 @@
 //! Detects whether the machine at the other end of a TCP connection is still there.
 //!
-//! A machine that lost its power or its network says nothing, and neither does the kernel of this one: it sends
-//! unanswered bytes again for a quarter of an hour, and asks an idle peer after two hours. Here idle peers are asked in
-//! time (`keep_alive`), and who waits for an answer can ask when the other kernel last acknowledged anything
-//! (`is_silent`). A server that is busy or stopped is not silent: its kernel acknowledges for it.
+//! A machine that lost its power or its network sends nothing, and the local kernel does not report it: it retransmits
+//! unacknowledged bytes for a quarter of an hour, and probes an idle peer only after two hours. Here idle peers are
+//! probed in time (`keep_alive`), and while waiting for an answer one can ask when the other kernel last acknowledged
+//! anything (`is_silent`). A server that is busy or stopped is not silent: its kernel acknowledges for it.
 //!
-//! Rejected: `TCP_USER_TIMEOUT`. It ends a connection also when the other kernel answers but its server does not read
-//! for that long (a closed window), as in a load while the server waits for its disk.
+//! Rejected: `TCP_USER_TIMEOUT`. It also ends a connection if the other kernel answers but its server does not read for
+//! that long (a closed window), as in a load while the server waits for its disk.
 
 use std::io;
 use std::mem;
@@ -14,11 +14,11 @@ use std::os::fd::RawFd;
 
 use assay_seam::Nanos;
 
-/// How often an idle peer is asked before it counts as gone.
+/// How often an idle peer is probed before it counts as gone.
 const QUESTIONS: u64 = 3;
 
-/// Has the kernel ask an idle peer, and end the connection (`ETIMEDOUT`) when nothing was acknowledged for `limit`:
-/// whole seconds, at least 2. Fails on what is not a TCP socket.
+/// Lets the kernel probe an idle peer, and end the connection (`ETIMEDOUT`) when nothing was acknowledged for `limit`:
+/// whole seconds, at least 2. Fails for anything but a TCP socket.
 pub(crate) fn keep_alive(fd: RawFd, limit: Nanos) -> io::Result<()> {
     let (idle, pause, questions) = questions(limit);
     set(fd, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, idle)?;
@@ -27,10 +27,10 @@ pub(crate) fn keep_alive(fd: RawFd, limit: Nanos) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)
 }
 
-/// After how many idle seconds the first question comes, seconds between questions, and how many there are. Their sum,
-/// idle + pause × questions, is the limit.
+/// Idle seconds before the first probe, seconds between probes, and their number. Their sum, idle + pause × probes, is
+/// the limit.
 fn questions(limit: Nanos) -> (i32, i32, i32) {
-    // The kernel takes up to 32,767 s.
+    // The kernel's limit is 32,767 s.
     let seconds = limit.as_secs_f64().round().clamp(2.0, 32_767.0) as u64;
     let questions = QUESTIONS.min(seconds - 1);
     let pause = (seconds / 2 / questions).max(1);
@@ -38,8 +38,8 @@ fn questions(limit: Nanos) -> (i32, i32, i32) {
     (idle, pause, questions)
 }
 
-/// Whether the other kernel was sent something and has acknowledged nothing for `limit`. Once is not enough: a question
-/// may have gone out just now, the first after a long pause.
+/// Whether the other kernel was sent something and has acknowledged nothing for `limit`. Once is not enough: a probe
+/// may just have been sent, the first after a long pause.
 pub(crate) fn is_silent(fd: RawFd, limit: Nanos) -> bool {
     // SAFETY: all fields are numbers, and every number may be zero.
     let mut info: libc::tcp_info = unsafe { mem::zeroed() };
@@ -47,7 +47,7 @@ pub(crate) fn is_silent(fd: RawFd, limit: Nanos) -> bool {
     // SAFETY: the kernel writes at most `length` bytes to `info`.
     let result =
         unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, (&raw mut info).cast(), &raw mut length) };
-    // Bytes on the way, or questions by which the kernel finds out whether it may send more.
+    // Bytes in flight, or probes of a closed window.
     let asked = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
     let last_word = info.tcpi_last_ack_recv.min(info.tcpi_last_data_recv);
     result == 0 && asked && Nanos::from_millis(last_word.into()) >= limit

@@ -17,7 +17,7 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Begins to connect. A unix socket connects at once or not at all.
+    /// Starts to connect. A unix socket connects immediately or not at all.
     pub(crate) fn connect(address: &Address) -> io::Result<Stream> {
         match address {
             Address::Tcp(address) => {
@@ -45,7 +45,7 @@ impl Stream {
     /// See `Io::keep_alive`.
     pub(crate) fn keep_alive(&self, limit: Nanos) {
         if let Stream::Tcp(stream) = self {
-            // Only a socket that is gone refuses, which is heard otherwise.
+            // Only a socket that is gone refuses, which is reported otherwise.
             let _ = silence::keep_alive(stream.as_raw_fd(), limit);
         }
     }
@@ -55,7 +55,7 @@ impl Stream {
         matches!(self, Stream::Tcp(stream) if silence::is_silent(stream.as_raw_fd(), limit))
     }
 
-    /// What the kernel has, as much as `buffer` takes.
+    /// Reads what the kernel has, as much as fits into `buffer`.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => stream.read(buffer),
@@ -63,7 +63,7 @@ impl Stream {
         }
     }
 
-    /// Writes as much as the kernel takes without waiting.
+    /// Writes as much as the kernel accepts without waiting.
     pub(crate) fn write_all_now(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut written = 0;
         while written < bytes.len() {

@@ -1,9 +1,9 @@
 //! Timers more precise than epoll's milliseconds.
 //!
-//! A timerfd in the epoll set: its expiry is exact to the hardware timer, where an epoll timeout is rounded up to
-//! a millisecond and then put off by the thread's timer slack (50 µs). It costs one system call whenever the
-//! instant changes and none while it stays. Rejected: epoll_pwait2, which is newer than the kernels we run on and
-//! keeps the slack; polling through the last stretch, which takes the CPU from a server on the same machine.
+//! A timerfd in the epoll set: it expires with the precision of the hardware timer, while an epoll timeout is rounded
+//! up to a millisecond and then delayed by the thread's timer slack (50 µs). It costs one system call when the instant
+//! changes, otherwise none. Rejected: epoll_pwait2, which is newer than the kernels we run on and has the same slack;
+//! polling before the instant, which takes the CPU from a server on the same machine.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -19,7 +19,7 @@ pub(crate) struct Timer {
 }
 
 impl Timer {
-    /// Registered edge-triggered: setting it again clears what it had counted, so it is never read.
+    /// Registered edge-triggered: setting it again resets its count, so it is never read.
     pub(crate) fn new(registry: &Registry, token: Token) -> io::Result<Timer> {
         // SAFETY: no pointers are passed.
         let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) };
@@ -32,7 +32,7 @@ impl Timer {
         Ok(Timer { fd })
     }
 
-    /// Expires once, `after` from now; zero is taken as the shortest time there is. Replaces what was set before.
+    /// Expires once, `after` from now; zero means the shortest possible time. Replaces the previous setting.
     pub(crate) fn set(&self, after: Nanos) -> io::Result<()> {
         let after = after.0.max(1); // an all-zero time would disarm it
         let spec = libc::itimerspec {

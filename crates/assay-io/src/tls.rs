@@ -1,16 +1,16 @@
-//! Encryption: rustls behind libpq's sslmode.
+//! Encryption: rustls with libpq's sslmode.
 //!
 //! `Tls` is what a target's sockets share, `TlsSession` one socket's state. A session has no buffers of its own except
-//! for an incomplete record: it works on those that the event loop's sockets share (rustls's unbuffered interface).
-//! That makes about 4 KB per idle session, certificate included, and two allocations per round trip, which are rustls's
+//! for an incomplete record: it uses those that the event loop's sockets share (rustls's unbuffered interface). An idle
+//! session needs about 4 KB, including the certificate, and a round trip two allocations, which are rustls's
 //! (tests/memory.rs prints both).
 //!
-//! Each connect makes a full handshake. Resumption is switched off: the clients whose load we imitate do not resume
-//! either, and the cache would be a lock that all workers share.
+//! Each connect makes a full handshake. Resumption is disabled: the clients whose load we imitate do not resume either,
+//! and the cache would be a lock that all workers share.
 //!
-//! What rustls cannot do stays out: TLS before 1.2, key exchange without forward secrecy, DHE, RSA keys
-//! under 2,048 bits. A host name must stand among the certificate's alternative names; the common name, which
-//! libpq falls back to, is not looked at.
+//! What rustls does not support is not supported: TLS before 1.2, key exchange without forward secrecy, DHE, RSA keys
+//! under 2,048 bits. A host name must be one of the certificate's alternative names; the common name, libpq's fallback,
+//! is not used.
 
 use std::fmt;
 use std::path::Path;
@@ -33,20 +33,20 @@ mod verify;
 
 use self::verify::{SelfSigned, Verifier, Version1};
 
-/// A TLS client configuration, made once per target and shared by its sockets.
+/// A TLS client configuration, created once per target and shared by its sockets.
 #[derive(Debug)]
 pub struct Tls {
     config: Arc<ClientConfig>,
-    /// What SNI names; an IP address where the target's name is none that SNI could carry.
+    /// The name in SNI; an IP address if the target's name cannot be sent in SNI.
     name: ServerName<'static>,
 }
 
 impl Tls {
-    /// Reads the certificates that `settings` name. Fails with the file and reason.
+    /// Reads the certificates named in `settings`. Fails with the file and reason.
     ///
-    /// What is checked: nothing but that the server holds its certificate's key up to `Require`; from `VerifyCa` that
-    /// the certificate chains to a root (or is one, byte for byte, as OpenSSL allows); in `VerifyFull` also that it is
-    /// for `server_name`, a host or an IP address. `Require` with a root file is `VerifyCa`, as in libpq.
+    /// What is verified: up to `Require`, only that the server has its certificate's key; from `VerifyCa` on, that the
+    /// certificate chains to a root (or is one, byte for byte, as OpenSSL allows); in `VerifyFull`, also that it is for
+    /// `server_name`, a host or an IP address. `Require` with a root file is `VerifyCa`, as in libpq.
     pub fn new(settings: &TlsSettings) -> Result<Tls, ConnectError> {
         let mode = match settings.mode {
             TlsMode::Require if settings.root.is_some() => TlsMode::VerifyCa,
@@ -99,7 +99,7 @@ impl Tls {
                     .key_provider
                     .load_private_key(private)
                     .map_err(|error| unusable(key, &format!("its private key cannot be used: {error}")))?;
-                // rustls compares the two itself, but reads no certificate of version 1.
+                // rustls compares the two itself, but does not read certificates of version 1.
                 let read = chain.first().and_then(|first| Certificate::parse(first));
                 let read = read.ok_or_else(|| unusable(certificate, "its first certificate is damaged"))?;
                 if signer.public_key().is_some_and(|public| public.as_ref() != read.key) {
@@ -110,7 +110,7 @@ impl Tls {
             }
         };
         config.resumption = Resumption::disabled();
-        // rustls never sends an IP address as SNI, so a name that could not be sent becomes one.
+        // rustls never sends an IP address as SNI, so a name that cannot be sent becomes one.
         let name = name.unwrap_or(ServerName::IpAddress(std::net::Ipv4Addr::LOCALHOST.into()));
         Ok(Tls { config: Arc::new(config), name })
     }
@@ -149,7 +149,7 @@ fn unusable(path: &Path, why: &str) -> ConnectError {
 /// One socket's encryption.
 pub(crate) struct TlsSession {
     connection: UnbufferedClientConnection,
-    /// What arrived and is not yet a whole record or handshake message.
+    /// An incomplete record or handshake message.
     rest: Vec<u8>,
     secured: bool,
     peer_closed: bool,
@@ -161,7 +161,7 @@ impl fmt::Debug for TlsSession {
     }
 }
 
-/// An incomplete record's buffer larger than this is given back once it is empty.
+/// An incomplete record's buffer larger than this is freed once it is empty.
 const SPARE_BYTES_MAX: usize = 4 * 1024;
 
 /// RFC 8446 §5.2: a record holds at most 2¹⁴ bytes. Its frame takes at most 5 + 8 + 1 + 16 in the suites we offer.
@@ -169,7 +169,7 @@ const RECORD_BYTES_MAX: usize = 1 << 14;
 const FRAME_BYTES_MAX: usize = 30;
 
 impl TlsSession {
-    /// Begins a handshake: appends what is to be sent first to `out`.
+    /// Starts a handshake: appends what must be sent first to `out`.
     pub(crate) fn start(tls: &Tls, out: &mut Vec<u8>) -> Result<TlsSession, rustls::Error> {
         let connection = UnbufferedClientConnection::new(Arc::clone(&tls.config), tls.name.clone())?;
         let mut session = TlsSession { connection, rest: Vec::new(), secured: false, peer_closed: false };
@@ -182,18 +182,18 @@ impl TlsSession {
         self.secured
     }
 
-    /// The peer has said that nothing more will come.
+    /// Whether the peer has said that nothing more will come.
     pub(crate) fn is_closed(&self) -> bool {
         self.peer_closed
     }
 
-    /// What must stand in front of newly arrived bytes.
+    /// What must be put before newly arrived bytes.
     pub(crate) fn rest(&self) -> &[u8] {
         &self.rest
     }
 
-    /// Takes what arrived, `rest` in front: decrypts it in place, appends plain text to `plain` and what is to be
-    /// sent to `out` (also with an error: the alert that tells the server). Returns true when this ended the handshake.
+    /// Handles what arrived, with `rest` before it: decrypts it in place, appends plain text to `plain` and what must
+    /// be sent to `out` (even after an error: the alert for the server). Returns true if this ended the handshake.
     pub(crate) fn receive(
         &mut self,
         incoming: &mut [u8],
@@ -211,7 +211,7 @@ impl TlsSession {
         Ok(ended)
     }
 
-    /// What the handshake found out.
+    /// What the handshake revealed.
     pub(crate) fn facts(&self) -> TlsFacts {
         let version = self.connection.protocol_version().and_then(|version| version.as_str()).unwrap_or_default();
         let version = version.replace('_', ".");
@@ -235,7 +235,8 @@ impl TlsSession {
         self.write(out, 2 + FRAME_BYTES_MAX, |traffic, out| traffic.queue_close_notify(out))
     }
 
-    /// Writes what `encode` makes, for which `room` bytes usually do, after what the session itself has to send.
+    /// Writes the result of `encode`, for which `room` bytes are usually enough, after what the session itself has to
+    /// send.
     fn write(
         &mut self,
         out: &mut Vec<u8>,
@@ -275,7 +276,7 @@ impl TlsSession {
         }
     }
 
-    /// Returns how many bytes of `incoming` are done with.
+    /// Returns how many bytes of `incoming` have been handled.
     fn process(&mut self, incoming: &mut [u8], plain: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<usize, rustls::Error> {
         let mut taken = 0;
         loop {
@@ -301,7 +302,7 @@ impl TlsSession {
         }
     }
 
-    /// Only what rustls has queued is taken out: it must not see the bytes it failed on again.
+    /// Only what rustls has queued is taken out: it must not see the failed bytes again.
     fn take_alert(&mut self, out: &mut Vec<u8>) {
         while self.connection.wants_write() {
             match self.connection.process_tls_records(&mut []).state {
@@ -325,7 +326,7 @@ fn encode_into(data: &mut EncodeTlsData<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// What went wrong with encryption, in words for somebody who runs a database. `secured`: the handshake was over.
+/// A TLS error, phrased for somebody who runs a database. `secured`: whether the handshake was over.
 pub(crate) fn explain(address: &Address, error: &rustls::Error, secured: bool) -> Closed {
     let (what, hint) = words(error);
     let message = match secured {
@@ -335,7 +336,7 @@ pub(crate) fn explain(address: &Address, error: &rustls::Error, secured: bool) -
     Closed { message, hint: hint.map(str::to_owned), tls: true }
 }
 
-/// The socket went away under a handshake.
+/// The socket closed during a handshake.
 pub(crate) fn interrupted(why: Closed) -> Closed {
     Closed {
         message: format!("{} during the TLS handshake", why.message),

@@ -7,15 +7,15 @@ use crate::address::{Address, ConnectError};
 use crate::os_error::words;
 use crate::process;
 
-/// A connect that failed, at once or later.
+/// A connect that failed, immediately or later.
 pub(crate) fn connecting(address: &Address, error: &io::Error) -> ConnectError {
     ConnectError { message: format!("connecting to {address}: {}", words(error)), hint: advice(address, error) }
 }
 
-/// A connection that was there and broke.
+/// An established connection that broke.
 pub(crate) fn lost(address: &Address, error: &io::Error) -> Closed {
     match error.raw_os_error() {
-        // What the kernel says depends on where its packets got stuck.
+        // The kernel's error depends on where its packets got stuck.
         Some(libc::ETIMEDOUT | libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EHOSTDOWN) => Closed {
             message: format!("lost the connection to {address}: its host no longer answers"),
             hint: Some(
@@ -28,7 +28,7 @@ pub(crate) fn lost(address: &Address, error: &io::Error) -> Closed {
     }
 }
 
-/// A connection that the peer closed in order.
+/// A connection that the peer closed gracefully.
 pub(crate) fn closed_by_peer(address: &Address) -> Closed {
     Closed { message: format!("{address} closed the connection"), hint: None, tls: false }
 }
@@ -56,8 +56,8 @@ fn advice(address: &Address, error: &io::Error) -> Option<String> {
              the address, connect more slowly (`--connect-rate`), or raise the server's listen backlog"
             .into(),
         libc::EHOSTUNREACH | libc::ENETUNREACH => "check the address, the routes and the firewall".into(),
-        // Linux answers EADDRNOTAVAIL also for an address that no interface has; only one of the two can be meant
-        // when a target is being connected to.
+        // Linux also returns EADDRNOTAVAIL for an address that no interface has; when connecting to a target, only one
+        // of the two is possible.
         libc::EADDRNOTAVAIL => {
             let range = process::local_ports().map(|(first, last)| format!(" (now {first} to {last})"));
             format!(

@@ -1,21 +1,21 @@
 //! The event loop on io_uring: sends and receives are passed to and from the kernel in batches.
 //!
-//! Between two waits, `send` only collects. `wait` hands everything over in one system call, which sends, asks for the
-//! next bytes of each socket that was read from, runs what the kernel has ready, and sleeps if that is nothing. So a
-//! statement shares its system call with the others of its batch, where epoll needs one to send, one to receive, and
-//! a share of one to wait. After `batch_max` events what is to be sent goes out without waiting for the rest.
+//! Between two waits, `send` only collects. `wait` submits everything in one system call, which sends, asks for the
+//! next bytes of each socket that was read from, runs what the kernel has ready, and sleeps if there is nothing. So a
+//! statement shares its system call with the others of its batch, while epoll needs one to send, one to receive, and a
+//! share of one to wait. After `batch_max` events, pending sends are submitted without waiting for the rest.
 //!
-//! Sends do not wait in the kernel and say nothing when all went well (`MSG_DONTWAIT`, `CQE_SKIP_SUCCESS`): when the
-//! call returns, their bytes are the kernel's or we hear how many are not. Only those are sent again, as a request that
-//! waits and that holds its own bytes. Receives take a buffer from a ring of buffers when bytes have arrived, so an
-//! idle socket holds none. With `POLL_FIRST` the kernel does not try to receive before there is something: right
-//! after a request there is nothing yet.
+//! Sends do not wait in the kernel and report nothing on success (`MSG_DONTWAIT`, `CQE_SKIP_SUCCESS`): when the call
+//! returns, the kernel has their bytes, or reports how many it does not have. Only those are sent again, as a request
+//! that waits and holds its own bytes. Receives take a buffer from a ring of buffers when bytes have arrived, so an
+//! idle socket holds none. With `POLL_FIRST` the kernel does not try to receive before there is data: right after a
+//! request there is none yet.
 //!
-//! The ring belongs to one thread (`SINGLE_ISSUER`), and completions are made only while that thread asks for them
+//! The ring belongs to one thread (`SINGLE_ISSUER`), and completions are produced only while that thread asks for them
 //! (`DEFER_TASKRUN`, kernel 6.1): nothing interrupts the worker between two waits.
 //!
-//! It knows no protocol, and retries nothing. Rejected: multishot receives, which save a request per reply and look at
-//! the socket once more instead, and the kernel's polling thread, which takes a CPU from the server.
+//! It knows no protocol, and retries nothing. Rejected: multishot receives, which save a request per reply but check
+//! the socket once more instead; and the kernel's polling thread, which takes a CPU from the server.
 
 use std::alloc::{self, Layout};
 use std::collections::VecDeque;
@@ -36,19 +36,19 @@ use crate::stream::Stream;
 use crate::tls::{self, TlsSession};
 use crate::{Address, Closed, ConnectError, Event, Io, SocketId, Tls, Waker, os_error, trouble};
 
-/// Events handed out before what they led to is sent, unless told otherwise: docs/performance.md has the measurements.
+/// The default for events returned before the resulting sends are submitted: docs/performance.md has the measurements.
 pub const BATCH_MAX: usize = 32;
 
-/// Requests that go to the kernel in one call at most.
+/// Most requests submitted in one call.
 const SUBMISSIONS: u32 = 512;
-/// More than all requests that end while they are being submitted, so that word of a failed send never waits.
+/// More than all requests that can end during a submission, so that the report of a failed send never waits.
 const COMPLETIONS: u32 = 4096;
 
-/// Buffers for what arrives, of all sockets together; a power of two. Only those that were used take memory.
+/// Buffers for incoming bytes, shared by all sockets; a power of two. Only used ones need memory.
 const BUFFERS: u16 = 128;
-/// Size of each: what one receive takes at most.
+/// Size of each: the most that one receive returns.
 const BUFFER_BYTES: usize = 16 * 1024;
-/// The number of their ring.
+/// The id of their ring.
 const BUFFER_GROUP: u16 = 0;
 
 /// Send buffers kept for the next send of any socket: the number of buffers, and the maximum size.
@@ -67,7 +67,7 @@ pub struct Uring {
     wakeup: Arc<OwnedFd>,
     /// Where the kernel writes the count of wake-ups.
     wakeups: Box<u64>,
-    /// The wake-up has to be asked for again.
+    /// Whether the wake-up must be requested again.
     wakeup_taken: bool,
     batch_max: usize,
     received_at: Nanos,
@@ -81,22 +81,22 @@ pub struct Uring {
     to_drain: Vec<SocketId>,
     to_receive: Vec<SocketId>,
     to_connect: Vec<SocketId>,
-    /// Sends of the call under way.
+    /// Sends of the current call.
     sending: Vec<SocketId>,
-    /// Empty buffers: a socket has one only while it has something to send. The last one used is the next one taken,
-    /// since it is still in the processor's cache. spares.len() <= SPARES_MAX
+    /// Empty buffers: a socket has one only while it has something to send. The last one used is the first one reused,
+    /// because it is still in the processor's cache. spares.len() <= SPARES_MAX
     spares: Vec<Vec<u8>>,
-    /// What has ended and was not looked at.
+    /// Completions not handled yet.
     ended: VecDeque<Ended>,
     /// How many of `ended` belong to the present batch. 0 <= batch <= ended.len()
     batch: usize,
-    /// Events handed out since the last call.
+    /// Events returned since the last call.
     handed_out: usize,
-    /// A call within a batch failed: for the next `wait` to tell.
+    /// The error of a call within a batch, which the next `wait` reports.
     failed: Option<io::Error>,
     /// Bytes that the kernel may still be reading for sockets that are gone, by the request's number.
     graves: Vec<(u64, Vec<u8>)>,
-    /// The buffer whose bytes were handed out last.
+    /// The buffer whose bytes were returned last.
     lent: Option<u16>,
     received: Received,
     /// An incomplete record and what arrived after it.
@@ -105,7 +105,7 @@ pub struct Uring {
     plain: Vec<u8>,
     /// What was encrypted last. Empty between calls.
     sealed: Vec<u8>,
-    /// The socket whose handshake ended with bytes in `plain` that are still to be reported.
+    /// The socket whose handshake ended while bytes in `plain` are still to be reported.
     early: Option<SocketId>,
 }
 
@@ -119,7 +119,7 @@ enum Received {
 
 #[derive(Default)]
 struct Slot {
-    /// Counts the sockets that were here before: the upper half of an id.
+    /// Counts the earlier sockets in this slot: the upper half of an id.
     generation: u32,
     socket: Option<Socket>,
 }
@@ -128,25 +128,25 @@ struct Socket {
     stream: Stream,
     /// Index into `Uring::addresses`.
     address: u32,
-    /// Errno of a failed send; told once everything that the peer said before has been read.
+    /// Errno of a failed send; reported once everything that the peer sent before has been read.
     broken: i32,
     connected: bool,
     /// In `Uring::to_send`.
     queued: bool,
-    /// A request that waits is sending `draining`.
+    /// Whether a waiting request is sending `draining`.
     drains: bool,
-    /// The last look of `close_if_silent` found it so.
+    /// Whether the last check by `close_if_silent` found it silent.
     silent: bool,
-    /// What is to be sent next; no buffer when that is nothing. Bounded by what the caller sends without waiting.
+    /// What to send next; no buffer if that is nothing. Limited by what the caller sends without waiting.
     out: Vec<u8>,
-    /// What the kernel did not take at once, in front of `out`. Not touched while `drains`.
+    /// What the kernel did not accept immediately, before `out`. Not touched while `drains`.
     draining: Vec<u8>,
     tls: Option<Arc<Tls>>,
     /// From `start_tls` on.
     session: Option<Box<TlsSession>>,
 }
 
-/// A request that has ended.
+/// A completed request.
 #[derive(Clone, Copy)]
 struct Ended {
     socket: SocketId,
@@ -156,7 +156,7 @@ struct Ended {
     flags: u32,
 }
 
-/// What was asked for; two bits in the number of a request.
+/// The kind of request; two bits in its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Receive = 0,
@@ -166,7 +166,7 @@ enum Purpose {
 }
 
 const PURPOSE_SHIFT: u32 = 30;
-/// The number of the request that waits for a wake-up: that of a socket that is never made.
+/// The number of the request that waits for a wake-up: that of a socket that never exists.
 const WAKEUP: u64 = u64::MAX;
 
 fn number(socket: SocketId, purpose: Purpose) -> u64 {
@@ -192,9 +192,9 @@ impl Ended {
 }
 
 impl Uring {
-    /// An event loop of the calling thread whose instants are those of `clock`. `batch_max`: events handed out before
-    /// what they led to is sent, at least 1; usually `BATCH_MAX`. Fails where the kernel has no such thing or does not
-    /// allow it: `explain` says why.
+    /// An event loop of the calling thread whose instants are those of `clock`. `batch_max`: events returned before the
+    /// resulting sends are submitted, at least 1; usually `BATCH_MAX`. Fails if the kernel does not support or allow
+    /// it: `explain` says why.
     pub fn new(clock: Clock, batch_max: usize) -> io::Result<Uring> {
         let ring: IoUring = IoUring::builder()
             .setup_single_issuer()
@@ -254,7 +254,7 @@ impl Uring {
         SocketId(u64::from(slot.generation) << 32 | u64::from(index))
     }
 
-    /// Forgets a socket. What the kernel still does for it ends soon, since the socket is shut down.
+    /// Drops a socket. What the kernel still does for it ends soon, because the socket is shut down.
     fn remove(&mut self, id: SocketId) {
         if live(&mut self.slots, id).is_none() {
             return;
@@ -274,7 +274,7 @@ impl Uring {
         Some(Event::Closed(id, why))
     }
 
-    /// Queues the requests that have collected. May call the kernel when they are too many for one call.
+    /// Queues the collected requests. May call the kernel if they are too many for one call.
     fn fill(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.wakeup_taken) {
             let target = (&raw mut *self.wakeups).cast();
@@ -295,8 +295,8 @@ impl Uring {
                 .build()
                 .flags(squeue::Flags::SKIP_SUCCESS)
                 .user_data(number(id, Purpose::Send));
-            // SAFETY: `out` is not touched until the call that submits this has returned, and then the kernel is
-            // through with it, since the request does not wait.
+            // SAFETY: `out` is not touched until the call that submits this has returned, and then the kernel has
+            // finished with it, because the request does not wait.
             unsafe { self.push(&entry)? };
             self.sending.push(id);
         }
@@ -318,7 +318,7 @@ impl Uring {
                 .build()
                 .flags(squeue::Flags::BUFFER_SELECT)
                 .user_data(number(id, Purpose::Receive));
-            // SAFETY: writes into a buffer of the ring only, which live until all requests are cancelled.
+            // SAFETY: writes only into a buffer of the ring; those live until all requests are cancelled.
             unsafe { self.push(&entry)? };
         }
         while let Some(id) = self.to_connect.pop() {
@@ -341,7 +341,7 @@ impl Uring {
         Ok(())
     }
 
-    /// Hands the queued requests over without waiting.
+    /// Submits the queued requests without waiting.
     fn submit(&mut self) -> io::Result<()> {
         while !self.ring.submission().is_empty() {
             match self.ring.submit() {
@@ -354,7 +354,7 @@ impl Uring {
         Ok(())
     }
 
-    /// Takes what has ended. Every send that was submitted before is over.
+    /// Collects completions. Every send submitted before is over.
     fn reap(&mut self) {
         let Uring { ring, slots, ended, graves, to_send, to_drain, wakeup_taken, sending, spares, .. } = self;
         for entry in ring.completion() {
@@ -397,14 +397,14 @@ impl Uring {
         }
     }
 
-    /// Gives the buffer of the last event back.
+    /// Returns the buffer of the last event to the ring.
     fn give_back(&mut self) {
         if let Some(buffer) = self.lent.take() {
             self.buffers.give(buffer);
         }
     }
 
-    /// Makes an event of what has ended, if it is one.
+    /// Makes an event of a completion, if it is one.
     fn look(&mut self, ended: Ended) -> Option<Event> {
         let id = ended.socket;
         let buffer = cqueue::buffer_select(ended.flags);
@@ -440,14 +440,14 @@ impl Uring {
                 return self.take_in(id, buffer, count as usize);
             }
             0 => None,
-            // All buffers were in use, or a signal came: ask again.
+            // All buffers were in use, or a signal came: request again.
             errno if [-libc::ENOBUFS, -libc::EINTR, -libc::EAGAIN].contains(&errno) => {
                 self.to_receive.push(id);
                 return None;
             }
             errno => Some(io::Error::from_raw_os_error(-errno)),
         };
-        // A broken pipe only says that the peer is gone; how it went is what the read says.
+        // A broken pipe only means that the peer is gone; the read reports why.
         let why = match (socket.broken, end) {
             (0 | libc::EPIPE, None) => trouble::closed_by_peer(address),
             (0, Some(error)) => trouble::lost(address, &error),
@@ -547,7 +547,8 @@ impl Io for Uring {
                 assert!(session.is_secured(), "nothing is sent between start_tls and Secured");
                 for piece in bytes.chunks(ENCRYPT_BYTES) {
                     if session.encrypt(piece, &mut socket.out).is_err() {
-                        // The keys are worn out (2⁶⁴ records) or the peer has broken the session; the read will tell.
+                        // The keys are worn out (2⁶⁴ records) or the peer has broken the session; the read will report
+                        // it.
                         socket.fail(libc::EPROTO);
                         break;
                     }
@@ -558,7 +559,7 @@ impl Io for Uring {
         socket.queue(id, to_send);
     }
 
-    /// Needs a `Tls` given to `connect`.
+    /// Requires the `Tls` that was passed to `connect`.
     fn start_tls(&mut self, id: SocketId) {
         let Uring { slots, to_send, .. } = self;
         let Some(socket) = live(slots, id) else { return };
@@ -587,10 +588,10 @@ impl Io for Uring {
     fn close(&mut self, id: SocketId) {
         let Some(socket) = live(&mut self.slots, id) else { return };
         if let Some(session) = socket.session.as_mut().filter(|session| session.is_secured()) {
-            // A goodbye that cannot be said is left unsaid.
+            // A goodbye that cannot be sent is omitted.
             let _ = session.close(&mut socket.out);
         }
-        // What does not fit now is lost, and so is a failure: the caller has said that nothing matters any more.
+        // What does not fit now is lost, and so is an error: for the caller nothing matters any more.
         socket.send_now();
         self.remove(id);
     }
@@ -602,7 +603,7 @@ impl Io for Uring {
         }
         self.fill()?;
         let now = self.clock.now();
-        // Instants that have passed, and what ended within the last batch: look without sleeping.
+        // Instants that have passed, and completions within the last batch: check without sleeping.
         let sleeps = self.ended.is_empty() && until.is_none_or(|until| until > now);
         let result = match until {
             Some(until) if sleeps => {
@@ -668,8 +669,8 @@ impl Io for Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
-        // Nothing may use our memory once it is given back. A kernel that cannot cancel everything at once cancels it
-        // with the ring, a moment later: then the memory stays.
+        // Nothing may use our memory once it is freed. A kernel that cannot cancel everything now cancels it together
+        // with the ring, a moment later: then the memory is leaked.
         for slot in &self.slots {
             if let Some(socket) = &slot.socket {
                 shut_down(socket.stream.as_raw_fd());
@@ -701,7 +702,7 @@ impl Socket {
         }
     }
 
-    /// The request that waits has ended.
+    /// The waiting request has ended.
     fn on_drained(&mut self, result: i32) {
         self.drains = false;
         match result {
@@ -713,17 +714,17 @@ impl Socket {
         }
     }
 
-    /// Sends what the kernel takes without waiting.
+    /// Sends what the kernel accepts without waiting.
     fn send_now(&self) {
         if self.connected && self.draining.is_empty() && self.broken == 0 {
             let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-            // SAFETY: the buffer is readable for its whole length. What fails does not matter.
+            // SAFETY: the buffer is readable for its whole length. Errors do not matter.
             unsafe { libc::send(self.stream.as_raw_fd(), self.out.as_ptr().cast(), self.out.len(), flags) };
         }
     }
 
-    /// The peer is gone. What it said before, its reason perhaps, is still to be read; after it the read ends. The
-    /// first reason counts: what is under way fails in its wake.
+    /// The peer is gone. What it sent before, perhaps its reason, can still be read; after that the read ends. The
+    /// first reason counts: everything else fails as a consequence.
     fn fail(&mut self, errno: i32) {
         if self.broken == 0 {
             self.broken = errno;
@@ -748,14 +749,14 @@ impl Stream {
     }
 }
 
-/// Ends what waits for the socket. Bytes that arrived before can still be read. Fails only when there is nothing to
-/// end.
+/// Ends everything that waits for the socket. Bytes that arrived before can still be read. Fails only if there is
+/// nothing to end.
 fn shut_down(fd: RawFd) {
     // SAFETY: no pointers are passed.
     unsafe { libc::shutdown(fd, libc::SHUT_RDWR) };
 }
 
-/// The call did nothing for a reason that passes: a signal, or completions that must be taken first.
+/// The call did nothing for a temporary reason: a signal, or completions that must be collected first.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY | libc::EAGAIN))
 }
@@ -765,7 +766,7 @@ fn length(bytes: &[u8]) -> u32 {
     bytes.len().min(1 << 30) as u32
 }
 
-/// `IORING_RECVSEND_POLL_FIRST` of the kernel's interface: do not try before the socket says that it is ready.
+/// `IORING_RECVSEND_POLL_FIRST` of the kernel's interface: do not try before the socket is ready.
 const POLL_FIRST: u16 = 1;
 /// `IORING_ENTER_GETEVENTS` of the kernel's interface: run what is ready.
 const ENTER_GETEVENTS: u32 = 1;
@@ -778,13 +779,13 @@ fn index(id: SocketId) -> usize {
     id.0 as u32 as usize
 }
 
-/// Buffers that the kernel takes when bytes have arrived, and the ring in which we give them.
+/// Buffers that the kernel fills when bytes have arrived, and the ring through which it gets them.
 struct Buffers {
     /// `BUFFERS` entries, on a page of their own.
     ring: NonNull<BufRingEntry>,
     /// `BUFFERS` times `BUFFER_BYTES`.
     memory: NonNull<u8>,
-    /// Buffers ever given, modulo 2¹⁶.
+    /// Buffers ever added, modulo 2¹⁶.
     tail: u16,
     leaked: bool,
 }
@@ -799,7 +800,7 @@ impl Buffers {
     }
 
     fn new(ring: &IoUring) -> io::Result<Buffers> {
-        // Zeroed memory of this size comes straight from the system, untouched.
+        // Zeroed memory of this size comes untouched from the system.
         let allocate = |layout: Layout| {
             // SAFETY: the layout's size is not zero.
             NonNull::new(unsafe { alloc::alloc_zeroed(layout) }).unwrap_or_else(|| alloc::handle_alloc_error(layout))
@@ -822,15 +823,15 @@ impl Buffers {
     fn give(&mut self, buffer: u16) {
         assert!(buffer < BUFFERS, "the kernel names buffers that it was given");
         let place = usize::from(self.tail % BUFFERS);
-        // SAFETY: `place` lies in the ring. The kernel reads entries below the tail only, and this one is above it:
+        // SAFETY: `place` is inside the ring. The kernel reads only entries below the tail, and this one is above it:
         // there are as many places as buffers.
         let entry = unsafe { &mut *self.ring.as_ptr().add(place) };
-        // SAFETY: the buffer lies in the memory.
+        // SAFETY: the buffer is inside the memory.
         entry.set_addr(unsafe { self.memory.as_ptr().add(usize::from(buffer) * BUFFER_BYTES) } as u64);
         entry.set_len(BUFFER_BYTES as u32);
         entry.set_bid(buffer);
         self.tail = self.tail.wrapping_add(1);
-        // SAFETY: the tail lies in the ring's first entry, in a field that `set_*` do not touch, and is aligned. The
+        // SAFETY: the tail is in the ring's first entry, in a field that `set_*` do not touch, and is aligned. The
         // kernel reads it while we write, hence the atomic.
         let tail = unsafe { AtomicU16::from_ptr(BufRingEntry::tail(self.ring.as_ptr()).cast_mut()) };
         tail.store(self.tail, Ordering::Release);
@@ -838,12 +839,12 @@ impl Buffers {
 
     fn bytes(&self, buffer: u16, len: usize) -> &[u8] {
         assert!(buffer < BUFFERS && len <= BUFFER_BYTES, "the kernel names buffers that it was given");
-        // SAFETY: it lies in the memory, and the kernel does not write to a buffer that was not given back; `give`
+        // SAFETY: it is inside the memory, and the kernel does not write to a buffer that was not returned; `give`
         // needs `&mut self`.
         unsafe { slice::from_raw_parts(self.memory.as_ptr().add(usize::from(buffer) * BUFFER_BYTES), len) }
     }
 
-    /// The kernel may go on using it.
+    /// The kernel may still use it.
     fn leak(&mut self) {
         self.leaked = true;
     }
@@ -854,7 +855,7 @@ impl Drop for Buffers {
         if self.leaked {
             return;
         }
-        // SAFETY: allocated with these layouts in `new`; no request is left that uses them (`Uring::drop`).
+        // SAFETY: allocated with these layouts in `new`; no remaining request uses them (`Uring::drop`).
         unsafe {
             alloc::dealloc(self.ring.as_ptr().cast(), Buffers::ring_layout());
             alloc::dealloc(self.memory.as_ptr(), Buffers::memory_layout());
@@ -862,13 +863,13 @@ impl Drop for Buffers {
     }
 }
 
-/// Why there is no io_uring here, as a fragment after "io_uring is not used: ".
+/// Why io_uring is not available, as a fragment after "io_uring is not used: ".
 pub fn explain(error: &io::Error) -> String {
     let switched_off = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
     words(error, switched_off.trim())
 }
 
-/// `switched_off`: the content of kernel.io_uring_disabled; empty where there is no such setting.
+/// `switched_off`: the content of kernel.io_uring_disabled; empty if there is no such setting.
 fn words(error: &io::Error, switched_off: &str) -> String {
     match error.raw_os_error() {
         Some(libc::ENOSYS) => "not available in this kernel, or blocked by a security policy (seccomp)".to_owned(),

@@ -14,7 +14,7 @@ enum Means {
     Eventfd(Arc<mio::Waker>),
     /// An eventfd that a loop over io_uring reads.
     Descriptor(Arc<OwnedFd>),
-    /// Looked at by the next `wait` of a simulated loop, which never sleeps.
+    /// Checked by the next `wait` of a simulated loop, which never sleeps.
     Flag(Arc<AtomicBool>),
 }
 
@@ -27,20 +27,20 @@ impl Waker {
         Waker(Means::Descriptor(eventfd))
     }
 
-    /// For a loop that never sleeps and looks at the flag instead: a simulated one.
+    /// For a loop that never sleeps and checks the flag instead: a simulated one.
     pub fn flag(flag: Arc<AtomicBool>) -> Waker {
         Waker(Means::Flag(flag))
     }
 
-    /// Makes the loop's present or next `wait` return at once.
+    /// Makes the current or next `wait` of the loop return immediately.
     pub fn wake(&self) {
         match &self.0 {
-            // A write to an eventfd that we hold open fails only when its counter is full, and then the loop is
-            // being woken anyway.
+            // Writing to an eventfd that we hold open fails only if its counter is full, and then the loop is being
+            // woken anyway.
             Means::Eventfd(waker) => drop(waker.wake()),
             Means::Descriptor(eventfd) => {
                 let one = 1_u64;
-                // SAFETY: eight readable bytes; what fails is as above.
+                // SAFETY: eight readable bytes; failures are as above.
                 unsafe { libc::write(eventfd.as_raw_fd(), (&raw const one).cast(), 8) };
             }
             Means::Flag(flag) => flag.store(true, Ordering::Release),

@@ -1,8 +1,8 @@
-//! What a workload declares at its top level, options and commands, and the values of its options.
+//! What a workload declares at its top level (options and commands), and the values of its options.
 //!
-//! Whoever reads a command line, runs a script or reports options needs these types, and neither LuaJIT nor a database
-//! for them. Typing follows sysbench: a default's Lua type decides, or an explicit `sysbench.cmdline.ARG_*`. Parsing is
-//! more generous in one point: any number may carry a size suffix (`--table-size=1M`).
+//! Code that parses a command line, runs a script or reports options needs these types, but neither LuaJIT nor a
+//! database. Typing follows sysbench: a default's Lua type decides, or an explicit `sysbench.cmdline.ARG_*`. Parsing is
+//! more generous in one point: any number may have a size suffix (`--table-size=1M`).
 
 #![forbid(unsafe_code)]
 
@@ -15,7 +15,7 @@ pub struct OptionDeclaration {
     pub description: String,
     /// How values are read.
     pub kind: OptionKind,
-    /// What the script sees when the user says nothing: what it declared, else an empty text, 0 or an empty list.
+    /// What the script sees if the user does not set it: the declared default, else an empty text, 0 or an empty list.
     pub default: OptionValue,
 }
 
@@ -34,7 +34,7 @@ pub enum OptionKind {
     Text,
     /// Comma-separated.
     List,
-    /// The name of a file of options; the script sees none of it.
+    /// The name of a file of options; the script does not see it.
     File,
 }
 
@@ -63,13 +63,13 @@ pub struct CommandDeclaration {
     pub parallel: bool,
 }
 
-/// A text that is no value of its option's kind.
+/// A text that is not a value of its option's kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {wanted}")]
 pub struct InvalidValue {
-    /// What was given.
+    /// The given text.
     pub text: String,
-    /// What would have been right: "a whole number", …
+    /// What would be valid: "a whole number", …
     pub wanted: &'static str,
 }
 
@@ -81,7 +81,7 @@ impl OptionDeclaration {
 }
 
 impl OptionKind {
-    /// Reads the value of `--name=text`, or of a bare `--name` when `text` is `None`. An empty text clears the option:
+    /// Parses the value of `--name=text`, or of a bare `--name` if `text` is `None`. An empty text clears the option:
     /// 0, "" or an empty list.
     pub fn parse(self, text: Option<&str>) -> Result<OptionValue, InvalidValue> {
         let wanted = |wanted| InvalidValue { text: text.unwrap_or_default().to_owned(), wanted };
@@ -113,7 +113,7 @@ impl OptionKind {
     }
 }
 
-/// A number with an optional suffix K, M, G or T, each 1024 times the one before.
+/// A number with an optional suffix K, M, G or T, each 1024 times the previous one.
 fn number(text: &str) -> Option<f64> {
     let text = text.trim();
     let (digits, factor) = match text.chars().last()?.to_ascii_uppercase() {

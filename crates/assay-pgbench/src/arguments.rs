@@ -1,7 +1,7 @@
 //! pgbench's command line: arguments in, settings out, with pgbench's error messages.
 //!
-//! Read as getopt_long reads it: short options may be bundled, long ones may be cut short where that is not ambiguous,
-//! and the database's name may stand anywhere. Source: `pgbench --help`, and what pgbench 15 says to each mistake.
+//! Parsed as by getopt_long: short options may be bundled, long ones abbreviated if that is unambiguous, and the
+//! database's name may be anywhere. Source: `pgbench --help`, and pgbench 15's message for each mistake.
 
 use crate::builtin;
 
@@ -11,7 +11,7 @@ pub enum Mode {
     /// As text with the values in it.
     #[default]
     Simple,
-    /// Parsed anew each time, with parameters.
+    /// Parsed again each time, with parameters.
     Extended,
     /// Prepared once per connection.
     Prepared,
@@ -28,16 +28,16 @@ impl Mode {
     }
 }
 
-/// A script of the command line.
+/// A script on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// `-b`, by its place in `BUILTINS`.
+    /// `-b`, as an index into `BUILTINS`.
     Builtin(usize),
     /// `-f`
     File(String),
 }
 
-/// How the partitions of pgbench_accounts are made.
+/// How pgbench_accounts is partitioned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partitioning {
     /// By ranges of aid.
@@ -46,7 +46,7 @@ pub enum Partitioning {
     Hash,
 }
 
-/// A command line that was understood.
+/// A parsed command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arguments {
     /// `-i`
@@ -109,13 +109,13 @@ pub struct Arguments {
     pub failures_detailed: bool,
     /// `--log-prefix`
     pub log_prefix: String,
-    /// `--max-tries`; 0: without limit.
+    /// `--max-tries`; 0: unlimited.
     pub tries: u32,
     /// `--progress-timestamp`
     pub progress_timestamp: bool,
-    /// `--random-seed`, or PGBENCH_RANDOM_SEED, when it is a number.
+    /// `--random-seed`, or PGBENCH_RANDOM_SEED, if it is a number.
     pub seed: Option<u64>,
-    /// The seed was requested explicitly and is printed.
+    /// Whether the seed was requested explicitly and is printed.
     pub tells_seed: bool,
     /// `--sampling-rate`, 0 .. 1.
     pub sampling_rate: Option<f64>,
@@ -134,11 +134,11 @@ pub struct Arguments {
 /// Why nothing is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Something was asked for that is only printed: to stdout.
+    /// A request for information: to stdout.
     Print(String),
-    /// The same to stderr, and well.
+    /// The same, but to stderr, with success.
     Tell(String),
-    /// A mistake: lines for stderr, prefixes included.
+    /// An error: lines for stderr, including prefixes.
     Mistake(String),
 }
 
@@ -147,12 +147,12 @@ pub fn error(text: &str) -> Refusal {
     Refusal::Mistake(format!("pgbench: error: {text}\n"))
 }
 
-/// A word that getopt does not understand.
+/// An argument that getopt does not understand.
 fn unreadable(text: &str) -> Refusal {
     Refusal::Mistake(format!("pgbench: {text}\npgbench: hint: Try \"pgbench --help\" for more information.\n"))
 }
 
-/// Long options: name, whether a value follows, and the letter that they are the same as.
+/// Long options: name, whether a value follows, and the equivalent letter.
 const LONG: [(&str, bool, char); 45] = [
     ("builtin", true, 'b'),
     ("client", true, 'c'),
@@ -206,7 +206,7 @@ const WITH_VALUE: &str = "bcDfFhIjLMpPRstTU";
 /// Letters without.
 const WITHOUT_VALUE: &str = "CdilnNqrSv";
 
-/// Options in order, and the words that are none.
+/// Options in order, and the other arguments.
 struct Split {
     options: Vec<(char, String)>,
     others: Vec<String>,
@@ -272,12 +272,12 @@ fn split(words: &[String]) -> Result<Split, Refusal> {
     Ok(Split { options, others })
 }
 
-/// A whole number in a range, as pgbench reads it.
+/// A whole number in a range, as pgbench parses it.
 fn number(text: &str, name: &str, least: i64, most: i64) -> Result<i64, Refusal> {
     let invalid = || error(&format!("invalid value \"{text}\" for option {name}"));
     let trimmed = text.trim_start();
     let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
-    // Nothing at all is 0 to C.
+    // For C an empty text is 0.
     if text.is_empty() {
         return number("0", name, least, most);
     }
@@ -292,7 +292,7 @@ fn number(text: &str, name: &str, least: i64, most: i64) -> Result<i64, Refusal>
 
 const INT_MAX: i64 = i32::MAX as i64;
 
-/// The number that a text begins with, as C reads it; 0 when it begins with none.
+/// The number at the start of a text, as C parses it; 0 if there is none.
 fn leading(text: &str) -> f64 {
     let text = text.trim_start();
     (0..=text.len())
@@ -322,7 +322,7 @@ fn builtin_place(name: &str) -> Result<usize, Refusal> {
 }
 
 impl Arguments {
-    /// Reads the words behind the program's name. `variable`: the environment.
+    /// Parses the arguments after the program's name. `variable`: the environment.
     pub fn parse(words: &[String], variable: &dyn Fn(&str) -> Option<String>) -> Result<Arguments, Refusal> {
         if let Some(first) = words.first() {
             if first == "--help" || first == "-?" {
@@ -457,7 +457,7 @@ impl Arguments {
         }
         if these.log_prefix.is_empty() {
             these.log_prefix = "pgbench_log".to_owned();
-            // An empty one was given, and is as wrong without -l as any other.
+            // An empty prefix was given, and is as wrong without -l as any other.
         }
         these.check(others, benchmarking, initialising, tries_given, foreign_keys, words)?;
         Ok(these)
@@ -508,7 +508,7 @@ impl Arguments {
         }
     }
 
-    /// What options mean together, in the order in which pgbench complains.
+    /// Checks combinations of options, in pgbench's order.
     fn check(
         &mut self,
         others: Vec<String>,
@@ -597,7 +597,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Whether any script is built in: they ask the database for its scale.
+    /// Whether any script is built in: those query the database for its scale.
     pub fn has_builtin(&self) -> bool {
         self.scripts.iter().any(|(source, _)| matches!(source, Source::Builtin(_)))
     }

@@ -1,5 +1,4 @@
-//! The scripts that pgbench brings along, as its manual lists them ("What is the "Transaction" Actually Performed in
-//! pgbench?").
+//! pgbench's built-in scripts, as listed in its manual ("What is the "Transaction" Actually Performed in pgbench?").
 
 /// A built-in script.
 #[derive(Debug, PartialEq, Eq)]
@@ -63,19 +62,19 @@ impl Builtin {
         format!("<builtin: {}>", self.title)
     }
 
-    /// What `--show-script` prints.
+    /// The output of `--show-script`.
     pub fn listing(&self) -> String {
         format!("-- {}: {}\n{}\n", self.name, self.shown(), self.text)
     }
 }
 
-/// What `-b list` prints.
+/// The output of `-b list`.
 pub fn list() -> String {
     let lines = BUILTINS.iter().map(|builtin| format!("  {:>13}: {}\n", builtin.name, builtin.shown()));
     format!("Available builtin scripts:\n{}\n", lines.collect::<String>())
 }
 
-/// The script whose name begins so; else what is wrong with the name.
+/// The script whose name starts with this; or what is wrong with the name.
 pub fn find(name: &str) -> Result<&'static Builtin, String> {
     let found: Vec<&Builtin> = BUILTINS.iter().filter(|builtin| builtin.name.starts_with(name)).collect();
     match found[..] {

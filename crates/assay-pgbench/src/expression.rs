@@ -1,28 +1,28 @@
 //! The expressions of `\set` and `\if`, compiled to Lua.
 //!
-//! Operators, from the loosest to the tightest: OR, AND, NOT, IS, comparisons (which do not chain), the ones on bits
-//! (all alike), + -, * / %, the minus sign. The meaning of each is in `lua/runtime.lua`. Source: the manual's page of
-//! pgbench, "Built-in Operators" and "Built-In Functions"; what it leaves open (precedence of the bit operators, places
-//! of mistakes) was found by running pgbench 15.
+//! Operators, in order of increasing precedence: OR, AND, NOT, IS, comparisons (which do not chain), bitwise operators
+//! (all alike), + -, * / %, the minus sign. `lua/runtime.lua` implements them. Source: the manual's page on pgbench,
+//! "Built-in Operators" and "Built-In Functions"; what it leaves open (precedence of the bitwise operators, positions
+//! of errors) was found by running pgbench 15.
 
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
-/// What is wrong with an expression, and where: bytes from the beginning of the text.
+/// What is wrong with an expression, and where: bytes from the start of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// In pgbench's words.
     pub what: String,
     /// More about it, in brackets.
     pub more: Option<String>,
-    /// Of the last character that was read.
+    /// Position of the last character that was read.
     pub at: usize,
 }
 
-/// An expression as Lua, and the variables that it looks at.
+/// An expression as Lua, and the variables that it uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expression {
-    /// One Lua expression: of the variables `v` and the functions of the runtime, `R`.
+    /// A Lua expression over the variables `v` and the functions of the runtime, `R`.
     pub lua: String,
     /// In the order of their first use.
     pub variables: Vec<String>,
@@ -38,14 +38,14 @@ enum Token {
     End,
 }
 
-/// Where a token ends: the place of its last byte.
+/// End of a token: the position of its last byte.
 type Placed = (Token, usize);
 
 /// Longest first.
 const SIGNS: [&str; 21] =
     ["<>", "!=", "<=", ">=", "<<", ">>", "<", ">", "=", "+", "-", "*", "/", "%", "(", ")", ",", "|", "#", "&", "~"];
 
-/// Functions: name, how many arguments at least and at most.
+/// Functions: name, minimum and maximum number of arguments.
 const FUNCTIONS: [(&str, usize, usize); 21] = [
     ("abs", 1, 1),
     ("debug", 1, 1),
@@ -70,11 +70,11 @@ const FUNCTIONS: [(&str, usize, usize); 21] = [
     ("sqrt", 1, 1),
 ];
 
-/// Words that are no names of functions.
+/// Words that are not names of functions.
 const KEYWORDS: [&str; 14] =
     ["and", "case", "else", "end", "false", "is", "isnull", "not", "notnull", "null", "or", "then", "true", "when"];
 
-/// Reads the expression that begins at `start` of `line`.
+/// Parses the expression that starts at `start` of `line`.
 pub fn parse(line: &str, start: usize) -> Result<Expression, Mistake> {
     let tokens = tokens(line, start);
     let mut parser = Parser { tokens: tokens.into_iter().peekable(), line_end: line.len(), variables: Vec::new() };
@@ -89,7 +89,7 @@ fn syntax(at: usize) -> Mistake {
     Mistake { what: "syntax error".to_owned(), more: None, at }
 }
 
-/// The tokens; a mistake in one of them ends them, and matters when the parser gets there.
+/// The tokens; an error in one of them ends them, and matters when the parser gets there.
 fn tokens(line: &str, start: usize) -> Vec<Result<Placed, Mistake>> {
     let bytes = line.as_bytes();
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
@@ -173,7 +173,7 @@ impl Parser {
         self.tokens.next().unwrap_or(Ok((Token::End, self.line_end)))
     }
 
-    /// Takes one of these signs, if it comes next.
+    /// Takes one of these operators, if it comes next.
     fn sign(&mut self, signs: &[&'static str]) -> Option<&'static str> {
         match self.tokens.peek() {
             Some(Ok((Token::Sign(sign), _))) if signs.contains(sign) => {
@@ -307,7 +307,7 @@ impl Parser {
             return self.signed();
         }
         if self.sign(&["-"]).is_some() {
-            // The least number of 64 bits has no positive counterpart.
+            // The smallest 64-bit number has no positive counterpart.
             if let Some(Ok((Token::Int(number), _))) = self.tokens.peek()
                 && *number == 1 << 63
             {
@@ -316,7 +316,7 @@ impl Parser {
             }
             return Ok(format!("R.subtract(0, {})", self.signed()?));
         }
-        // `~` binds less than what may stand in front of it.
+        // `~` binds less tightly than what may precede it.
         if self.sign(&["~"]).is_some() {
             return Ok(format!("R.bit_not({})", self.sum()?));
         }
@@ -326,7 +326,7 @@ impl Parser {
     fn operand(&mut self) -> Lua {
         match self.next()? {
             (Token::Int(number), at) => match number {
-                // What a double holds exactly is a number of Lua.
+                // What a double represents exactly is a Lua number.
                 0..=9_007_199_254_740_991 => Ok(number.to_string()),
                 _ if number < 1 << 63 => Ok(format!("{number}LL")),
                 _ => Err(syntax(at)),
@@ -355,7 +355,7 @@ impl Parser {
         }
     }
 
-    /// Behind CASE.
+    /// After CASE.
     fn case(&mut self) -> Lua {
         let mut lua = "(function() ".to_owned();
         let mut branches = 0;
@@ -379,7 +379,7 @@ impl Parser {
         }
     }
 
-    /// Behind the name of a function, whose last letter is at `named`.
+    /// After the name of a function, whose last letter is at `named`.
     fn call(&mut self, name: &str, named: usize) -> Lua {
         let known = FUNCTIONS.iter().find(|(known, _, _)| *known == name);
         let Some((_, least, most)) = known else {
@@ -421,7 +421,7 @@ impl Parser {
     }
 }
 
-/// A Lua string of this text.
+/// A Lua string literal of this text.
 pub(crate) fn quoted(text: &str) -> String {
     let mut lua = String::with_capacity(text.len() + 2);
     lua.push('"');
@@ -476,7 +476,7 @@ mod tests {
         assert_eq!((format!("{}{more}", found.what), found.at), (what.to_owned(), at), "{text}");
     }
 
-    /// As pgbench 15 points at them.
+    /// Positions as in pgbench 15.
     #[test]
     fn mistakes_have_their_place() {
         mistake("\\set x foo(1)", "unexpected function name (foo)", 9);

@@ -1,6 +1,6 @@
 //! The text of `--help`.
 
-/// The options, as pgbench 15 calls them, and those of later versions that are known too.
+/// pgbench 15's options, and supported ones of later versions.
 pub const HELP: &str = "\
 pgbench is a benchmarking tool for PostgreSQL; this one is assay's.
 

@@ -1,8 +1,8 @@
 //! pgbench's command line, scripts and reports, in the form that existing wrappers and parsers expect.
 //!
-//! Everything in here is text in, text out. `arguments` reads words; `script` cuts a script into commands, `expression`
-//! reads what `\set` computes, and `program` writes Lua that does the same; `report` and `log` turn figures into the
-//! lines of pgbench 15. It opens nothing, starts nothing and prints nothing: the binary does, in `commands/pgbench`.
+//! Text in, text out. `arguments` parses the command line; `script` splits a script into commands, `expression` parses
+//! expressions of `\set`, and `program` generates Lua that does the same; `report` and `log` format numbers like
+//! pgbench 15. It opens nothing, starts nothing and prints nothing: the binary does, in `commands/pgbench`.
 
 #![forbid(unsafe_code)]
 
@@ -21,16 +21,16 @@ pub use arguments::{Arguments, Mode, Refusal};
 pub use program::{Front, compile, workload};
 pub use script::{Command, Script, ScriptError};
 
-/// What sessions see that is pgbench's own, in Lua: for `assay_script::Front::overlay`.
+/// pgbench's own part of what sessions see, in Lua: for `assay_script::Front::overlay`.
 pub const OVERLAY: &[(&CStr, &str)] = &[(c"=assay/pgbench", include_str!("lua/front.lua"))];
 
-/// Lua modules that compiled scripts need, by name: values and functions of expressions; clients; what comes before a
-/// run, and initialisation.
+/// Lua modules that compiled scripts need, by name: values and functions of expressions; clients; what happens before a
+/// run, and initialization.
 pub const MODULES: &[(&str, &str)] = &[
     ("pgbench_runtime", include_str!("lua/runtime.lua")),
     ("pgbench_client", include_str!("lua/client.lua")),
     ("pgbench_setup", include_str!("lua/setup.lua")),
 ];
 
-/// The version whose interface this is: the banner, `--version`.
+/// The version whose interface this implements: the banner, `--version`.
 pub const VERSION: &str = "15.18";

@@ -1,6 +1,6 @@
 //! Log files of `-l`: one line per transaction, or per interval.
 //!
-//! Source: the manual's page of pgbench, "Per-Transaction Logging" and "Aggregated Logging".
+//! Source: the manual's page on pgbench, "Per-Transaction Logging" and "Aggregated Logging".
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,17 +10,17 @@ use crate::arguments::Arguments;
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Well.
+    /// Success.
     Done,
-    /// A serialization failure, tried for the last time.
+    /// A serialization failure in the last try.
     Serialization,
-    /// A deadlock, the same.
+    /// A deadlock in the last try.
     Deadlock,
-    /// Too late to be begun.
+    /// Skipped because it was too late.
     Skipped,
 }
 
-/// A transaction that is over.
+/// A finished transaction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Entry {
     /// The client.
@@ -29,7 +29,7 @@ pub struct Entry {
     pub script: u64,
     /// How it ended.
     pub ending: Ending,
-    /// Its number among the client's, from 1.
+    /// Its number within the client, from 1.
     pub number: u64,
     /// Tries beyond the first.
     pub retries: u64,
@@ -83,7 +83,7 @@ fn add(sums: &mut [u64; 4], is_first: bool, value: u64) {
     sums[3] = sums[3].max(value);
 }
 
-/// Sums over intervals, written when they are over. Transactions come nearly in order: those of one thread do.
+/// Sums over intervals, written when these are over. Transactions arrive almost in order: those of one thread do.
 #[derive(Debug)]
 pub struct Aggregation {
     /// Seconds.
@@ -130,7 +130,7 @@ impl Aggregation {
         self.write(over)
     }
 
-    /// Lines of all that is left.
+    /// Lines of all remaining intervals.
     pub fn finish(&mut self) -> String {
         let last = self.open.last_key_value().map_or(0, |(number, _)| number + 1);
         self.write(last)
@@ -155,7 +155,7 @@ impl Aggregation {
     }
 }
 
-/// The thread that a client would belong to, of this many threads: each has a contiguous share of the clients.
+/// The thread to which a client would belong, with this many threads: each has a contiguous range of clients.
 pub fn thread_of(client: u64, clients: u32, threads: u32) -> u64 {
     let (clients, threads) = (u64::from(clients), u64::from(threads));
     let mut first = 0;

@@ -1,7 +1,7 @@
-//! Generates Lua that does what pgbench scripts do.
+//! Generates Lua from pgbench scripts.
 //!
 //! A script becomes one function of its variables `v`, its connection `c` and its prepared statements `S`; each command
-//! stands on the line that it has in the script, so that messages name it. `\if` becomes Lua's `if`, an expression
+//! stays on its line of the script, so that messages name the right line. `\if` becomes Lua's `if`, an expression
 //! becomes calls of the runtime `R`, SQL becomes a query with the values in its text (simple mode) or a prepared
 //! statement with parameters.
 
@@ -12,12 +12,12 @@ use crate::arguments::Mode;
 use crate::expression::quoted;
 use crate::script::{Command, Doing, Keep, Part, Script};
 
-/// How clients of the pgbench front run scripts.
+/// How clients of `assay pgbench` run scripts.
 #[derive(Clone, Copy, Debug)]
 pub struct Front<'a> {
     /// How SQL is sent.
     pub mode: Mode,
-    /// Commands are timed (`-r`).
+    /// Whether commands are timed (`-r`).
     pub timed: bool,
     /// Whether to print what clients do (`-d`).
     pub debug: bool,
@@ -61,7 +61,7 @@ pub fn compile(scripts: &[Script], front: &Front<'_>) -> String {
     lua
 }
 
-/// Whether a command may begin a transaction. What is only in a variable does so unseen.
+/// Whether a command may start a transaction. A command inside a variable is not recognized.
 fn may_begin(command: &Command) -> bool {
     let Doing::Sql { parts, .. } = &command.doing else { return false };
     parts.iter().any(|part| match part {
@@ -73,7 +73,7 @@ fn may_begin(command: &Command) -> bool {
     })
 }
 
-/// What `-d` says before a command, as Lua.
+/// The output of `-d` before a command, as Lua.
 fn told(command: &Command, number: usize, mode: Mode) -> String {
     match &command.doing {
         Doing::Sql { parts, keep } => match parameterised(parts, keep, mode) {
@@ -96,7 +96,7 @@ fn told(command: &Command, number: usize, mode: Mode) -> String {
     }
 }
 
-/// The words for commands in messages.
+/// Names of commands in messages.
 fn names(script: &Script) -> String {
     let name = |command: &Command| match &command.doing {
         Doing::Sql { .. } => "SQL",
@@ -115,8 +115,8 @@ fn names(script: &Script) -> String {
     script.commands.iter().map(|command| format!("\"{}\"", name(command))).collect::<Vec<_>>().join(", ")
 }
 
-/// A workload of `assay run`: one session after the other, errors and retries as for any workload. Variables that the
-/// script uses before it sets them are options.
+/// A workload of `assay run`: errors and retries as for any workload. Variables that the script uses before setting
+/// them are options.
 pub fn workload(script: &Script) -> String {
     let mut lua = "local R = assay.share(\"pgbench_runtime\") local v, c, S local self = {} \
                    sysbench.cmdline.options = { "
@@ -149,11 +149,11 @@ pub fn workload(script: &Script) -> String {
     lua
 }
 
-/// Variables that a script may look at before it has set them, but for those that every session has.
+/// Variables that a script may use before it has set them, except those that every session has.
 fn open_variables(script: &Script) -> Vec<String> {
     let mut set = BTreeSet::from(["client_id", "random_seed", "default_seed"].map(str::to_owned));
     let mut open = Vec::new();
-    // What comes out of rows cannot be known.
+    // Variables set from rows are not known.
     let mut prefixes: Vec<&str> = Vec::new();
     for command in &script.commands {
         let uses: Vec<&String> = match &command.doing {
@@ -184,17 +184,17 @@ fn open_variables(script: &Script) -> Vec<String> {
     open
 }
 
-/// Where a command stands.
+/// Position of a command.
 struct Place {
     mode: Mode,
-    /// Between the beginning and the end of a pipeline.
+    /// Whether it is between the start and the end of a pipeline.
     is_piped: bool,
-    /// What begins a pipeline, synchronises and ends it.
+    /// The functions that start a pipeline, synchronize and end it.
     pipeline: [&'static str; 3],
 }
 
 const PIPELINE_OF_CLIENTS: [&str; 3] = ["C.begin_pipeline(self)", "C.synchronise(self)", "C.end_pipeline(self)"];
-/// Where the driver knows no pipelines, nothing waits.
+/// If the driver does not know pipelines, nothing waits.
 const PIPELINE_OF_SESSIONS: [&str; 3] = ["", "c:synchronise()", "c:flush()"];
 
 /// Command `number`, from 0, of a script.
@@ -232,15 +232,16 @@ fn of_command(commands: &[Command], number: usize, place: &mut Place) -> String 
     }
 }
 
-/// SQL as a prepared statement: its text with a question mark for each value, and the values. `None`: it goes as text.
+/// SQL as a prepared statement: its text with a question mark for each value, and the values. `None`: it is sent as
+/// text.
 fn parameterised(parts: &[Part], keep: &Keep, mode: Mode) -> Option<(String, Vec<String>)> {
-    // What stands in quotes is text, and so is a text with question marks of its own, which stand for parameters in
-    // ours.
+    // Variables inside quotes are text, and so is a statement with question marks of its own, which would be our
+    // placeholders.
     let fits = |part: &Part| match part {
         Part::Text(text) => !text.contains('?'),
         Part::Variable { quoted, .. } => !quoted,
     };
-    // Drivers tell the names of columns of what is sent as text.
+    // Drivers report column names for statements sent as text.
     if mode == Mode::Simple || *keep != Keep::Nothing || !parts.iter().all(fits) {
         return None;
     }
@@ -271,7 +272,8 @@ fn preparation(number: usize, text: &str, values: &[String]) -> String {
     format!("R.statement(c, S, {number}, {}, \"{}\")", quoted(text), "a".repeat(values.len()))
 }
 
-/// Prepares the statements of the pipeline that command `begin` begins: to prepare one within would divide it.
+/// Prepares the statements of the pipeline that starts with command `begin`: preparing one in the middle would split
+/// it.
 fn preparations(commands: &[Command], begin: usize, mode: Mode) -> String {
     let mut lua = String::new();
     let within = commands.iter().enumerate().skip(begin);

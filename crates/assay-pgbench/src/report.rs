@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::arguments::{Arguments, Partitioning};
 use crate::script::Script;
 
-/// Sums over transactions, or over whatever else takes time.
+/// Sums over durations, of transactions or anything else.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sums {
     /// How many.
@@ -34,16 +34,16 @@ impl Sums {
     }
 }
 
-/// What became of transactions.
+/// Transactions by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
-    /// Done well, and how long they took.
+    /// Successful ones, and their durations.
     pub done: Sums,
     /// Given up after a serialization failure.
     pub serialization: u64,
     /// After a deadlock.
     pub deadlock: u64,
-    /// Not begun, since they were too late.
+    /// Skipped because they were too late.
     pub skipped: u64,
     /// Tried more than once.
     pub retried: u64,
@@ -61,7 +61,7 @@ impl Tally {
         self.done.count + self.failed() + self.skipped
     }
 
-    /// Adds another one's.
+    /// Adds another interval's.
     pub fn add(&mut self, other: &Tally) {
         self.done.count += other.done.count;
         self.done.sum += other.done.sum;
@@ -75,20 +75,20 @@ impl Tally {
     }
 }
 
-/// What became of a command.
+/// The statistics of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CommandTally {
-    /// Times it was executed, and seconds in all.
+    /// Executions, and their total time in seconds.
     pub count: u64,
     /// Seconds.
     pub seconds: f64,
-    /// Transactions that it made fail.
+    /// Transactions that failed because of it.
     pub failures: u64,
     /// Tries that it ended.
     pub retries: u64,
 }
 
-/// Everything that a run has to say.
+/// All results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     /// By script.
@@ -97,11 +97,11 @@ pub struct Figures {
     pub commands: Vec<Vec<CommandTally>>,
     /// sent − due.
     pub lag: Sums,
-    /// Took longer than the limit.
+    /// Transactions that took longer than the limit.
     pub above_limit: u64,
-    /// Seconds that the measured part took.
+    /// Length of the measured part in seconds.
     pub seconds: f64,
-    /// Seconds until all clients were connected; with `-C` those of all connects.
+    /// Seconds until all clients were connected; with `-C` the total of all connects.
     pub connecting: f64,
     /// Connects, with `-C`.
     pub connects: u64,
@@ -271,7 +271,7 @@ fn commands(text: &mut String, dash: &str, arguments: &Arguments, script: &Scrip
     }
 }
 
-/// A span of a run, for a progress line.
+/// An interval of a run, for a progress line.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Span {
     /// Seconds since the start of the run, or Unix time, at its end.

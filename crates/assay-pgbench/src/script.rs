@@ -1,12 +1,12 @@
 //! A pgbench script as a list of commands: SQL and meta-commands.
 //!
-//! SQL ends with a semicolon outside of quotes, comments and brackets, or where a backslash command begins; `\;` and
-//! `\:` are the characters themselves. A backslash command takes the rest of its line, and a backslash at the end of
-//! that joins it with the next. Source: the manual's page of pgbench, "Custom Scripts"; psql's for how SQL is cut.
+//! SQL ends with a semicolon outside quotes, comments and brackets, or where a backslash command starts; `\;` and `\:`
+//! are the characters themselves. A backslash command extends to the end of its line; a backslash at the end of the
+//! line continues it. Source: the manual's page on pgbench, "Custom Scripts"; psql's for how SQL is split.
 
 use crate::expression::{self, Expression, Mistake};
 
-/// A script that was read.
+/// A parsed script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
     /// As in reports: the file's name as given, or `<builtin: …>`.
@@ -15,7 +15,7 @@ pub struct Script {
     pub commands: Vec<Command>,
 }
 
-/// What is wrong with a script: one or more lines, in pgbench's words.
+/// Errors in a script: one or more lines, in pgbench's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptError(pub String);
 
@@ -37,7 +37,7 @@ pub enum Doing {
     Sql {
         /// Its text and the variables in it, in order.
         parts: Vec<Part>,
-        /// What becomes of the rows.
+        /// What happens to the rows.
         keep: Keep,
     },
     /// `\set`
@@ -47,18 +47,18 @@ pub enum Doing {
         /// Its value.
         value: Expression,
     },
-    /// `\setshell` with a variable, else `\shell`: the words of the command.
+    /// `\setshell` if it has a variable, else `\shell`: the words of the command.
     Shell {
-        /// Where to put what it prints.
+        /// Where to store its output.
         variable: Option<String>,
-        /// At least one; those that begin with a colon are variables.
+        /// At least one; those that start with a colon are variables.
         words: Vec<String>,
     },
     /// `\sleep`
     Sleep {
         /// A number, or a variable with its colon.
         amount: String,
-        /// Of one unit: 1e-6, 1e-3 or 1.
+        /// Seconds per unit: 1e-6, 1e-3 or 1.
         seconds: f64,
     },
     /// `\if`
@@ -77,10 +77,10 @@ pub enum Doing {
     EndPipeline,
 }
 
-/// What becomes of the rows of an SQL command.
+/// What happens to the rows of an SQL command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// They are read and forgotten.
+    /// They are read and discarded.
     Nothing,
     /// `\gset`: the one row of the last statement becomes variables, with this prefix.
     One(String),
@@ -91,19 +91,19 @@ pub enum Keep {
 /// A piece of SQL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// As it is.
+    /// Unchanged text.
     Text(String),
     /// `:name`
     Variable {
         /// Without the colon.
         name: String,
-        /// It stands in quotes or in a comment, where no parameter can stand.
+        /// Whether it is inside quotes or a comment, where no parameter is possible.
         quoted: bool,
     },
 }
 
 impl Script {
-    /// Reads `text`; `name` is how reports and messages call it.
+    /// Parses `text`; `name` is its name in reports and messages.
     pub fn parse(name: &str, text: &str) -> Result<Script, ScriptError> {
         let mut reader = Reader { name, text, at: 0, commands: Vec::new() };
         reader.read()?;
@@ -116,12 +116,12 @@ impl Script {
     }
 }
 
-/// Every `\if` has its end, and nothing of it comes twice.
+/// Every `\if` must have an end, and no part of it twice.
 fn check_conditions(name: &str, commands: &[Command]) -> Result<(), ScriptError> {
     let wrong = |number: usize, what: &str| {
         Err(ScriptError(format!("condition error in script \"{name}\" command {number}: {what}")))
     };
-    // Of each open one: whether its ELSE has come.
+    // For each open one: whether its ELSE was seen.
     let mut open: Vec<bool> = Vec::new();
     for (i, command) in commands.iter().enumerate() {
         match (&command.doing, open.last_mut()) {
@@ -180,7 +180,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Up to the semicolon, included, or to a backslash command.
+    /// Up to and including the semicolon, or up to a backslash command.
     fn sql(&mut self) {
         let start = self.at;
         let mut parts = Parts::default();
@@ -248,7 +248,7 @@ impl Reader<'_> {
         let number = self.line(start);
         let words = words(&line[1..], 1);
         let name = words.first().map_or("", |(word, _)| word).to_owned();
-        // Like pgbench: what, more about it, whether the line is shown, and where in it the mistake is.
+        // Like pgbench: the error, details, whether the line is shown, and the position in it.
         let name_of_file = self.name;
         let refuse = |what: &str, more: Option<&str>, shows: bool, at: Option<usize>| {
             let more = more.map(|more| format!(" ({more})")).unwrap_or_default();
@@ -339,7 +339,7 @@ impl Reader<'_> {
     }
 }
 
-/// Words and where each begins, `offset` added. Double quotes hold a word together.
+/// Words and the position of each, plus `offset`. Double quotes hold a word together.
 fn words(line: &str, offset: usize) -> Vec<(&str, usize)> {
     let mut words = Vec::new();
     let mut start = None;
@@ -359,7 +359,7 @@ fn words(line: &str, offset: usize) -> Vec<(&str, usize)> {
     words
 }
 
-/// Pieces of SQL as they are found.
+/// Pieces of SQL in the order found.
 #[derive(Default)]
 struct Parts(Vec<Part>);
 
@@ -395,7 +395,7 @@ impl Parts {
         self.text(text);
     }
 
-    /// Without blanks around it; empty when there is nothing else.
+    /// Without surrounding blanks; empty if there is nothing else.
     fn trimmed(mut self) -> Vec<Part> {
         if let Some(Part::Text(first)) = self.0.first_mut() {
             *first = first.trim_start().to_owned();
@@ -419,7 +419,7 @@ fn shown(parts: &[Part]) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// The name of the variable that a text begins with, and the length of both.
+/// The name of the variable at the start of a text, and the length of both.
 fn variable(text: &str) -> Option<(&str, usize)> {
     let name = text.strip_prefix(':')?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii();
@@ -428,8 +428,7 @@ fn variable(text: &str) -> Option<(&str, usize)> {
     (end > 0 && begins_well).then(|| (&name[..end], end + 1))
 }
 
-/// Length of the quoted text or comment that a text begins with; 0 when there is none. `before`: the character before
-/// it.
+/// Length of the quoted text or comment at the start of a text; 0 if there is none. `before`: the character before it.
 fn quoted_length(text: &str, before: Option<char>) -> usize {
     let bytes = text.as_bytes();
     match bytes[0] {

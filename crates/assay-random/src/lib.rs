@@ -1,15 +1,15 @@
-//! Seeded random numbers that mean the same on every machine and in every version.
+//! Seeded random numbers that are the same on every machine and in every version.
 //!
-//! One generator for whatever repeats by a seed and is not fit for secrets: arrival gaps, back-off, resampling, a
-//! simulated network, the seeding of larger generators. Written here and not taken from a crate, because an update of
-//! it must not change what a seed means. Source: SplitMix64 in Steele, Lea & Flood 2014, "Fast splittable pseudorandom
+//! One generator for everything that must be reproducible from a seed and is not secret: arrival gaps, back-off,
+//! resampling, a simulated network, seeding larger generators. Our own code instead of a crate, because an update of a
+//! crate could change what a seed means. Source: SplitMix64 in Steele, Lea & Flood 2014, "Fast splittable pseudorandom
 //! number generators".
 
 #![forbid(unsafe_code)]
 
 use std::f64::consts::TAU;
 
-/// A generator of one word of state, for which any seed is a good seed.
+/// A generator with one word of state, for which any seed is a good seed.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -32,12 +32,12 @@ impl Random {
         mixed(self.0)
     }
 
-    /// A number in 0 .. `bound`, each as likely as the others but for one part in 2⁶⁴ / `bound`. 1 <= bound.
+    /// A number in 0 .. `bound`, uniform but for one part in 2⁶⁴ / `bound`. 1 <= bound.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number in (0, 1], of 53 bits: its logarithm is finite.
+    /// A number in (0, 1] with 53 bits: its logarithm is finite.
     pub fn unit(&mut self) -> f64 {
         ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
@@ -49,7 +49,7 @@ impl Random {
     }
 }
 
-/// A word with the bits of `word` spread over all 64. No two words give the same.
+/// Spreads the bits of `word` over all 64. No two words give the same result.
 pub const fn mixed(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

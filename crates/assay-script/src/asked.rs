@@ -1,6 +1,6 @@
 //! The kinds of requests of sessions, as numbers shared by the prelude and Rust.
 
-/// What a session asks for: `core.ask` in `src/lua/core.lua`, in the same order.
+/// What a session requests: `core.ask` in `src/lua/core.lua`, in the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     Connect,
@@ -32,9 +32,9 @@ pub(crate) enum Asked {
     Pipe,
     Synchronise,
     InTransaction,
-    /// The script yielded something of its own.
+    /// The script itself yielded something.
     Stray,
-    /// Lua gave up on the coroutine.
+    /// Lua gave up the coroutine.
     Broken,
 }
 

@@ -1,4 +1,4 @@
-//! What a script declares, read from Lua's stack: options, commands and hooks when its top level has run; rules and
+//! What a script declares, read from Lua's stack: options, commands and hooks after its top level has run; rules and
 //! rates while it works.
 
 use std::collections::BTreeSet;
@@ -43,7 +43,8 @@ impl Declared {
 }
 
 /// # Safety
-/// `options`, `commands`, `globals`, `has_options`, `hooks`, `own_rows` of `entries.declare` in session.lua lie at 2 to 7.
+/// `options`, `commands`, `globals`, `has_options`, `hooks`, `own_rows` of `entries.declare` in session.lua are at 2 to
+/// 7.
 pub(crate) unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, ScriptError> {
     let mut declared = Declared::default();
     // SAFETY: the caller's promise; every value read is pushed and popped again, and texts are copied.

@@ -1,4 +1,4 @@
-//! Why a script could not be loaded or run, with the place in it.
+//! Why a script could not be loaded or run, with the position in it.
 
 use crate::request::Failure;
 
@@ -6,7 +6,7 @@ use crate::request::Failure;
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.render())]
 pub struct ScriptError {
-    /// What went wrong, without the place.
+    /// What went wrong, without the position.
     pub message: String,
     /// The script file, as named on the command line or by `require`.
     pub file: Option<String>,
@@ -14,12 +14,12 @@ pub struct ScriptError {
     pub line: Option<u32>,
     /// One frame per line, the script's own only, innermost first; may be empty.
     pub traceback: String,
-    /// What to do about it, where we know.
+    /// What to do about it, if known.
     pub hint: Option<String>,
 }
 
 impl ScriptError {
-    /// From Lua's message: the place is taken off its front.
+    /// From Lua's message: the position is split off its front.
     pub fn from_message(message: &str, traceback: &str) -> ScriptError {
         let (place, text) =
             split_place(message).map_or((None, message), |(file, line, text)| (Some((file, line)), text));
@@ -32,7 +32,7 @@ impl ScriptError {
         }
     }
 
-    /// `file:line: message`, then the traceback, indented. The hint is left to who shows it.
+    /// `file:line: message`, then the traceback, indented. The caller shows the hint.
     fn render(&self) -> String {
         let mut text = match (&self.file, self.line) {
             (Some(file), Some(line)) => format!("{file}:{line}: {}", self.message),

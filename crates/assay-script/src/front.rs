@@ -1,9 +1,9 @@
 //! Support for front ends whose scripts expect to be alone in their process.
 //!
-//! Without one, a script's words go to the engine as `Request::Log`, whole lines, and only the program itself ends the
-//! process. A front brings Lua along (`Front::overlay`) that says and does things in its own way: where words go, what
-//! `os.exit` does, places, messages of drivers, which errors are to be ignored. `core.front` in `lua/core.lua` lists
-//! what it may decide; the functions here are for its Lua alone.
+//! Without a front, a script's output goes to the engine as `Request::Log`, in whole lines, and only the program itself
+//! ends the process. A front provides Lua (`Front::overlay`) that behaves in its own way: where output goes, what
+//! `os.exit` does, error positions, messages of drivers, which errors are ignored. `core.front` in `lua/core.lua` lists
+//! what it may decide; the functions here are only for its Lua.
 
 use std::ffi::CStr;
 
@@ -11,46 +11,46 @@ use std::ffi::CStr;
 pub trait Front: std::fmt::Debug + Send + Sync {
     /// What a script printed: any bytes, not only whole lines.
     fn print(&self, text: &[u8]);
-    /// What the API has to say about a script's doing, without prefix and line end.
+    /// A message of the API about the script, without prefix and line end.
     fn message(&self, severity: Severity, text: &str);
     /// The script asked for a database driver: `sysbench.sql.driver()`.
     fn database(&self);
-    /// `os.exit(code)`. Does not return where the process ends.
+    /// `os.exit(code)`. Does not return if the process ends.
     fn exit(&self, code: i32);
-    /// Seconds since some instant, for what a front measures on its own.
+    /// Seconds since some instant, for the front's own measurements.
     fn now(&self) -> f64 {
         0.0
     }
-    /// What the front's own Lua has to tell it; `what` is theirs to define.
+    /// A message from the front's own Lua; the front defines what `what` means.
     fn figures(&self, what: u32, numbers: &[f64]) {
         let _ = (what, numbers);
     }
-    /// Lua that runs in every state before the API is made: its name in Lua's form (`=assay/…`, which keeps it out of
-    /// places and tracebacks), and text. It gets the prelude's table `core` and fills `core.front`.
+    /// Lua that runs in every state before the API is created: its chunk name (`=assay/…`, which keeps it out of
+    /// positions and tracebacks), and text. It gets the prelude's table `core` and fills `core.front`.
     fn overlay(&self) -> &'static [(&'static CStr, &'static str)] {
         &[]
     }
 }
 
-/// How much a message matters.
+/// Severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The session, or the program, cannot go on.
+    /// The session, or the program, cannot continue.
     Fatal,
-    /// A mistake of the script.
+    /// An error of the script.
     Alert,
-    /// Something to know.
+    /// A warning.
     Warning,
     /// Part of the output.
     Notice,
-    /// What happens.
+    /// Progress.
     Info,
     /// For verbose output.
     Debug,
 }
 
 impl Severity {
-    /// In the order of the numbers that the prelude uses, from 0.
+    /// In the order of the prelude's numbers, from 0.
     pub(crate) const ALL: [Severity; 6] =
         [Severity::Fatal, Severity::Alert, Severity::Warning, Severity::Notice, Severity::Info, Severity::Debug];
 }

@@ -1,8 +1,8 @@
 //! The watchdog's view of a `State`: which script line has blocked the worker, and a way to interrupt it.
 //!
-//! Lua runs no other code while it loops. LuaJIT lets another thread install a debug hook, which the running code,
-//! compiled loops included (`assay-luajit` builds it so), then calls at its next instruction. A C function that
-//! blocks is beyond its reach.
+//! Lua runs no other code while it loops. But another thread may install a debug hook, which LuaJIT calls at the
+//! running code's next instruction, even in compiled loops (`assay-luajit` builds it so). A C function that blocks
+//! cannot be interrupted.
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use assay_luajit as lua;
 
-/// A handle on one `State` for another thread. Outlives the state harmlessly.
+/// A handle on one `State` for another thread. May outlive the state.
 #[derive(Clone, Debug)]
 pub struct Guard {
     watch: Arc<Watch>,
@@ -22,7 +22,7 @@ pub struct Guard {
 pub(crate) struct Watch {
     /// Odd while Lua runs.
     generation: AtomicU64,
-    /// The generation whose place is wanted; 0: none.
+    /// The generation whose position is wanted; 0: none.
     inspect: AtomicU64,
     /// The generation to interrupt; 0: none.
     interrupt: AtomicU64,
@@ -56,23 +56,23 @@ impl Guard {
         self.watch.generation.load(Ordering::Relaxed)
     }
 
-    /// Makes the Lua code that runs in resume `generation` report where it is; `place` has it a moment later. Does
-    /// nothing when that resume is over. A C function that blocks reports only when it returns.
+    /// Makes the Lua code that runs in resume `generation` report its position; `place` returns it a moment later. Does
+    /// nothing if that resume is over. A C function that blocks reports only when it returns.
     pub fn inspect(&self, generation: u64) {
-        // What an earlier inspection found too late to be asked for is not this one's answer.
+        // A late result of an earlier inspection must not answer this one.
         lock(&self.watch.place).take();
         self.watch.inspect.store(generation, Ordering::Release);
         self.install();
     }
 
-    /// Where the code inspected last was: `file:line: in function 'name'` (or `<file:line>` where it has none). Taken
-    /// once.
+    /// The position found by the last inspection: `file:line: in function 'name'` (or `<file:line>` for a function
+    /// without a name). Returned once.
     pub fn place(&self) -> Option<String> {
         lock(&self.watch.place).take()
     }
 
-    /// Raises a Lua error with this message in the script code that runs in resume `generation`, again and again
-    /// until the resume ends, so that no `pcall` of the script can swallow it.
+    /// Raises a Lua error with this message in the script code that runs in resume `generation`, again and again until
+    /// the resume ends, so that no `pcall` of the script can catch it for good.
     pub fn interrupt(&self, generation: u64, message: &str) {
         message.clone_into(&mut lock(&self.watch.message));
         self.watch.interrupt.store(generation, Ordering::Release);
@@ -89,7 +89,7 @@ impl Guard {
 }
 
 impl Watch {
-    /// Watches a state and makes the hook find this.
+    /// Watches a state and lets the hook find this.
     ///
     /// # Safety
     /// `state` is open, and `close` is called before it is closed.
@@ -111,12 +111,12 @@ impl Watch {
         watch
     }
 
-    /// The state is about to close: no guard touches it after this.
+    /// The state is about to close: no guard touches it after this call.
     pub(crate) fn close(&self) {
         lock(&self.lua).0 = ptr::null_mut();
     }
 
-    /// Lua begins or ends to run. One relaxed store; only the state's thread calls this.
+    /// Lua starts or stops running. One relaxed store; only the state's thread calls this.
     #[inline]
     pub(crate) fn step(&self, generation: u64) {
         self.generation.store(generation, Ordering::Relaxed);
@@ -149,9 +149,9 @@ unsafe extern "C-unwind" fn hook(state: *mut lua::lua_State, activation: *mut lu
 }
 
 enum Attention {
-    /// Nothing more to do: the hook can go.
+    /// Nothing more to do: the hook can be removed.
     Done,
-    /// Our own prelude runs: not to be broken; wait until it is the script again, or the resume's end.
+    /// Our own prelude runs and must not be interrupted: wait until the script runs again, or the resume ends.
     Wait,
     Raise,
 }
@@ -212,7 +212,7 @@ unsafe fn script_place(state: *mut lua::lua_State) -> String {
             lua::lua_getinfo(state, c"Sln".as_ptr(), &mut activation);
             if is_script(&activation) {
                 let place = place_of(&activation);
-                // A name says how the caller calls it; what our prelude calls it says nothing.
+                // A name is the caller's; for functions called by our prelude it means nothing.
                 let mut caller: lua::lua_Debug = std::mem::zeroed();
                 let named = !activation.name.is_null()
                     && lua::lua_getstack(state, level + 1, &mut caller) != 0

@@ -1,8 +1,8 @@
 //! LuaJIT: workload scripts whose sessions are coroutines that yield requests.
 //!
-//! A `Program` is a script loaded once to learn its options and commands. A `State` is one `lua_State` holding up to
-//! some hundred sessions, each a coroutine with its own global environment; the engine resumes a session with an
-//! `Answer` and gets its next `Request`. A script reaches the world in no other way.
+//! A `Program` is a script loaded once to learn its options and commands. A `State` is one `lua_State` with up to some
+//! hundred sessions, each a coroutine with its own global environment; the engine resumes a session with an `Answer`
+//! and gets its next `Request`. This is a script's only way to the outside world.
 
 mod asked;
 mod declared;

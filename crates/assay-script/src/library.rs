@@ -1,8 +1,8 @@
 //! Finds scripts: files, and the built-in workloads.
 //!
 //! A name is resolved in sysbench's order (exact file, module on the search path, built-in), with one difference: an
-//! exact file counts only when the name looks like a file (it has a `/` or ends in `.lua`). A stray file called
-//! `oltp_read_write` in the current directory is not run by accident; `sysbench_order` restores that.
+//! exact file counts only if the name looks like a file (it has a `/` or ends in `.lua`). So a stray file called
+//! `oltp_read_write` in the current directory is not run by accident; `sysbench_order` restores sysbench's behavior.
 
 use std::path::{Path, PathBuf};
 
@@ -11,36 +11,36 @@ use crate::failure::ScriptError;
 /// The places scripts are looked for.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
-    /// Modules inside the binary: name as in `require(name)`, and text.
+    /// Built-in modules: name as in `require(name)`, and text.
     pub modules: Vec<(&'static str, &'static str)>,
-    /// Those of them that are parts of others: never suggested to somebody who mistyped a name.
+    /// Those that are parts of others: never suggested for a mistyped name.
     pub parts: Vec<&'static str>,
-    /// The search path in Lua's form (`./?.lua;…`) in place of the default and of `LUA_PATH`.
+    /// The search path in Lua's form (`./?.lua;…`) instead of the default and of `LUA_PATH`.
     pub path: Option<String>,
-    /// An exact file wins whatever its name looks like.
+    /// Whether an exact file wins whatever its name looks like.
     pub sysbench_order: bool,
     /// The folder searched after all others.
     pub installed: Option<Installed>,
 }
 
-/// A folder of scripts that another program brought.
+/// A folder of scripts installed by another program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
     /// Where.
     pub folder: PathBuf,
-    /// They are as they came, those at least that our modules stand for: then the modules are taken, which do the same
-    /// and need less memory.
+    /// Whether they are unmodified, at least those that our modules replace: then the modules are used, which do the
+    /// same and need less memory.
     pub original: bool,
 }
 
 /// A script's text and where it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Name to show: the path as given, or `NAME.lua` for a built-in.
+    /// Name for output: the path as given, or `NAME.lua` for a built-in.
     pub display: String,
     /// The file; `None` for a built-in.
     pub path: Option<PathBuf>,
-    /// The text as it is, shebang line included.
+    /// The unmodified text, including a shebang line.
     pub text: Vec<u8>,
 }
 
@@ -91,7 +91,7 @@ impl Library {
         self.modules.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
     }
 
-    /// The text of a built-in that was once installed as a file: for the path of one that is not there, such as
+    /// The text of a built-in that used to be installed as a file: for a path that does not exist, such as
     /// `/usr/share/sysbench/tests/include/oltp_legacy/oltp.lua` or `/usr/share/sysbench/oltp_read_only.lua`.
     pub fn installed(&self, path: &str) -> Option<&'static str> {
         let path = path.strip_suffix(".lua")?;
@@ -104,7 +104,7 @@ impl Library {
         self.modules.iter().find(ends_with).map(|(_, text)| *text)
     }
 
-    /// The module that is taken in the place of a file: its name and text.
+    /// The module that replaces a file: its name and text.
     pub(crate) fn stand_in(&self, path: &str) -> Option<(&'static str, &'static str)> {
         let installed = self.installed.as_ref().filter(|installed| installed.original)?;
         let name = Path::new(path).strip_prefix(&installed.folder).ok()?.to_str()?.strip_suffix(".lua")?;
@@ -112,7 +112,7 @@ impl Library {
     }
 
     /// `package.path` for a script in the folder `script`: `path`, else `LUA_PATH`, else sysbench's own with the
-    /// script's folder after the current one. In `LUA_PATH`, `;;` stands for the default.
+    /// script's folder after the current one. In `LUA_PATH`, `;;` means the default.
     pub(crate) fn search_path(&self, script: Option<&Path>) -> String {
         let mut parts: Vec<String> = ["./?.lua", "./?/init.lua", "./src/lua/?.lua"].map(str::to_owned).to_vec();
         if let Some(folder) =
@@ -143,7 +143,7 @@ impl Library {
             own.push_str(&format!(";{home}/.luarocks/lib/lua/5.1/?.so;{home}/.luarocks/lib/lua/?.so"));
         }
         own.push_str(";/usr/local/lib/lua/5.1/?.so;/usr/lib/lua/5.1/?.so");
-        // Where Debian puts them.
+        // Debian's folders.
         own.push_str(&format!(";/usr/lib/{}-linux-gnu/lua/5.1/?.so", std::env::consts::ARCH));
         match std::env::var("LUA_CPATH") {
             Ok(path) => path.replace(";;", &format!(";{own};")).trim_matches(';').to_owned(),

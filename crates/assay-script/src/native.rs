@@ -17,11 +17,11 @@ use crate::random::{Distribution, Rng, Tausworthe, Zipf, permute};
 /// Shared between a state's Lua code and Rust. The first three fields are `struct assay_shared` of `core.lua`.
 #[repr(C)]
 pub(crate) struct Shared {
-    /// Place in the prelude's `sessions` of the session that runs: slot + 1; 0: none.
+    /// Index in the prelude's `sessions` of the running session: slot + 1; 0: none.
     pub(crate) session: u32,
     length: u32,
     text: *const u8,
-    /// The part of the session that runs or ran last; `idle` when there is none. Never null.
+    /// The part of the session that runs or ran last; `idle` if there is none. Never null.
     pub(crate) native: *mut Native,
     /// For finalizers of a script that run while no session does.
     idle: Box<Native>,
@@ -29,44 +29,44 @@ pub(crate) struct Shared {
     pub(crate) zipf: Zipf,
     /// Sessions of the whole run. >= 1
     pub(crate) sessions: u32,
-    /// Moves the permutation behind `unique()`.
+    /// Seeds the permutation behind `unique()`.
     pub(crate) unique_seed: u32,
     /// Names of transaction types.
     pub(crate) types: Vec<String>,
     /// Names of counters.
     pub(crate) counters: Vec<String>,
-    /// Users that the sessions of the state serve in turn, by number; those served by other states are unused.
+    /// Users served in turn by the sessions of the state, by number; those served by other states are unused.
     pub(crate) terminals: Vec<Terminal>,
     /// Keys that were acknowledged (`assay.acknowledge`), not taken yet.
     pub(crate) acknowledged: Vec<Key>,
-    /// A session of the state has left marks at least once.
+    /// Whether a session of the state has ever left marks.
     pub(crate) marked: bool,
     pub(crate) library: Arc<Library>,
     front: Option<Arc<dyn Front>>,
-    /// What sessions counted since the engine last asked.
+    /// What sessions counted since the engine's last call.
     pub(crate) counted: [u64; 8],
-    /// Where a session's share of the counter behind `unique()` begins.
+    /// Start of a session's share of the counter behind `unique()`.
     pub(crate) unique_from: u32,
     scratch: Vec<u8>,
 }
 
-/// Sessions that are not among the run's own draw their unique numbers from the other half.
+/// Sessions outside the run draw their unique numbers from the other half.
 const APART: u32 = 1 << 31;
 
-/// A session's part outside of Lua.
+/// A session's part outside Lua.
 pub(crate) struct Native {
     pub(crate) rng: Rng,
-    /// The same as it was, to be drawn again.
+    /// A saved copy of it, to draw the same numbers again.
     kept: Option<Rng>,
-    /// For `math.random`, apart so that scripts mixing both repeat.
+    /// For `math.random`, separate so that scripts using both are reproducible.
     math_rng: Rng,
-    /// The same for a front that wants LuaJIT's own.
+    /// The same for a front that wants LuaJIT's own generator.
     tausworthe: Tausworthe,
     /// The next member of this session's share of the counter behind `unique()`.
     unique_next: u32,
     pub(crate) counters: [u64; 8],
     pub(crate) marks: Marks,
-    /// The terminal it serves just now.
+    /// The terminal it is serving.
     pub(crate) terminal: Option<u32>,
     /// By connection number.
     pub(crate) results: Vec<Live>,
@@ -75,16 +75,16 @@ pub(crate) struct Native {
     pub(crate) loaders: Vec<Box<Rows>>,
 }
 
-/// What a server acknowledged, in a script's own numbers; those after the last are not numbers.
+/// A key that a server acknowledged, as the script's own numbers; unused ones are not numbers.
 pub type Key = [f64; 5];
 
-/// A user that has no session of its own: what it keeps between its transactions outside of Lua.
+/// A user without a session of its own: what is kept between its transactions outside Lua.
 pub(crate) struct Terminal {
     rng: Rng,
     math_rng: Rng,
-    /// `assay.think` since it was served last, in seconds.
+    /// `assay.think` since it was last served, in seconds.
     pub(crate) think: f64,
-    /// The transaction is run again: what it said before counts unless it says it anew.
+    /// Whether the transaction is being retried: its earlier think time counts unless the script sets it again.
     pub(crate) again: bool,
 }
 
@@ -96,7 +96,7 @@ impl Terminal {
     }
 }
 
-/// The session serves terminal `number`, or `None`, from now on. Terminals that do not exist are nobody.
+/// The session serves terminal `number`, or none, from now on. Terminals that do not exist are ignored.
 pub(crate) fn serve(shared: &mut Shared, native: &mut Native, number: Option<u32>) {
     for turn in [native.terminal, number] {
         if let Some(terminal) = turn.and_then(|number| shared.terminals.get_mut(number as usize)) {
@@ -107,23 +107,23 @@ pub(crate) fn serve(shared: &mut Shared, native: &mut Native, number: Option<u32
     native.terminal = number;
 }
 
-/// What a script noted about the transaction it runs, to be counted if that ends well.
+/// What a script noted about its current transaction, counted if that succeeds.
 #[derive(Debug, Default)]
 pub struct Marks {
-    /// `assay.rolled_back()`: it ends rolled back, as it should.
+    /// `assay.rolled_back()`: it ends rolled back, as intended.
     pub rolled_back: bool,
     /// The front's Lua has given it up: it counts as failed.
     pub failed: bool,
-    /// The front's Lua does not even begin it: it counts as dropped.
+    /// The front's Lua does not even start it: it counts as dropped.
     pub dropped: bool,
     /// `assay.count`, in the order of `State::counter_names`; may be shorter.
     pub counts: Vec<u64>,
-    /// Its line in the journal (`assay.journal`), NaN where there is nothing to say; empty: none.
+    /// Its line in the journal (`assay.journal`), NaN for missing values; empty: none.
     pub line: Vec<f64>,
 }
 
 impl Marks {
-    /// Forgets them, keeps the memory.
+    /// Clears them, keeps the memory.
     pub fn clear(&mut self) {
         (self.rolled_back, self.failed, self.dropped) = (false, false, false);
         self.counts.fill(0);
@@ -173,7 +173,7 @@ impl Shared {
         }
     }
 
-    /// `apart`: the sessions are not among the run's own: the main one, reports.
+    /// `apart`: whether the sessions are outside the run: the main one, reports.
     pub(crate) fn with_front(self, front: Option<Arc<dyn Front>>, apart: bool) -> Shared {
         Shared { front, unique_from: if apart { APART } else { 0 }, ..self }
     }
@@ -206,7 +206,7 @@ impl Native {
         }
     }
 
-    /// The place of connection `number`, made when it is new.
+    /// The entry of connection `number`, created if it is new.
     pub(crate) fn live(&mut self, number: u32) -> &mut Live {
         let index = number as usize;
         if index >= self.results.len() {
@@ -222,7 +222,7 @@ impl Native {
 }
 
 impl Live {
-    /// A statement begins: what was there is stale. Gives back its rows.
+    /// A statement begins: the previous result is stale. Returns its rows to the pool.
     pub(crate) fn begin(&mut self) -> Option<Box<Rows>> {
         self.serial = self.serial.wrapping_add(1);
         self.freed = false;
@@ -334,7 +334,7 @@ unsafe extern "C" fn random_zipfian(shared: *mut Shared, low: u32, high: u32) ->
     native.rng.zipfian(low, high, &mut shared.zipf)
 }
 
-/// Never the same in the run, until 2³² were drawn: each session counts by the number of sessions.
+/// Never the same in a run until 2³² were drawn: each session counts in steps of the number of sessions.
 unsafe extern "C" fn random_unique(shared: *mut Shared) -> u32 {
     // SAFETY: see `parts`.
     let (shared, native) = unsafe { parts(shared) };
@@ -378,7 +378,7 @@ unsafe extern "C" fn random_alphanumeric(shared: *mut Shared, low: u32, high: u3
     unsafe { parts(shared) }.1.rng.alphanumeric(low.min(high), high, target) as u32
 }
 
-/// The session, or the terminal it serves, draws from the stream of this text from now on.
+/// From now on the session, or the terminal it serves, draws from the stream of this text.
 unsafe extern "C" fn random_seed(shared: *mut Shared, text: *const u8, length: usize) {
     // SAFETY: see `parts`; the text is a Lua string.
     let (native, text) = unsafe { (parts(shared).1, slice::from_raw_parts(text, length)) };
@@ -386,7 +386,7 @@ unsafe extern "C" fn random_seed(shared: *mut Shared, text: *const u8, length: u
     native.math_rng = Rng::of_text(text, 1);
 }
 
-/// The random numbers from here on can be drawn again, by `random_again`.
+/// Random numbers from here on can be drawn again, by `random_again`.
 unsafe extern "C" fn random_keep(shared: *mut Shared) {
     // SAFETY: see `parts`.
     let native = unsafe { parts(shared) }.1;
@@ -487,7 +487,7 @@ unsafe extern "C" fn module_text(shared: *mut Shared, name: *const u8, length: u
     1
 }
 
-/// 1 and the text of the built-in that is taken in the place of the file at this path, or 0.
+/// 1 and the text of the built-in that replaces the file at this path, or 0.
 unsafe extern "C" fn stand_in(shared: *mut Shared, path: *const u8, length: usize) -> c_int {
     // SAFETY: see `parts`; the path is a Lua string.
     let (shared, path) = unsafe { (parts(shared).0, slice::from_raw_parts(path, length)) };
@@ -506,14 +506,14 @@ unsafe extern "C" fn installed_text(shared: *mut Shared, path: *const u8, length
     1
 }
 
-/// The number of a transaction type, new when its name is.
+/// The number of a transaction type, a new one if its name is new.
 unsafe extern "C" fn type_index(shared: *mut Shared, name: *const u8, length: usize) -> u32 {
     // SAFETY: see `parts`; the name is a Lua string.
     let (shared, name) = unsafe { (parts(shared).0, slice::from_raw_parts(name, length)) };
     index_of(name, &mut shared.types)
 }
 
-/// The number of a counter, new when its name is.
+/// The number of a counter, a new one if its name is new.
 unsafe extern "C" fn count_index(shared: *mut Shared, name: *const u8, length: usize) -> u32 {
     // SAFETY: see `parts`; the name is a Lua string.
     let (shared, name) = unsafe { (parts(shared).0, slice::from_raw_parts(name, length)) };
@@ -529,7 +529,7 @@ fn index_of(name: &[u8], names: &mut Vec<String>) -> u32 {
     index as u32
 }
 
-/// Allocates only when the session meets a counter for the first time.
+/// Allocates only when the session uses a counter for the first time.
 unsafe extern "C" fn count_add(shared: *mut Shared, counter: u32, amount: f64) {
     // SAFETY: see `parts`.
     let (shared, native) = unsafe { parts(shared) };
@@ -549,7 +549,7 @@ unsafe extern "C" fn mark_rolled_back(shared: *mut Shared) {
     shared.marked = true;
 }
 
-/// 2: the transaction fails; 3: it is not even begun.
+/// 2: the transaction fails; 3: it does not even start.
 unsafe extern "C" fn mark_ending(shared: *mut Shared, ending: c_int) {
     // SAFETY: see `parts`.
     let (shared, native) = unsafe { parts(shared) };
@@ -593,7 +593,7 @@ unsafe extern "C" fn terminal_think(shared: *mut Shared, seconds: f64) {
     }
 }
 
-/// 1 and the cell's text, 0 for NULL, −1 when the result is stale.
+/// 1 and the cell's text, 0 for NULL, −1 if the result is stale.
 unsafe extern "C" fn result_cell(
     shared: *mut Shared,
     connection: u32,
@@ -668,7 +668,7 @@ unsafe extern "C" fn rows_new(shared: *mut Shared, columns: u32) -> u32 {
     native.loaders.len() as u32 - 1
 }
 
-/// Where the batch is: valid as long as its session.
+/// The address of the batch: valid as long as its session.
 unsafe extern "C" fn rows_address(shared: *mut Shared, number: u32) -> *mut Rows {
     // SAFETY: see `parts`.
     let (_, native) = unsafe { parts(shared) };
@@ -683,7 +683,7 @@ unsafe extern "C" fn rows_null(rows: *mut Rows) {
     unsafe { &mut *rows }.push_null();
 }
 
-/// A whole number goes as an integer, so that it is written without a fraction.
+/// A whole number is stored as an integer, so that it is written without a fraction.
 unsafe extern "C" fn rows_number(rows: *mut Rows, value: f64) {
     // SAFETY: as above.
     let rows = unsafe { &mut *rows };
@@ -696,15 +696,15 @@ unsafe extern "C" fn rows_int64(rows: *mut Rows, value: i64) {
     unsafe { &mut *rows }.push_int(value);
 }
 
-/// 1, or 0 when the batch cannot hold so much text.
+/// 1, or 0 if the batch cannot hold that much text.
 unsafe extern "C" fn rows_text(rows: *mut Rows, text: *const u8, length: usize) -> c_int {
     // SAFETY: as above; the text is a Lua string.
     let (rows, text) = unsafe { (&mut *rows, slice::from_raw_parts(text, length)) };
     c_int::from(rows.push_text(text).is_ok())
 }
 
-/// Random letters and digits, `low` to `high` of them, that never become a Lua string. 1, or 0 when the batch cannot
-/// hold them.
+/// Between `low` and `high` random letters and digits that never become a Lua string. 1, or 0 if the batch cannot hold
+/// them.
 unsafe extern "C" fn rows_random_text(shared: *mut Shared, rows: *mut Rows, low: u32, high: u32) -> c_int {
     // SAFETY: see `parts`; `rows` as above: a batch is boxed, so it overlaps with neither.
     let ((_, native), rows) = unsafe { (parts(shared), &mut *rows) };
@@ -712,7 +712,7 @@ unsafe extern "C" fn rows_random_text(shared: *mut Shared, rows: *mut Rows, low:
     c_int::from(made.is_ok())
 }
 
-/// A random text in a format, that never becomes a Lua string. 1, or 0 when the batch cannot hold it.
+/// A random text in a format, which never becomes a Lua string. 1, or 0 if the batch cannot hold it.
 unsafe extern "C" fn rows_filled_text(shared: *mut Shared, rows: *mut Rows, format: *const u8, length: usize) -> c_int {
     // SAFETY: see `parts`; `rows` as above: a batch is boxed, so it overlaps with neither; the format is a Lua string.
     let ((_, native), rows, format) = unsafe { (parts(shared), &mut *rows, slice::from_raw_parts(format, length)) };

@@ -24,29 +24,29 @@ pub struct Program {
     description: Option<String>,
 }
 
-/// What a script's top level may look at before options are known.
+/// What a script's top level sees before its options are known.
 #[derive(Clone, Debug, Default)]
 pub struct TopLevel {
     /// `sysbench.cmdline.command`.
     pub command: Option<String>,
     /// `sysbench.cmdline.argv`, the program's name first.
     pub argv: Vec<String>,
-    /// The kind of database, for scripts that ask at top level.
+    /// The kind of database, for scripts that query it at top level.
     pub driver: Dialect,
-    /// The front end that the top level speaks through. With a command it runs for the last time in what sysbench calls
-    /// the main state; without one `Entry::TopLevel` runs it again, and says all of it again. See `Setup::front`.
+    /// The front that the top level writes to. With a command, this is the last run in what sysbench calls the main
+    /// state; without one `Entry::TopLevel` runs the top level again, with all its output. See `Setup::front`.
     pub front: Option<Arc<dyn Front>>,
-    /// It may use the database: then it stops there, and a session of `Entry::Declare` has to run it.
+    /// Whether it may use the database: then it stops there, and a session of `Entry::Declare` has to run it.
     pub may_use_database: bool,
 }
 
 impl Program {
-    /// Finds `name` and runs its top level once, in a state that is thrown away.
+    /// Finds `name` and runs its top level once, in a temporary state.
     pub fn load(library: &Arc<Library>, name: &str, top: &TopLevel) -> Result<Program, ScriptError> {
         Program::from_source(library, name, library.find(name)?, top)
     }
 
-    /// The same for a text at hand (a script from standard input, a test). `display` names it in messages.
+    /// The same for a given text (a script from standard input, a test). `display` is its name in messages.
     pub fn from_text(
         library: &Arc<Library>,
         display: &str,
@@ -57,7 +57,7 @@ impl Program {
         Program::from_source(library, display, source, top)
     }
 
-    /// The same for a source that was found already: a pipe can be read once only.
+    /// The same for a source that was already found: a pipe can only be read once.
     pub fn from_source(
         library: &Arc<Library>,
         given: &str,
@@ -72,8 +72,8 @@ impl Program {
         Ok(Program { script, declared, description })
     }
 
-    /// Whether it is known what the script declares. Not so where the top level uses the database, and may: a session
-    /// of `Entry::Declare` has to run it.
+    /// Whether the script's declarations are known. Not if the top level uses the database and may: then a session of
+    /// `Entry::Declare` has to run it.
     pub fn is_declared(&self) -> bool {
         self.declared.get().is_some()
     }
@@ -93,7 +93,7 @@ impl Program {
         self.declared().has_options
     }
 
-    /// Whether the workload has rules of its own for which rows it accesses, so that no distribution can be chosen.
+    /// Whether the workload itself decides which rows it accesses, so that no distribution can be chosen.
     pub fn draws_own_rows(&self) -> bool {
         self.declared().own_rows
     }
@@ -125,7 +125,7 @@ impl Program {
 }
 
 impl State {
-    /// Compiles the script. Runs none of it.
+    /// Compiles the script without running it.
     pub fn new(program: &Program, setup: &Setup) -> Result<State, ScriptError> {
         let (entry, entry_name) = match &setup.entry {
             Entry::Thread => ("thread", ""),
@@ -155,8 +155,7 @@ impl State {
     }
 }
 
-/// Runs a script's top level in a state of its own, and reads what it declared; `None` when it would use the database,
-/// and may.
+/// Runs a script's top level in a state of its own and reads its declarations; `None` if it uses the database and may.
 fn declare(script: &Script, top: &TopLevel) -> Result<Option<Declared>, ScriptError> {
     let mut state = State::open(
         script,
@@ -178,7 +177,7 @@ fn declare(script: &Script, top: &TopLevel) -> Result<Option<Declared>, ScriptEr
     loop {
         let asked = state.advance(slot, Answer::Done, &mut pool);
         match asked {
-            // What it prints now, every session will print again.
+            // Every session will print this again.
             Asked::Log | Asked::Type | Asked::Expect | Asked::Declare => {}
             Asked::Declared => {
                 return state.read_declared(slot).map(Some);
@@ -190,7 +189,7 @@ fn declare(script: &Script, top: &TopLevel) -> Result<Option<Declared>, ScriptEr
                 };
                 return Err(ScriptError::from(&failure));
             }
-            // Without a command the top level is all there is, and it may use the database: `Entry::TopLevel` runs it.
+            // Without a command there is only the top level, and it may use the database: `Entry::TopLevel` runs it.
             _ if top.command.is_none() => return Ok(Some(Declared::default())),
             _ if top.may_use_database => return Ok(None),
             _ => {
@@ -206,7 +205,7 @@ fn declare(script: &Script, top: &TopLevel) -> Result<Option<Declared>, ScriptEr
     }
 }
 
-/// The first run of `---` lines, when only blank lines and a shebang come before it.
+/// The first block of `---` lines, if only blank lines and a shebang come before it.
 fn describe(text: &str) -> Option<String> {
     let mut words: Vec<&str> = Vec::new();
     for line in text.lines().skip_while(|line| line.starts_with('#') || line.trim().is_empty()) {

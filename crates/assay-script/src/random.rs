@@ -1,8 +1,8 @@
-//! The random numbers of `sysbench.rand`: one generator per session, seeded from (seed, session) and nothing else,
-//! until the script says what to seed it from (`assay.seed`).
+//! The random numbers of `sysbench.rand`: one generator per session, seeded only from (seed, session), until the script
+//! chooses another seed (`assay.seed`).
 //!
-//! So a session's statements repeat from run to run, whatever the timing and however sessions are spread over
-//! workers. Ranges are inclusive and wrap at 2³², as sysbench's do. Nothing here is fit for secrets.
+//! So a session's statements are the same in every run, whatever the timing and however sessions are distributed over
+//! workers. Ranges are inclusive and wrap at 2³², as in sysbench. Not for secrets.
 
 use assay_random::{Random, mixed};
 
@@ -13,9 +13,9 @@ pub struct Distribution {
     pub kind: DistributionKind,
     /// `--rand-spec-iter`: uniforms averaged by `gaussian` and `special`. >= 1
     pub iterations: u32,
-    /// `--rand-spec-pct`: size of the hot centre of `special`, percent of the range.
+    /// `--rand-spec-pct`: size of the hot center of `special`, percent of the range.
     pub special_percent: f64,
-    /// `--rand-spec-res`: how many of 100 draws of `special` fall into its centre.
+    /// `--rand-spec-res`: how many of 100 draws of `special` fall into its center.
     pub special_hits: f64,
     /// `--rand-pareto-h`: 0 < h < 1.
     pub pareto_h: f64,
@@ -26,11 +26,11 @@ pub struct Distribution {
 /// Names of `--rand-type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DistributionKind {
-    /// Every value alike.
+    /// All values are equally likely.
     Uniform,
     /// A bell around the middle.
     Gaussian,
-    /// A bell, and most draws uniformly from a small hot centre.
+    /// A bell, and most draws uniformly from a small hot center.
     Special,
     /// Low values hottest, by a power law.
     Pareto,
@@ -137,10 +137,11 @@ impl Rng {
         low.wrapping_add((range(low, high) as f64 * (sum / f64::from(iterations))) as u32)
     }
 
-    /// With probability `special_hits` % from a hot centre of about `special_percent` % of the range, else from a bell.
+    /// With probability `special_hits` % from a hot center of about `special_percent` % of the range, else from a bell.
     ///
-    /// One number u decides which, and where in the centre, as sysbench's draws show: below 1 − hits it is the bell;
-    /// else the offset is (t − d) / 2 + (d + 1) · u, where t is the greatest offset and d its `special_percent` %.
+    /// One number u decides which, and the position in the center, as sysbench's draws show: below 1 − hits it is the
+    /// bell; else the offset is (t − d) / 2 + (d + 1) · u, where t is the greatest offset and d its `special_percent`
+    /// %.
     pub(crate) fn special(&mut self, low: u32, high: u32, distribution: &Distribution) -> u32 {
         let (u, greatest) = (self.double(), high.wrapping_sub(low));
         let t = f64::from(greatest);
@@ -176,7 +177,7 @@ impl Rng {
         }
     }
 
-    /// From the distribution `--rand-type` names.
+    /// From the distribution selected by `--rand-type`.
     pub(crate) fn draw(&mut self, low: u32, high: u32, distribution: &Distribution, zipf: &mut Zipf) -> u32 {
         match distribution.kind {
             DistributionKind::Uniform => self.uniform(low, high),
@@ -187,11 +188,11 @@ impl Rng {
         }
     }
 
-    /// Copies `format` to `target`, every `#` a digit, every `@` a letter. Lengths are equal.
+    /// Copies `format` to `target`, every `#` replaced by a digit, every `@` by a letter. Lengths are equal.
     pub(crate) fn fill(&mut self, format: &[u8], target: &mut [u8]) {
         for (format, target) in format.chunks(DRAWN).zip(target.chunks_mut(DRAWN)) {
             for ((from, to), drawn) in format.iter().zip(target).zip(self.sixteen_bits(format.len())) {
-                // Without branches, the compiler makes eight at a time.
+                // Without branches, the compiler vectorizes this for eight at a time.
                 let letter = *from == b'@';
                 let (base, zero) = if letter { (26, b'a') } else { (10, b'0') };
                 let made = zero + share(drawn, base);
@@ -200,7 +201,7 @@ impl Rng {
         }
     }
 
-    /// For each of `count` characters its own, four of a draw; those after them are 0. `count <= DRAWN`
+    /// One number for each of `count` characters, four per draw; those after them are 0. `count <= DRAWN`
     fn sixteen_bits(&mut self, count: usize) -> [u16; DRAWN] {
         let mut drawn = [0; DRAWN];
         for four in drawn.as_chunks_mut().0.iter_mut().take(count.div_ceil(4)) {
@@ -210,7 +211,7 @@ impl Rng {
         drawn
     }
 
-    /// `low` … `high` characters, each from `0` to `z`; how many it became. `target` holds `high`.
+    /// `low` … `high` characters, each from `0` to `z`; returns how many. `target` holds `high`.
     pub(crate) fn varied(&mut self, low: u32, high: u32, target: &mut [u8]) -> usize {
         let length = self.uniform(low, high) as usize;
         for to in &mut target[..length] {
@@ -219,7 +220,7 @@ impl Rng {
         length
     }
 
-    /// `low` … `high` characters, each a letter or a digit; how many it became. `target` holds `high`.
+    /// `low` … `high` characters, each a letter or a digit; returns how many. `target` holds `high`.
     pub(crate) fn alphanumeric(&mut self, low: u32, high: u32, target: &mut [u8]) -> usize {
         let length = self.uniform(low, high) as usize;
         for piece in target[..length].chunks_mut(DRAWN) {
@@ -238,7 +239,7 @@ impl Rng {
 /// How many characters are drawn at a time.
 const DRAWN: usize = 64;
 
-/// 0 … base − 1, each as likely as the others but for 1/65,536 of all draws.
+/// 0 … base − 1, uniform but for 1/65,536 of all draws.
 fn share(drawn: u16, base: u16) -> u8 {
     ((u32::from(drawn) * u32::from(base)) >> 16) as u8
 }
@@ -251,7 +252,7 @@ pub(crate) struct Tausworthe([u64; 4]);
 
 impl Tausworthe {
     pub(crate) fn new(seed: f64) -> Tausworthe {
-        // Where each part needs a bit that is not zero: 2^1, 2^6, 2^9, 2^17.
+        // The minimum seed of each part, which must have a nonzero bit: 2^1, 2^6, 2^9, 2^17.
         let mut seed = seed;
         let mut parts = Tausworthe([1u64, 6, 9, 17].map(|bit| {
             seed = seed * std::f64::consts::PI + std::f64::consts::E;
@@ -280,13 +281,13 @@ impl Tausworthe {
     }
 }
 
-/// How many values lie in `low` … `high`; a range that runs backwards wraps at 2³².
+/// How many values are in `low` … `high`; a range that runs backwards wraps at 2³².
 #[inline]
 fn range(low: u32, high: u32) -> u64 {
     u64::from(high.wrapping_sub(low)) + 1
 }
 
-/// What Zipf's law needs for one range size, kept from draw to draw.
+/// What Zipf's law needs for one range size, kept between draws.
 #[derive(Clone, Debug)]
 pub(crate) struct Zipf {
     exponent: f64,
@@ -314,7 +315,7 @@ impl Zipf {
         (-self.exponent * x.ln()).exp()
     }
 
-    /// An antiderivative of the density, (x^(1−q) − 1) / (1 − q), exact at q = 1 too.
+    /// An antiderivative of the density, (x^(1−q) − 1) / (1 − q), also exact at q = 1.
     fn h(&self, x: f64) -> f64 {
         let (log, q) = (x.ln(), 1.0 - self.exponent);
         if (q * log).abs() < 1e-8 { log * (1.0 + q * log / 2.0) } else { (q * log).exp_m1() / q }
@@ -327,7 +328,7 @@ impl Zipf {
     }
 }
 
-/// A bijection of 32-bit numbers (Wellons 2018, "lowbias32"), moved by `seed`: what makes `unique()` look random.
+/// A bijection of 32-bit numbers (Wellons 2018, "lowbias32"), shifted by `seed`: makes `unique()` look random.
 pub(crate) fn permute(mut x: u32, seed: u32) -> u32 {
     x = x.wrapping_add(seed);
     x ^= x >> 16;
@@ -370,7 +371,7 @@ mod tests {
         near(share(&draws(DistributionKind::Uniform, 1, 1000), 1, 100), 0.1);
         // The mean of 12 uniforms has standard deviation 1/12.
         near(share(&draws(DistributionKind::Gaussian, 1, 12_000), 5_001, 7_000), 0.683);
-        // 75 % in the central 1 %, and of the bell 1 % of the range holds about 4.8 %.
+        // 75 % in the central 1 %; 1 % of the range contains about 4.8 % of the bell.
         near(share(&draws(DistributionKind::Special, 1, 10_000), 4_951, 5_050), 0.75 + 0.25 * 0.048);
         // h = 0.2: 80 % of draws in the lowest 20 %.
         near(share(&draws(DistributionKind::Pareto, 1, 10_000), 1, 2_000), 0.8);

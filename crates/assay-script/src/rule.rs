@@ -1,7 +1,6 @@
 //! Declarations of a script about its work: audit rules, named rates, columns of a journal, actual table sizes.
 //!
-//! Data only. The engine passes them on as they are; whether a rule holds is decided in `assay-report`, from what was
-//! measured.
+//! Data only. The engine passes them on unchanged; `assay-report` decides whether a rule holds, from what was measured.
 
 use assay_seam::Nanos;
 
@@ -14,29 +13,29 @@ pub enum Declaration {
     Rate(Rate),
     /// `assay.journal{…}`: names of the columns.
     Journal(Vec<String>),
-    /// `assay.found(…)`: the name of an option, and the value that its tables have.
+    /// `assay.found(…)`: the name of an option, and its actual value in the tables.
     Found(String, f64),
 }
 
-/// How often something has to happen, or how long it may take.
+/// How often something must happen, or how long it may take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// What people call it; unique among the rules of a script.
+    /// Name for the report; unique among the rules of a script.
     pub name: String,
-    /// Where the specification says so; may be empty.
+    /// The clause of the specification; may be empty.
     pub clause: String,
-    /// What is looked at.
+    /// What the rule measures.
     pub measure: Measure,
-    /// Smallest value allowed: a share of one, a mean, or nanoseconds. `None`: no bound.
+    /// Smallest allowed value: a share of one, a mean, or nanoseconds. `None`: no limit.
     pub low: Option<f64>,
-    /// Largest value allowed. `low <= high`
+    /// Largest allowed value. `low <= high`
     pub high: Option<f64>,
 }
 
-/// What a rule looks at. Names are those of counters (`assay.count`) and of transaction types.
+/// What a rule measures. Names are those of counters (`assay.count`) and of transaction types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// How many of `whole` were `part`, each decided apart from the others. Either names a counter, or else a
+    /// The share of `part` in `whole`, each decided independently of the others. Either names a counter, or else a
     /// transaction type.
     Share {
         /// Counted when it happened.
@@ -49,12 +48,12 @@ pub enum Measure {
         /// The counter.
         of: String,
     },
-    /// How many of all transactions were of this type.
+    /// The share of this type among all transactions.
     Mix {
         /// The type.
         of: String,
     },
-    /// How many transactions of this type were rolled back by design.
+    /// The share of transactions of this type that were rolled back on purpose.
     RolledBack {
         /// The type.
         of: String,
@@ -71,14 +70,14 @@ pub enum Measure {
 /// A throughput with a name of its own, such as tpmC.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
-    /// What people call it; unique among the rates of a script.
+    /// Name for the report; unique among the rates of a script.
     pub name: String,
     /// The transaction type counted; `None`: all of them.
     pub of: Option<String>,
-    /// Transactions rolled back by design count too.
+    /// Whether transactions rolled back on purpose count, too.
     pub rolled_back: bool,
     /// The time unit of the rate.
     pub per: Nanos,
-    /// The most that is possible by the rules; efficiency is the rate's share of it.
+    /// The highest rate that the rules allow; efficiency is the rate divided by it.
     pub nominal: Option<f64>,
 }

@@ -16,12 +16,12 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// Where the script's file lies.
+    /// The folder of the script's file.
     pub(crate) fn folder(&self) -> Option<PathBuf> {
         self.source.path.as_ref()?.parent().map(PathBuf::from)
     }
 
-    /// The name of the module that it is, when that lies inside the binary.
+    /// Its name as a module, if it is built in.
     pub(crate) fn built_in(&self) -> Option<&str> {
         let name = self.source.display.strip_suffix(".lua")?;
         self.library.module(name).filter(|text| text.as_bytes() == self.source.text).map(|_| name)

@@ -8,26 +8,26 @@ use assay_seam::Dialect;
 use crate::front::Front;
 use crate::random::Distribution;
 
-/// What the sessions of a state are to do, and what they see.
+/// What the sessions of a state will do, and what they see.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// `sysbench.cmdline.command`; empty: there is none.
     pub command: String,
     /// What each session runs.
     pub entry: Entry,
-    /// Everything in `sysbench.opt`, core options included; keys as `OptionDeclaration::key`.
+    /// Everything in `sysbench.opt`, including core options; keys as `OptionDeclaration::key`.
     pub options: Vec<(String, OptionValue)>,
     /// The kind of database.
     pub driver: Dialect,
     /// The run's seed.
     pub seed: u64,
-    /// Sessions of the whole run, all states together; numbers given to `add_session` are below it. >= 1
+    /// Sessions of the whole run, in all states; numbers passed to `add_session` are below it. >= 1
     pub sessions: u32,
     /// For `sysbench.rand`.
     pub distribution: Distribution,
     /// `sysbench.cmdline.argv`, the program's name first.
     pub argv: Vec<String>,
-    /// The front end that scripts speak through; `None`: the engine, by `Request::Log`.
+    /// The front end for the scripts' output; `None`: the engine, by `Request::Log`.
     pub front: Option<Arc<dyn Front>>,
 }
 
@@ -38,12 +38,12 @@ pub enum Entry {
     Thread,
     /// The entry of `sysbench.cmdline.commands` or the global function of this name: once, without arguments.
     Function(String),
-    /// `init` → `Request::Ready` → (the run; answer when it is over: `Report` for the last report's hook, as with
+    /// `init` → `Request::Ready` → (the run; the answer after it: `Report` for the last report's hook, as with
     /// `Reports`, then `Done`) → `done`, in one environment. Each may be absent.
     Main,
-    /// Nothing more.
+    /// Only the top level.
     TopLevel,
-    /// What the top level declared becomes known to the program. The top level sees no options.
+    /// Reports the top level's declarations to the program. The top level sees no options.
     Declare,
     /// Report hooks: `Request::Ready`, and again after each `Answer::Report`; ends on `Answer::Done`.
     Reports,

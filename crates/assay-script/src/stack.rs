@@ -1,8 +1,8 @@
-//! What lies on Lua's stack between a session and us: answers, options and texts on the way in, parameters and failures
-//! on the way out.
+//! Values on Lua's stack between a session and Rust: answers, options and texts going in, parameters and failures
+//! coming out.
 //!
-//! Each function says what it expects to be there; nothing here runs a script, except `core.exact` in statement.lua for
-//! a parameter that cannot be passed on as it is.
+//! Each function documents what it expects there; nothing here runs a script, except `core.exact` in statement.lua for
+//! a parameter that cannot be passed on unchanged.
 
 use std::ffi::c_int;
 use std::slice;
@@ -15,7 +15,7 @@ use assay_seam::{RowsPool, StatementError, Value};
 use crate::native::Native;
 use crate::request::{Answer, Decision, Failure, Verdict};
 
-/// Pushes what the session gets from its `yield`; how many values.
+/// Pushes the results of the session's `yield`; returns their number.
 ///
 /// # Safety
 /// The thread is suspended with an empty stack.
@@ -147,7 +147,7 @@ pub(crate) unsafe fn push_value(lua: *mut lua_State, value: &Value<'_>) {
     }
 }
 
-/// The string (or number, which becomes one) at `index`; empty when it is neither.
+/// The string (or number, which becomes one) at `index`; empty if it is neither.
 ///
 /// # Safety
 /// The value stays on the stack, and so alive, as long as the result is used.
@@ -160,16 +160,16 @@ pub(crate) unsafe fn text_at<'a>(lua: *mut lua_State, index: c_int) -> &'a [u8] 
     }
 }
 
-/// Parameters of a statement lie from here on in the stack of who executes it, their kinds below.
+/// Index on the stack of the executing session from which a statement's parameters are; their kinds are below.
 const PARAMETERS: c_int = 5;
 /// The answer to an execution with a value that cannot be passed on: see `UNSUITABLE` in sql.lua.
 pub(crate) const UNSUITABLE: f64 = 3.0;
 
-/// Reads the parameters of an execution. An error says which of them cannot be passed on as what it is, and why.
+/// Reads the parameters of an execution. An error says which of them cannot be passed on unchanged, and why.
 ///
 /// # Safety
-/// `thread` is suspended in an execution, and the parameters are not used longer than that; `core` lies at the bottom
-/// of the stack of `main`.
+/// `thread` is suspended in an execution, and the parameters are not used longer than that; `core` is at the bottom of
+/// the stack of `main`.
 pub(crate) unsafe fn read_parameters(
     main: *mut lua_State,
     thread: *mut lua_State,
@@ -194,8 +194,7 @@ pub(crate) unsafe fn read_parameters(
     Ok(())
 }
 
-/// Has `core.exact` in statement.lua put a value of the same meaning in the place of one that cannot be passed on as it
-/// is.
+/// Lets `core.exact` in statement.lua replace a value that cannot be passed on unchanged by one with the same meaning.
 ///
 /// # Safety
 /// As for `read_parameters`.
@@ -223,13 +222,13 @@ unsafe fn make_exact(main: *mut lua_State, thread: *mut lua_State, index: c_int,
 }
 
 /// A parameter of kind `i` (integer), `w` (number, made whole), `d` (double), `t` (text) or `a` (whatever the value
-/// is); `None` when the value has to be looked at more closely.
+/// is); `None` if the value must be examined more closely.
 ///
 /// # Safety
 /// As for `text_at`; the lifetime is chosen by the caller, who must not use the value longer than that.
 #[inline]
 unsafe fn parameter(thread: *mut lua_State, index: c_int, kind: u8) -> Option<Value<'static>> {
-    // From here on Lua writes numbers with an exponent, and not all their digits.
+    // Above this Lua writes numbers with an exponent, and not all their digits.
     const LONG: f64 = 1e14;
     // SAFETY: the caller's promise.
     unsafe {
@@ -246,10 +245,10 @@ unsafe fn parameter(thread: *mut lua_State, index: c_int, kind: u8) -> Option<Va
                 if number.fract() != 0.0 || number.abs() >= LONG {
                     return None;
                 }
-                // Lua makes a text of it in its place on the stack.
+                // Lua converts it to a text in place on the stack.
                 Value::Text(text_at(thread, index))
             }
-            // 64-bit integers travel as digits: see `core.exact` and `integer` in statement.lua.
+            // 64-bit integers are passed as digits: see `core.exact` and `integer` in statement.lua.
             (lua::LUA_TSTRING, b'i' | b'w') => std::str::from_utf8(text_at(thread, index))
                 .ok()
                 .and_then(|digits| digits.parse::<i64>().ok())
@@ -262,14 +261,13 @@ unsafe fn parameter(thread: *mut lua_State, index: c_int, kind: u8) -> Option<Va
     }
 }
 
-/// What stands before a number's point, as an integer of 64 bits. A conversion cuts off the rest; `trunc` would be a
-/// call.
+/// The integer part of a number as a 64-bit integer. A conversion cuts off the rest; `trunc` would be a call.
 fn whole_part(number: f64) -> Option<i64> {
     const END: f64 = 9_223_372_036_854_775_808.0;
     (-END..END).contains(&number).then_some(number as i64)
 }
 
-/// The integer of 64 bits that a number is.
+/// The 64-bit integer equal to a number.
 fn exact_integer(number: f64) -> Option<i64> {
     let integer = number as i64;
     // 2⁶³ would become the integer below it, which as a number is 2⁶³ again.

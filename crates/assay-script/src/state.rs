@@ -1,11 +1,11 @@
 //! One `lua_State` and its sessions.
 //!
-//! A session is a coroutine of the prelude (`src/lua/*.lua`), which runs the script and yields numbers that say what
-//! it asks; `Asked` names them. Resuming pushes the answer, switches the shared block to the session and calls
-//! `lua_resume`: nothing is allocated on our side once the scratch space has grown.
+//! A session is a coroutine of the prelude (`src/lua/*.lua`), which runs the script and yields numbers that encode its
+//! request; `Asked` names them. Resuming pushes the answer, switches the shared block to the session and calls
+//! `lua_resume`: our side allocates nothing once the scratch space has grown.
 //!
-//! Memory: LuaJIT's collector runs as garbage arises. Its final phase walks all coroutines of the state at once, so a
-//! state should hold some hundred sessions, not ten thousand (`sessions_per_state` in assay-engine).
+//! Memory: LuaJIT's collector runs as garbage accumulates. Its final phase walks all coroutines of the state at once,
+//! so a state should hold some hundred sessions, not ten thousand (`sessions_per_state` in assay-engine).
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::{Arc, OnceLock};
@@ -29,11 +29,11 @@ use assay_options::OptionValue;
 /// One `lua_State` with its sessions. Not `Send`: made and used in one thread.
 pub struct State {
     pub(crate) lua: *mut lua_State,
-    /// From `Box::into_raw`; Lua holds its address too. Freed after the state is closed.
+    /// From `Box::into_raw`; Lua has its address, too. Freed after the state is closed.
     pub(crate) shared: *mut Shared,
     watch: Arc<Watch>,
     pub(crate) sessions: Vec<Option<Coroutine>>,
-    /// Parameters of the `Execute` handed out last. The lifetime is erased: see `State::operation`.
+    /// Parameters of the last `Execute` returned. The lifetime is erased: see `State::operation`.
     parameters: Vec<Value<'static>>,
     generation: u64,
     pub(crate) seed: u64,
@@ -41,11 +41,11 @@ pub struct State {
     pub(crate) declared: Arc<OnceLock<Declared>>,
 }
 
-/// A session, seen from outside.
+/// A session, as seen from Rust.
 pub(crate) struct Coroutine {
     /// Anchored in the prelude's `sessions`.
     thread: *mut lua_State,
-    /// From `Box::into_raw`: while the session runs, native functions reach it through `Shared`.
+    /// From `Box::into_raw`: while the session runs, native functions access it through `Shared`.
     pub(crate) native: *mut Native,
     /// The connection of the operation whose reply is awaited.
     asked: u32,
@@ -59,7 +59,7 @@ impl Drop for Coroutine {
     }
 }
 
-/// The parts of the prelude that run first; what the front adds comes next.
+/// The parts of the prelude that run first; the front's Lua comes next.
 const CORE: [(&CStr, &str); 2] =
     [(c"=assay/core", include_str!("lua/core.lua")), (c"=assay/mark", include_str!("lua/mark.lua"))];
 
@@ -80,7 +80,7 @@ const GC_PAUSE: c_int = 125;
 /// Collector speed relative to allocation, percent.
 const GC_STEP: c_int = 300;
 
-/// What a state is made for.
+/// What a state is created for.
 pub(crate) struct Opening<'a> {
     pub(crate) entry: &'a str,
     pub(crate) entry_name: &'a str,
@@ -95,17 +95,17 @@ pub(crate) struct Opening<'a> {
 }
 
 impl State {
-    /// Compiles the script. Runs none of it.
+    /// Compiles the script without running it.
     pub(crate) fn open(script: &Script, opening: &Opening<'_>) -> Result<State, ScriptError> {
         let shared = Shared::new(&script.library, &script.name, opening.seed, opening.sessions, opening.distribution)
             .with_front(opening.front.clone(), !matches!(opening.entry, "thread" | "function"));
         // SAFETY: a fresh state, used by this thread only. Errors inside Lua are caught by `run`'s protected calls;
-        // what is called outside of them allocates at most, and LuaJIT ends the process when memory runs out there.
+        // calls outside them at most allocate, and LuaJIT ends the process when memory runs out there.
         unsafe {
             let lua = lua::luaL_newstate();
             assert!(!lua.is_null(), "out of memory for a Lua state");
             lua::luaL_openlibs(lua);
-            // Until the prelude is there: what is collected when decides the order in which tables are walked.
+            // Until the prelude is loaded: the time of collections affects the order in which tables are walked.
             lua::lua_gc(lua, lua::LUA_GCSTOP, 0);
             lua::lua_gc(lua, lua::LUA_GCSETPAUSE, GC_PAUSE);
             lua::lua_gc(lua, lua::LUA_GCSETSTEPMUL, GC_STEP);
@@ -194,7 +194,7 @@ impl State {
             set(c"driver_globals");
             lua::lua_pushnumber(lua, f64::from(opening.sessions));
             set(c"sessions_in_all");
-            // A script found as a module is told its name, as by `require`.
+            // A script found as a module gets its name, as with `require`.
             if script.source.display != script.given {
                 push_bytes(lua, script.given.as_bytes());
                 set(c"module");
@@ -247,7 +247,8 @@ impl State {
         ScriptError::from_message(&String::from_utf8_lossy(message), "")
     }
 
-    /// Makes session `number` (from 0, unique in the run). Its first `resume` (with `Answer::Done`) runs the top level.
+    /// Creates session `number` (from 0, unique in the run). Its first `resume` (with `Answer::Done`) runs the top
+    /// level.
     pub fn add_session(&mut self, number: u32) -> Result<Slot, ScriptError> {
         let free = self.sessions.iter().position(Option::is_none);
         let index = free.unwrap_or(self.sessions.len());
@@ -273,14 +274,14 @@ impl State {
         Ok(Slot(index as u32))
     }
 
-    /// Runs a session until its next request. Panics when there is no such session or it has ended.
+    /// Runs a session until its next request. Panics if there is no such session or it has ended.
     #[inline]
     pub fn resume(&mut self, slot: Slot, answer: Answer, pool: &mut RowsPool) -> Request<'_> {
         let asked = self.advance(slot, answer, pool);
         self.request(slot, asked, pool)
     }
 
-    /// Answers a session and runs it until it asks. What it asks lies on its stack.
+    /// Answers a session and runs it until its next request, which is then on its stack.
     pub(crate) fn advance(&mut self, slot: Slot, answer: Answer, pool: &mut RowsPool) -> Asked {
         let session = self.sessions[slot.0 as usize].as_mut().expect("the slot came from add_session");
         assert!(!session.ended, "a session that has ended is not resumed");
@@ -289,7 +290,7 @@ impl State {
         // borrowed `self`. `shared` and `native` live as long as the state and the session; no reference to them is
         // held while Lua runs.
         unsafe {
-            // A thread that has not begun holds its function.
+            // A thread that has not started holds its function.
             if lua::lua_status(thread) == lua::LUA_YIELD {
                 lua::lua_settop(thread, 0);
             }
@@ -333,7 +334,7 @@ impl State {
         }
     }
 
-    /// What a session asks, read from its stack.
+    /// A session's request, read from its stack.
     pub(crate) fn request(&mut self, slot: Slot, asked: Asked, pool: &mut RowsPool) -> Request<'_> {
         let session = self.sessions[slot.0 as usize].as_mut().expect("it was just resumed");
         let thread = session.thread;
@@ -395,7 +396,7 @@ impl State {
                 Asked::InTransaction => Request::InTransaction(ConnectionNumber(number(2) as u32)),
                 Asked::Ready => Request::Ready,
                 Asked::Next => {
-                    // A transaction is over, and its results with it: an idle session holds no row buffers.
+                    // A transaction is over, and with it its results: an idle session holds no row buffers.
                     for live in &mut (*session.native).results {
                         if let Some(rows) = live.rows.take() {
                             pool.put(rows);
@@ -462,7 +463,7 @@ impl State {
         }
     }
 
-    /// What the session's top level declared; it has asked `Asked::Declared`, and was not resumed since.
+    /// What the session's top level declared; its last request was `Asked::Declared`.
     pub(crate) fn read_declared(&self, slot: Slot) -> Result<Declared, ScriptError> {
         let thread = self.sessions[slot.0 as usize].as_ref().expect("the slot came from add_session").thread;
         // SAFETY: the thread is suspended with the values of `entries.declare` above the request's number.
@@ -481,20 +482,20 @@ impl State {
         unsafe { &(*self.shared).counters }
     }
 
-    /// Whether any session has left marks so far: while none has, there is nothing to look for after a transaction.
+    /// Whether any session has left marks: if not, there is nothing to look for after a transaction.
     #[inline]
     pub fn has_marks(&self) -> bool {
         // SAFETY: as above.
         unsafe { (*self.shared).marked }
     }
 
-    /// What was acknowledged since this was asked last (`assay.acknowledge`).
+    /// What was acknowledged since the last call (`assay.acknowledge`).
     pub fn take_acknowledged(&mut self) -> Vec<Key> {
         // SAFETY: `shared` lives as long as `self`, and no Lua code runs while `self` is borrowed.
         unsafe { std::mem::take(&mut (*self.shared).acknowledged) }
     }
 
-    /// What the session noted about the transaction it runs, or ran last. To be cleared when that is over.
+    /// What the session noted about its current or last transaction. To be cleared when that is over.
     pub fn marks(&mut self, slot: Slot) -> &mut Marks {
         let session = self.sessions[slot.0 as usize].as_ref().expect("the slot came from add_session");
         // SAFETY: `native` lives as long as the session, and no Lua code runs while `self` is borrowed.
@@ -508,13 +509,13 @@ impl State {
         unsafe { (*session.native).counters }
     }
 
-    /// What all sessions counted themselves since this was last asked, in the order of `SB_CNT_*`.
+    /// What all sessions counted since the last call, in the order of `SB_CNT_*`.
     pub fn take_counted(&mut self) -> [u64; 8] {
         // SAFETY: `shared` lives as long as `self`, and no Lua code runs while `self` is borrowed.
         unsafe { std::mem::take(&mut (*self.shared).counted) }
     }
 
-    /// Forgets a session, wherever it is. Its slot is reused.
+    /// Drops a session in any state. Its slot is reused.
     pub fn remove(&mut self, slot: Slot, pool: &mut RowsPool) {
         let Some(session) = self.sessions[slot.0 as usize].take() else { return };
         // SAFETY: `native` lives until the session is dropped below. `core` is at the bottom of the main stack.

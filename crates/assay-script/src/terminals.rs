@@ -8,8 +8,8 @@ use crate::request::Slot;
 use crate::state::State;
 
 impl State {
-    /// Before the first session: those of the run serve `terminals` users in turn. User `n` is made ready by session
-    /// `n` modulo the sessions of the run, and served by sessions of that state.
+    /// Must be called before the first session: the run's sessions serve `terminals` users in turn. User `n` is
+    /// initialized by session `n` modulo the sessions of the run, and served by sessions of that state.
     pub fn serve_terminals(&mut self, terminals: u32) {
         // SAFETY: `core` lies at the bottom of the main stack; `shared` lives as long as `self`, and no Lua code runs
         // while `self` is borrowed.
@@ -20,12 +20,12 @@ impl State {
         }
     }
 
-    /// The session runs a transaction of this terminal next: its random numbers, and what scripts see of it.
+    /// The session runs a transaction of this terminal next: with its random numbers, and its view for scripts.
     pub fn enter_terminal(&mut self, slot: Slot, terminal: u32) {
         self.turn(slot, Some(terminal));
     }
 
-    /// The session's transaction is over; whose it was.
+    /// The session's transaction is over; returns its terminal.
     pub fn leave_terminal(&mut self, slot: Slot) -> Option<u32> {
         self.turn(slot, None)
     }
@@ -40,7 +40,7 @@ impl State {
         }
     }
 
-    /// The session's transaction is run again: if it says again how long its user will think, that is not to be added.
+    /// The session's transaction is retried: if the script again says how long its user will think, that is not added.
     pub fn run_again(&mut self, slot: Slot) {
         let session = self.sessions[slot.0 as usize].as_ref().expect("the slot came from add_session");
         // SAFETY: as for `turn`.
@@ -50,7 +50,7 @@ impl State {
         }
     }
 
-    /// How long a terminal wanted to think since this was asked last (`assay.think`).
+    /// How long a terminal wanted to think since the last call (`assay.think`).
     pub fn take_think(&mut self, terminal: u32) -> Nanos {
         // SAFETY: `shared` lives as long as `self`, and no Lua code runs while `self` is borrowed.
         let terminals = unsafe { &mut (*self.shared).terminals };

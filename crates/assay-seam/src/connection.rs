@@ -1,8 +1,8 @@
 //! One client connection as the engine drives it.
 //!
-//! A `Connection` is a machine without a socket: the engine feeds it what arrived, sends what it wrote into
-//! `Exchange::out`, and acts on the `Progress` it returns. The same value survives reconnects; what it knows of
-//! prepared statements survives with it. Embedded databases answer inline.
+//! A `Connection` is a state machine without a socket: the engine feeds it what arrived, sends what it wrote into
+//! `Exchange::out`, and acts on the `Progress` it returns. The same value survives reconnects, including its prepared
+//! statements. Embedded databases answer inline.
 
 use crate::effect::Effect;
 use crate::error::StatementError;
@@ -11,7 +11,7 @@ use crate::operation::{Operation, Reply, StatementId};
 use crate::rows::RowsPool;
 use crate::time::Nanos;
 
-/// What a connection may use while it works. Belongs to the worker and is shared by its connections.
+/// What a connection may use during a call. Belongs to the worker and is shared by its connections.
 pub struct Exchange<'a> {
     /// Bytes to send, appended. The engine sends and clears them after every call.
     pub out: &'a mut Vec<u8>,
@@ -32,13 +32,13 @@ pub enum Progress {
     Ready,
     /// The operation is answered; the next may start.
     Reply(Reply),
-    /// Nothing to wait for but time: call `on_timeout` after this long (a busy embedded database).
+    /// Only time is needed: call `on_timeout` after this long (a busy embedded database).
     Wait(Nanos),
-    /// Close this socket and connect anew, at once and without counting an error: the login is to be tried in
-    /// another way (TLS preferred but refused, and the reverse).
+    /// Close this socket and reconnect, immediately and without counting an error: the login is tried in another way
+    /// (TLS preferred but refused, and the reverse).
     Reconnect,
-    /// The connection is unusable: login refused, protocol broken, server said goodbye. Close the socket.
-    /// An operation in flight is thereby answered with this error.
+    /// The connection is unusable: login refused, protocol broken, server said goodbye. Close the socket. This error is
+    /// also the answer to an operation in flight.
     Failed(Box<StatementError>),
 }
 
@@ -53,34 +53,34 @@ pub struct Executed {
     pub others: u32,
 }
 
-/// A client connection. Methods that return `Progress` are called in the order the protocol allows:
-/// `on_connected`, then `on_bytes`/`on_secured` until `Ready`; then `execute`, then `on_bytes` until `Reply`.
-/// After `on_closed` it starts again at `on_connected`. Nothing a server sends may panic.
+/// A client connection. Methods that return `Progress` are called in the order the protocol allows: `on_connected`,
+/// then `on_bytes`/`on_secured` until `Ready`; then `execute`, then `on_bytes` until `Reply`. After `on_closed` it
+/// starts again with `on_connected`. Nothing a server sends may panic.
 pub trait Connection {
-    /// The transaction state the server last reported: true while a transaction is open, failed or not.
+    /// The transaction state that the server last reported: true while a transaction is open, failed or not.
     fn in_transaction(&self) -> bool;
 
-    /// What the server said of itself; complete once `Ready` was returned.
+    /// What the server reported about itself; complete once `Ready` was returned.
     fn server(&self) -> ServerFacts;
 
     /// The socket is connected (for an embedded database: open the file). Starts the login.
     fn on_connected(&mut self, exchange: &mut Exchange<'_>) -> Progress;
 
-    /// Bytes arrived (decrypted, in order, split anywhere). Consumes all of them; an incomplete message is
-    /// kept. Memory kept between calls is bounded by what the message needs, and given back afterwards.
+    /// Bytes arrived (decrypted, in order, split anywhere). Consumes all of them; an incomplete message is kept. Memory
+    /// kept between calls is limited to what the message needs, and freed afterwards.
     fn on_bytes(&mut self, bytes: &[u8], exchange: &mut Exchange<'_>) -> Progress;
 
-    /// The TLS handshake asked for by `Progress::StartTls` succeeded.
+    /// The TLS handshake requested by `Progress::StartTls` succeeded.
     fn on_secured(&mut self, tls: &TlsFacts, exchange: &mut Exchange<'_>) -> Progress;
 
-    /// The socket is gone (or the connect failed, or the TLS handshake did). Forgets everything bound to the
-    /// socket, keeps statement texts. Says whether login should be tried at once in another way (sslmode prefer/allow).
+    /// The socket is gone (or the connect or the TLS handshake failed). Forgets everything tied to the socket, keeps
+    /// statement texts. Returns whether to try the login immediately in another way (sslmode prefer/allow).
     fn on_closed(&mut self) -> bool;
 
-    /// The time asked for by `Progress::Wait` has passed.
+    /// The time requested by `Progress::Wait` has passed.
     fn on_timeout(&mut self, exchange: &mut Exchange<'_>) -> Progress;
 
-    /// What a prepared statement does; one that is not known may do anything.
+    /// What a prepared statement does; an unknown one may do anything.
     fn effect(&self, statement: StatementId) -> Effect {
         let _ = statement;
         Effect::Other
@@ -89,45 +89,45 @@ pub trait Connection {
     /// Starts an operation. Only while none is in flight.
     fn execute(&mut self, operation: &Operation<'_>, exchange: &mut Exchange<'_>) -> Progress;
 
-    /// The rows of the load in flight are on their way, all of them: nothing is left to do but to await the answer, and
-    /// the caller may prepare more rows meanwhile.
+    /// Whether all rows of the load in flight have been sent: only the answer is missing, and the caller may prepare
+    /// more rows meanwhile.
     fn has_sent_rows(&self) -> bool {
         false
     }
 
-    /// Has an execution wait, to be sent in front of the next execution, or by `flush`, and answered with that: by the
-    /// first refusal of any of them, after which none is executed. Any other operation forgets what waits. False: this
-    /// one cannot wait here, or not now, and is to be executed. Only while no operation is in flight.
+    /// Holds an execution back, to be sent before the next execution, or by `flush`, and answered with that one: by the
+    /// first error of any of them, after which none is executed. Any other operation drops what waits. False: this one
+    /// cannot wait here or now, and must be executed. Only while no operation is in flight.
     ///
-    /// What waits, does so inside a transaction only, and changes rows or begins it; and the sum of it has a bound.
+    /// Only statements inside a transaction that change rows, or start it, can wait; and their total size is limited.
     fn defer(&mut self, operation: &Operation<'_>) -> bool {
         let _ = operation;
         false
     }
 
-    /// The same in a pipeline that the script asks for itself: whatever the execution means, and with rows that nobody
-    /// reads, it may wait. What waits between two calls of `synchronise` is one implicit transaction where the protocol
-    /// knows such. False: it cannot wait, and is to be executed.
+    /// The same in a pipeline requested by the script: any execution may wait, even if it returns rows, which nobody
+    /// reads. What waits between two calls of `synchronise` is one implicit transaction, if the protocol has them.
+    /// False: it cannot wait, and must be executed.
     fn pipe(&mut self, operation: &Operation<'_>) -> bool {
         let _ = operation;
         false
     }
 
-    /// What waits so far is a unit of its own: what comes later is executed even where that is refused.
+    /// Ends a unit: what comes later is executed even if this unit is refused.
     fn synchronise(&mut self) {}
 
-    /// Sends what waits, if anything does; answered as an operation.
+    /// Sends what waits, if anything; answered like an operation.
     fn flush(&mut self, exchange: &mut Exchange<'_>) -> Progress {
         let _ = exchange;
         Progress::Reply(Reply::default())
     }
 
-    /// Statements that had waited and were executed since this was last asked.
+    /// Statements that had waited and were executed since the last call.
     fn take_executed(&mut self) -> Executed {
         Executed::default()
     }
 
-    /// What waits will not be sent.
+    /// Drops what waits without sending it.
     fn forget_deferred(&mut self) {}
 
     /// Writes the protocol's goodbye. The engine sends it and closes the socket.

@@ -1,7 +1,7 @@
 //! A database to load: its address, its login, and how to create connections to it.
 //!
-//! Each kind of database is one `Driver`, listed in the binary's registry and nowhere else. Opening a target
-//! reads no environment by itself: what it may look at comes in as `Surroundings`.
+//! Each kind of database is one `Driver`, listed in the binary's registry and nowhere else. Opening a target does not
+//! read the environment itself: it only uses what `Surroundings` provides.
 
 use std::path::{Path, PathBuf};
 
@@ -16,20 +16,20 @@ pub struct Driver {
     pub dialect: Dialect,
     /// URL schemes, without `:`; the first is the canonical one.
     pub schemes: &'static [&'static str],
-    /// Reads a URL of one of the schemes, completed from the surroundings (`PG*`, `~/.my.cnf`, …).
+    /// Parses a URL with one of these schemes, completed from the surroundings (`PG*`, `~/.my.cnf`, …).
     pub open: Open,
 }
 
-/// What scripts and loaders have to know of a kind of database.
+/// What scripts and loaders need to know about a kind of database.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Dialect {
     /// As scripts see it (`drv:name()`): `pgsql`, `mysql`, `sqlite`.
     pub name: &'static str,
-    /// A backslash in a literal escapes what follows.
+    /// Whether a backslash in a literal escapes what follows.
     pub backslash_escapes: bool,
-    /// A loader sends at most this many bytes at a time, if it is more than one row.
+    /// A loader sends at most this many bytes at a time, unless it is a single row.
     pub load_bytes_max: Option<usize>,
-    /// Globals that old scripts look up when they write for this kind, and their values.
+    /// Globals that old scripts use when they are written for this kind, and their values.
     pub globals: &'static [(&'static str, Value<'static>)],
 }
 
@@ -44,18 +44,18 @@ impl Dialect {
 pub type Open =
     fn(url: &str, options: &ConnectOptions, surroundings: &dyn Surroundings) -> Result<Box<dyn Database>, TargetError>;
 
-/// What the command line says about every connection, whatever the database.
+/// What the command line specifies for every connection, whatever the database.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
-    /// Use protocol-level prepared statements (`--prepared on|off`). Off: extended/binary protocol is not used
-    /// at all, parameters are substituted into the text on our side (transaction-pooling proxies need it).
+    /// Whether to use protocol-level prepared statements (`--prepared on|off`). Off: the extended or binary protocol is
+    /// not used at all, and parameters are substituted into the text on our side (transaction-pooling proxies need it).
     pub prepared: bool,
-    /// A prepared statement is parsed anew for each execution, in the same send, and kept by no server; drivers that
-    /// cannot do that prepare it once.
+    /// Whether a prepared statement is parsed again for each execution, in the same packet, and stored on no server;
+    /// drivers that cannot do that prepare it once.
     pub unnamed: bool,
     /// Statements to run on every new connection before it is `Ready` (`--session-sql`).
     pub session_sql: Vec<String>,
-    /// What connections call themselves where a server asks and the user has not said it; empty: nothing.
+    /// How connections identify themselves if the user has not chosen a name; empty: not at all.
     pub application_name: &'static str,
 }
 
@@ -75,10 +75,10 @@ pub trait Database: Send + Sync {
         self.dialect().name
     }
 
-    /// The URL to show and to record: canonical, never with a password.
+    /// The URL for output and records: canonical, always without a password.
     fn display(&self) -> String;
 
-    /// Where its sockets go. Several: the first that accepts is used.
+    /// Where to connect. Several: the first that accepts is used.
     fn endpoints(&self) -> Vec<Endpoint>;
 
     /// How its sockets may be encrypted.
@@ -89,37 +89,35 @@ pub trait Database: Send + Sync {
         None
     }
 
-    /// A machine for one new connection, not yet connected.
+    /// A new connection, not yet connected.
     fn connection(&self) -> Box<dyn Connection>;
 
-    /// The same for what is asked beside the load: without the statements that run on every new connection of a
-    /// session.
+    /// The same for queries beside the load: without the statements that run on every new connection of a session.
     fn connection_beside(&self) -> Box<dyn Connection> {
         self.connection()
     }
 
-    /// Queries for the server's settings that matter to performance or differ from their defaults: rows of a name, a
-    /// value, and where the value came from (NULL: it is the default, or not known). The first that is not refused
-    /// answers; which one that is depends on product and version. Empty: it has none. Asked once, off the measured
-    /// path.
+    /// Queries for the server's settings that affect performance or differ from their defaults: rows of a name, a
+    /// value, and the value's origin (NULL: default or unknown). The first query that is not refused is used; which one
+    /// works depends on product and version. Empty if the database has none. Executed once, outside the measured path.
     fn settings_queries(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Turns this connection error's limit into advice, where the kind of database knows some; `sessions` is
-    /// how many were asked for.
+    /// Turns the limit behind this connection error into advice, if the driver knows any; `sessions` is the number of
+    /// sessions requested.
     fn advice(&self, error: &crate::error::StatementError, sessions: usize) -> Option<String> {
         let _ = sessions;
         error.hint.clone()
     }
 }
 
-/// Where a socket goes.
+/// Where to connect.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Endpoint {
     /// Host name or address, and port.
     Tcp {
-        /// As written by the user; resolved by `assay-io`.
+        /// As written by the user; `assay-io` resolves it.
         host: String,
         /// 1 … 65535.
         port: u16,
@@ -130,16 +128,16 @@ pub enum Endpoint {
     Embedded,
 }
 
-/// Encryption, with libpq's meaning of the modes.
+/// Encryption; the modes mean what they mean in libpq.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct TlsSettings {
-    /// Whether, and what is checked.
+    /// Whether to encrypt, and what to verify.
     pub mode: TlsMode,
     /// PEM file of trusted roots; `None`: the system's.
     pub root: Option<PathBuf>,
     /// PEM files of our own certificate and key.
     pub client: Option<(PathBuf, PathBuf)>,
-    /// Name the certificate must be for (`VerifyFull`) and the SNI name.
+    /// The name that the certificate must have (`VerifyFull`), also sent as SNI.
     pub server_name: String,
 }
 
@@ -149,33 +147,33 @@ pub enum TlsMode {
     /// Never.
     #[default]
     Disable,
-    /// Only when the server refuses without.
+    /// Only if the server refuses without.
     Allow,
-    /// When the server offers it.
+    /// If the server offers it.
     Prefer,
     /// Always, whatever the certificate.
     Require,
     /// Always, and the certificate must chain to a trusted root.
     VerifyCa,
-    /// As `VerifyCa`, and it must be for the host we asked for.
+    /// Like `VerifyCa`, and the certificate must be for the requested host.
     VerifyFull,
 }
 
-/// What opening a target may look at besides its URL.
+/// What opening a target may use besides its URL.
 pub trait Surroundings {
     /// An environment variable.
     fn variable(&self, name: &str) -> Option<String>;
     /// A file's content (`~/.pgpass`, `~/.my.cnf`); `None` when absent.
     fn read(&self, path: &Path) -> Option<Vec<u8>>;
-    /// Permission bits of a file (libpq ignores a `~/.pgpass` that others may read); `None` when absent.
+    /// Permission bits of a file (libpq ignores a `~/.pgpass` that others may read); `None` if absent.
     fn mode(&self, path: &Path) -> Option<u32>;
     /// The user's home directory.
     fn home(&self) -> Option<PathBuf>;
-    /// The operating system's name of the user.
+    /// The user's name in the operating system.
     fn user(&self) -> Option<String>;
 }
 
-/// A machine without environment, files or users.
+/// No environment, files or users.
 #[derive(Clone, Copy, Debug)]
 pub struct NoSurroundings;
 
@@ -205,8 +203,8 @@ impl Surroundings for NoSurroundings {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TargetError {
-    /// Names the part that is wrong; never holds a password.
+    /// Names the part that is wrong; never contains a password.
     pub message: String,
-    /// What to write instead, where we know.
+    /// What to write instead, if known.
     pub hint: Option<String>,
 }

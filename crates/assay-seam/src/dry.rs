@@ -1,13 +1,13 @@
 //! A fake database: every operation succeeds immediately, without rows.
 //!
-//! For measuring a script alone, and for trying one without a server.
+//! For measuring the script itself, and for trying a script without a server.
 
 use crate::connection::{Connection, Exchange, Progress};
 use crate::database::{Database, Dialect, Endpoint, TlsSettings};
 use crate::facts::{ServerFacts, TlsFacts};
 use crate::operation::{Operation, Reply};
 
-/// Takes every statement for executed. `driver`: what scripts take it for.
+/// Every statement counts as executed. `driver`: the name that scripts see.
 pub fn database(driver: &'static str) -> Box<dyn Database> {
     Box::new(Dry { driver })
 }

@@ -1,22 +1,22 @@
-//! What a statement does to the data, judging by its first words. Not a parser: when in doubt, `Other`.
+//! What a statement does to the data, judged by its first words. Not a parser: in doubt, `Other`.
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Opens a transaction.
     Begins,
-    /// Changes rows, and neither returns any nor ends the transaction.
+    /// Changes rows, returns none, and does not end the transaction.
     ChangesRows,
-    /// Makes a transaction's changes last.
+    /// Makes a transaction's changes permanent.
     Commits,
-    /// Returns rows or undoes changes: where its answer is lost, nothing has come to last.
+    /// Returns rows or undoes changes: if its answer is lost, nothing has become permanent.
     Reads,
-    /// Something else, or perhaps something else.
+    /// Something else, or unknown.
     Other,
 }
 
 impl Effect {
-    /// By the first words of a statement's text, and by a COMMIT behind others. What it returns is not looked at.
+    /// Judged by the first words of a statement's text, and by a COMMIT after others. Its result is not considered.
     pub fn of(sql: &[u8]) -> Effect {
         let word = |word: &&[u8]| !word.is_empty();
         let mut words = sql.split(|byte| !byte.is_ascii_alphabetic()).filter(word).map(<[u8]>::to_ascii_lowercase);

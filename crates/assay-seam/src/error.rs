@@ -1,30 +1,30 @@
 //! What can go wrong with an operation, defined once for all databases.
 //!
-//! An error keeps the server's own code and words; class and retry are our reading of them, so that the engine
-//! can act and the report can group without knowing the database.
+//! An error keeps the server's own code and message; class and retry are our interpretation, so that the engine can act
+//! and the report can group without knowing the database.
 
 /// Why an operation, or a whole connection, failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}: {message} ({code})")]
 pub struct StatementError {
-    /// Who refused.
+    /// Where the error was raised.
     pub origin: Origin,
-    /// What kind of trouble.
+    /// Its class.
     pub class: Class,
     /// SQLSTATE or errno, verbatim.
     pub code: Code,
     /// Whether trying again makes sense, and after what.
     pub retry: Retry,
-    /// The server's words, without code or position.
+    /// The server's message, without code or position.
     pub message: String,
-    /// Where in the statement's text, as the server got it: characters from 1; 0: it has not said.
+    /// Position in the statement's text as the server received it, in characters from 1; 0: not reported.
     pub position: u32,
-    /// What the user can do about it, where we know: a limit's name and how to raise it, an option to pass.
+    /// What the user can do about it, if known: a limit's name and how to raise it, an option to pass.
     pub hint: Option<String>,
 }
 
 impl StatementError {
-    /// A failure on our side of the wire that no retry can mend.
+    /// A failure on our side of the wire that no retry can fix.
     pub fn client(class: Class, message: impl Into<String>) -> StatementError {
         StatementError {
             origin: Origin::Client,
@@ -37,7 +37,7 @@ impl StatementError {
         }
     }
 
-    /// The connection broke: reset, closed, refused. Mid-run a reconnect mends it.
+    /// The connection broke: reset, closed, refused. During a run, reconnecting fixes it.
     pub fn network(message: impl Into<String>) -> StatementError {
         StatementError {
             origin: Origin::Network,
@@ -51,7 +51,7 @@ impl StatementError {
     }
 }
 
-/// Who refused.
+/// Where an error was raised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
     /// The database server answered with an error.
@@ -64,7 +64,7 @@ pub enum Origin {
     Script,
 }
 
-/// What kind of trouble, across databases.
+/// Classes of errors, for all databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
     /// Chosen as victim of a deadlock.
@@ -77,17 +77,17 @@ pub enum Class {
     Constraint,
     /// The connection is gone or was never there.
     Connection,
-    /// The host's name leads to no address.
+    /// The host name does not resolve to an address.
     Host,
-    /// The two sides cannot agree on encryption, or a certificate is not good enough.
+    /// The two sides cannot agree on encryption, or a certificate is not acceptable.
     Encryption,
     /// User, password, host not allowed.
     Authentication,
-    /// Connections, memory, disk, prepared statements: a limit was met.
+    /// Connections, memory, disk, prepared statements: a limit was reached.
     Limit,
-    /// The text is wrong.
+    /// The statement's text is wrong.
     Syntax,
-    /// Table, column, database, function does not exist.
+    /// Table, column, database or function does not exist.
     Missing,
     /// Table, database, index exists already.
     Exists,
@@ -115,18 +115,18 @@ pub struct Code {
 /// Whether trying the transaction again makes sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Retry {
-    /// At once.
+    /// Immediately.
     Now,
     /// After a jittered pause: somebody else held what we wanted.
     AfterBackoff,
     /// On a new connection.
     Reconnect,
-    /// No.
+    /// Never.
     Never,
 }
 
 impl std::fmt::Display for Code {
-    /// `40P01`, `1213`; the errno wins where there are both, since users know MySQL's errors by it.
+    /// `40P01`, `1213`; the errno wins if there are both, because users know MySQL's errors by it.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.number, self.state.as_str()) {
             (0, "") => f.write_str("no code"),

@@ -5,17 +5,17 @@
 pub struct TlsFacts {
     /// Channel binding data `tls-server-end-point` (RFC 5929 §4): the hash of the server's certificate.
     pub server_end_point: Option<Vec<u8>>,
-    /// Such as `TLSv1.3 TLS_AES_256_GCM_SHA384`.
+    /// For example `TLSv1.3 TLS_AES_256_GCM_SHA384`.
     pub cipher: String,
 }
 
-/// What a server said of itself at login, for the record.
+/// What a server reported about itself at login, for the record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerFacts {
     /// Product name: `PostgreSQL`, `MySQL`, `MariaDB`, `SQLite`.
     pub product: String,
     /// Its version, verbatim.
     pub version: String,
-    /// Cipher when encrypted.
+    /// Cipher if encrypted.
     pub tls: Option<String>,
 }

@@ -1,9 +1,9 @@
 //! The interface between scripts, engine, event loop and databases: requests, answers, and errors.
 //!
-//! `operation` is what a script may ask of a database, `connection` how the engine drives one client of it, `database`
-//! where it is and how to log in; `time` is the instant that all of them mean. Types and traits only: every database
-//! implements them in a crate of its own, and this one knows no protocol. `dry` is the database that is not there,
-//! `unusable` the one that cannot be reached.
+//! `operation` is what a script may request of a database, `connection` how the engine drives one client of it,
+//! `database` where it is and how to log in; `time` is the clock type that all of them share. Types and traits only:
+//! every database implements them in a crate of its own, and this one knows no protocol. `dry` is a fake database,
+//! `unusable` one that cannot be reached.
 
 #![forbid(unsafe_code)]
 

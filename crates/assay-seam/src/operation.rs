@@ -1,7 +1,7 @@
 //! The operations that a script can request of a database, and their results.
 //!
-//! A script yields an `Operation`, a `Connection` turns it into bytes and, later, into one `Reply`. Operations
-//! borrow from the script's own memory, so that asking copies nothing.
+//! A script yields an `Operation`; a `Connection` turns it into bytes and, later, into one `Reply`. Operations borrow
+//! from the script's own memory, so that requests copy nothing.
 
 use crate::error::StatementError;
 use crate::rows::Rows;
@@ -9,46 +9,46 @@ use crate::rows::Rows;
 /// One request to a server. Exactly one `Reply` answers it.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation<'a> {
-    /// Run the text as it is, in the protocol's text form. May hold several statements; may return several
-    /// result sets (`Rows::sets`).
+    /// Run the text unchanged, in the protocol's text form. May contain several statements; may return several result
+    /// sets (`Rows::sets`).
     Query {
         /// The statement's text.
         sql: &'a [u8],
     },
-    /// Prepare `sql` under `statement`. Placeholders are `?` for every database; a driver whose server wants
-    /// another form (`$1`) rewrites those outside quotes and comments. Where protocol-level prepared statements
-    /// are switched off, or the server cannot prepare this text, the text is kept, the reply is a plain success,
-    /// and `Execute` substitutes quoted parameters into it.
+    /// Prepare `sql` as `statement`. Placeholders are `?` for every database; a driver whose server wants another form
+    /// (`$1`) rewrites those outside quotes and comments. If protocol-level prepared statements are switched off, or
+    /// the server cannot prepare this text, the text is kept, the reply is a plain success, and `Execute` substitutes
+    /// quoted parameters into it.
     Prepare {
         /// Chosen by the caller, not in use on this connection.
         statement: StatementId,
         /// The statement's text with `?` placeholders.
         sql: &'a [u8],
     },
-    /// Run a prepared statement. After a reconnect the driver prepares it again by itself first: a
-    /// `StatementId` lives as long as the `Connection` value, not as long as its socket.
+    /// Run a prepared statement. After a reconnect the driver prepares it again first: a `StatementId` lives as long as
+    /// the `Connection` value, not as long as its socket.
     Execute {
-        /// As given to `Prepare`; unknown ids are answered with a client-side error, never a panic.
+        /// As in `Prepare`; unknown ids are answered with a client-side error, never a panic.
         statement: StatementId,
-        /// One value per placeholder; another count is a client-side error.
+        /// One value per placeholder; a different number is a client-side error.
         parameters: &'a [Value<'a>],
     },
     /// Forget a prepared statement, here and on the server. Closing an unknown one succeeds.
     Close {
-        /// As given to `Prepare`.
+        /// As in `Prepare`.
         statement: StatementId,
     },
-    /// Append rows to a table by the fastest way the server has (COPY, multi-row INSERT, …), atomically: all
-    /// rows or none, in the open transaction or else one of its own. `Reply::affected` is the number of rows.
+    /// Append rows to a table in the server's fastest way (COPY, multi-row INSERT, …), atomically: all rows or none, in
+    /// the open transaction or else in one of its own. `Reply::affected` is the number of rows.
     Load {
-        /// Table name, quoted already where it needs to be.
+        /// Table name, already quoted if needed.
         table: &'a [u8],
-        /// Column names, comma-separated, quoted already where they need to be.
+        /// Column names, comma-separated, already quoted if needed.
         columns: &'a [u8],
         /// One result set: the rows to append.
         rows: &'a Rows,
-        /// The table was made or emptied in the transaction that is open: the rows may be stored as what every
-        /// transaction sees (PostgreSQL's COPY … FREEZE).
+        /// The table was created or emptied in the open transaction: the rows may be stored as visible to every
+        /// transaction (PostgreSQL's COPY … FREEZE).
         frozen: bool,
     },
 }
@@ -73,17 +73,17 @@ pub enum Value<'a> {
 /// The answer to one operation.
 #[derive(Debug, Default)]
 pub struct Reply {
-    /// Present when the server returned at least one result set, even an empty one. Comes from the
-    /// `RowsPool` of the `Exchange` and should go back there.
+    /// Present if the server returned at least one result set, even an empty one. Comes from the `RowsPool` of the
+    /// `Exchange` and should be returned there.
     pub rows: Option<Box<Rows>>,
     /// Rows changed by the statement(s); 0 for queries.
     pub affected: u64,
-    /// The server's (or the driver's) refusal. `rows` may still hold result sets that came before it.
+    /// The error of the server (or the driver). `rows` may still hold result sets that came before it.
     pub error: Option<Box<StatementError>>,
 }
 
 impl Reply {
-    /// An answer that is a refusal.
+    /// An answer that is an error.
     pub fn failed(error: StatementError) -> Reply {
         Reply { error: Some(Box::new(error)), ..Reply::default() }
     }

@@ -1,7 +1,7 @@
 //! Rows in a protocol-independent form: results on their way to a script, and batches to load.
 //!
-//! Cells lie in two flat buffers, so that a reused `Rows` allocates nothing once it has grown. A pool keeps the
-//! spare ones of a worker: only sessions that are just receiving hold one.
+//! Cells are stored in two flat buffers, so that a reused `Rows` allocates nothing once it has grown. A pool keeps a
+//! worker's spare ones: only sessions that are receiving hold one.
 
 /// Result sets, one after the other. Bounded: at most 2³² − 1 bytes of cell data.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -9,7 +9,7 @@ pub struct Rows {
     sets: Vec<Set>,
     cells: Vec<Slot>,
     bytes: Vec<u8>,
-    /// Names of columns where a driver tells them, each with a NUL behind it.
+    /// Names of columns if the driver reports them, each followed by a NUL.
     labels: Vec<u8>,
 }
 
@@ -18,11 +18,11 @@ struct Set {
     columns: u32,
     /// Index into `cells` of the set's first cell. 0 <= first_cell <= cells.len()
     first_cell: usize,
-    /// Index into `labels` of its first column's. 0 <= first_label <= labels.len()
+    /// Index into `labels` of its first column's label. 0 <= first_label <= labels.len()
     first_label: usize,
 }
 
-/// Where a cell's content lies. `start + len <= bytes.len()` for text; `number` bits otherwise.
+/// Where a cell's content is. `start + len <= bytes.len()` for text; `number` bits otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Slot {
     Null,
@@ -38,9 +38,9 @@ pub enum Cell<'a> {
     Null,
     /// Text as the server wrote it, or raw bytes of a binary column.
     Text(&'a [u8]),
-    /// An integer that came in binary form.
+    /// An integer that arrived in binary form.
     Int(i64),
-    /// A floating-point number that came in binary form.
+    /// A floating-point number that arrived in binary form.
     Double(f64),
 }
 
@@ -54,12 +54,12 @@ impl Rows {
         self.sets.len()
     }
 
-    /// Columns of set `set`; 0 when there is no such set.
+    /// Columns of set `set`; 0 if there is no such set.
     pub fn columns(&self, set: usize) -> usize {
         self.sets.get(set).map_or(0, |set| set.columns as usize)
     }
 
-    /// Rows of set `set`; 0 when there is no such set.
+    /// Rows of set `set`; 0 if there is no such set.
     pub fn len(&self, set: usize) -> usize {
         let Some(this) = self.sets.get(set) else { return 0 };
         if this.columns == 0 {
@@ -69,12 +69,12 @@ impl Rows {
         (end - this.first_cell) / this.columns as usize
     }
 
-    /// True when there is no row in any set.
+    /// True if no set has a row.
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }
 
-    /// The cell at `row`, `column` of set `set`, each counted from 0; `None` outside of it.
+    /// The cell at `row`, `column` of set `set`, counted from 0; `None` outside it.
     pub fn cell(&self, set: usize, row: usize, column: usize) -> Option<Cell<'_>> {
         let this = self.sets.get(set)?;
         if column >= this.columns as usize || row >= self.len(set) {
@@ -83,7 +83,7 @@ impl Rows {
         self.cells.get(this.first_cell + row * this.columns as usize + column).map(|slot| self.read(slot))
     }
 
-    /// The cells of set `set` from row `row` on, row by row; none when there is no such row. Cheaper than `cell` for
+    /// The cells of set `set` from row `row` on, row by row; empty if there is no such row. Cheaper than `cell` for
     /// each.
     pub fn cells_from(&self, set: usize, row: usize) -> impl Iterator<Item = Cell<'_>> {
         let range = self.sets.get(set).map_or(0..0, |this| {
@@ -102,12 +102,12 @@ impl Rows {
         }
     }
 
-    /// Bytes of text held, to know when a batch is large enough.
+    /// Bytes of text, to decide when a batch is large enough.
     pub fn size(&self) -> usize {
         self.bytes.len() + self.cells.len() * 4
     }
 
-    /// All text is ASCII. Quick: text lies together.
+    /// Whether all text is ASCII. Fast: text is contiguous.
     pub fn is_ascii(&self) -> bool {
         self.bytes.is_ascii()
     }
@@ -128,19 +128,19 @@ impl Rows {
             + self.sets.capacity() * size_of::<Set>()
     }
 
-    /// Begins a result set of `columns` columns; the cells pushed next belong to it, row by row.
+    /// Starts a result set of `columns` columns; the cells pushed next belong to it, row by row.
     pub fn begin_set(&mut self, columns: usize) {
         let (first_cell, first_label) = (self.cells.len(), self.labels.len());
         self.sets.push(Set { columns: columns as u32, first_cell, first_label });
     }
 
-    /// Appends the name of the next column of the set that was begun last. Drivers tell names of what is sent as text.
+    /// Appends the name of the next column of the last set. Drivers report names for statements sent as text.
     pub fn push_label(&mut self, label: &[u8]) {
         self.labels.extend_from_slice(label);
         self.labels.push(0);
     }
 
-    /// The name of a column, each counted from 0; `None` where it is not known.
+    /// The name of a column, counted from 0; `None` if unknown.
     pub fn label(&self, set: usize, column: usize) -> Option<&[u8]> {
         let end = self.sets.get(set + 1).map_or(self.labels.len(), |next| next.first_label);
         let labels = &self.labels[self.sets.get(set)?.first_label..end];
@@ -171,7 +171,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Appends text that is made in its place: `make` gets `most` zeros and says how many of them it wrote over.
+    /// Appends text that is created in place: `make` gets `most` zeros and returns how many of them it overwrote.
     pub fn push_made(&mut self, most: usize, make: impl FnOnce(&mut [u8]) -> usize) -> Result<(), TooLarge> {
         self.room_for(most)?;
         let start = self.bytes.len();
@@ -182,7 +182,7 @@ impl Rows {
         Ok(())
     }
 
-    /// So many more bytes are not too many.
+    /// Checks that this many more bytes are not too many.
     fn room_for(&self, bytes: usize) -> Result<(), TooLarge> {
         u32::try_from(self.bytes.len() + bytes).map_or(Err(TooLarge), |_| Ok(()))
     }
@@ -212,12 +212,12 @@ const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 256 * 1024;
 
 impl RowsPool {
-    /// An empty `Rows`, reused when there is a spare one.
+    /// An empty `Rows`, a spare one if there is any.
     pub fn take(&mut self) -> Box<Rows> {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Gives one back.
+    /// Returns one to the pool.
     pub fn put(&mut self, mut rows: Box<Rows>) {
         if self.spare.len() < SPARE_MAX && rows.capacity() <= SPARE_BYTES_MAX {
             rows.clear();

@@ -1,6 +1,6 @@
 //! A database that cannot be used: its host is not found, or its options cannot be satisfied.
 //!
-//! For front ends whose scripts may never ask for a connection: those that do learn why there is none.
+//! For front ends whose scripts may never ask for a connection: those that do get the reason.
 
 use crate::connection::{Connection, Exchange, Progress};
 use crate::database::{Database, Dialect, Endpoint, TlsSettings};
@@ -8,7 +8,7 @@ use crate::error::StatementError;
 use crate::facts::{ServerFacts, TlsFacts};
 use crate::operation::{Operation, Reply};
 
-/// Fails every connect with this error, without a socket. `driver`: what scripts take it for.
+/// Fails every connect with this error, without a socket. `driver`: the name that scripts see.
 pub fn database(driver: &'static str, error: StatementError) -> Box<dyn Database> {
     Box::new(Unusable { driver, error })
 }

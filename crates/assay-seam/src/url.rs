@@ -1,8 +1,8 @@
 //! Parses `scheme://user:password@host:port,host:port/database?key=value`.
 //!
-//! One reader for all drivers; what the parts mean is theirs. Nothing is looked up or completed here. A message
-//! never repeats what stands between `//` and `@`, nor what might belong there: a password with a `/` in it that
-//! is not percent-encoded moves into other parts.
+//! One parser for all drivers, which decide what the parts mean. Nothing is looked up or completed here. A message
+//! never repeats the text between `//` and `@`, nor anything that might belong there: a password with a `/` that is not
+//! percent-encoded moves into other parts.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,8 +11,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 use crate::database::TargetError;
 
-/// A URL's parts, percent-decoded. `Display` and `Debug` leave the password out, and every option whose name
-/// mentions one.
+/// A URL's parts, percent-decoded. `Display` and `Debug` omit the password, and every option whose name mentions one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     /// Lower case, without `:`.
@@ -21,7 +20,7 @@ pub struct Url {
     pub user: Option<String>,
     /// `None` when absent; may be empty.
     pub password: Option<String>,
-    /// In the order written; without hosts, empty. A host is never empty unless it has a port.
+    /// In the order written; empty without hosts. A host is never empty unless it has a port.
     pub hosts: Vec<HostPort>,
     /// What follows the first `/` after the hosts; empty when absent.
     pub path: String,
@@ -29,7 +28,7 @@ pub struct Url {
     pub options: Vec<(String, String)>,
 }
 
-/// One of the hosts.
+/// A host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPort {
     /// Name or address, an IPv6 address without its brackets; PostgreSQL also has a socket's directory here.
@@ -39,7 +38,7 @@ pub struct HostPort {
 }
 
 impl Url {
-    /// Reads a URL. Fails naming the part that is wrong.
+    /// Parses a URL. An error names the part that is wrong.
     pub fn parse(text: &str) -> Result<Url, TargetError> {
         let (scheme, rest) =
             text.split_once("://").ok_or_else(|| wrong("a database URL must have the form scheme://…"))?;
@@ -113,7 +112,7 @@ fn decode(text: &str, part: &str) -> Result<String, TargetError> {
     }
 }
 
-/// Why a percent-encoded text has no meaning.
+/// Why a percent-encoded text is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undecodable {
     /// A `%` is not followed by two hexadecimal digits.
@@ -122,7 +121,7 @@ pub enum Undecodable {
     Text,
 }
 
-/// Replaces `%41` by `A`, for URLs of whatever shape.
+/// Replaces `%41` by `A`, for URLs of any shape.
 pub fn decoded(text: &str) -> Result<String, Undecodable> {
     let digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
     let bytes = text.as_bytes();
@@ -132,7 +131,7 @@ pub fn decoded(text: &str) -> Result<String, Undecodable> {
     percent_decode_str(text).decode_utf8().map(Cow::into_owned).map_err(|_| Undecodable::Text)
 }
 
-/// The opposite: everything that could be taken for the structure of a URL is written as `%41`.
+/// The opposite: everything that could be mistaken for the structure of a URL is written as `%41`.
 pub fn encoded(text: &str) -> impl fmt::Display {
     utf8_percent_encode(text, ESCAPED)
 }
@@ -141,7 +140,7 @@ fn wrong(message: &str) -> TargetError {
     TargetError { message: message.into(), hint: None }
 }
 
-/// What is escaped when a URL is shown: everything that could be taken for its structure.
+/// What is escaped when a URL is shown: everything that could be mistaken for its structure.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 impl fmt::Display for Url {

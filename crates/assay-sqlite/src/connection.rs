@@ -1,7 +1,7 @@
-//! One connection to a database file: operations answered inline, locks waited for outside.
+//! One connection to a database file: operations are answered inline, waits for locks happen outside.
 //!
-//! Prepared statements are kept by SQL text in rusqlite's cache, which is made to hold all of them; two ids with the
-//! same text share one. What is kept here is the text of each id, so that it outlives the file handle.
+//! Prepared statements are kept by SQL text in rusqlite's cache, which is made large enough for all of them; two ids
+//! with the same text share one. This file keeps the text of each id, so that it outlives the file handle.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ pub(crate) struct SqliteConnection {
     open: Option<Open>,
     /// The text of every prepared statement; outlives `open`.
     texts: HashMap<StatementId, Arc<str>>,
-    /// What waits for a lock, and since when.
+    /// The operation that waits for a lock, and since when.
     waiting: Waiting,
     random: Random,
 }
@@ -37,18 +37,18 @@ pub(crate) struct SqliteConnection {
 struct Open {
     sqlite: rusqlite::Connection,
     path: String,
-    /// Keep statements prepared (`ConnectOptions::prepared`).
+    /// Whether to keep statements prepared (`ConnectOptions::prepared`).
     prepared: bool,
-    /// How many statements the cache of `sqlite` was made to hold.
+    /// The capacity of `sqlite`'s statement cache.
     cache: usize,
     /// The text of a load's INSERT, kept for its memory.
     insert: String,
 }
 
-/// What an operation has achieved so far: a text of several statements may meet a lock in the middle.
+/// What an operation has done so far: a text of several statements may meet a lock in the middle.
 #[derive(Default)]
 struct Partial {
-    /// Bytes of the text that are done.
+    /// Bytes of the text that have been executed.
     consumed: usize,
     rows: Option<Box<Rows>>,
     affected: u64,
@@ -74,11 +74,11 @@ enum Work {
     Prepare(StatementId),
     Execute(StatementId),
     Close(StatementId),
-    /// `text` is the table, from here on the columns.
+    /// `text` is the table; from here on, the columns.
     Load(usize),
 }
 
-/// A `Value` whose text lies in `Waiting::text`.
+/// A `Value` whose text is in `Waiting::text`.
 #[derive(Clone, Copy)]
 enum Parameter {
     Null,
@@ -92,13 +92,13 @@ const PAUSE_MIN: Nanos = Nanos::from_micros(50);
 const PAUSE_DOUBLINGS_MAX: u32 = 6;
 
 impl SqliteConnection {
-    /// `number`: the connection's place among those of its database; decides its pauses.
+    /// `number`: the connection's number in its database; determines its pauses.
     pub(crate) fn new(settings: Arc<FileSettings>, number: u64) -> SqliteConnection {
         let random = Random::new(number);
         SqliteConnection { settings, open: None, texts: HashMap::new(), waiting: Waiting::default(), random }
     }
 
-    /// Runs an operation as far as it goes now. On an error `partial` says how far that was.
+    /// Runs an operation as far as possible now. On an error, `partial` says how far it got.
     fn attempt<'v>(
         &mut self,
         operation: Operation<'_>,
@@ -107,7 +107,7 @@ impl SqliteConnection {
         pool: &mut RowsPool,
     ) -> Result<(), StatementError> {
         if let Operation::Close { statement } = operation {
-            // The cache drops the statement itself when it needs the place.
+            // The cache drops the statement itself when it needs the space.
             self.texts.remove(&statement);
             return Ok(());
         }
@@ -135,7 +135,7 @@ impl SqliteConnection {
         }
     }
 
-    /// Turns what came of an attempt into an answer, or into a pause. `first`: the operation, on its first attempt.
+    /// Turns the result of an attempt into an answer, or into a pause. `first`: the operation, on its first attempt.
     fn settle(
         &mut self,
         result: Result<(), StatementError>,
@@ -161,7 +161,7 @@ impl SqliteConnection {
         Progress::Reply(Reply { rows, affected, error: error.map(Box::new) })
     }
 
-    /// Asks for a pause before the operation in `waiting` is tried again; when it has waited for too long, gives up.
+    /// Asks for a pause before the operation in `waiting` is tried again; gives up if it has waited for too long.
     fn pause(&mut self, now: Nanos, error: StatementError) -> Result<Progress, StatementError> {
         let waited = now - self.waiting.since;
         if waited >= self.settings.busy_timeout {
@@ -171,7 +171,7 @@ impl SqliteConnection {
         }
         let doublings = self.waiting.tries.min(PAUSE_DOUBLINGS_MAX);
         self.waiting.tries += 1;
-        // Half to one and a half times the nominal pause, so that those who met part again.
+        // Half to one and a half times the nominal pause, so that connections that met diverge again.
         let nominal = PAUSE_MIN.0 << doublings;
         Ok(Progress::Wait(Nanos(nominal / 2 + self.random.below(nominal))))
     }
@@ -256,7 +256,7 @@ impl Open {
                 PragmaValue::Word(word) => sqlite.pragma_update(None, name, word).map_err(failed)?,
             }
             if let ("journal_mode", PragmaValue::Word(word)) = (name, value) {
-                // SQLite answers with the old mode where it cannot change it, for example WAL on a network file system.
+                // SQLite answers with the old mode if it cannot change it, for example WAL on a network file system.
                 let mode: String = sqlite.pragma_query_value(None, name, |row| row.get(0)).map_err(failed)?;
                 if mode != word {
                     let message = format!("{} cannot use journal_mode {word}, it stays {mode}", settings.path);
@@ -288,7 +288,7 @@ impl Open {
         Ok(())
     }
 
-    /// `statements`: how many there are now, this one included.
+    /// `statements`: their number now, including this one.
     fn prepare(&mut self, sql: &str, statements: usize) -> Result<(), StatementError> {
         if !self.prepared {
             return Ok(());
@@ -314,7 +314,7 @@ impl Open {
         }
     }
 
-    /// Binds, steps to the end, and collects rows. A lock met at the first step leaves everything as it was.
+    /// Binds, steps to the end, and collects rows. A lock at the first step leaves everything unchanged.
     fn run<'v>(
         &self,
         statement: &mut Statement<'_>,
@@ -344,7 +344,7 @@ impl Open {
             let mut row = found.next().map_err(failed)?;
             let rows = partial.rows.get_or_insert_with(|| pool.take());
             rows.begin_set(columns);
-            // Of what is sent as text, names are told.
+            // Names are reported for statements sent as text.
             if let Some(first) = row.filter(|_| is_text) {
                 let statement: &Statement<'_> = first.as_ref();
                 for column in 0..columns {
@@ -390,7 +390,7 @@ impl Open {
             .and_then(|()| self.sqlite.execute_batch(commit));
         if let Err(error) = result {
             let error = self.failed(error);
-            // Refused when `begin` was, or when SQLite has rolled back by itself; either way nothing is left to undo.
+            // Refused if `begin` was refused, or if SQLite has already rolled back; either way nothing is left to undo.
             let _ = self.sqlite.execute_batch(undo);
             return Err(error);
         }
@@ -414,8 +414,8 @@ impl Open {
         Ok(())
     }
 
-    /// A lock that waiting cannot open: a transaction that has begun to read wants to write. Whoever holds the lock
-    /// either commits, which makes the snapshot stale, or (without WAL) waits for this very reader.
+    /// A lock that waiting cannot open: a transaction that has started to read wants to write. Whoever holds the lock
+    /// either commits, which makes the snapshot stale, or (without WAL) waits for this reader.
     fn hopeless(&self) -> Option<StatementError> {
         let reader = matches!(self.sqlite.transaction_state(None::<&str>), Ok(TransactionState::Read));
         (reader && !self.sqlite.is_autocommit()).then(|| StatementError {
@@ -530,7 +530,7 @@ fn too_large() -> StatementError {
     StatementError::client(Class::Limit, "the result is larger than 4 GiB")
 }
 
-/// A lock met after rows were handed out cannot be waited for: the statement would give those rows twice.
+/// A lock after rows were returned cannot be waited for: the statement would return those rows twice.
 fn unfinished(error: StatementError) -> StatementError {
     let class = if error.class == Class::Busy { Class::Serialization } else { error.class };
     StatementError { class, ..error }

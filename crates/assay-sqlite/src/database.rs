@@ -11,7 +11,7 @@ use crate::settings::FileSettings;
 /// A database file with the settings of every connection to it.
 pub(crate) struct SqliteDatabase {
     settings: Arc<FileSettings>,
-    /// How many connections were made: each gets its own number, hence its own back-off.
+    /// How many connections were created: each gets its own number, hence its own back-off.
     made: AtomicU64,
 }
 

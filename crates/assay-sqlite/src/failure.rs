@@ -5,7 +5,7 @@
 use assay_seam::{Class, Code, Origin, Retry, StatementError};
 use rusqlite::ffi;
 
-/// What `error` means. `path`: the database file, for messages that are about it.
+/// The meaning of `error`. `path`: the database file, for messages about it.
 pub(crate) fn from_sqlite(error: rusqlite::Error, path: &str) -> StatementError {
     let (code, message) = match error {
         rusqlite::Error::SqliteFailure(code, message) => {
@@ -64,7 +64,7 @@ pub(crate) fn from_sqlite(error: rusqlite::Error, path: &str) -> StatementError 
     failure
 }
 
-/// Why a transaction that has read may have to start over, and what avoids it.
+/// Why a transaction that has read may have to start over, and how to avoid that.
 pub(crate) const UPGRADE: &str = "start writing transactions with BEGIN IMMEDIATE: SQLite cannot upgrade a reader to a writer after another session has written";
 
 /// SQLITE_ERROR says everything in its text; the texts are those of parse.y, build.c and resolve.c.

@@ -1,13 +1,13 @@
 //! The embedded driver: SQLite inside this process, behind the same `Connection` as every server.
 //!
-//! There is no socket and nothing to wait for: every operation is answered inline, on the worker that asked. SQLite
-//! itself never waits for a lock here (its busy timeout is 0), because the session that holds the lock may live on the
-//! same worker and could then never let go. A connection that meets a lock keeps its operation, asks the engine for a
-//! pause (`Progress::Wait`) and tries again.
+//! There is no socket and nothing to wait for: every operation is answered inline, on the worker that requested it.
+//! SQLite itself never waits for a lock here (its busy timeout is 0), because the session that holds the lock may be on
+//! the same worker and could then never release it. A connection that meets a lock keeps its operation, asks the engine
+//! for a pause (`Progress::Wait`) and tries again.
 //!
-//! Statements are sent as the script wrote them. `BEGIN` in SQLite is deferred: the write lock is taken by the first
-//! write, and when that write comes after a read and somebody else has written in between, no waiting can help and the
-//! transaction has to start over. Workloads that write should say `BEGIN IMMEDIATE`.
+//! Statements are executed as the script wrote them. `BEGIN` in SQLite is deferred: the first write takes the write
+//! lock, and if that write comes after a read and somebody else has written in between, waiting cannot help and the
+//! transaction has to start over. Workloads that write should use `BEGIN IMMEDIATE`.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Which file to open, and how: the URL `sqlite:FILE?parameter=value&…`.
 //!
-//! Parameters are those pragmas that change what a benchmark measures, each with the values it may have; anything else
-//! is refused. A pragma's text is never built from what the user wrote.
+//! Parameters are the pragmas that change what a benchmark measures, each with its allowed values; anything else is
+//! refused. A pragma's text is never built from user input.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub(crate) enum PragmaValue {
     Number(i64),
 }
 
-/// What a parameter may be.
+/// The allowed values of a parameter.
 enum Allowed {
     Words(&'static [&'static str]),
     Numbers(i64, i64),
@@ -58,7 +58,7 @@ const PARAMETERS: &[(&str, Allowed)] = &[
 ];
 
 impl FileSettings {
-    /// Reads a `sqlite:` URL. Fails naming what in it cannot be meant.
+    /// Parses a `sqlite:` URL. An error names the part that is wrong.
     pub(crate) fn read(url: &str, options: &ConnectOptions) -> Result<FileSettings, TargetError> {
         let rest = url.strip_prefix("sqlite:").ok_or_else(|| refuse(format!("{url} is not a sqlite: URL"), None))?;
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -98,7 +98,7 @@ impl FileSettings {
         })
     }
 
-    /// The file as SQLite is to see it: never a `file:` URI, `:memory:` or an empty name, whose meaning is another.
+    /// The file name for SQLite: never a `file:` URI, `:memory:` or an empty name, which mean something else.
     pub(crate) fn file(&self) -> PathBuf {
         Path::new(".").join(&self.path)
     }
@@ -180,7 +180,7 @@ fn decode(text: &str) -> Result<String, TargetError> {
     })
 }
 
-/// What would be taken for something else when the shown URL is read again.
+/// Characters that would be misread when the shown URL is parsed again.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'%').add(b'?').add(b'#').add(b'&').add(b' ');
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Where one statement of a text ends and the next begins.
 //!
-//! SQLite prepares one statement at a time, and a text whose second statement meets a lock must go on from there, not
-//! run its first one twice. This is the rule of `sqlite3_complete` (https://sqlite.org/c3ref/complete.html): a `;` ends
-//! a statement unless it is quoted, in a comment, or inside `CREATE TRIGGER … END`. It judges nothing else about the
-//! text.
+//! SQLite prepares one statement at a time; if the second statement of a text meets a lock, execution must resume
+//! there, without running the first one twice. This is the rule of `sqlite3_complete`
+//! (https://sqlite.org/c3ref/complete.html): a `;` ends a statement unless it is quoted, in a comment, or inside
+//! `CREATE TRIGGER … END`. Nothing else about the text is checked.
 
-/// Length of the first statement in `sql`, its `;` included; `sql.len()` when none ends.
+/// Length of the first statement in `sql`, including its `;`; `sql.len()` if there is none.
 pub(crate) fn statement_end(sql: &str) -> usize {
     let bytes = sql.as_bytes();
     let (mut words, mut trigger, mut ended_by) = (0, false, None);

@@ -1,9 +1,9 @@
 //! Option files: one `name=value` per line.
 //!
-//! A name ends at `=`, blanks included, so `threads = 4` names an option that nobody knows. In the value, `#` begins a
-//! comment; blanks and commas separate the items of a list, single or double quotes hold them together.
+//! A name ends at `=`, including blanks, so `threads = 4` names an unknown option. In the value, `#` starts a comment;
+//! blanks and commas separate the items of a list; single or double quotes hold an item together.
 
-/// Longest line that is read; the rest of a longer one is a line of its own.
+/// Longest line that is read; the rest of a longer one counts as a line of its own.
 const LINE_MAX: usize = 255;
 
 /// The options of a file, in order. Items of a value are joined by commas.

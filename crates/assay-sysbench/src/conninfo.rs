@@ -2,12 +2,12 @@
 //!
 //! Source: PostgreSQL manual, 34.1.1.1.
 
-/// Whether libpq takes a database's name for a string of parameters: keywords with values.
+/// Whether libpq parses a database's name as a connection string: keywords with values.
 pub fn is_one(text: &str) -> bool {
     text.contains('=')
 }
 
-/// Its parameters, in their order; in libpq's words what is wrong with it. Keywords are not checked.
+/// Its parameters, in their order; or, in libpq's words, what is wrong with it. Keywords are not checked.
 pub fn parse(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut parameters = Vec::new();
     let mut rest = text.trim_start();
@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Result<Vec<(String, String)>, String> {
     Ok(parameters)
 }
 
-/// The value that a text begins with, and what follows it. Blanks and quotes stand in quotes or behind a backslash.
+/// The value at the start of a text, and the rest. Blanks and quotes must be quoted or follow a backslash.
 fn value(text: &str) -> Result<(String, &str), String> {
     let quoted = text.starts_with('\'');
     let mut letters = text[usize::from(quoted)..].char_indices();

@@ -5,7 +5,7 @@ use assay_options::{OptionDeclaration, OptionValue};
 use crate::options::{DATABASE, DRIVERS, GENERAL, Known, LATENCY, LOG, RANDOM};
 use crate::value::ValueKind;
 
-/// A list of options: names in a column of equal width, what they do, defaults in brackets.
+/// A list of options: names in a column of equal width, descriptions, defaults in brackets.
 pub fn list(options: &[Known]) -> String {
     let left = |known: &Known| format!("--{}{}", known.name, known.kind.mark());
     let width = options.iter().map(|known| left(known).len()).max().unwrap_or(0);
@@ -18,7 +18,7 @@ pub fn list(options: &[Known]) -> String {
         .collect()
 }
 
-/// The same for what a script declares.
+/// The same for the options that a script declares.
 pub fn declared(options: &[OptionDeclaration]) -> String {
     let left = |option: &OptionDeclaration| format!("--{}{}", option.name, ValueKind::from(option.kind).mark());
     let width = options.iter().map(|option| left(option).len()).max().unwrap_or(0);
@@ -42,7 +42,7 @@ fn shown(default: &OptionValue) -> Option<String> {
     }
 }
 
-/// What `--help` prints. `tests`: names of the built-in tests and what they are.
+/// The output of `--help`. `tests`: names of the built-in tests and their descriptions.
 pub fn general(tests: &[(&str, &str)]) -> String {
     let mut text = "Usage:\n  sysbench [options]... [testname] [command]\n\n\
                     Commands implemented by most tests: prepare run cleanup help\n\n"

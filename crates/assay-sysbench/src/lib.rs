@@ -1,10 +1,9 @@
 //! sysbench's command line and text reports, in the form that existing scripts and parsers expect.
 //!
-//! Text in, text out: `options` reads words and configuration files, `settings` makes of them what a run needs,
-//! `report` turns a `Stat` into the lines of sysbench 1.0.20 (or of its development branch), `log` knows levels and the
-//! collapse of repeated messages. `front` is sysbench as a program on top of it: it makes plans for assay-engine and
-//! assay-machine and tells what comes of them. It opens nothing but configuration files and prints nothing: it is lent
-//! a `Process`.
+//! Text in, text out: `options` parses arguments and configuration files, `settings` turns them into what a run needs,
+//! `report` formats a `Stat` like sysbench 1.0.20 (or its development branch), `log` handles levels and repeated
+//! messages. `front` is sysbench as a program on top of that: it makes plans for assay-engine and assay-machine and
+//! prints their results. It opens only configuration files; output goes through the `Process` that the binary provides.
 
 #![forbid(unsafe_code)]
 
@@ -32,10 +31,10 @@ pub use settings::{CoreSettings, Layout, Shutdown};
 pub use stat::{Share, Stat};
 pub use value::ValueKind;
 
-/// What scripts see that is sysbench's own, in Lua: for `assay_script::Front::overlay`. The first part knows sysbench,
+/// sysbench's own part of what scripts see, in Lua: for `assay_script::Front::overlay`. The first part knows sysbench,
 /// the second its stock scripts.
 pub const OVERLAY: &[(&CStr, &str)] =
     &[(c"=assay/sysbench", include_str!("lua/front.lua")), (c"=assay/stock", include_str!("lua/stock.lua"))];
 
-/// The version whose interface this is: `sysbench.version`, the banner, `--version`.
+/// The version whose interface this implements: `sysbench.version`, the banner, `--version`.
 pub const VERSION: &str = "1.0.20";

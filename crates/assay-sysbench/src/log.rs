@@ -1,21 +1,21 @@
 //! Messages: their levels, and the suppression of repeated ones.
 //!
-//! A `Log` prints nothing; it says what is to be printed.
+//! A `Log` prints nothing; it returns what to print.
 
-/// How much a message matters. The lower, the more.
+/// Severity of a message. Lower is more severe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// The run cannot go on.
+    /// The run cannot continue.
     Fatal = 0,
-    /// A mistake of the script.
+    /// An error of the script.
     Alert = 1,
-    /// Something to know.
+    /// A warning.
     Warning = 2,
-    /// The result, and what leads to it.
+    /// The result, and its headers.
     Notice = 3,
-    /// What happens.
+    /// Progress.
     Info = 4,
-    /// What happens inside.
+    /// Internals.
     Debug = 5,
 }
 
@@ -31,31 +31,31 @@ impl Level {
     }
 }
 
-/// Bytes of a message, and no more: a statement of a bulk insert has half a million.
+/// Longest message, in bytes: a statement of a bulk insert has half a million.
 const LENGTH_MAX: usize = 4095;
 
-/// What was said so far.
+/// What was printed so far.
 #[derive(Clone, Debug)]
 pub struct Log {
-    /// Messages of a higher level are not said. 0 … 5.
+    /// Messages of a higher level are not printed. 0 … 5.
     pub verbosity: i64,
     last: String,
     repeated: u64,
 }
 
 impl Log {
-    /// Nothing was said yet.
+    /// Nothing was printed yet.
     pub fn new(verbosity: i64) -> Log {
         Log { verbosity, last: String::new(), repeated: 0 }
     }
 
-    /// Whether messages of this level are said.
+    /// Whether messages of this level are printed.
     pub fn says(&self, level: Level) -> bool {
         level as i64 <= self.verbosity
     }
 
-    /// What to print for a message: itself with prefix and line end; nothing when it is the same as the one before; and
-    /// before another one how often that was repeated.
+    /// What to print for a message: itself with prefix and line end; nothing if it is the same as the previous one;
+    /// before a different one, how often the previous one was repeated.
     pub fn text(&mut self, level: Level, message: &str) -> String {
         if !self.says(level) {
             return String::new();
@@ -79,7 +79,7 @@ impl Log {
         if self.says(Level::Notice) { format!("[ {seconds:.0}s ] {message}\n") } else { String::new() }
     }
 
-    /// A message that is printed as it is.
+    /// A message that is printed unchanged.
     pub fn plain(&self, level: Level, message: &str) -> String {
         if self.says(level) { format!("{message}\n") } else { String::new() }
     }

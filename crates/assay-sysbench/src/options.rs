@@ -1,8 +1,8 @@
-//! The command line: arguments into a test, a command and options, in two passes.
+//! The command line: arguments to a test, a command and options, in two passes.
 //!
-//! The first pass takes every option that the core or a database driver knows; what is left waits for the second,
-//! when the script has said what it knows. Options are taken in the order they stand in, configuration files where
-//! they are named: the last one wins.
+//! The first pass takes every option that the core or a database driver knows; the rest waits for the second pass, when
+//! the script has declared its options. Options are processed in their order, configuration files where they are named:
+//! the last one wins.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use assay_options::{OptionDeclaration, OptionValue};
 use crate::config_file;
 use crate::value::{Unreadable, ValueKind};
 
-/// An option known before any script is.
+/// An option that is known before any script.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// As it is shown, with `-`.
+    /// As shown, with `-`.
     pub name: &'static str,
     /// How its value is read.
     pub kind: ValueKind,
-    /// As on the command line; `None`: nothing, which is not shown.
+    /// As on the command line; `None`: no default, not shown.
     pub default: Option<&'static str>,
     /// For the list of options.
     pub help: &'static str,
@@ -80,7 +80,7 @@ pub const RANDOM: &[Known] = &[
     known("rand-zipfian-exp", ValueKind::Double, "0.8", "exponent of zipfian"),
 ];
 
-/// Options of what is said.
+/// Options of logging.
 pub const LOG: &[Known] =
     &[known("verbosity", ValueKind::Int, "3", "verbosity of messages, from 5 (all) to 0 (fatal errors only)")];
 
@@ -202,14 +202,14 @@ pub fn default_of(known: &Known) -> OptionValue {
     known.kind.read((known.kind != ValueKind::Bool || known.default.is_some()).then_some(default)).unwrap_or_default()
 }
 
-/// A command line that cannot be understood. `Display` is the line for stderr.
+/// A command line that cannot be parsed. `Display` is the line for stderr.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UsageError {
-    /// A third word.
+    /// A third argument that is not an option.
     Surplus(String),
-    /// An option nobody knows, or a switch with a value that is none; as it was written.
+    /// An unknown option, or a switch with an invalid value; as written.
     Option(String),
-    /// A number that is none.
+    /// An invalid number.
     Value {
         /// The option's key.
         option: String,
@@ -258,12 +258,12 @@ impl Options {
         self.values.get(key)
     }
 
-    /// A switch; off when there is none of this name.
+    /// A switch; off if there is none with this name.
     pub fn is_on(&self, key: &str) -> bool {
         matches!(self.get(key), Some(OptionValue::Bool(true)))
     }
 
-    /// A number; 0 when there is none of this name.
+    /// A number; 0 if there is none with this name.
     pub fn number(&self, key: &str) -> f64 {
         if let Some(OptionValue::Number(number)) = self.get(key) { *number } else { 0.0 }
     }
@@ -273,12 +273,12 @@ impl Options {
         self.number(key) as i64
     }
 
-    /// A text; empty when there is none of this name.
+    /// A text; empty if there is none with this name.
     pub fn text(&self, key: &str) -> &str {
         if let Some(OptionValue::Text(text)) = self.get(key) { text } else { "" }
     }
 
-    /// A list; empty when there is none of this name.
+    /// A list; empty if there is none with this name.
     pub fn list(&self, key: &str) -> &[String] {
         if let Some(OptionValue::List(list)) = self.get(key) { list } else { &[] }
     }
@@ -289,7 +289,7 @@ impl Options {
 struct Pending {
     /// As written, for messages.
     word: String,
-    /// `None`: it is known, and its value is none.
+    /// `None`: it is known, but its value is invalid.
     key: Option<String>,
     value: Option<String>,
     from_file: bool,
@@ -304,15 +304,15 @@ pub struct Arguments {
     pub command: Option<String>,
     /// Known options.
     pub options: Options,
-    /// `--test` was used for the test's name.
+    /// Whether `--test` was used for the test's name.
     pub test_option: bool,
-    /// What to tell on stderr: configuration files that cannot be read.
+    /// Messages for stderr: configuration files that cannot be read.
     pub complaints: Vec<String>,
     pending: Vec<Pending>,
 }
 
 impl Arguments {
-    /// The first pass. `words`: without the program's name. `read`: a configuration file's content, or why not.
+    /// The first pass. `words`: without the program's name. `read`: a configuration file's content, or the error.
     pub fn parse(words: &[String], read: &dyn Fn(&str) -> Result<String, String>) -> Result<Arguments, UsageError> {
         let mut arguments = Arguments {
             test: None,
@@ -358,7 +358,7 @@ impl Arguments {
         };
         match known.kind.read(value) {
             Ok(value) => self.options.set(&key, value),
-            // Left to the second pass, which nobody knows it in: the script is loaded before it is refused.
+            // Left to the second pass, in which nobody knows it: the script is loaded before the option is refused.
             Err(Unreadable::Option) => {
                 self.pending.push(Pending { word: word.to_owned(), key: None, value: None, from_file: false })
             }
@@ -384,13 +384,13 @@ impl Arguments {
         Ok(())
     }
 
-    /// The second pass, for a test that declares these options (`None`: it declares no table, and every option is
-    /// welcome, as text). Gives the options in effect, the test's own included, and those that were declared.
+    /// The second pass, for a test that declares these options (`None`: it declares none, and every option is accepted,
+    /// as text). Returns the options in effect, including the test's own, and those that were declared.
     pub fn complete(&self, declared: Option<&[OptionDeclaration]>) -> Result<Options, UsageError> {
         let mut options = self.options.clone();
         for declaration in declared.unwrap_or_default() {
             let key = declaration.key();
-            // A script that declares `threads` sees what is in effect, not its own default.
+            // A script that declares `threads` sees the value in effect, not its own default.
             if options.get(&key).is_none() {
                 options.set(&key, declaration.default.clone());
             }

@@ -1,6 +1,6 @@
 //! The scripts installed by sysbench 1.0.20, by name and checksum, to detect edited ones.
 //!
-//! Sums only, of the files in Debian's package; no text of theirs is here. Other versions count as changed.
+//! Only checksums of the files in Debian's package; no text of theirs is here. Other versions count as edited.
 
 /// Name without `.lua`, and `sum` of the file.
 const ORIGINALS: [(&str, u64); 12] = [
@@ -18,12 +18,12 @@ const ORIGINALS: [(&str, u64); 12] = [
     ("select_random_ranges", 0x111f_189c_4ab5_d280),
 ];
 
-/// Whether none of the scripts in a folder was changed: `read` gives the text of the one of a name, if it is there.
+/// Whether no script in a folder was edited: `read` returns the text of the script with a given name, if it exists.
 pub fn are_original(read: impl Fn(&str) -> Option<Vec<u8>>) -> bool {
     ORIGINALS.iter().all(|(name, original)| read(name).is_none_or(|text| sum(&text) == *original))
 }
 
-/// FNV-1a, 64 bits (Fowler, Noll and Vo): tells an edited file from the original, and is no defence against forgery.
+/// FNV-1a, 64 bits (Fowler, Noll and Vo): distinguishes an edited file from the original, but does not prevent forgery.
 fn sum(text: &[u8]) -> u64 {
     text.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

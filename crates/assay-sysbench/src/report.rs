@@ -1,4 +1,4 @@
-//! The text of reports: parsers have relied on its labels, columns and blanks for fifteen years.
+//! The text of reports, whose labels, columns and blanks parsers have relied on for fifteen years.
 
 use crate::histogram::Histogram;
 use crate::log::{Level, Log};
@@ -8,7 +8,7 @@ use crate::stat::{Share, Stat, mean_and_deviation};
 /// How a report looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Statements and transactions, or events alone.
+    /// Whether to show statements and transactions, or only events.
     pub sql: bool,
     /// Form of the cumulative report.
     pub layout: Layout,
@@ -16,9 +16,9 @@ pub struct Style {
     pub percentile: u32,
     /// Rate mode: queue and concurrency are reported.
     pub rate: bool,
-    /// A table of sessions ends the cumulative report: `--debug`.
+    /// Whether a table of sessions ends the cumulative report: `--debug`.
     pub by_session: bool,
-    /// The test has said how much it did, and how fast.
+    /// Whether the test itself has reported how much it did, and how fast.
     pub counted: bool,
 }
 
@@ -27,7 +27,7 @@ pub fn banner(luajit: &str) -> String {
     format!("sysbench {} (using bundled LuaJIT {luajit})\n", crate::VERSION)
 }
 
-/// What a run announces before its sessions begin to get ready.
+/// What a run prints before its sessions start to get ready.
 pub fn announcement(log: &mut Log, settings: &CoreSettings) -> String {
     let mut text = log.text(Level::Notice, "Running the test with following options:");
     let mut say = |line: String| text += &log.text(Level::Notice, &line);
@@ -62,7 +62,7 @@ pub fn announcement(log: &mut Log, settings: &CoreSettings) -> String {
     text
 }
 
-/// What a run says when its threads have started.
+/// What a run prints when its threads have started.
 pub fn started(log: &mut Log, settings: &CoreSettings) -> String {
     let mut text = log.text(Level::Notice, "Threads started!\n");
     if settings.warmup > 0 {
@@ -180,7 +180,7 @@ fn by_session(log: &mut Log, shares: &[Share]) -> String {
     text
 }
 
-/// `--histogram`: the picture of all latencies, before the cumulative report.
+/// `--histogram`: the chart of all latencies, before the cumulative report.
 pub fn distribution(log: &mut Log, histogram: &Histogram) -> String {
     let head = log.text(Level::Notice, "Latency histogram (values are in milliseconds)");
     head + &histogram.picture() + &log.text(Level::Notice, " ")

@@ -1,8 +1,8 @@
 //! Converts `--mysql-…`, `--pgsql-…` and `--sqlite-…` to server URLs, in the order in which connections are assigned to
 //! them.
 //!
-//! Text in, text out: nothing is opened or looked up by name here. What the original's client libraries look at on
-//! their own, a variable and whether a file exists, is asked of `Surroundings`.
+//! Text in, text out: nothing is opened or resolved here. What the original's client libraries look up themselves (an
+//! environment variable, whether a file exists) comes from `Surroundings`.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use assay_seam::{Class, StatementError, Surroundings};
 use crate::conninfo;
 use crate::options::Options;
 
-/// The servers of this driver (`mysql`, `pgsql`, `sqlite`), or why there is no connecting to one, in the words of the
+/// The servers of this driver (`mysql`, `pgsql`, `sqlite`), or why a server cannot be connected to, in the words of the
 /// client library. At least one.
 pub fn urls(driver: &str, options: &Options, look: &dyn Surroundings) -> Vec<Result<String, StatementError>> {
     match driver {
@@ -54,7 +54,7 @@ fn mysql(options: &Options, look: &dyn Surroundings) -> Vec<Result<String, State
     if !sockets.is_empty() {
         return sockets.iter().map(|socket| url("", &format!("socket={}", encoded(socket)))).collect();
     }
-    // An option that was cleared is as if it had not been given.
+    // An option that was cleared counts as not given.
     let or = |list: &[String], default: &str| match list {
         [] => vec![default.to_owned()],
         list => list.to_vec(),
@@ -71,8 +71,8 @@ fn mysql(options: &Options, look: &dyn Surroundings) -> Vec<Result<String, State
     urls
 }
 
-/// The port that C makes of a text: its digits, the lower 16 bits of them. Nobody listens on port 0, which a URL cannot
-/// hold, nor on port 1.
+/// A text's port as C parses it: its digits, the lower 16 bits of them. Nobody listens on port 0, which a URL cannot
+/// contain, nor on port 1.
 fn dialled(port: &str) -> u16 {
     let text = port.trim_start();
     let (sign, text) = text.strip_prefix('-').map_or((1, text.trim_start_matches('+')), |text| (-1, text));
@@ -81,7 +81,7 @@ fn dialled(port: &str) -> u16 {
     ((sign * number) as u16).max(1)
 }
 
-/// To MySQL's clients `localhost` is a socket. Where there is none, or a port is named, we go by TCP.
+/// For MySQL's clients `localhost` is a socket. If there is none, or a port is given, we use TCP.
 fn default_socket(host: &str, port: &str, look: &dyn Surroundings) -> Option<String> {
     if host != "localhost" || port != "3306" {
         return None;
@@ -91,11 +91,11 @@ fn default_socket(host: &str, port: &str, look: &dyn Surroundings) -> Option<Str
     named.into_iter().chain(usual).find(|path| look.mode(Path::new(path)).is_some())
 }
 
-/// Files of 1.0, which knows no options for them.
+/// Files of 1.0, which has no options for them.
 const TLS_FILES: [(&str, &str); 3] =
     [("ssl-ca", "cacert.pem"), ("ssl-cert", "client-cert.pem"), ("ssl-key", "client-key.pem")];
 
-/// 1.0 has a switch, and file names that are fixed; the development branch has modes and options for the files.
+/// 1.0 has a switch and fixed file names; the development branch has modes and options for the files.
 fn mysql_tls(options: &Options, look: &dyn Surroundings) -> Result<Vec<String>, StatementError> {
     let text = match options.get("mysql_ssl") {
         Some(OptionValue::Bool(on)) => if *on { "on" } else { "off" }.to_owned(),
@@ -106,7 +106,7 @@ fn mysql_tls(options: &Options, look: &dyn Surroundings) -> Result<Vec<String>, 
     let any_given = TLS_FILES.iter().any(|(option, _)| !given(option).is_empty());
     let (mode, files): (&str, Vec<String>) = match text.as_str() {
         "off" | "false" | "0" | "disabled" => return Ok(vec!["ssl-mode=disabled".to_owned()]),
-        // What it is given is used: the server's certificate is verified.
+        // Given files are used: the server's certificate is verified.
         "on" | "true" | "1" | "" if any_given => {
             let mode = if given("ssl-ca").is_empty() { "required" } else { "verify_ca" };
             (mode, TLS_FILES.iter().map(|(option, _)| given(option)).collect())
@@ -130,8 +130,8 @@ fn mysql_tls(options: &Options, look: &dyn Surroundings) -> Result<Vec<String>, 
     Ok([format!("ssl-mode={}", encoded(mode))].into_iter().chain(words).collect())
 }
 
-/// Options that were cleared are as if they had not been given: libpq's variables hold. A database's name may be a
-/// whole connection string; options go before what it says.
+/// Cleared options count as not given: libpq's variables apply. A database's name may be a whole connection string;
+/// options override it.
 fn pgsql(options: &Options) -> Result<String, StatementError> {
     let database = options.text("pgsql_db");
     let other = |message| refusal("pgsql", Class::Other, message);

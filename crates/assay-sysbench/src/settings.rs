@@ -5,7 +5,7 @@ use assay_options::OptionValue;
 use crate::log::Level;
 use crate::options::Options;
 
-/// What the options of the core say.
+/// The values of the core's options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CoreSettings {
     /// Sessions. 1 <= threads.
@@ -18,36 +18,36 @@ pub struct CoreSettings {
     pub warmup: u64,
     /// When events are given up.
     pub shutdown: Shutdown,
-    /// Seconds for sessions to get ready in.
+    /// Seconds for sessions to get ready.
     pub init_timeout: u64,
     /// Events per second; 0: as many as possible.
     pub rate: u64,
-    /// Seconds between lines of statistics; 0: none. As given, for the announcement.
+    /// Seconds between lines of statistics; 0: none. As given, for the header.
     pub report_interval: i64,
     /// Seconds of the checkpoints, ascending.
     pub checkpoints: Vec<u64>,
-    /// Say more.
+    /// Be verbose.
     pub debug: bool,
-    /// Check results.
+    /// Whether to validate results.
     pub validate: bool,
     /// Percentile to report; 0: none.
     pub percentile: u32,
-    /// Draw the distribution.
+    /// Whether to show the histogram.
     pub histogram: bool,
-    /// Highest level that is said.
+    /// Highest message level.
     pub verbosity: i64,
     /// Form of the final report.
     pub layout: Layout,
-    /// 0: from the time.
+    /// 0: from the time of day.
     pub seed: i64,
 }
 
-/// When events that outlive `--time` are given up.
+/// When events that outlast `--time` are given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shutdown {
     /// Never.
     Off,
-    /// So many seconds after `--time`.
+    /// This many seconds after `--time`.
     After(u64),
 }
 
@@ -71,7 +71,7 @@ impl Layout {
     }
 }
 
-/// Values that cannot be used: a message for stdout, and its level (`None`: printed as it is).
+/// Invalid values: a message for stdout, and its level (`None`: printed unchanged).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// How it is printed.
@@ -80,7 +80,7 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// Deprecated options, what to use instead, and the value that means nothing was said.
+/// Deprecated options, their replacements, and the value that means "not given".
 const OLD_NAMES: [(&str, &str, f64); 4] = [
     ("num-threads", "threads", 1.0),
     ("max-requests", "events", 0.0),
@@ -91,7 +91,7 @@ const OLD_NAMES: [(&str, &str, f64); 4] = [
 /// Most checkpoints.
 const CHECKPOINTS_MAX: usize = 256;
 
-/// Puts the values of old names in place of the new ones, and says so.
+/// Moves the values of deprecated options to the new ones, with a message.
 pub fn replace_old_names(options: &mut Options) -> Vec<String> {
     let mut warnings = Vec::new();
     for (old, new, nothing) in OLD_NAMES {
@@ -104,17 +104,17 @@ pub fn replace_old_names(options: &mut Options) -> Vec<String> {
     warnings
 }
 
-/// The verbosity alone: it is in effect before anything else is checked.
+/// Only the verbosity, which is in effect before anything else is checked.
 pub fn verbosity(options: &Options) -> Result<i64, Refusal> {
     match options.int("verbosity") {
         verbosity @ 0..=5 if options.is_on("debug") || options.is_on("mysql_debug") => Ok(verbosity.max(5)),
         verbosity @ 0..=5 => Ok(verbosity),
-        // A byte, to sysbench.
+        // sysbench has it in a byte.
         verbosity => Err(Refusal { level: None, message: format!("Invalid value for verbosity: {}", verbosity as u8) }),
     }
 }
 
-/// Whether the run has no end.
+/// Whether the run has no limit.
 pub fn is_endless(options: &Options) -> bool {
     options.int("events") == 0 && options.int("time") == 0
 }
@@ -180,7 +180,7 @@ pub fn settings(options: &Options) -> Result<CoreSettings, Refusal> {
     })
 }
 
-/// Given without a value, it is 5 % of the time.
+/// Without a value, it is 5 % of the time.
 fn shutdown(options: &Options, time: u64) -> Option<Shutdown> {
     let text = options.text("forced_shutdown");
     let share = |percent: f64| Shutdown::After((time as f64 * percent / 100.0) as u64);

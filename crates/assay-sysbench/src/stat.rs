@@ -3,7 +3,7 @@
 /// What happened since the previous report of the same kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stat {
-    /// Sessions taking events.
+    /// Sessions that take events.
     pub threads_running: u32,
     /// Seconds since the previous report of this kind.
     pub time_interval: f64,
@@ -23,7 +23,7 @@ pub struct Stat {
     pub errors: u64,
     /// Reconnects.
     pub reconnects: u64,
-    /// Rate mode, intermediate reports: events due that wait for a session.
+    /// Rate mode, intermediate reports: due events that wait for a session.
     pub queue_length: u64,
     /// Rate mode, intermediate reports: sessions executing an event.
     pub concurrency: u64,
@@ -33,7 +33,7 @@ pub struct Stat {
     pub latency_max: f64,
     /// The mean, in seconds.
     pub latency_avg: f64,
-    /// All events together, in seconds.
+    /// The sum over all events, in seconds.
     pub latency_sum: f64,
 }
 
@@ -50,7 +50,7 @@ pub struct Share {
     pub max: f64,
 }
 
-/// Mean and standard deviation of the population; zero when there is none.
+/// Mean and standard deviation of the population; zero if it is empty.
 pub fn mean_and_deviation(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let count = values.clone().count().max(1) as f64;
     let mean = values.clone().sum::<f64>() / count;

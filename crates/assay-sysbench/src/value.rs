@@ -1,6 +1,6 @@
 //! Option values: sysbench's types and how they are parsed.
 //!
-//! More is accepted than sysbench accepts in one point: a number with a fraction may carry a size suffix
+//! One thing is accepted that sysbench does not accept: a number with a fraction may have a size suffix
 //! (`--table-size=1M`), where sysbench silently reads 1.
 
 use assay_options::{OptionKind, OptionValue};
@@ -14,17 +14,17 @@ pub enum ValueKind {
     Int,
     /// Bytes, with a suffix.
     Size,
-    /// The same, in lists of options as a number.
+    /// Bytes, but listed as a number.
     Bytes,
     /// A number.
     Double,
     /// Anything.
     Text,
-    /// A switch in one version and a text in another: what a switch takes is a boolean.
+    /// A switch in one version and a text in another: values of a switch become booleans.
     SwitchOrText,
     /// Separated by commas.
     List,
-    /// A configuration file, read where it is met.
+    /// A configuration file, read where it occurs.
     File,
 }
 
@@ -42,12 +42,12 @@ impl From<OptionKind> for ValueKind {
     }
 }
 
-/// A value that cannot be read.
+/// A value that cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreadable {
-    /// "invalid option: …": the whole word is refused.
+    /// "invalid option: …": the whole argument is refused.
     Option,
-    /// "Invalid value for the … option": it was to be a number.
+    /// "Invalid value for the … option": it should be a number.
     Number,
 }
 
@@ -64,8 +64,8 @@ impl ValueKind {
         }
     }
 
-    /// Reads what stands after `=`; `None` when there is no `=`. Nothing clears an option, except a switch, which it
-    /// turns on.
+    /// Parses the text after `=`; `None` if there is no `=`. No value clears an option, except a switch, which it turns
+    /// on.
     pub fn read(self, text: Option<&str>) -> Result<OptionValue, Unreadable> {
         let given = text.unwrap_or_default();
         Ok(match self {
@@ -91,7 +91,7 @@ impl ValueKind {
     }
 }
 
-/// Digits and at most one suffix, of which the first letter counts; 0 for anything else.
+/// Digits and at most one suffix, whose first letter counts; 0 for anything else.
 fn size(text: &str) -> f64 {
     let digits = text.trim_start().bytes().take_while(u8::is_ascii_digit).count();
     let (number, suffix) = text.trim_start().split_at(digits);
@@ -113,7 +113,7 @@ fn factor(suffix: &str) -> Option<f64> {
     Some(1024f64.powi(power))
 }
 
-/// The longest prefix that is a number, times what its suffix says; 0 when there is none.
+/// The longest prefix that is a number, times its suffix; 0 if there is none.
 fn double(text: &str) -> f64 {
     let text = text.trim_start();
     if let Some(number) = other_double(text) {

@@ -1,33 +1,33 @@
 //! Statements that are sent together with the next one.
 //!
-//! A script that does not need a statement's answer before it goes on may have it wait (`Connection::defer`): its bytes
-//! are held here, and travel in front of those of the next execution, in one send. Nothing of what the statements mean
-//! may change by that, so only those wait that change rows inside a transaction, and the statement that begins it: the
-//! first that fails keeps all after it from being executed, and the whole transaction is given up.
+//! If a script does not need a statement's answer before it continues, the statement can wait (`Connection::defer`):
+//! its bytes are held here and sent before those of the next execution, in one packet. This must not change what the
+//! statements mean. So only statements that change rows inside a transaction wait, and the one that starts the
+//! transaction: the first that fails keeps all later ones from being executed, and the whole transaction is given up.
 
 use assay_seam::{Effect, Executed, StatementError};
 
-/// What waits on a connection, and what came of it.
+/// What waits on a connection, and its results.
 #[derive(Debug, Default)]
 pub(crate) struct Deferral {
     /// In the protocol's form, ready to be sent.
     pub(crate) held: Vec<u8>,
-    /// How many statements `held` holds.
+    /// How many statements `held` contains.
     pub(crate) waiting: u32,
     /// Sent and not answered.
     pub(crate) unanswered: u32,
-    /// Synchronisations within `held`, and those sent and not answered, but for the last of all.
+    /// Synchronization points within `held`, and those sent and not answered, not counting the last one.
     syncs: u32,
     unsynced: u32,
-    /// Answered well since the engine last asked.
+    /// Answered without error since the engine last asked.
     pub(crate) executed: Executed,
 }
 
-/// More bytes than this do not wait: the statement that would add to them is sent, with them in front.
+/// More bytes than this do not wait: the statement that would exceed it is sent, with them before it.
 const HELD_MAX: usize = 64 * 1024;
 
 impl Deferral {
-    /// Whether a statement may wait that does this, on a connection that is in a transaction or not.
+    /// Whether a statement with this effect may wait, on a connection that is in a transaction or not.
     pub(crate) fn takes(&self, effect: Effect, in_transaction: bool) -> bool {
         let opened = in_transaction || self.waiting > 0;
         let may = match effect {
@@ -38,7 +38,7 @@ impl Deferral {
         may && self.held.len() < HELD_MAX
     }
 
-    /// Writes what waits in front of what is sent next.
+    /// Writes what waits before what is sent next.
     pub(crate) fn send(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.held);
         self.held.clear();
@@ -46,7 +46,7 @@ impl Deferral {
         self.unsynced = std::mem::take(&mut self.syncs);
     }
 
-    /// What waits so far is synchronised by these bytes of the protocol.
+    /// Adds a synchronization point, with these bytes of the protocol.
     pub(crate) fn synchronise(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if self.waiting > 0 {
             write(&mut self.held);
@@ -54,7 +54,7 @@ impl Deferral {
         }
     }
 
-    /// A synchronisation was answered. True: more is to come.
+    /// A synchronization point was answered. True: more will come.
     pub(crate) fn goes_on(&mut self) -> bool {
         let goes_on = self.unsynced > 0;
         self.unsynced -= u32::from(goes_on);
@@ -73,7 +73,7 @@ impl Deferral {
         }
     }
 
-    /// The statement refused is one of those, not the one that was waited for.
+    /// The refused statement is one of those, not the one that the session waits for.
     pub(crate) fn blame(&self, error: &mut StatementError) {
         let place =
             format!("the refused statement was deferred: it is {} before the one on this line", self.unanswered);
@@ -83,7 +83,7 @@ impl Deferral {
         });
     }
 
-    /// Nothing waits any more, and no answer is to come.
+    /// Nothing waits any more, and no answer will come.
     pub(crate) fn forget(&mut self) {
         self.held.clear();
         (self.waiting, self.unanswered, self.syncs, self.unsynced) = (0, 0, 0, 0);

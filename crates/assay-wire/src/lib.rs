@@ -1,8 +1,8 @@
-//! The wire protocols of PostgreSQL and MySQL, as machines.
+//! The wire protocols of PostgreSQL and MySQL, as state machines.
 //!
-//! Pure state machines: bytes and instants go in, bytes and replies come out. Nothing opens a socket, reads a clock or
-//! blocks. What they implement is the seam, in a crate of its own; `placeholders`, `templates` and `deferral` are what
-//! the two have in common.
+//! Pure: bytes and instants go in, bytes and replies come out. Nothing opens a socket, reads a clock or blocks. They
+//! implement the seam, which is a crate of its own; `placeholders`, `templates` and `deferral` are what both have in
+//! common.
 
 #![forbid(unsafe_code)]
 

@@ -1,15 +1,15 @@
 //! Placeholders in a statement's text: finding and replacing them.
 //!
-//! Scripts write `?` whatever the database. A `Template` finds those outside quotes and comments once, when a
-//! statement is prepared; afterwards they become `$1`, `$2`, … or quoted values. Only as much SQL is understood
-//! as it takes to skip quotes and comments. Operators that hold a `?` (PostgreSQL's jsonb `?|`) count as
-//! placeholders: write the function instead (`jsonb_exists_any`).
+//! Scripts write `?` for every database. A `Template` finds those outside quotes and comments once, when a statement is
+//! prepared; later they become `$1`, `$2`, … or quoted values. SQL is parsed only as far as needed to skip quotes and
+//! comments. Operators that contain a `?` (PostgreSQL's jsonb `?|`) count as placeholders: use the function instead
+//! (`jsonb_exists_any`).
 
 use std::io::Write;
 
 use assay_seam::{Class, StatementError, Value};
 
-/// Whose lexical rules hold.
+/// Whose lexical rules apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// `'…'`, `E'…'`, `"…"`, `$tag$…$tag$`, `--`, nested `/* */`. Source: PostgreSQL manual, 4.1.
@@ -46,12 +46,12 @@ impl Template {
         Template { sql: sql.into(), places: places.into() }
     }
 
-    /// The text as it was given.
+    /// The original text.
     pub fn sql(&self) -> &[u8] {
         &self.sql
     }
 
-    /// How many placeholders there are.
+    /// The number of placeholders.
     pub fn placeholders(&self) -> usize {
         self.places.len()
     }
@@ -67,10 +67,10 @@ impl Template {
         }
     }
 
-    /// Appends the text with quoted `parameters` for its placeholders. Allocates nothing when `out` has room.
+    /// Appends the text with quoted `parameters` for its placeholders. Allocates nothing if `out` has room.
     ///
-    /// Fails, leaving something unfinished in `out`, when the number of parameters is another than that of the
-    /// placeholders, or a value has no literal (a NUL in PostgreSQL's text, MySQL's infinity).
+    /// Fails, leaving an incomplete text in `out`, if the numbers of parameters and placeholders differ, or a value has
+    /// no literal (a NUL in PostgreSQL's text, MySQL's infinity).
     pub fn write_substituted(
         &self,
         parameters: &[Value<'_>],
@@ -82,7 +82,7 @@ impl Template {
         }
         for (i, piece) in self.pieces().enumerate() {
             if i > 0 {
-                // A literal must not join with what stands beside it: `-?` with −1 would begin a comment.
+                // A literal must not merge with its neighbors: `-?` with −1 would start a comment.
                 if !matches!(out.last(), Some(b' ' | b'\t' | b'\n' | b'\r' | b'(' | b',' | b'=')) {
                     out.push(b' ');
                 }
@@ -96,7 +96,7 @@ impl Template {
         Ok(())
     }
 
-    /// The text between the placeholders: always one piece more than there are of them.
+    /// The text between the placeholders: always one piece more than there are placeholders.
     fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.places.iter().map(|place| place + 1));
         let ends = self.places.iter().copied().chain(std::iter::once(self.sql.len()));
@@ -104,13 +104,13 @@ impl Template {
     }
 }
 
-/// The error for a parameter too many or too few.
+/// The error for a wrong number of parameters.
 pub fn wrong_count(placeholders: usize, parameters: usize) -> StatementError {
     let message = format!("the statement has {placeholders} placeholders, {parameters} parameters were given");
     StatementError::client(Class::Syntax, message)
 }
 
-/// Appends an integer in decimal. Allocates nothing when `out` has room.
+/// Appends an integer in decimal. Allocates nothing if `out` has room.
 pub fn write_decimal(value: i64, out: &mut Vec<u8>) {
     let mut digits = [0; 20];
     let mut start = digits.len();
@@ -130,8 +130,8 @@ pub fn write_decimal(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// Appends a finite number in the shortest form that reads back as the same double: `1`, `0.1`, `1e300`.
-/// Allocates nothing when `out` has room.
+/// Appends a finite number in the shortest form that reads back as the same double: `1`, `0.1`, `1e300`. Allocates
+/// nothing if `out` has room.
 pub fn write_double(value: f64, out: &mut Vec<u8>) {
     let plain = value == 0.0 || (1e-5..1e16).contains(&value.abs());
     let done = if plain { write!(out, "{value}") } else { write!(out, "{value:e}") };
@@ -140,9 +140,9 @@ pub fn write_double(value: f64, out: &mut Vec<u8>) {
 
 /// Appends a value as a literal of the dialect.
 ///
-/// PostgreSQL gets every value quoted, numbers too: an untyped literal takes its type from where it stands, as a
-/// parameter of a prepared statement does. MySQL gets numbers bare (`LIMIT '1'` is refused there), doubles with
-/// an exponent, without which they would be decimals.
+/// PostgreSQL gets every value quoted, including numbers: an untyped literal takes its type from its context, as a
+/// parameter of a prepared statement does. MySQL gets bare numbers (it refuses `LIMIT '1'`), and doubles with an
+/// exponent, because without one they would be decimals.
 fn write_literal(value: &Value<'_>, dialect: Dialect, out: &mut Vec<u8>) -> Result<(), StatementError> {
     match (*value, dialect) {
         (Value::Null, _) => out.extend_from_slice(b"NULL"),
@@ -197,7 +197,7 @@ pub fn write_postgres_double(value: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends text with quotes doubled, and backslashes too if they escape.
+/// Appends text with quotes doubled, and backslashes too if they are escapes.
 pub(crate) fn write_escaped(text: &[u8], backslash: bool, out: &mut Vec<u8>) {
     out.reserve(text.len());
     for piece in text.split_inclusive(|&byte| byte == b'\'' || (backslash && byte == b'\\')) {
@@ -233,8 +233,8 @@ fn after_token(sql: &[u8], at: usize, dialect: Dialect) -> usize {
     at + length
 }
 
-/// Length of the quoted text at the start of `text`, closing quote included; a doubled quote does not close.
-/// Unterminated text reaches to the end.
+/// Length of the quoted text at the start of `text`, including the closing quote; a doubled quote does not close.
+/// Unterminated text extends to the end.
 fn quoted(text: &[u8], backslash: bool) -> usize {
     let quote = text[0];
     let mut at = 1;
@@ -249,7 +249,7 @@ fn quoted(text: &[u8], backslash: bool) -> usize {
     text.len()
 }
 
-/// Length of `$tag$…$tag$` at the start of `text`; 1 when that is not what stands there.
+/// Length of `$tag$…$tag$` at the start of `text`; 1 if there is none.
 fn dollar_quoted(text: &[u8]) -> usize {
     let tag = 1 + text[1..].iter().take_while(|&&byte| is_word(byte) && byte != b'$').count();
     if text.get(tag) != Some(&b'$') || text[1].is_ascii_digit() {
@@ -264,8 +264,8 @@ fn line(text: &[u8]) -> usize {
     text.iter().position(|&byte| byte == b'\n').map_or(text.len(), |end| end + 1)
 }
 
-/// Length of the `/* … */` at the start of `text`. PostgreSQL's nest. Of MySQL's `/*! … */` and MariaDB's
-/// `/*M! … */` only the opening counts: what follows is code (whether its version number holds is not asked).
+/// Length of the `/* … */` at the start of `text`. PostgreSQL's nest. Of MySQL's `/*! … */` and MariaDB's `/*M! … */`
+/// only the opening counts: the rest is code (the version number is not checked).
 fn comment(text: &[u8], dialect: Dialect) -> usize {
     let nests = matches!(dialect, Dialect::Postgres { .. });
     if !nests && (text.starts_with(b"/*!") || text.starts_with(b"/*M!")) {

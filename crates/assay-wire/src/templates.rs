@@ -19,13 +19,13 @@ struct Held {
     tidy_at: usize,
 }
 
-/// So many are never worth tidying.
+/// Up to this many entries are never worth cleaning up.
 const FEW: usize = 64;
 
 impl Templates {
-    /// The template of `sql`, made if no connection has it.
+    /// The template of `sql`, created if no connection has it.
     pub(crate) fn get(&self, sql: &[u8], dialect: Dialect) -> Arc<Template> {
-        // What a thread that panicked left behind is whole: entries are put in ready.
+        // What a panicked thread left behind is complete: entries are built before they are inserted.
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (dialect, Box::from(sql));
         if let Some(template) = held.templates.get(&key).and_then(Weak::upgrade) {

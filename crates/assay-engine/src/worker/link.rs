@@ -11,26 +11,26 @@ pub(super) struct Link {
     pub(super) socket: Option<SocketId>,
     pub(super) doing: LinkDoing,
     pub(super) in_flight: InFlight,
-    /// Which of the target's addresses is being tried.
+    /// Index of the address being tried.
     pub(super) address: usize,
-    /// It counts in `Links::connecting`.
+    /// Whether it counts in `Links::connecting`.
     pub(super) pending: bool,
-    /// When the operation in flight was sent, or the connect under way was begun.
+    /// When the operation in flight was sent, or the current connect was started.
     pub(super) sent: Nanos,
-    /// The connect under way got as far as the server's kernel: the login is next.
+    /// Whether the current connect has reached the server's kernel: the login is next.
     pub(super) established: bool,
-    /// Why it broke, for the next operation to tell.
+    /// Why it broke, reported to the next operation.
     pub(super) broken: Option<Box<StatementError>>,
-    /// Was open before: connecting again is a reconnect.
+    /// Whether it was open before: connecting again is a reconnect.
     pub(super) was_open: bool,
-    /// Within the present recovery.
+    /// Within the current recovery.
     pub(super) rolled_back: bool,
-    /// Statements wait to be sent with the next, or were sent with the one in flight.
+    /// Whether statements wait to be sent with the next one, or were sent with the one in flight.
     pub(super) deferred: bool,
-    /// Some of those that wait are of a pipeline, and may be anything.
+    /// Whether some of those waiting belong to a pipeline, and may be anything.
     pub(super) piped: bool,
     pub(super) batch: Batch,
-    /// Serial of the timer that counts; older ones are void.
+    /// Serial of the active timer; older ones are void.
     pub(super) timer: u64,
 }
 
@@ -45,32 +45,32 @@ pub(super) enum LinkDoing {
     /// An operation of the script is in flight.
     Operation {
         load: bool,
-        /// It executes something, and so counts as a statement.
+        /// Whether it executes something, and so counts as a statement.
         statement: bool,
     },
     /// Our own ROLLBACK is in flight.
     Rollback,
-    /// Our goodbye is sent: the server closes its side when it is done.
+    /// We have said goodbye; the server closes its side when it is done.
     Leaving,
-    /// No socket; an attempt to connect has to be made first.
+    /// No socket; it must connect first.
     Broken,
-    /// Disconnected; the slot may be used again.
+    /// Disconnected; the slot may be reused.
     Free,
 }
 
-/// As much of the operation last sent as is needed to tell whether it may have committed something.
+/// As much of the last operation as is needed to tell whether it may have committed something.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum InFlight {
-    /// How its text begins and how it ends: enough for `START TRANSACTION` and `; COMMIT`.
+    /// The beginning and the end of its text: enough for `START TRANSACTION` and `; COMMIT`.
     Text {
         head: [u8; 20],
         tail: [u8; 8],
     },
     Statement(StatementId),
     Load,
-    /// Any statements, each committed by itself or all together.
+    /// Any statements, each committed separately or all together.
     Pipeline,
-    /// What changes no data, or was deferred, and so has a transaction around it.
+    /// Something that changes no data, or was deferred, and so is inside a transaction.
     Harmless,
 }
 
@@ -92,8 +92,8 @@ impl InFlight {
     }
 }
 
-/// Who waits for the answer to a load. The script makes the next rows while the server stores these, and asks for the
-/// answer (`Request::Flush`) before it does anything else on the connection.
+/// Who waits for the answer to a load. The script generates the next rows while the server stores these, and asks for
+/// the answer (`Request::Flush`) before it does anything else on the connection.
 #[derive(Debug, Default)]
 pub(super) enum Batch {
     /// The session waits, if one is in flight.
@@ -101,9 +101,9 @@ pub(super) enum Batch {
     Awaited,
     /// The session waits until the rows have been sent.
     Sending,
-    /// The session went on.
+    /// The session continued.
     Unanswered,
-    /// It was answered since.
+    /// It has been answered since.
     Answered(Reply),
 }
 
@@ -148,13 +148,13 @@ impl Link {
         matches!(self.doing, LinkDoing::Operation { statement: true, .. })
     }
 
-    /// The operation in flight is over. Whether statements that were deferred went with it.
+    /// The operation in flight is over. Returns whether deferred statements were sent with it.
     pub(super) fn finish(&mut self) -> bool {
         self.doing = LinkDoing::Idle;
         std::mem::take(&mut self.deferred)
     }
 
-    /// The transaction on it failed: nothing was rolled back yet, and what was deferred will not be sent.
+    /// The transaction on it failed: nothing is rolled back yet, and deferred statements will not be sent.
     pub(super) fn begin_recovery(&mut self) {
         self.rolled_back = false;
         self.piped = false;
@@ -163,8 +163,8 @@ impl Link {
         }
     }
 
-    /// What was in flight is answered. Gives the reply back for the session that waits for it; one that went on finds
-    /// it here when it asks.
+    /// The operation in flight is answered. Returns the reply if a session waits for it; a session that continued finds
+    /// it here later.
     #[inline]
     pub(super) fn answered(&mut self, reply: Reply) -> Option<Reply> {
         match std::mem::take(&mut self.batch) {
@@ -176,8 +176,8 @@ impl Link {
         }
     }
 
-    /// Whether the operation in flight may have made something lasting: it commits, or changes something where no
-    /// transaction is open. To be asked before the machine hears that its socket is gone.
+    /// Whether the operation in flight may have changed something permanently: it commits, or changes something outside
+    /// a transaction. Must be asked before the connection learns that its socket is gone.
     pub(super) fn may_have_committed(&self) -> bool {
         let effect = match self.in_flight {
             InFlight::Text { tail, .. } if ends_with_commit(&tail) => Effect::Commits,

@@ -1,6 +1,6 @@
 //! All links of a worker: their sockets and timers, the connect queue, the bytes sent and received.
 //!
-//! Nothing in here knows what a session does. Whatever happens to a link is handed up as `Heard`, and the sessions
+//! Links know nothing about what sessions do. Whatever happens to a link is returned as `Heard`, and the sessions
 //! decide what follows.
 
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ pub(super) struct Links<I: Io> {
     outbox: Sender<Message>,
     pub(super) io: I,
     links: Vec<Link>,
-    /// Links of dropped sessions, to be used again.
+    /// Links of dropped sessions, for reuse.
     free: Vec<usize>,
     /// Link by the lower half of its socket's id.
     sockets: Vec<usize>,
@@ -32,13 +32,13 @@ pub(super) struct Links<I: Io> {
     queue: VecDeque<usize>,
     connecting: usize,
     connect_next: Nanos,
-    /// `Connects::silence_max`, where there are sockets.
+    /// `Connects::silence_max`, if there are sockets.
     silence_max: Option<Nanos>,
-    /// When to look next at connections whose answers are late.
+    /// When to check next for connections whose answers are late.
     silence_next: Nanos,
     out: Vec<u8>,
     pub(super) pool: RowsPool,
-    /// By target: a slow connect was reported, and what the server said of itself.
+    /// By target: whether a slow connect was reported, and what the server reported about itself.
     slow_connects: Vec<bool>,
     facts_told: Vec<bool>,
 }
@@ -48,13 +48,14 @@ pub(super) struct Links<I: Io> {
 pub(super) enum Heard {
     /// The operation in flight is answered.
     Answered { link: usize, reply: Reply },
-    /// It never will be: the socket is gone. `may_have_committed`: nobody knows whether it did something lasting.
+    /// It never will be answered: the socket is gone. `may_have_committed`: nobody knows whether it changed something
+    /// permanently.
     Lost { link: usize, error: Box<StatementError>, may_have_committed: bool },
     /// The rows of the load in flight have been sent.
     RowsSent { link: usize },
     /// Our own ROLLBACK is answered, or lost with the socket.
     RolledBack { link: usize },
-    /// It is connected and logged in. `again`: it was before.
+    /// It is connected and logged in. `again`: for the second time or later.
     Ready { link: usize, again: bool },
     /// The server has closed its side, or it took too long.
     Left { link: usize },
@@ -62,11 +63,11 @@ pub(super) enum Heard {
     Refused { link: usize, error: Box<StatementError> },
 }
 
-/// Such a connect was not taken by the server's kernel at once, but asked for again: Linux waits a second before it
-/// does.
+/// The server's kernel did not accept such a connect immediately, so it was sent again: Linux waits a second before
+/// that.
 const SLOW_CONNECT: Nanos = Nanos::from_secs(1);
 
-/// Looks within the limit at whether a machine is there; two in a row have to find it gone.
+/// Checks of a silent machine per time limit; two in a row must find it gone.
 const LOOKS_PER_LIMIT: u64 = 8;
 
 impl<I: Io> Links<I> {
@@ -103,7 +104,7 @@ impl<I: Io> Links<I> {
         link.filter(|link| self.links[*link].is_open())
     }
 
-    /// When something is to be done, whatever happens on the sockets.
+    /// When something must be done, whatever happens on the sockets.
     pub(super) fn deadline(&self) -> Nanos {
         let mut until = self.timers.next();
         if self.may_connect() {
@@ -138,13 +139,13 @@ impl<I: Io> Links<I> {
         self.follow(link, progress, at)
     }
 
-    /// The link a socket's event is for.
+    /// The link of a socket's event.
     fn link_of(&self, socket: SocketId) -> Option<usize> {
         let link = *self.sockets.get(socket.0 as u32 as usize)?;
         (self.links.get(link)?.socket == Some(socket)).then_some(link)
     }
 
-    /// The server's kernel took the connect: the login is next.
+    /// The server's kernel accepted the connect: the login is next.
     fn note_connected(&mut self, link: usize, socket: SocketId, at: Nanos) {
         let this = &mut self.links[link];
         this.established = true;
@@ -167,7 +168,7 @@ impl<I: Io> Links<I> {
         self.lose(link, Box::new(error), at)
     }
 
-    /// Fires an alarm that is due; false when there is none.
+    /// Fires an alarm that is due; returns false if there is none.
     pub(super) fn ring(&mut self, now: Nanos) -> Option<Option<Heard>> {
         let (link, serial) = self.timers.take_due(now)?;
         Some(if self.links[link].timer == serial { self.on_alarm(link, now) } else { None })
@@ -205,7 +206,7 @@ impl<I: Io> Links<I> {
         }
     }
 
-    /// Looks, every so often, whether the machines are there whose answers are late.
+    /// Checks regularly whether machines whose answers are late still respond.
     pub(super) fn end_silent(&mut self, now: Nanos) {
         let Some(limit) = self.silence_max else { return };
         if now < self.silence_next {
@@ -237,7 +238,7 @@ impl<I: Io> Links<I> {
         index
     }
 
-    /// Queues a link for connecting, from its first address on.
+    /// Queues a link for connecting, starting with its first address.
     pub(super) fn connect(&mut self, link: usize) {
         self.links[link].doing = LinkDoing::Connecting;
         self.links[link].address = 0;
@@ -256,7 +257,7 @@ impl<I: Io> Links<I> {
         !self.queue.is_empty() && self.connecting < pending_max
     }
 
-    /// Begins a queued connect, if the limits allow one now.
+    /// Starts a queued connect, if the limits allow one now.
     pub(super) fn connect_next(&mut self) -> Option<Option<Heard>> {
         if !self.may_connect() {
             return None;
@@ -309,14 +310,14 @@ impl<I: Io> Links<I> {
         }
     }
 
-    /// How long this link's connect and login may take: the target's own word, or else the plan's.
+    /// How long this link's connect and login may take: the target's own limit, or else the plan's.
     fn connect_timeout(&self, link: usize) -> Nanos {
         let database = &self.plan.targets[self.links[link].target].database;
         database.connect_timeout().unwrap_or(self.plan.connects.timeout)
     }
 
-    /// Executes something for the session. `ahead`: it goes on once the rows of a load are sent. With what came of it
-    /// at once, if anything did.
+    /// Executes something for the session. `ahead`: it continues once the rows of a load are sent. Returns the result
+    /// if there is one immediately.
     pub(super) fn execute(
         &mut self,
         link: usize,
@@ -335,7 +336,7 @@ impl<I: Io> Links<I> {
         self.follow(link, progress, now)
     }
 
-    /// Has an execution wait for the next; false: it cannot wait.
+    /// Holds an execution back until the next one; false if it cannot wait.
     pub(super) fn defer(&mut self, link: usize, operation: &Operation<'_>) -> bool {
         let this = &mut self.links[link];
         let waits = this.machine.defer(operation);
@@ -364,7 +365,7 @@ impl<I: Io> Links<I> {
         self.follow(link, progress, now)
     }
 
-    /// Rolls back what is open.
+    /// Rolls back the open transaction.
     pub(super) fn roll_back(&mut self, link: usize) -> Option<Heard> {
         let now = self.io.now();
         let this = &mut self.links[link];
@@ -375,7 +376,7 @@ impl<I: Io> Links<I> {
         self.follow(link, progress, now)
     }
 
-    /// Sends what the machine wrote, and does what it asks for.
+    /// Sends what the connection wrote, and does what it asks for.
     fn follow(&mut self, link: usize, progress: Progress, at: Nanos) -> Option<Heard> {
         let this = &mut self.links[link];
         if !self.out.is_empty() {
@@ -480,7 +481,7 @@ impl<I: Io> Links<I> {
         }
     }
 
-    /// A connect failed: the next address is tried, if there is one.
+    /// A connect failed: tries the next address, if there is one.
     fn refuse(&mut self, link: usize, error: Box<StatementError>, at: Nanos) -> Option<Heard> {
         let this = &mut self.links[link];
         let addresses = self.plan.targets[this.target].addresses.len();
@@ -493,7 +494,7 @@ impl<I: Io> Links<I> {
         Some(Heard::Refused { link, error })
     }
 
-    /// Closes the socket at once; the next operation fails with `why`.
+    /// Closes the socket immediately; the next operation fails with `why`.
     pub(super) fn sever(&mut self, link: usize, why: StatementError) {
         self.no_longer_pending(link);
         if self.links[link].is_open() {
@@ -513,8 +514,7 @@ impl<I: Io> Links<I> {
         (this.timer, this.deferred) = (0, false);
     }
 
-    /// Says goodbye, and leaves the last word to the server: `Heard::Left` follows. False where there is nothing to
-    /// wait for.
+    /// Says goodbye and lets the server close: `Heard::Left` follows. False if there is nothing to wait for.
     pub(super) fn leave(&mut self, link: usize) -> bool {
         let (LinkDoing::Idle, Some(socket)) = (self.links[link].doing, self.links[link].socket) else { return false };
         let now = self.io.now();

@@ -1,12 +1,12 @@
 //! One OS thread's share of a run: an event loop that drives many sessions and measures them.
 //!
-//! The worker owns its sessions, their Lua states, their connections and its part of the schedule; it shares only
-//! what `Shared` holds and talks to the coordinator in messages. One round of its loop: obey commands,
-//! begin what is due (`work`), sleep, handle what arrived (`wait`).
+//! The worker owns its sessions, their Lua states, their connections and its part of the schedule; it shares only what
+//! `Shared` holds, and exchanges messages with the coordinator. One round of its loop: obey commands, start what is due
+//! (`work`), sleep, handle what arrived (`wait`).
 //!
-//! Here is the course of the run as a worker sees it. What is below knows nothing of it: `sessions` converse with
+//! This file is the course of the run as a worker sees it. The parts below know nothing of it: `sessions` talk to
 //! scripts and hand up what only the stage can decide, `links` are the connections and hand up what they hear, `stage`
-//! knows what is due, and what counts is decided in `recorder`.
+//! knows what is due, and `recorder` decides what counts.
 
 mod link;
 mod links;
@@ -44,13 +44,13 @@ pub(crate) struct Worker<I: Io> {
     sessions: Sessions<I>,
     phase: Phase,
     stage: Stage,
-    /// The stage's own, instead of the plan's.
+    /// The grace period of the stage, instead of the plan's.
     rate: Option<f64>,
-    /// How long what has begun may take to end.
+    /// How long transactions in flight may take to finish.
     grace: Nanos,
-    /// Nothing is waited for any longer: the grace period of an interrupt is over. `MAX` without an interrupt.
+    /// When waiting ends: the grace period of an interrupt is over. `MAX` without an interrupt.
     leave_by: Nanos,
-    /// Sessions ready for the stage, as was last reported.
+    /// Sessions ready for the stage, as last reported.
     ready_told: u32,
 }
 
@@ -66,7 +66,7 @@ enum Phase {
     Running,
     /// Sessions are leaving their loops; those still there at the instant are dropped.
     Finishing(Nanos),
-    /// `Finished` was said.
+    /// `Finished` was sent.
     Over,
 }
 
@@ -106,7 +106,7 @@ impl<I: Io> Worker<I> {
         while self.work() && self.wait() {}
     }
 
-    /// The first half of a round, what can be done without waiting; false when the run is over.
+    /// The first half of a round, everything that needs no waiting; false when the run is over.
     pub(crate) fn work(&mut self) -> bool {
         self.obey();
         let now = self.now();
@@ -243,7 +243,7 @@ impl<I: Io> Worker<I> {
         self.phase = Phase::Running;
     }
 
-    /// Begins no more transactions from `at` on. What was due before and has not begun is counted.
+    /// Starts no more transactions from `at` on. What was due before and has not started is counted.
     fn end_stage(&mut self, at: Nanos) {
         if self.phase == Phase::Running && self.stage.ended.is_none() {
             self.stage.end(at, self.grace, &mut self.sessions.recorder);
@@ -263,7 +263,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Begins the stage's transactions: all sessions at its begin, then whatever has become due.
+    /// Starts the stage's transactions: in all sessions at its start, then whatever becomes due.
     fn begin_due(&mut self, now: Nanos) {
         if self.phase != Phase::Running || self.stage.ended.is_some() || now < self.stage.begin {
             return;
@@ -292,7 +292,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Lets the sessions of the stage loose.
+    /// Releases the sessions of the stage.
     fn release(&mut self) {
         self.stage.released = true;
         self.sessions.under_way = true;
@@ -310,13 +310,13 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Does what sessions have asked for that only the stage can decide.
+    /// Handles requests of sessions that only the stage can decide.
     fn satisfy(&mut self) {
         let mut granted = None;
         while let Some(want) = self.sessions.next_want() {
             match want {
                 Want::Transaction { session, at } => match self.grant(session, at) {
-                    // A script that never waits must not keep the others waiting.
+                    // A script that never waits must not block the others.
                     Some(answer) if granted == Some(session) => self.sessions.queue(session, answer, at),
                     Some(answer) => {
                         granted = Some(session);
@@ -333,12 +333,12 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Decides about a session that asks for a transaction: `None` when it has to wait.
+    /// Decides about a session that asks for a transaction: `None` if it must wait.
     fn grant(&mut self, session: usize, at: Nanos) -> Option<Answer> {
         if matches!(self.phase, Phase::Finishing(_)) {
             return Some(Answer::Proceed(false));
         }
-        // Sessions of an earlier stage may be more than this one has.
+        // An earlier stage may have had more sessions than this one.
         let takes_part = self.sessions.number(session) < self.stage.share.sessions;
         if self.phase != Phase::Running || !self.stage.is_open() || !takes_part {
             return None;
@@ -366,8 +366,8 @@ impl<I: Io> Worker<I> {
         Some(Answer::Begin(late))
     }
 
-    /// A terminal's last transaction was done at `at` (or the stage begins then): its next is due when its user has
-    /// thought.
+    /// A terminal's last transaction was done at `at` (or the stage starts then): the next one is due after its user
+    /// has thought.
     fn think(&mut self, terminal: u32, at: Nanos) {
         let Load::Terminals { think_scale, .. } = self.plan.load else { return };
         if let Some(think) = self.sessions.take_think(terminal) {
@@ -375,7 +375,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Notices what has come to an end.
+    /// Notices what has ended.
     fn conclude(&mut self) {
         match self.phase {
             Phase::Preparing => {
@@ -417,7 +417,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Says what the stage came to. Transactions still under way are not waited for.
+    /// Reports the results of the stage, without waiting for transactions in flight.
     fn close_stage(&mut self) {
         let own = self.stage.own_sessions();
         // A stage that ran out of transactions is as long as they took; any other until it was ended.
@@ -467,7 +467,7 @@ impl<I: Io> Worker<I> {
         self.sessions.recorder.cut(outside, self.stage.waiting(), served)
     }
 
-    /// Hands a report to the session that makes them. It is ready again when that is made.
+    /// Gives a report to the session for reports, which is ready again when the report is made.
     fn begin_report(&mut self, report: Report) {
         self.phase = Phase::Preparing;
         let initialised = |session: &usize| self.sessions.doing(*session) == Doing::Initialised;

@@ -1,16 +1,17 @@
 //! Decides what counts, and as what.
 //!
-//! The recorder owns the tallies of a worker and alone decides what enters them. Sessions hand it what happened, and
-//! the instant of it; they do not look at the clock's windows themselves. Each rule stands here once:
+//! The recorder owns the tallies of a worker, and it alone decides what enters them. Sessions tell it what happened and
+//! when; they never look at the boundaries of the measured part. Each rule is in one place:
 //!
-//! * *The measured part.* A transaction that is due by itself (open loop, terminals) is measured when it was due in it;
-//!   in a closed loop, with a limit of transactions, when it was sent in it, and otherwise when it ends in it. Its
-//!   statements, errors and retries count as it does.
-//! * *Ends.* A transaction ends once, as one `Ending`: `Recorder::end` takes the value that `begin` made. So every
-//!   transaction that was due is found again as done, rolled back, failed, stopped, dropped, unstarted or unfinished.
-//! * *Retries* count beside their transaction; the one in doubt is a retry after the answer to a commit was lost.
-//! * *Unfinished* is what the grace period did not see end. Its late end belongs to nothing.
-//! * *Outside of transactions* statements count from the first on when there is no warm-up, else from its end on.
+//! * *The measured part.* A transaction that becomes due on its own (open loop, terminals) is measured if it was due in
+//!   the measured part; in a closed loop with a limit of transactions, if it was sent in it; otherwise, if it ends in
+//!   it. Its statements, errors and retries count as it does.
+//! * *Ends.* A transaction ends once, as one `Ending`: `Recorder::end` consumes the value that `begin` returned. So
+//!   every due transaction is found again as done, rolled back, failed, stopped, dropped, unstarted or unfinished.
+//! * *Retries* are counted separately from their transaction; one in doubt is a retry after the answer to a commit was
+//!   lost.
+//! * *Unfinished* is what did not end within the grace period. Its late end counts for nothing.
+//! * *Outside transactions*, statements count from the first one if there is no warm-up, otherwise from its end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,14 +32,14 @@ pub(super) struct Recorder {
     is_closed: bool,
     has_warmup: bool,
     transactions_max: Option<u64>,
-    /// Errors outside of transactions are counted with those of the script, as sysbench does.
+    /// Whether errors outside transactions count with those of the script, as in sysbench.
     errors_are_outside: bool,
 
-    /// The stage now prepared or running.
+    /// The stage being prepared or running.
     stage: usize,
-    /// Start of the measured part; before the stage begins: `MAX` where a warm-up is to come, zero where none is.
+    /// Start of the measured part. Before the stage starts: `MAX` if it has a warm-up, otherwise zero.
     measured_from: Nanos,
-    /// Between the begin of the stage and its end.
+    /// Between the start of the stage and its end.
     is_running: bool,
 
     /// Since the last cut, by target.
@@ -50,11 +51,11 @@ pub(super) struct Recorder {
     /// By session of the worker: since the last cut, and measured transactions of the stage.
     by_session: Vec<SessionTally>,
     completed: Vec<u64>,
-    /// For the journal, since it was last sent.
+    /// For the journal, not sent yet.
     lines: Vec<Line>,
 
     in_flight: u32,
-    /// Begun before the measured part, and not ended yet; they belong to it if they end in it.
+    /// Started before the measured part, and not ended yet; they belong to it if they end in it.
     carried: u64,
     last_done: Nanos,
     usage: Usage,
@@ -85,24 +86,24 @@ pub(super) struct Usage {
     pub(super) asleep: Nanos,
 }
 
-/// A transaction under way: made by `Recorder::begin`, taken by `Recorder::end`.
+/// A transaction in progress: returned by `Recorder::begin`, consumed by `Recorder::end`.
 #[derive(Debug)]
 pub(super) struct Transaction {
-    /// Which stage it belongs to; `None` once it was given up as unfinished.
+    /// Its stage; `None` once it was given up as unfinished.
     stage: Option<usize>,
-    /// The worker's session that runs it, and the target that it counts for.
+    /// The worker's session that runs it, and the target for which it counts.
     session: usize,
     target: usize,
     /// due <= sent, free <= sent
     due: Nanos,
-    /// When the session was free to begin it.
+    /// When the session became free to start it.
     free: Nanos,
     sent: Nanos,
     /// Index of the transaction type over the run.
     pub(super) kind: usize,
-    /// Runs that were started over.
+    /// Number of retries.
     pub(super) retries: u32,
-    /// The server may have committed the present run: an answer was lost that may have been that to its commit.
+    /// Whether the server may have committed this attempt: an answer was lost that may have been that to its commit.
     in_doubt: bool,
 }
 
@@ -111,11 +112,11 @@ pub(super) struct Transaction {
 pub(super) enum Ending {
     /// Given up, or lost with its session.
     Failed,
-    /// The script did not want it counted, and its session ends.
+    /// The script does not want it counted, and its session ends.
     Stopped,
 }
 
-/// Lines for the journal that are sent together, at most.
+/// Most lines of the journal sent together.
 const LINES_MAX: usize = 1024;
 
 impl Transaction {
@@ -124,7 +125,7 @@ impl Transaction {
         self.sent
     }
 
-    /// A connection was lost while it waited for an answer. `may_be_commit`: to what may have committed it.
+    /// A connection was lost while it waited for an answer. `may_be_commit`: the request may have been the commit.
     pub(super) fn lose_answer(&mut self, may_be_commit: bool) {
         self.in_doubt |= may_be_commit;
     }
@@ -166,7 +167,7 @@ impl Recorder {
         self.is_running && at >= self.measured_from
     }
 
-    /// Transactions of the stage under way.
+    /// Transactions of the stage in progress.
     pub(super) fn in_flight(&self) -> u32 {
         self.in_flight
     }
@@ -181,12 +182,12 @@ impl Recorder {
         self.usage
     }
 
-    /// Measured transactions of each session in the stage.
+    /// Measured transactions per session in the stage.
     pub(super) fn completed(&self) -> &[u64] {
         &self.completed
     }
 
-    /// Whether every transaction of the limit has become due, in a closed loop: been begun.
+    /// Whether every transaction of the limit has become due (in a closed loop: has started).
     pub(super) fn is_exhausted(&self) -> bool {
         self.transactions_max.is_some_and(|max| self.shared.begun.load(Ordering::Relaxed) >= max)
     }
@@ -200,14 +201,14 @@ impl Recorder {
         (self.in_flight, self.carried, self.usage) = (0, 0, Usage::default());
     }
 
-    /// The stage begins; what happens from `measured_from` on is measured.
+    /// The stage starts; what happens from `measured_from` on is measured.
     pub(super) fn begin_stage(&mut self, measured_from: Nanos) {
         (self.is_running, self.measured_from, self.last_done) = (true, measured_from, measured_from);
     }
 
-    /// No more transactions are begun. Waiting are `measured` that were due in the measured part, and those due at
-    /// `others`. How many of them were to be measured, and are unstarted. A stage that ends in its warm-up measures
-    /// nothing.
+    /// No more transactions are started. `measured` of those waiting were due in the measured part; the others were due
+    /// at `others`. Returns how many of these would have been measured and are unstarted. A stage that ends in its
+    /// warm-up measures nothing.
     pub(super) fn end_arrivals(&mut self, at: Nanos, measured: u64, others: impl Iterator<Item = Nanos>) -> u64 {
         if at < self.measured_from {
             self.measured_from = Nanos::MAX;
@@ -215,20 +216,20 @@ impl Recorder {
         measured + others.filter(|due| self.is_measuring(*due)).count() as u64
     }
 
-    /// Nothing of the stage is under way any more: the last part is to be cut.
+    /// Nothing of the stage is in progress any more: the last part can be cut.
     pub(super) fn end_stage(&mut self) {
         self.arrivals.due += std::mem::take(&mut self.carried);
         self.is_running = false;
     }
 
-    /// So many were due and waited for a session at `now`.
+    /// This many were due and waited for a session at `now`.
     pub(super) fn note_backlog(&mut self, waiting: u64, now: Nanos) {
         if self.is_measuring(now) {
             self.arrivals.backlog_max = self.arrivals.backlog_max.max(waiting);
         }
     }
 
-    /// A session begins a transaction that was due at `due`. `None`: the limit of a closed loop is reached.
+    /// A session starts a transaction that was due at `due`. `None`: the limit of a closed loop is reached.
     pub(super) fn begin(
         &mut self,
         session: usize,
@@ -256,7 +257,7 @@ impl Recorder {
         let Some(max) = self.transactions_max else { return count };
         let claimed = self.shared.claim_of(max, count);
         if claimed > 0 && self.is_exhausted() && !self.is_closed {
-            // The other workers wait for something to become due, and nothing will.
+            // The other workers wait for something to become due, but nothing will.
             self.shared.wake_all();
         }
         claimed
@@ -268,13 +269,13 @@ impl Recorder {
         let instant = match self.membership {
             Membership::Due => transaction.due,
             Membership::Sent => transaction.sent,
-            // A step that waited for nothing is dated to what came before it.
+            // A step that waited for nothing gets the time of what came before it.
             Membership::Done => at.max(transaction.sent),
         };
         transaction.stage == Some(self.stage) && self.is_measuring(instant)
     }
 
-    /// What is done outside of transactions at `at` counts for nothing: the warm-up is not over.
+    /// Nothing done outside transactions at `at` counts: the warm-up is not over.
     fn is_before(&self, at: Nanos) -> bool {
         self.has_warmup && at < self.measured_from
     }
@@ -314,7 +315,7 @@ impl Recorder {
                     self.tallies[target].error(error);
                 }
             }
-            // sysbench's report comes after `thread_done`: errors there are in it, as statements are.
+            // sysbench's report comes after `thread_done`, so it includes errors there, and statements.
             None if self.errors_are_outside => {
                 self.outside.errors += u64::from(!self.is_before(at) && error.origin != Origin::Network);
             }
@@ -322,14 +323,14 @@ impl Recorder {
         }
     }
 
-    /// A lost connection to `target` was made again.
+    /// A lost connection to `target` was reopened.
     pub(super) fn reconnected(&mut self, target: usize, at: Nanos) {
         if self.is_measuring(at) {
             self.tallies[target].reconnects += 1;
         }
     }
 
-    /// The transaction is started over.
+    /// The transaction is retried.
     pub(super) fn retry(&mut self, transaction: &mut Transaction, at: Nanos) {
         let in_doubt = std::mem::take(&mut transaction.in_doubt);
         transaction.retries += 1;
@@ -340,8 +341,8 @@ impl Recorder {
         }
     }
 
-    /// The transaction is done: well, or rolled back as it was meant to be. `marks`: what its script noted of it;
-    /// `counters`: the indices over the run of those counted there.
+    /// The transaction is done: it succeeded, or was rolled back on purpose. `marks`: values that its script noted;
+    /// `counters`: run-wide indices of what it counted.
     pub(super) fn complete(
         &mut self,
         transaction: Transaction,
@@ -389,7 +390,7 @@ impl Recorder {
         self.leave(&transaction, counted);
     }
 
-    /// The transaction ends otherwise.
+    /// The transaction ends in another way.
     pub(super) fn end(&mut self, transaction: Transaction, ending: Ending, at: Nanos) {
         let counted = self.counts(&transaction, at);
         if counted {
@@ -403,7 +404,7 @@ impl Recorder {
         self.leave(&transaction, counted);
     }
 
-    /// The grace period was over at `at`: the transaction will not be waited for.
+    /// The grace period was over at `at`: the transaction is not waited for any longer.
     pub(super) fn give_up(&mut self, transaction: &mut Transaction, at: Nanos) {
         let counted = self.counts(transaction, at);
         self.tallies[transaction.target].unfinished += u64::from(counted);
@@ -426,12 +427,12 @@ impl Recorder {
         }
     }
 
-    /// It found an event at `at`.
+    /// It received an event at `at`.
     pub(super) fn event(&mut self, at: Nanos) {
         self.usage.events += u64::from(self.is_measuring(at));
     }
 
-    /// What is done outside of transactions since this was last asked.
+    /// What was done outside transactions since the last call.
     pub(super) fn take_outside(&mut self) -> Outside {
         std::mem::take(&mut self.outside)
     }
@@ -441,18 +442,18 @@ impl Recorder {
         self.lines.len() >= LINES_MAX
     }
 
-    /// Lines of the journal since this was last asked.
+    /// Lines of the journal since the last call.
     pub(super) fn take_lines(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.lines)
     }
 
-    /// Cleared tallies to be used again.
+    /// Cleared tallies for reuse.
     pub(super) fn recycle(&mut self, tallies: Vec<Tally>) {
         self.spare.push(tallies);
     }
 
-    /// Everything since the last cut. `outside` of it is what the worker's sessions did besides; `backlog`: what is due
-    /// and waits for a session now; `sessions`: those served.
+    /// Everything since the last cut. `outside` is what the worker's sessions did outside transactions; `backlog`: what
+    /// is due and waits for a session now; `sessions`: those served.
     pub(super) fn cut(&mut self, outside: Outside, backlog: u64, sessions: u32) -> Part {
         let fresh = self.spare.pop().unwrap_or_else(|| vec![Tally::default(); self.tallies.len()]);
         let arrivals = std::mem::take(&mut self.arrivals);
@@ -473,8 +474,8 @@ impl Recorder {
 }
 
 impl arrivals::Tally for Recorder {
-    /// So many transactions would become due by themselves, the last of them at `due`; all of them in the measured
-    /// part, or none. How many the limit allows to.
+    /// `count` transactions would become due on their own, the last of them at `due`; all of them in the measured part,
+    /// or none. Returns how many the limit allows.
     fn admit(&mut self, count: u64, due: Nanos) -> u64 {
         if !self.is_measuring(due) {
             return count;

@@ -1,7 +1,7 @@
-//! On the way from a failure to the answer that the script waits for: what is open is rolled back, what is broken is
-//! connected again, then comes the pause before the next run.
+//! The steps from a failure to the answer that the script waits for: open transactions are rolled back, broken links
+//! reconnect, then comes the pause before the next attempt.
 //!
-//! Pure: `next` looks at the session's links and says what is to be done; the sessions do it and ask again.
+//! Pure: `next` looks at the session's links and says what to do; the sessions do it and ask again.
 
 use assay_script::Answer;
 use assay_seam::Nanos;
@@ -12,25 +12,25 @@ use super::link::Link;
 #[derive(Debug)]
 pub(super) struct Recovery {
     answer: Answer,
-    /// An open transaction is rolled back first.
+    /// Whether an open transaction is rolled back first.
     rolls_back: bool,
-    /// Before the answer; zero once it was made.
+    /// Pause before the answer; zero once it is over.
     pause: Nanos,
     pub(super) started: Nanos,
-    /// Attempts to connect again so far.
+    /// Reconnect attempts so far.
     pub(super) attempts: u32,
 }
 
-/// What is to be done next.
+/// The next step.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Roll this link back, and ask again when that is answered.
     RollBack(usize),
-    /// It is in a transaction still after it was rolled back: sever it, and ask again.
+    /// It is still in a transaction after the rollback: close it, and ask again.
     Sever(usize),
-    /// Connect this link again, and ask again when it is ready.
+    /// Reconnect this link, and ask again when it is ready.
     Connect(usize),
-    /// A link is on its way: ask again when it is ready.
+    /// A link is connecting: ask again when it is ready.
     Wait,
     /// Ask again after this long.
     Pause(Nanos),
@@ -39,7 +39,7 @@ pub(super) enum Step {
 }
 
 impl Recovery {
-    /// The script learns `answer` after `pause`.
+    /// The script gets `answer` after `pause`.
     pub(super) fn new(answer: Answer, rolls_back: bool, pause: Nanos, started: Nanos) -> Recovery {
         Recovery { answer, rolls_back, pause, started, attempts: 0 }
     }

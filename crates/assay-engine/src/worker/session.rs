@@ -10,7 +10,7 @@ use super::recovery::Recovery;
 /// See the module.
 pub(super) struct Session {
     pub(super) number: u32,
-    /// Its Lua state, and its place there.
+    /// Its Lua state, and its index there.
     pub(super) state: usize,
     pub(super) slot: Slot,
     pub(super) target: usize,
@@ -26,9 +26,9 @@ pub(super) struct Session {
     /// The last error of `Connect`, until one succeeds.
     pub(super) connect_error: Option<Box<StatementError>>,
     pub(super) recovery: Option<Recovery>,
-    /// The meeting at which it waits.
+    /// The barrier at which it waits.
     pub(super) barrier: u64,
-    /// Serial of the alarm that counts; older ones are void.
+    /// Serial of the active alarm; older ones are void.
     pub(super) timer: u64,
     pub(super) random: Random,
     pub(super) success: bool,
@@ -39,20 +39,20 @@ pub(super) struct Session {
 pub(super) enum Doing {
     /// For a reply, a connection or a pause.
     Waiting,
-    /// Through `thread_init`; the run has not begun for it.
+    /// In `thread_init`; for this session the run has not started.
     Initialised,
-    /// Has asked for a transaction and got none yet.
+    /// Asked for a transaction and has none yet.
     Parked,
     /// In `Sessions::runnable`.
     Queued,
-    /// Getting its connections in order after a failure.
+    /// Restoring its connections after a failure.
     Recovering,
     AtBarrier,
     Gone,
 }
 
 impl Session {
-    /// The session of this number, which begins.
+    /// A new session with this number.
     pub(super) fn new(number: u32, state: usize, slot: Slot, target: usize, seed: u64) -> Session {
         Session {
             number,

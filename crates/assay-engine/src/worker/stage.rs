@@ -1,6 +1,6 @@
 //! The current stage: its times, and which transactions are due in it.
 //!
-//! Pure: the worker tells it the time and asks what is to be begun.
+//! Pure: the worker passes the time and asks what to start.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -16,34 +16,34 @@ pub(super) struct Stage {
     pub(super) index: usize,
     /// Sessions of the whole stage; this worker drives those it owns.
     pub(super) share: Share,
-    /// Nothing becomes due by itself: a session's next transaction is due when the one before it is done.
+    /// Nothing becomes due on its own: a session's next transaction is due when the previous one is done.
     is_closed: bool,
     pub(super) begin: Nanos,
-    /// No transaction is begun at or after this; `MAX` without a time limit.
+    /// No transaction starts at or after this; `MAX` without a time limit.
     pub(super) end: Nanos,
-    /// No more transactions are begun, since this instant.
+    /// No more transactions have been started since this instant.
     pub(super) ended: Option<Nanos>,
-    /// Then those in flight are not waited for any longer. ended <= give_up
+    /// When to stop waiting for those in flight. ended <= give_up
     pub(super) give_up: Nanos,
-    /// Its sessions have been let loose.
+    /// Its sessions have been released.
     pub(super) released: bool,
     pub(super) next_cut: Nanos,
     /// Of an open loop.
     arrivals: Option<Arrivals>,
-    /// When terminals that think will be due, and which.
+    /// When thinking terminals will be due, and which ones.
     thinking: BinaryHeap<Reverse<Due>>,
-    /// Of terminals: due and not begun, in the order of their instants.
+    /// Of terminals: due and not started, ordered by due instant.
     thought: VecDeque<Due>,
     /// Sessions free to take a due transaction, longest free first.
     idle: VecDeque<usize>,
     pub(super) unstarted: u64,
 }
 
-/// A transaction to be begun.
+/// A transaction to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Due {
     pub(super) at: Nanos,
-    /// Whose it is.
+    /// Its terminal.
     pub(super) terminal: Option<u32>,
 }
 
@@ -72,12 +72,12 @@ impl Stage {
         self.share.own_sessions() as usize
     }
 
-    /// Whether transactions may begin now.
+    /// Whether transactions may start now.
     pub(super) fn is_open(&self) -> bool {
         self.released && self.ended.is_none()
     }
 
-    /// When something is to be done for it, whatever happens on the sockets.
+    /// When the stage needs attention, whatever happens on the sockets.
     pub(super) fn deadline(&self) -> Nanos {
         let mut until = self.next_cut;
         if !self.released {
@@ -90,13 +90,13 @@ impl Stage {
         until
     }
 
-    /// When the next transaction becomes due by itself; `MAX` when none will.
+    /// When the next transaction becomes due on its own; `MAX` if none will.
     fn next_due(&self) -> Nanos {
         let thought = self.thinking.peek().map_or(Nanos::MAX, |Reverse(due)| due.at);
         self.arrivals.as_ref().map_or(thought, |arrivals| arrivals.next_due().min(thought))
     }
 
-    /// How many transactions are due and not begun.
+    /// How many transactions are due and not started.
     pub(super) fn waiting(&self) -> u64 {
         self.thought.len() as u64 + self.arrivals.as_ref().map_or(0, Arrivals::waiting)
     }
@@ -111,7 +111,7 @@ impl Stage {
         self.thinking.push(Reverse(Due { at, terminal: Some(terminal) }));
     }
 
-    /// Lets arrive what has become due by now.
+    /// Adds what has become due by now.
     pub(super) fn arrive(&mut self, now: Nanos, recorder: &mut Recorder) {
         if self.is_closed {
             return;
@@ -142,7 +142,7 @@ impl Stage {
         self.idle.push_back(session);
     }
 
-    /// The session that has been free longest, and what it is to begin; `None` when either is missing.
+    /// The session that has been free longest, and what it should start; `None` if either is missing.
     pub(super) fn match_up(&mut self) -> Option<(usize, Due)> {
         if self.ended.is_some() || self.idle.is_empty() {
             return None;
@@ -151,8 +151,8 @@ impl Stage {
         self.idle.pop_front().map(|session| (session, due))
     }
 
-    /// Begins no more transactions from `at` on; those in flight have until `grace` later. What was due before and has
-    /// not begun is counted.
+    /// Starts no more transactions from `at` on; those in flight have until `grace` later. Counts what was due before
+    /// and has not started.
     pub(super) fn end(&mut self, at: Nanos, grace: Nanos, recorder: &mut Recorder) {
         self.arrive(at, recorder);
         let ended = at.min(self.end);

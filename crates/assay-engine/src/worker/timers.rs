@@ -15,7 +15,7 @@ pub(super) struct Timers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Timer {
     at: Nanos,
-    /// Order of setting: equal instants fire in it.
+    /// Order of setting: equal instants fire in this order.
     serial: u64,
     owner: usize,
 }
@@ -26,7 +26,7 @@ impl Timers {
         self.heap.peek().map_or(Nanos::MAX, |Reverse(timer)| timer.at)
     }
 
-    /// Sets an alarm; its serial, never 0.
+    /// Sets an alarm and returns its serial, never 0.
     pub(super) fn set(&mut self, at: Nanos, owner: usize) -> u64 {
         self.serials += 1;
         self.heap.push(Reverse(Timer { at, serial: self.serials, owner }));

@@ -1,12 +1,12 @@
-//! A virtual network and clock: `Io` that repeats a run from its seed.
+//! A virtual network and clock: an `Io` that reproduces a run from its seed.
 //!
 //! Time stands still except in `wait`, which jumps to the next instant at which something is due, and by a fixed cost
-//! per event if one is set. Servers are ordinary values (`Server`) called at virtual instants; what they answer
-//! travels for a latency and is cut up by the seed. The same seed, servers and calls give the same events at the
-//! same instants.
+//! per event if one is set. Servers are ordinary values (`Server`) called at virtual instants; their answers arrive
+//! after a latency and are split by the seed. The same seed, servers and calls give the same events at the same
+//! instants.
 //!
-//! Not modelled: full send buffers, bandwidth, loss of single packets, kernel limits, and encryption (`start_tls` asks
-//! the server and changes no byte).
+//! Not modeled: full send buffers, bandwidth, loss of single packets, kernel limits, and encryption (`start_tls` asks
+//! the server and changes no bytes).
 
 mod server;
 
@@ -23,23 +23,23 @@ use self::server::Action;
 pub use self::server::{PeerId, Server, ServerOut};
 use crate::{Address, Closed, ConnectError, Event, Io, SocketId, Tls, Waker};
 
-/// What the network is like.
+/// Properties of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkSettings {
-    /// Decides jitter and where deliveries are cut.
+    /// Determines jitter and where deliveries are split.
     pub seed: u64,
-    /// How long everything travels, each way.
+    /// Latency in each direction.
     pub latency: Nanos,
     /// Up to this much is added to the latency of each delivery. Order within a socket is kept.
     pub jitter: Nanos,
-    /// Cuts what servers send into deliveries of 1 … this many bytes; 0: never cut.
+    /// Splits what servers send into deliveries of 1 … this many bytes; 0: never split.
     pub split_max: usize,
-    /// What taking one event costs: the clock advances by it, so that a busy loop falls behind.
+    /// Cost of handling one event: the clock advances by it, so that a busy loop falls behind.
     pub event_cost: Nanos,
 }
 
 impl Default for NetworkSettings {
-    /// 100 µs each way, no jitter, nothing cut, events for free.
+    /// 100 µs each way, no jitter, nothing split, events for free.
     fn default() -> NetworkSettings {
         NetworkSettings {
             seed: 1,
@@ -64,7 +64,7 @@ pub struct Network {
     /// What is due; equal instants in the order they were planned.
     due: BinaryHeap<Reverse<(Nanos, u64, Due)>>,
     planned: u64,
-    /// Reached the client, not taken yet.
+    /// Arrived at the client, not taken yet.
     ready: VecDeque<(SocketId, Down)>,
     received: Vec<u8>,
 }
@@ -92,9 +92,9 @@ struct Link {
     arrived_down: Nanos,
     /// The server knows this connection.
     serving: bool,
-    /// The client has not closed it, nor been told that it is closed.
+    /// Whether the client has neither closed it nor been told that it is closed.
     open: bool,
-    /// How long its host may be silent while nothing is under way.
+    /// How long its host may be silent while nothing is in flight.
     keep_alive: Option<Nanos>,
     /// Something was sent to a host that had vanished.
     unacknowledged: bool,
@@ -108,7 +108,7 @@ enum Due {
     Leave(SocketId),
     /// Something reaches the client.
     Down(SocketId),
-    /// The client's kernel gives up asking an idle peer.
+    /// The client's kernel gives up probing an idle peer.
     Silent(SocketId),
     Kill(usize),
     Restart(usize),
@@ -117,7 +117,7 @@ enum Due {
 
 enum Up {
     Connect,
-    /// The server's turn to see a connection its machine has accepted.
+    /// The server's turn to see a connection that its machine has accepted.
     Accepted,
     Bytes(Vec<u8>),
     StartTls,
@@ -154,13 +154,13 @@ impl Network {
         }
     }
 
-    /// Adds a server. To look at it afterwards, let it share what matters (`Rc`).
+    /// Adds a server. To inspect it afterwards, let it share its state (`Rc`).
     pub fn listen(&mut self, address: Address, server: Box<dyn Server>) {
         assert!(self.host(&address).is_none(), "{address} is taken");
         self.hosts.push(SimulatedHost { address, server, up: true, vanished: None, stalls: Vec::new() });
     }
 
-    /// At `at` the server is gone: connections are reset, new ones refused, nothing it promised is sent.
+    /// At `at` the server is gone: connections are reset, new ones refused, pending output is not sent.
     pub fn kill(&mut self, address: &Address, at: Nanos) {
         let host = self.host(address).expect("somebody listens there");
         self.plan(at, Due::Kill(host));
@@ -172,7 +172,7 @@ impl Network {
         self.plan(at, Due::Restart(host));
     }
 
-    /// From `at` on the server's host neither takes nor sends a packet, for good: its power is gone.
+    /// From `at` on the server's host neither receives nor sends a packet, for good: it lost its power.
     pub fn vanish(&mut self, address: &Address, at: Nanos) {
         let host = self.host(address).expect("somebody listens there");
         self.plan(at, Due::Vanish(host));
@@ -228,7 +228,7 @@ impl Network {
         }
     }
 
-    /// Until when the server of a link stands still, if it does.
+    /// Until when the server of a link hangs, if it does.
     fn stalled(&self, at: Nanos, id: SocketId) -> Option<Nanos> {
         let host = &self.hosts[self.links.get(&id)?.host?];
         host.stalls.iter().filter(|(from, until)| *from < at && at < *until).map(|(_, until)| *until).max()
@@ -365,7 +365,7 @@ impl Network {
         }
     }
 
-    /// While bytes are unacknowledged the kernel asks nothing: it sends them again.
+    /// While bytes are unacknowledged the kernel does not probe: it retransmits them.
     fn silent(&mut self, id: SocketId) {
         if self.links.get(&id).is_some_and(|link| link.open && !link.unacknowledged) {
             self.ready.push_back((id, Down::Silent));
@@ -388,7 +388,7 @@ impl Io for Network {
         self.received_at
     }
 
-    /// Never fails; where nobody listens, the connect is refused.
+    /// Never fails; if nobody listens, the connect is refused.
     fn connect(&mut self, address: &Address, _: Option<&Arc<Tls>>) -> Result<SocketId, ConnectError> {
         let id = SocketId(self.sockets);
         self.sockets += 1;
@@ -442,7 +442,7 @@ impl Io for Network {
         }
     }
 
-    /// Fails when nothing is due and nothing is asked for: a real loop would sleep for ever.
+    /// Fails if nothing is due and no instant is given: a real loop would sleep forever.
     fn wait(&mut self, until: Option<Nanos>) -> io::Result<()> {
         loop {
             self.settle();

@@ -2,7 +2,7 @@
 
 use assay_seam::{Nanos, TlsFacts};
 
-/// One connection as a server sees it. The same number as the client's `SocketId`.
+/// A connection as a server sees it. The same number as the client's `SocketId`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PeerId(pub u64);
 
@@ -19,10 +19,10 @@ pub trait Server {
         let _ = (now, peer, out);
     }
 
-    /// Bytes arrived: those of one `send`, never joined or cut.
+    /// Bytes arrived: those of one `send`, never joined or split.
     fn received(&mut self, now: Nanos, peer: PeerId, bytes: &[u8], out: &mut ServerOut);
 
-    /// The client begins a TLS handshake. `None`: it is refused. Bytes stay as they are.
+    /// The client starts a TLS handshake. `None`: it is refused. Bytes are not encrypted.
     fn tls(&mut self, now: Nanos, peer: PeerId) -> Option<TlsFacts> {
         let _ = (now, peer);
         None
@@ -39,14 +39,13 @@ pub trait Server {
     }
 }
 
-/// What a server does in answer to one call. At first everything concerns the peer of that call and happens at once;
-/// `to` and `after` change that for what follows. Order within a connection is kept whatever the delays.
+/// What a server does in response to one call. At first everything concerns the peer of that call and happens
+/// immediately; `to` and `after` change that for what follows. Order within a connection is kept whatever the delays.
 ///
 /// ```
 /// # use assay_io::sim::ServerOut;
 /// # use assay_seam::Nanos;
-/// # fn answer(out: &mut ServerOut) {
-/// out.reply(b"row").after(Nanos::from_millis(5)).reply(b"done").close();
+/// # fn answer(out: &mut ServerOut) { out.reply(b"row").after(Nanos::from_millis(5)).reply(b"done").close();
 /// # }
 /// ```
 #[derive(Debug)]
@@ -69,7 +68,7 @@ impl ServerOut {
         ServerOut { peer, after: Nanos::ZERO, actions: Vec::new() }
     }
 
-    /// What follows concerns this connection. Nothing happens to one that is gone.
+    /// What follows concerns this connection. Ignored if it is gone.
     pub fn to(&mut self, peer: PeerId) -> &mut ServerOut {
         self.peer = peer;
         self
@@ -86,7 +85,7 @@ impl ServerOut {
         self.act(Action::Bytes(bytes.to_vec()))
     }
 
-    /// Closes the connection in order, after what was sent before.
+    /// Closes the connection gracefully, after what was sent before.
     pub fn close(&mut self) -> &mut ServerOut {
         self.act(Action::Close)
     }
@@ -96,9 +95,9 @@ impl ServerOut {
         self.act(Action::Reset)
     }
 
-    /// The whole server stands still for this long: it takes nothing in and sends nothing, on no connection, not even
-    /// what it promised for the meantime. Connects still succeed, as they do with a real server whose process
-    /// hangs. What follows happens afterwards.
+    /// The whole server hangs for this long: it receives and sends nothing on any connection, including what was
+    /// scheduled for that time. Connects still succeed, as with a real server whose process hangs. What follows happens
+    /// afterwards.
     pub fn stall(&mut self, time: Nanos) -> &mut ServerOut {
         self.act(Action::Stall(time)).after(time)
     }

@@ -15,18 +15,18 @@ use rustls::{
 
 use crate::certificate::Certificate;
 
-/// Checks as much of a certificate as the mode asks for, and always that the server holds its key.
+/// Verifies as much of a certificate as the mode requires, and always that the server has its key.
 #[derive(Debug)]
 pub(super) struct Verifier {
     algorithms: WebPkiSupportedAlgorithms,
-    /// `None`: any certificate will do.
+    /// `None`: any certificate is accepted.
     chain: Option<Chain>,
 }
 
 #[derive(Debug)]
 struct Chain {
     store: RootCertStore,
-    /// The same roots, to find certificates that are one themselves.
+    /// The same roots, to find server certificates that are roots themselves.
     roots: Vec<CertificateDer<'static>>,
     checks_name: bool,
 }
@@ -50,7 +50,7 @@ impl Verifier {
 #[derive(Debug)]
 pub(super) struct SelfSigned;
 
-/// A certificate of version 1 names no host.
+/// A certificate of version 1 does not name a host.
 #[derive(Debug)]
 pub(super) struct Version1;
 
@@ -83,14 +83,14 @@ impl Chain {
         algorithms: &WebPkiSupportedAlgorithms,
     ) -> Result<(), Error> {
         let fields = Certificate::parse(der).ok_or(Error::InvalidCertificate(CertificateError::BadEncoding))?;
-        // webpki reads version 3 only and says of others no more than that they are odd.
+        // webpki reads version 3 only, and has one error for all others.
         if fields.is_version_1() {
             return self.check_version_1(der, &fields, now, algorithms);
         }
         let parsed = ParsedCertificate::try_from(der)?;
         if self.roots.iter().any(|root| root == der) {
-            // Trusted itself: what OpenSSL does with a self-signed server certificate in the root file. webpki would
-            // refuse it for also being an authority, as `openssl req -x509` makes them.
+            // Trusted itself: OpenSSL's behavior with a self-signed server certificate in the root file. webpki would
+            // refuse it because it is also an authority, as those of `openssl req -x509` are.
             check_time(&fields, now)?;
         } else {
             verify_server_cert_signed_by_trust_anchor(&parsed, &self.store, intermediates, now, algorithms.all)
@@ -100,7 +100,7 @@ impl Chain {
                     {
                         other(SelfSigned)
                     }
-                    // An authority of the same name with another key: it was made anew.
+                    // An authority with the same name but another key: it was recreated.
                     Error::InvalidCertificate(CertificateError::BadSignature) => {
                         Error::InvalidCertificate(CertificateError::UnknownIssuer)
                     }
@@ -110,8 +110,8 @@ impl Chain {
         if self.checks_name { verify_server_name(&parsed, name) } else { Ok(()) }
     }
 
-    /// One that a root signed itself, as `openssl x509 -req` does: that far OpenSSL goes too, and chains with more
-    /// links have extensions, which version 1 has not.
+    /// Signed by a root directly, as by `openssl x509 -req`: OpenSSL accepts that, too. Chains with more links have
+    /// extensions, which version 1 does not have.
     fn check_version_1(
         &self,
         der: &CertificateDer<'_>,
@@ -181,7 +181,7 @@ impl ServerCertVerifier for Verifier {
             .iter()
             .find(|(scheme, _)| *scheme == dss.scheme)
             .ok_or(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme)?;
-        // In TLS 1.2 a scheme names the hash and leaves the curve to the key.
+        // In TLS 1.2 a scheme names the hash, and the key determines the curve.
         let algorithm = candidates
             .iter()
             .find(|algorithm| algorithm.public_key_alg_id().as_ref() == fields.key_algorithm)

@@ -15,11 +15,11 @@ pub(super) struct Test {
     pub(super) what: &'static str,
     /// Its own options.
     pub(super) options: &'static [Known],
-    /// Carries out a command other than `help`; the exit code.
+    /// Runs a command other than `help`; returns the exit code.
     pub(super) run: fn(&Invocation, &str) -> u8,
 }
 
-/// All of them, in the order they are listed.
+/// All of them, in the order of the list.
 pub(super) const TESTS: &[Test] = &[
     Test { name: "fileio", what: "File I/O test", options: machine::fileio::OPTIONS, run: machine::fileio::obey },
     Test { name: "cpu", what: "CPU performance test", options: machine::cpu::OPTIONS, run: machine::cpu::obey },

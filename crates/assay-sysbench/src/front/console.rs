@@ -9,19 +9,19 @@ use assay_script::{Front, Severity};
 use super::process::Process;
 use crate::{Level, Log};
 
-/// One per process: messages that are repeated are counted over all threads.
+/// One per process: repeated messages are counted over all threads.
 #[derive(Debug)]
 pub(super) struct Console {
     process: &'static dyn Process,
     log: Mutex<Log>,
     database: AtomicBool,
-    /// Words of scripts up to now, and how many of those to come have been said already.
+    /// Script output so far, and how many of the next messages were already printed.
     said: AtomicUsize,
     again: AtomicUsize,
 }
 
 impl Console {
-    /// Says what `verbosity` allows.
+    /// Prints what `verbosity` allows.
     pub(super) fn new(process: &'static dyn Process, verbosity: i64) -> Console {
         Console {
             process,
@@ -43,23 +43,23 @@ impl Console {
         self.write(text(&mut log).as_bytes());
     }
 
-    /// Whether the script has asked for a database: reports then tell of statements.
+    /// Whether the script has asked for a database: reports then include statements.
     pub(super) fn uses_database(&self) -> bool {
         self.database.load(Ordering::Relaxed)
     }
 
-    /// What a script said up to now will be said again, and is not to be heard twice.
+    /// The script's output up to now will be repeated, and must not be printed twice.
     pub(super) fn expect_again(&self) {
         self.again.store(self.said.swap(0, Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Whether what a script says is new. Called by one thread at a time as long as anything is to be said again.
+    /// Whether a script's message is new. Called by one thread at a time as long as messages are repeated.
     fn is_new(&self) -> bool {
         self.said.fetch_add(1, Ordering::Relaxed);
         self.again.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
     }
 
-    /// Whoever reads a report does so line by line: nothing is held back. What cannot be written is lost.
+    /// Reports are read line by line, so nothing is buffered. Write errors are ignored.
     fn write(&self, text: &[u8]) {
         if !text.is_empty() {
             self.process.print(text);
@@ -67,7 +67,7 @@ impl Console {
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
-        // A thread that panicked has said what it said.
+        // What a panicked thread printed is complete.
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,27 +10,27 @@ use super::process::Process;
 use crate::options::key_of;
 use crate::{CoreSettings, Level, Options};
 
-/// Exit code of anything that went wrong.
+/// Exit code of any error.
 pub(super) const FAILED: u8 = 1;
 /// Exit code of a run that was given up: sessions not ready in time, or a forced shutdown.
 pub(super) const GIVEN_UP: u8 = 2;
 
-/// What was asked of the program.
+/// What the program should do.
 pub(super) struct Invocation {
     pub(super) process: &'static dyn Process,
-    /// All options in effect, those of the test included once it is known.
+    /// All options in effect, including the test's once it is known.
     pub(super) options: Options,
     /// The core's.
     pub(super) settings: CoreSettings,
     pub(super) console: Arc<Console>,
     /// The command line as given, the program's name first.
     pub(super) words: Vec<String>,
-    /// The built-in test that is carried out, and the names of its own options.
+    /// The built-in test to run, and the names of its own options.
     pub(super) test: (&'static str, Vec<String>),
 }
 
 impl Invocation {
-    /// The seed in effect; another one each time unless one was given.
+    /// The seed in effect; a different one each time unless given.
     pub(super) fn seed(&self) -> u64 {
         match self.settings.seed {
             // The keys of a hash map come from the system's random numbers.
@@ -39,13 +39,13 @@ impl Invocation {
         }
     }
 
-    /// What stands behind an option on the command line, unread.
+    /// The text after an option on the command line, not parsed.
     pub(super) fn as_written(&self, key: &str) -> Option<String> {
         let options = self.words.iter().rev().filter_map(|word| word.strip_prefix("--")?.split_once('='));
         options.into_iter().find(|(name, _)| key_of(name) == key).map(|(_, value)| value.to_owned())
     }
 
-    /// A command that cannot be: the exit code.
+    /// An impossible command: the exit code.
     pub(super) fn refuse(&self, message: &str) -> u8 {
         refuse(self.process, message)
     }

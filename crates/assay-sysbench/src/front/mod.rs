@@ -1,7 +1,7 @@
 //! sysbench as a program: finds and runs a test, with sysbench's output.
 //!
-//! `built_in` lists the built-in tests and `machine` carries them out; for scripts `plan` makes of options what the
-//! engine runs, and `narrator` tells a run as it goes. The program that lends its `Process` prints, ends and hears
+//! `built_in` lists the built-in tests and `machine` runs them; for scripts, `plan` turns options into the engine's
+//! plan, and `narrator` prints the course of the run. The program that provides the `Process` prints, exits and handles
 //! signals.
 
 mod built_in;
@@ -31,7 +31,7 @@ use invocation::{FAILED, Invocation, refuse};
 use narrator::{Narrator, say_untold};
 use plan::ScriptPlans;
 
-/// Does what the words say, the program's name first: the exit code.
+/// Runs a command line, starting with the program's name; returns the exit code.
 pub fn run(process: &'static dyn Process, words: Vec<String>) -> u8 {
     let arguments = match Arguments::parse(&words[1..], &read_file) {
         Ok(arguments) => arguments,
@@ -59,17 +59,17 @@ pub fn run(process: &'static dyn Process, words: Vec<String>) -> u8 {
     }
 }
 
-/// A command line that was understood, on its way.
+/// A parsed command line in progress.
 struct Front {
     arguments: Arguments,
-    /// Its options are those of the core and the databases until the test's own are known.
+    /// Has only the options of the core and the databases until the test's own are known.
     invocation: Invocation,
-    /// What the script's top level did to the database, when it was run to learn what it declares.
+    /// What the script's top level did to the database when it was run for its declarations.
     before: Outside,
 }
 
 impl Front {
-    /// Checks the core's options; a refusal has been told.
+    /// Checks the core's options; an error was printed.
     fn new(process: &'static dyn Process, arguments: Arguments, words: Vec<String>) -> Result<Front, u8> {
         let mut arguments = arguments;
         let mut options = arguments.options.clone();
@@ -112,7 +112,7 @@ impl Front {
         }
         let program = match Program::from_source(library, &name, source, &self.top_level()) {
             Ok(program) => Arc::new(program),
-            // Told by the script's own session.
+            // Printed by the script's own session.
             Err(_) => return FAILED,
         };
         if !program.is_declared() {
@@ -133,7 +133,7 @@ impl Front {
         }
     }
 
-    /// A script on standard input: its top level alone, whatever the command.
+    /// A script on standard input: only its top level, whatever the command.
     fn run_input(&mut self) -> u8 {
         let text = match self.invocation.process.input() {
             Ok(text) => text,
@@ -142,7 +142,7 @@ impl Front {
         let library = self.invocation.process.library();
         let program = match Program::from_text(library, "stdin", &text, &self.top_level()) {
             Ok(program) => Arc::new(program),
-            // Told by the script's own session.
+            // Printed by the script's own session.
             Err(_) => return FAILED,
         };
         match self.take_options(program.declares_options().then(|| program.options())) {
@@ -181,7 +181,7 @@ impl Front {
             self.invocation.refuse(&format!("'{}' test does not implement the '{command}' command.", file_name(name)))
         };
         match command {
-            // An error in it is told, and no failure.
+            // An error in it is printed, but not a failure.
             "help" if program.defines("help") => {
                 self.run_function(program, command, 1, command);
                 0
@@ -210,7 +210,7 @@ impl Front {
         narrator.conclude(&outcome)
     }
 
-    /// Runs a command in this many sessions. `shown`: the name used in its error.
+    /// Runs a command in this many sessions. `shown`: its name in the error.
     fn run_function(&self, program: &Arc<Program>, command: &str, sessions: u32, shown: &str) -> u8 {
         if sessions > 1 {
             self.invocation.console.say(Level::Notice, "Initializing worker threads...\n");
@@ -219,7 +219,7 @@ impl Front {
     }
 
     fn run_top_level(&self, program: &Arc<Program>) -> u8 {
-        // It was run up to its first statement, to learn what it declares, and begins anew.
+        // It was run up to its first statement, for its declarations, and starts again.
         self.invocation.console.expect_again();
         let command = self.arguments.command.as_deref().unwrap_or_default();
         self.run_entry(program, command, Entry::TopLevel, 1, "main chunk").0
@@ -271,7 +271,7 @@ impl Front {
     }
 }
 
-/// Commands have nothing to tell but what they print.
+/// Commands print only what they print themselves.
 struct Silent;
 
 impl Observer for Silent {
@@ -282,7 +282,7 @@ fn read_file(path: &str) -> Result<String, String> {
     std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(|error| words_of(&error))
 }
 
-/// As C's library says it.
+/// As in C's library.
 fn words_of(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()

@@ -18,13 +18,13 @@ use crate::{CoreSettings, Level, Share, Shutdown, Stat};
 const INTERMEDIATE: &str = "report_intermediate";
 const CUMULATIVE: &str = "report_cumulative";
 
-/// Watches a run and tells it.
+/// Watches a run and prints its course.
 pub(super) struct Narrator<'a> {
     settings: &'a CoreSettings,
     console: &'a Console,
     process: &'static dyn Process,
     plans: &'a ScriptPlans<'a>,
-    /// Since the run began.
+    /// Since the run started.
     clock: Clock,
     phase: Phase,
     /// Since the last line, and since the last checkpoint.
@@ -32,12 +32,12 @@ pub(super) struct Narrator<'a> {
     checked: Totals,
     sessions_checked: Vec<SessionTally>,
     checkpoints: Vec<Nanos>,
-    /// Who calls the hooks of either kind of report.
+    /// The sessions that call the hooks of either kind of report.
     lines: Option<Reporter>,
     blocks: Option<Reporter>,
     /// The last one, for a hook in the environment of `init()`.
     last: Option<Report>,
-    /// How many events a forced shutdown gave up.
+    /// Number of events that a forced shutdown gave up.
     given_up: Option<u64>,
     failed: bool,
 }
@@ -58,8 +58,7 @@ enum Phase {
 }
 
 impl<'a> Narrator<'a> {
-    /// Of a run that has not begun.
-    /// `before`: what the top level did where sysbench has its main state.
+    /// Of a run that has not started. `before`: what the top level did where sysbench has its main state.
     pub(super) fn new(plans: &'a ScriptPlans<'a>, before: &Outside) -> Narrator<'a> {
         let Invocation { settings, console, process, .. } = plans.invocation;
         let mut narrator = Narrator {
@@ -83,7 +82,7 @@ impl<'a> Narrator<'a> {
         narrator
     }
 
-    /// What was done before sessions begin counts, unless a warm-up comes between.
+    /// What was done before sessions start counts, unless there is a warm-up in between.
     fn add_before(&mut self, before: &Outside) {
         if self.settings.warmup == 0 {
             self.recent.add_outside(before);
@@ -91,14 +90,14 @@ impl<'a> Narrator<'a> {
         }
     }
 
-    /// What is left to say, and the exit code.
+    /// The final messages, and the exit code.
     pub(super) fn conclude(mut self, outcome: &Outcome) -> u8 {
         if let End::Failed(error) = &outcome.end
             && matches!(self.phase, Phase::Init | Phase::Done)
         {
             let name = if self.phase == Phase::Init { "init" } else { "done" };
             self.failed |= self.phase == Phase::Init;
-            // A failure of the run itself was told when it was over.
+            // A failure of the run itself was printed when it was over.
             if self.phase == Phase::Init || !self.failed {
                 say_untold(self.console, name, error);
             }
@@ -137,7 +136,7 @@ impl<'a> Narrator<'a> {
             self.console.say(Level::Debug, "Event generating thread started");
         }
         self.say_of_each("started");
-        // sysbench makes a state of its own for each kind of report, whether there are hooks or not.
+        // sysbench creates a state for each kind of report, whether there are hooks or not.
         if self.settings.report_interval > 0 {
             self.lines = self.reporter();
         }
@@ -155,7 +154,8 @@ impl<'a> Narrator<'a> {
         self.recent.add(interval);
         self.checked.add(interval);
         let now = interval.start + interval.length;
-        // The last interval of a stage may be longer than the others; one that is cut short ends at no whole second.
+        // The last interval of a stage may be longer than the others; one that is cut short does not end at a whole
+        // second.
         let seconds = (interval.start + Nanos::from_secs(1)).0 / 1_000_000_000;
         if now < Nanos::from_secs(seconds) {
             return;
@@ -204,7 +204,7 @@ impl<'a> Narrator<'a> {
         }
         self.phase = Phase::Finishing;
         if matches!(self.settings.shutdown, Shutdown::After(_)) && stage.total.unfinished > 0 {
-            // Told when sessions that are through have done what they do at their end.
+            // Printed when sessions that have finished have done what they do at their end.
             self.given_up = Some(stage.total.unfinished);
         }
         let events: u64 = stage.total.transactions.iter().map(|of_type| of_type.count).sum();
@@ -218,7 +218,7 @@ impl<'a> Narrator<'a> {
         self.console.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
     }
 
-    /// Sessions do not even hear of a forced shutdown, or an interrupt: what holds them goes on until the process ends.
+    /// Sessions do not notice a forced shutdown, or an interrupt: what holds them continues until the process ends.
     fn on_overdue(&mut self, sessions: u32, so_far: &Outcome) {
         let Some(stage) = so_far.stages.last() else { return };
         if self.process.control().is_stopped() {
@@ -259,7 +259,7 @@ impl<'a> Narrator<'a> {
                     Some(_) => self.say_given_up(),
                     None => self.console.say(Level::Info, "Done.\n"),
                 }
-                // Their sessions end before the last report begins: a JSON array of lines is closed.
+                // Their sessions end before the last report: a JSON array of lines is closed.
                 self.lines.take().into_iter().chain(self.blocks.take()).for_each(Reporter::close);
                 self.checked.add_outside(&outcome.outside);
                 if self.plans.program.hooks(CUMULATIVE) {
@@ -317,7 +317,7 @@ impl Observer for Narrator<'_> {
                     self.settings.threads,
                 ));
             }
-            // Outages are not told by sysbench either; scripts print on the console.
+            // sysbench does not report outages either; scripts print to the console.
             Notice::Connecting { .. }
             | Notice::Loading { .. }
             | Notice::Journal { .. }
@@ -339,7 +339,7 @@ impl Observer for Narrator<'_> {
     }
 }
 
-/// Says what ended `function`, unless the session did: errors of the script, and statements' in it.
+/// Prints what ended `function`, unless the session did: errors of the script, and of its statements.
 pub(super) fn say_untold(console: &Console, function: &str, error: &RunError) {
     let told = match error {
         RunError::Connect { failure, .. } => !failure.message.is_empty(),
@@ -351,7 +351,7 @@ pub(super) fn say_untold(console: &Console, function: &str, error: &RunError) {
     }
 }
 
-/// What sysbench says of an error that ended `function`.
+/// sysbench's message for an error that ended `function`.
 fn failure_of(function: &str, error: &RunError) -> String {
     let text = match error {
         RunError::Connect { failure, error, .. } if failure.message.is_empty() => error.message.clone(),

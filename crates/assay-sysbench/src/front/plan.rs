@@ -17,13 +17,13 @@ use crate::{Options, Shutdown};
 
 /// Longer than anybody waits.
 const FOREVER: Nanos = Nanos::from_secs(10 * 365 * 86_400);
-/// Who presses Ctrl-C waits no longer than this for statements in flight, and as long again for `thread_done`.
+/// After Ctrl-C, how long to wait for statements in flight, and again for `thread_done`.
 const GRACE_INTERRUPTED: Nanos = Nanos::from_millis(100);
-/// A server that does not answer a login in this time is not there.
+/// A server that does not answer a login within this time is considered absent.
 const CONNECT_TIMEOUT: Nanos = Nanos::from_secs(60);
-/// A connection is lost when the server's machine has acknowledged nothing for this long, as `assay run` has it.
+/// A connection is lost if the server's machine has acknowledged nothing for this long, as in `assay run`.
 const SILENCE_MAX: Nanos = Nanos::from_secs(30);
-/// Connects under way at once.
+/// Concurrent connects.
 const CONNECTS_PENDING: usize = 64;
 
 /// A script's plans.
@@ -33,7 +33,7 @@ pub(super) struct ScriptPlans<'a> {
 }
 
 impl ScriptPlans<'_> {
-    /// What `run` does.
+    /// The plan of `run`.
     pub(super) fn run(&self) -> Plan {
         let settings = &self.invocation.settings;
         let mut plan = self.command("run", Entry::Thread, settings.threads);
@@ -53,7 +53,7 @@ impl ScriptPlans<'_> {
     /// The plan of a command with this many sessions.
     pub(super) fn command(&self, command: &str, entry: Entry, sessions: u32) -> Plan {
         let Invocation { process, options, .. } = self.invocation;
-        // What cannot be raised is told by the first connect that fails.
+        // If it cannot be raised, the first connect that fails reports it.
         let _ = FilesLimit::raise();
         let workers = workers(*process, sessions);
         Plan {
@@ -66,18 +66,18 @@ impl ScriptPlans<'_> {
             warmup: Nanos::ZERO,
             interval: Nanos::from_secs(1),
             policy: Policy {
-                // What is ignored, and rolled back, differs between drivers and is decided beside the script.
+                // Ignored errors and rollbacks differ between drivers and are decided beside the script.
                 ignore: Ignore::Codes(Vec::new()),
                 retries: 0,
                 restart_ignored: true,
                 on_error: OnError::Stop,
                 rollback: false,
-                // The last report comes after `thread_done`: errors there are in it, as statements are.
+                // The last report comes after `thread_done`, so it includes errors there, and statements.
                 errors_outside_apart: true,
                 failed_prepares_count: false,
-                // Every session says itself how its preparation or command ends.
+                // Every session reports how its own preparation or command ends.
                 failures_are_alone: true,
-                // What is seen of `thread_done` does not depend on what was in flight.
+                // What `thread_done` shows does not depend on what was in flight.
                 grace_bounds_leaving: false,
                 reconnect: FOREVER,
             },
@@ -114,11 +114,10 @@ impl ScriptPlans<'_> {
     }
 }
 
-/// How many OS threads drive the sessions, where one per CPU is not enough: events that wait without letting others
-/// run.
+/// How many OS threads drive the sessions if one per CPU is not enough: events that wait without yielding.
 const WORKERS_VARIABLE: &str = "ASSAY_WORKERS";
 
-/// What is wrong with the environment, if anything is.
+/// An error in the environment, if there is one.
 pub(super) fn check_workers(process: &dyn Process) -> Result<(), String> {
     match process.surroundings().variable(WORKERS_VARIABLE) {
         Some(text) if workers_asked_for(process).is_none() => {
@@ -138,7 +137,7 @@ pub(super) fn workers(process: &dyn Process, sessions: u32) -> usize {
     workers_asked_for(process).unwrap_or_else(cpus).min(sessions as usize)
 }
 
-/// What to tell somebody whose script holds a worker, at this place, for this long.
+/// The message for a script that holds a worker, at this position, for this long.
 pub(super) fn advice_on_holding(process: &dyn Process, place: Option<&str>, held: Nanos, sessions: u32) -> String {
     format!(
         "WARNING: the script has run for {:.1} s without waiting for the database, at {}\n  {sessions} threads share {} \
@@ -150,7 +149,7 @@ pub(super) fn advice_on_holding(process: &dyn Process, place: Option<&str>, held
     )
 }
 
-/// As given: a script that asks for a database learns whether there is such a driver.
+/// As given: a script that asks for a database learns whether the driver exists.
 pub(super) fn driver_name(options: &Options) -> &'static str {
     match options.text("db_driver") {
         "mysql" => "mysql",

@@ -1,5 +1,5 @@
-//! The process that the front speaks for. What it prints, opens and hears goes through here, so that only the program
-//! that lends it knows streams, signals and databases.
+//! The process behind the front. Output, files and signals go through here, so that only the program that provides it
+//! knows streams, signals and databases.
 
 use std::fmt::Debug;
 use std::io;
@@ -11,9 +11,9 @@ use assay_options::OptionValue;
 use assay_script::Library;
 use assay_seam::{ConnectOptions, Database, Dialect, Surroundings};
 
-/// What a program lends to the front.
+/// What a program provides to the front.
 pub trait Process: Debug + Send + Sync {
-    /// Writes to standard output, at once. False when that failed; a reader that has gone away is no failure.
+    /// Writes to standard output, unbuffered. False if that failed; a reader that has gone away is not an error.
     fn print(&self, text: &[u8]) -> bool;
 
     /// Writes to standard error.
@@ -28,7 +28,7 @@ pub trait Process: Debug + Send + Sync {
     /// What stops a run early.
     fn control(&self) -> &'static Control;
 
-    /// Whether `control` was stopped, for who cannot know it.
+    /// Whether `control` was stopped, for code that has only the process.
     fn stop_asked(&self) -> fn() -> bool;
 
     /// From now on Ctrl-C stops `control` (`yes`), or ends the process.
@@ -40,7 +40,7 @@ pub trait Process: Debug + Send + Sync {
     /// Environment, files and user.
     fn surroundings(&self) -> &'static dyn Surroundings;
 
-    /// Reads a database's URL, completed from these surroundings; else why it cannot be used.
+    /// Parses a database's URL, completed from these surroundings; or why it cannot be used.
     fn open(
         &self,
         url: &str,
@@ -48,22 +48,22 @@ pub trait Process: Debug + Send + Sync {
         surroundings: &dyn Surroundings,
     ) -> Result<Box<dyn Database>, String>;
 
-    /// The kind of database of this name; a plain one where there is none.
+    /// The kind of database with this name; a plain one if there is none.
     fn dialect(&self, name: &'static str) -> Dialect;
 
     /// Built-in workloads and files, in sysbench's order.
     fn library(&self) -> &'static Arc<Library>;
 
-    /// Whether it wants to know what a test of the machine measured.
+    /// Whether it wants the measurements of machine tests.
     fn keeps_machine_reports(&self) -> bool {
         false
     }
 
-    /// What a test of the machine measured.
+    /// The measurements of a machine test.
     fn machine_report(&self, _: &MachineReport<'_>) {}
 }
 
-/// What a test of the machine measured.
+/// The measurements of a machine test.
 #[derive(Debug)]
 pub struct MachineReport<'a> {
     /// `cpu`, `fileio`, …
@@ -72,7 +72,7 @@ pub struct MachineReport<'a> {
     pub options: Vec<(String, OptionValue)>,
     /// How it was run.
     pub plan: &'a MachinePlan,
-    /// Once per second, or as often as reports were wanted.
+    /// Once per second, or per report interval.
     pub intervals: &'a [Snapshot],
     /// Everything since the start, or since the last checkpoint.
     pub all: &'a Snapshot,

@@ -11,8 +11,8 @@ use super::process::Process;
 use crate::servers::refusal;
 use crate::{Options, servers};
 
-/// The servers that connections are dealt to, those of each driver in the order of their turns. A script may name any
-/// driver; what is wrong with a driver's options is an error of whoever connects.
+/// The servers to which connections are assigned, those of each driver in order. A script may name any driver; errors
+/// in a driver's options are reported when it connects.
 pub(super) fn targets(process: &dyn Process, options: &Options) -> Vec<Target> {
     if options.is_on("mysql_compression") && !["pgsql", "sqlite"].contains(&options.text("db_driver")) {
         process.complain("WARNING: --mysql-compression is not honoured: nothing is compressed\n");
@@ -43,7 +43,7 @@ fn target(
     url: &str,
     connect: &ConnectOptions,
 ) -> Result<Target, StatementError> {
-    // The C client of MySQL reads no `~/.my.cnf` on its own; libpq has its variables and its files.
+    // The C client of MySQL does not read `~/.my.cnf` by default; libpq has its variables and its files.
     let all = process.surroundings();
     let surroundings: &dyn Surroundings = if driver == "mysql" { &PasswordOnly(all) } else { all };
     let database =
@@ -61,7 +61,7 @@ fn target(
         }
     }
     match unknown {
-        // One host that is there is enough.
+        // One reachable host is enough.
         Some((endpoint, error)) if addresses.is_empty() => Err(match endpoint {
             Endpoint::Tcp { host, .. } if driver == "mysql" => {
                 refusal(driver, Class::Host, format!("Unknown server host '{host}' (-2)"))
@@ -72,7 +72,7 @@ fn target(
     }
 }
 
-/// No files, and no variable but the one with the password.
+/// No files, and only the variable with the password.
 struct PasswordOnly<'a>(&'a dyn Surroundings);
 
 impl Surroundings for PasswordOnly<'_> {

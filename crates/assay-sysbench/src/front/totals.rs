@@ -5,7 +5,7 @@ use assay_seam::Nanos;
 
 use crate::{Histogram, Share, Stat};
 
-/// What happened in some span of time.
+/// What happened in a period.
 pub(super) struct Totals {
     events: u64,
     statements: [u64; 3],
@@ -20,7 +20,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// An empty one that begins at `from`.
+    /// An empty one that starts at `from`.
     pub(super) fn new(from: Nanos) -> Totals {
         Totals {
             events: 0,
@@ -47,7 +47,7 @@ impl Totals {
         self.events += interval.transactions.iter().sum::<u64>();
         self.add_statements(interval.statements);
         self.add_outside(&interval.outside);
-        // What was a lost connection counts as a reconnect.
+        // A lost connection counts as a reconnect.
         self.errors += interval.errors - interval.lost;
         self.reconnects += interval.reconnects;
     }

@@ -1,7 +1,7 @@
 //! Password proofs: each authentication plugin's answer to the server's nonce.
 //!
-//! Pure functions of password and nonce; only `rsa_encrypted` draws random bytes, as its padding demands.
-//! `mysql_common` has these too, but its reader of public keys panics on malformed ones.
+//! Pure functions of password and nonce; only `rsa_encrypted` draws random bytes, as its padding requires.
+//! `mysql_common` has these too, but its parser for public keys panics on malformed ones.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,7 @@ use super::packet::Reader;
 /// Bytes of nonce that all plugins but ed25519 use.
 pub(super) const NONCE_LEN: usize = 20;
 
-/// Bytes of an RSA modulus we are willing to compute with (8192 bits).
+/// Largest RSA modulus that we compute with, in bytes (8192 bits).
 const MODULUS_MAX: usize = 1024;
 
 /// `mysql_native_password`: SHA1(password) ⊕ SHA1(nonce ‖ SHA1(SHA1(password))); nothing for no password.
@@ -57,8 +57,8 @@ pub(super) fn ed25519(password: &[u8], nonce: &[u8]) -> Vec<u8> {
     [*commitment.as_bytes(), s.to_bytes()].concat()
 }
 
-/// A password for a server that sent its RSA key (PEM) because the connection is not encrypted: NUL-terminated,
-/// ⊕ nonce, under RSAES-OAEP with SHA-1 (RFC 8017 §7.1.1). `None` when the key cannot be read or is too small, or
+/// A password for a server that sent its RSA key (PEM) because the connection is not encrypted: NUL-terminated, ⊕
+/// nonce, encrypted with RSAES-OAEP and SHA-1 (RFC 8017 §7.1.1). `None` if the key cannot be read or is too small, or
 /// the system has no random bytes.
 pub(super) fn rsa_encrypted(password: &[u8], nonce: &[u8], key: &[u8]) -> Option<Vec<u8>> {
     let mut seed = [0; 20];

@@ -1,6 +1,6 @@
 //! One connection to MySQL or MariaDB: login, operations, and what survives a reconnect.
 //!
-//! The phase says what the next packet must be, the job what the packets are for. A job may take several round
+//! The phase determines what the next packet must be, the job what the packets are for. A job may take several round
 //! trips (a statement that must be prepared again first, a batch in several steps); the engine sees one reply.
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const IN_TRANSACTION: u16 = 1;
 const MORE_RESULTS: u16 = 8;
 const NO_BACKSLASH_ESCAPES: u16 = 512;
 
-/// Between statements of one text. A comment at the end of one stops at the line's.
+/// Between statements of one text. A trailing comment ends with its line.
 const SEPARATOR: &[u8] = b"\n;";
 
 /// Bytes of an execution's payload kept from one to the next.
@@ -45,13 +45,13 @@ enum Phase {
     Closed,
     /// The server's greeting.
     Greeting,
-    /// None before TLS is up; the greeting waits.
+    /// None before TLS is established; the greeting waits.
     Securing(Box<Greeting>),
     /// Part of the login.
     Login(Box<Login>),
     /// None, unless the server gives up.
     Idle,
-    /// The beginning of a result: OK, error, number of columns, request for a file.
+    /// The beginning of a result: OK, error, number of columns, or request for a file.
     Result,
     /// That many column definitions.
     Columns(u32),
@@ -61,7 +61,7 @@ enum Phase {
     Row,
     /// The answer to a Prepare.
     Prepared,
-    /// That many packets about parameters and columns of a prepared statement, which say nothing we need.
+    /// That many packets about parameters and columns of a prepared statement, which we ignore.
     Definitions(u32),
 }
 
@@ -82,23 +82,23 @@ enum Job {
     Flush,
 }
 
-/// What is known of loading a table by file.
+/// What is known about loading a table from a file.
 #[derive(Debug)]
 enum Infile {
     Untried,
     /// The server refuses files.
     Refused,
-    /// The table last asked about, and whether a file means the same as an INSERT.
+    /// The table last probed, and whether a file means the same as an INSERT.
     Known(Box<Table>, bool),
 }
 
-/// What is known of loading a table by parameters.
+/// What is known about loading a table by parameters.
 #[derive(Debug)]
 enum Bulk {
-    /// The server does not, or is not to.
+    /// The server cannot, or must not.
     Unavailable,
     Untried,
-    /// The INSERT last prepared, and the server's name for it; `None` if that cannot be had.
+    /// The INSERT last prepared, and the server's id for it; `None` if it cannot be prepared.
     Known(Box<[u8]>, Option<u32>),
 }
 
@@ -111,7 +111,7 @@ pub(super) struct MySqlConnection {
     job: Job,
     capabilities: u32,
     status: u16,
-    /// TLS failed last time and is only preferred: log in without.
+    /// Whether TLS failed last time and is only preferred: log in without.
     skip_tls: bool,
     version: Box<str>,
     cipher: Option<Box<str>>,
@@ -122,18 +122,18 @@ pub(super) struct MySqlConnection {
     bulk: Bulk,
     /// The server's max_allowed_packet, once a load asked for it.
     packet_max: Option<usize>,
-    /// The server's last word, which arrived together with the answer before it.
+    /// The server's goodbye, which arrived together with the answer before it.
     farewell: Option<Box<StatementError>>,
     /// The reply as far as it has arrived.
     reply: Reply,
-    /// Warnings of the result that ended last.
+    /// Warnings of the last result.
     warnings: u16,
-    /// The result set now arriving.
+    /// The result set that is arriving.
     width: u32,
     /// columns.len() <= width
     columns: Vec<Column>,
     binary: bool,
-    /// Payload of the execution in flight, kept in case the statement has to be prepared again.
+    /// Payload of the execution in flight, kept in case the statement must be prepared again.
     pending: Vec<u8>,
 }
 
@@ -351,7 +351,7 @@ impl MySqlConnection {
     fn on_row(&mut self, payload: &[u8], exchange: &mut Exchange<'_>) -> Result<Progress, Box<StatementError>> {
         match payload.first() {
             Some(0xFF) => return self.on_error(payload, exchange),
-            // A row that begins so has a first cell of 16 MiB or more.
+            // A row that starts like this has a first cell of at least 16 MiB.
             Some(0xFE) if payload.len() < FRAME_MAX => {
                 if self.capabilities & DEPRECATE_EOF != 0 {
                     self.read_ok(payload)?;
@@ -412,7 +412,7 @@ impl MySqlConnection {
         self.end_of_result(exchange)
     }
 
-    /// The server asks for a file. Only ever the one we offered, and only while loading.
+    /// The server asks for a file. Only the one we offered is allowed, and only while loading.
     fn on_file_request(&mut self, name: &[u8], exchange: &mut Exchange<'_>) -> Progress {
         self.phase = Phase::Result;
         if let Job::Load(load) = &self.job
@@ -424,7 +424,7 @@ impl MySqlConnection {
         }
         let name = String::from_utf8_lossy(name);
         let message = format!("the server asked for the local file `{name}`, which it did not get");
-        // The number that MySQL's client library has for it.
+        // The number that MySQL's client library uses for it.
         let code = Code { number: 2068, state: "HY000".to_owned() };
         self.reply.error =
             Some(Box::new(StatementError { code, ..StatementError::client(Class::Permission, message) }));
@@ -432,7 +432,7 @@ impl MySqlConnection {
         Progress::Pending
     }
 
-    /// A result is complete: others follow, or the job goes on, or it is done.
+    /// A result is complete: others follow, or the job continues, or it is done.
     fn end_of_result(&mut self, exchange: &mut Exchange<'_>) -> Result<Progress, Box<StatementError>> {
         let more = self.status & MORE_RESULTS != 0;
         if self.deferral.unanswered > 0 {
@@ -487,7 +487,7 @@ impl MySqlConnection {
     // Prepared statements.
 
     fn prepare(&mut self, id: StatementId, sql: &[u8], exchange: &mut Exchange<'_>) -> Progress {
-        // The caller may have forgotten to close one of the same name.
+        // The caller may have forgotten to close one with the same name.
         self.close_statement(id, exchange);
         if !self.server.connect.prepared {
             let template = self.server.templates.get(sql, self.dialect());
@@ -507,7 +507,7 @@ impl MySqlConnection {
         })
     }
 
-    /// Prepares the statement in place `at` for the execution in `pending`.
+    /// Prepares the statement at index `at` for the execution in `pending`.
     fn prepare_again(&mut self, at: usize, exchange: &mut Exchange<'_>) -> Progress {
         let Statement { id, form: Form::Binary { template, server, .. }, .. } = &mut self.statements[at] else {
             unreachable!("only statements of the binary protocol are executed by it")
@@ -538,7 +538,7 @@ impl MySqlConnection {
                     self.keep(Statement { id, effect, form: Form::Text(template) });
                 }
                 Job::Load(mut load) => {
-                    // INSERTs get further, or fail with what is really wrong.
+                    // INSERTs succeed, or fail with the true error.
                     self.bulk = Bulk::Known(load.bulk().text.clone(), None);
                     load.step = Step::Undo;
                     return Ok(self.send_load(load, exchange));
@@ -623,8 +623,8 @@ impl MySqlConnection {
         let dialect = self.dialect();
         let statement = &mut self.statements[at];
         match &mut statement.form {
-            // Together with others: in one text, of which the server executes nothing behind an error. Commands sent
-            // without waiting it would go on executing, and behind a deadlock in no transaction at all.
+            // Together with others, in one text: the server executes nothing after an error. If commands were sent
+            // without waiting, it would execute the later ones, and after a deadlock outside any transaction.
             form if self.deferral.waiting > 0 || matches!(form, Form::Text(_)) => {
                 let start = exchange.out.len();
                 let mut written = Ok(());
@@ -761,7 +761,7 @@ impl MySqlConnection {
         }
         load.step = match (load.step, error) {
             (Step::Probe, error) => {
-                // Whoever may insert may not be allowed to read.
+                // A user who may insert may not be allowed to read.
                 let suits = error.is_none() && self.columns.iter().all(Column::reads_numbers_from_text);
                 self.infile = Infile::Known(Box::new(load.table.clone()), suits);
                 Step::Begin(if suits { Way::Infile } else { Way::Insert })
@@ -801,7 +801,7 @@ impl MySqlConnection {
                 load.error = Some(Box::new(StatementError::client(Class::Other, message)));
                 Step::Abort
             }
-            // A rollback ended the transaction; a savepoint is still there.
+            // A rollback ended the transaction; otherwise the savepoint still exists.
             (Step::Undo, None) if !self.in_transaction() => Step::Begin(Way::Insert),
             (Step::Undo, None) => Step::Insert,
             (Step::Insert, None) if load.unfinished() => Step::Insert,
@@ -870,13 +870,13 @@ impl Connection for MySqlConnection {
             };
             match result {
                 Ok(Progress::Pending) => {}
-                // Whoever sits between us and the server could have written these.
+                // Somebody between us and the server could have written these.
                 Ok(Progress::StartTls) if !bytes.is_empty() => {
                     return self.fail(violation("sent unencrypted bytes before TLS"), exchange);
                 }
                 Ok(next) => progress = next,
                 Err(error) if matches!(progress, Progress::Pending) => return self.fail(error, exchange),
-                // The answer before it stands; this is for the next operation.
+                // The previous answer is valid; this is for the next operation.
                 Err(error) => {
                     self.farewell = Some(error);
                     return progress;
@@ -953,7 +953,7 @@ impl Connection for MySqlConnection {
         let Ok(at) = self.find(statement) else { return false };
         let (dialect, in_transaction) = (self.dialect(), self.in_transaction());
         let (statement, deferral) = (&mut self.statements[at], &mut self.deferral);
-        // Who does without prepared statements may have a proxy that takes one statement at a time.
+        // A user who disables prepared statements may have a proxy that accepts one statement at a time.
         let may = self.server.connect.prepared && deferral.takes(statement.effect, in_transaction);
         if !matches!(self.phase, Phase::Idle) || !may {
             return false;

@@ -16,7 +16,7 @@ pub const DRIVER: Driver = Driver {
     dialect: Dialect {
         name: "mysql",
         backslash_escapes: true,
-        // Servers refuse packets above their max_allowed_packet, which may be little.
+        // Servers refuse packets above their max_allowed_packet, which may be small.
         load_bytes_max: Some(1 << 20),
         globals: &[("mysql_table_engine", Value::Text(b"innodb")), ("myisam_max_rows", Value::Int(1_000_000))],
     },
@@ -27,12 +27,11 @@ pub const DRIVER: Driver = Driver {
 #[derive(Debug)]
 struct MySql {
     server: Arc<Server>,
-    /// The same without statements for new connections.
+    /// The same without the statements for new connections.
     beside: Arc<Server>,
 }
 
-/// Shown for every server, whether they differ or not. A name that a product or version does not have is just not
-/// there.
+/// Always shown, whether they differ or not. A name that a product or version does not have is omitted.
 macro_rules! settings_that_matter {
     () => {
         "'binlog_format', 'character_set_server', \
@@ -45,7 +44,7 @@ macro_rules! settings_that_matter {
     };
 }
 
-/// Where a value came from is known from 8.0 on; older servers list every variable, and not which differ.
+/// Since 8.0 a value's origin is known; older servers list every variable, but not which ones differ.
 const MYSQL_8_SETTINGS: &str = concat!(
     "SELECT LOWER(g.VARIABLE_NAME), g.VARIABLE_VALUE, NULLIF(i.VARIABLE_SOURCE, 'COMPILED') \
      FROM performance_schema.global_variables g JOIN performance_schema.variables_info i \
@@ -54,7 +53,7 @@ const MYSQL_8_SETTINGS: &str = concat!(
     ")"
 );
 
-/// What MariaDB calculated at its start (`AUTO`) depends on the machine, and so differs from what was compiled in.
+/// What MariaDB calculated at its start (`AUTO`) depends on the machine, and so differs from the compiled-in value.
 const MARIADB_SETTINGS: &str = concat!(
     "SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE, NULLIF(GLOBAL_VALUE_ORIGIN, 'COMPILE-TIME') \
      FROM information_schema.SYSTEM_VARIABLES WHERE GLOBAL_VALUE IS NOT NULL \
@@ -99,7 +98,7 @@ impl Database for MySql {
     fn advice(&self, error: &StatementError, sessions: usize) -> Option<String> {
         let advice = refusal::advice(error, sessions)?;
         let bare = self.server.tls.mode == TlsMode::Disable && matches!(self.server.endpoint, Endpoint::Tcp { .. });
-        // Neither server says so when it wants an account's password over TLS only.
+        // Neither server reports that it wants an account's password over TLS only.
         let more = if bare && error.code.number == refusal::ACCESS_DENIED {
             "; it may also want TLS, which `sslmode=disable` forbids"
         } else {

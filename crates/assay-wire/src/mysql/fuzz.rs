@@ -1,4 +1,4 @@
-//! The parsers under arbitrary input.
+//! The parsers with arbitrary input.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use assay_seam::{
 use super::connection::MySqlConnection;
 use super::server::Server;
 
-/// Plays a server that sends `data`, and asks one operation after the other whenever the connection is ready. The
-/// first byte chooses the server, the second how the rest is split. Must neither panic nor hold more memory than
-/// was sent.
+/// Plays a server that sends `data`, and requests one operation after the other whenever the connection is ready. The
+/// first byte chooses the server, the second how the rest is split. Must neither panic nor hold more memory than was
+/// sent.
 pub fn fuzz_mysql(data: &[u8]) {
     let [choice, piece, data @ ..] = data else { return };
     let options = ConnectOptions { prepared: choice & 1 == 0, ..ConnectOptions::default() };

@@ -1,23 +1,23 @@
 //! Loading rows: the statements, and their order, which makes a batch atomic.
 //!
-//! A small batch is one INSERT, atomic by itself. A large one goes as the parameters of a prepared INSERT, many rows in
-//! a packet (COM_STMT_BULK_EXECUTE), where MariaDB takes that: it means what the INSERTs mean, and the server need not
-//! read the text of numbers and strings. Columns that are the same in all rows of the batch stand in the INSERT itself,
-//! as literals: of TPC-C's order lines, six of ten. What has no single type per column goes, where files are allowed,
-//! by LOAD DATA LOCAL INFILE, as on MySQL; the server reads a file faster than the text of an INSERT. For 500,000
-//! sbtest rows in batches of 5,000, MariaDB 10.11 takes 1.0–1.8 s of CPU as parameters; as a file 2.1 s with latin1
-//! columns, 2.9 s with utf8mb4. A whole `prepare` of four tables of 200,000 rows by two sessions on two cores: 2.6 s
-//! instead of 3.2 s with latin1 columns (median of two), 2.3 s instead of 4.0 s with utf8mb4 (once).
+//! A small batch is one INSERT, which is atomic. A large one is sent as the parameters of a prepared INSERT, many rows
+//! in a packet (COM_STMT_BULK_EXECUTE), if the server is a MariaDB that supports it: it means the same as INSERTs, and
+//! the server need not parse numbers and strings. Columns that are the same in all rows of the batch are literals in
+//! the INSERT itself: six of ten columns of TPC-C's order lines. Columns without a single type are loaded, if files are
+//! allowed, by LOAD DATA LOCAL INFILE, as on MySQL; the server reads a file faster than the text of an INSERT. For
+//! 500,000 sbtest rows in batches of 5,000, MariaDB 10.11 needs 1.0–1.8 s of CPU with parameters; with a file 2.1 s
+//! with latin1 columns, 2.9 s with utf8mb4. A whole `prepare` of four tables of 200,000 rows by two sessions on two
+//! cores: 2.6 s instead of 3.2 s with latin1 columns (median of two), 2.3 s instead of 4.0 s with utf8mb4 (once).
 //!
-//! LOCAL turns what an INSERT refuses (duplicate keys, values that do not fit) into warnings. So after any warning, or
-//! a count that is not ours, the batch is undone and inserted instead, which answers with the true error. Values whose
-//! text means something else than the number (`Column::reads_numbers_from_text`) do not go by file. Bytes that are not
-//! UTF-8 are inserted from the start.
+//! LOCAL turns errors of an INSERT (duplicate keys, values that do not fit) into warnings. So after any warning, or an
+//! unexpected row count, the batch is undone and inserted instead, which yields the true error. Values whose text means
+//! something other than the number (`Column::reads_numbers_from_text`) are not sent as a file. Bytes that are not UTF-8
+//! are inserted from the start.
 //!
-//! A file of nothing but ASCII is called latin1: it is stored as the same characters, but the server need not look for
-//! where each one ends (the figures above; called utf8mb4, 3.3 s and 3.0 s). For the same reason a bulk of nothing but
-//! ASCII speaks latin1 to a table that stores it: four tables of 250,000 rows without indexes then cost MariaDB 10.11
-//! 2.3 s of CPU instead of 3.4 s (medians of three); where the text is not latin1, nothing changes.
+//! A file of pure ASCII is declared as latin1: it is stored as the same characters, but the server need not find where
+//! each one ends (the figures above; declared as utf8mb4, 3.3 s and 3.0 s). For the same reason a bulk of pure ASCII is
+//! sent as latin1 to a table that stores latin1: four tables of 250,000 rows without indexes then need 2.3 s of CPU in
+//! MariaDB 10.11 instead of 3.4 s (medians of three); for other character sets nothing changes.
 
 use std::io::Write;
 
@@ -28,42 +28,42 @@ use super::packet::{begin_packet, end_packet, write_lenenc};
 use super::result::{DOUBLE, LONGLONG, NULL, VAR_STRING};
 
 const COM_STMT_BULK_EXECUTE: u8 = 0xFA;
-/// What undoes `Load::write_latin1`.
+/// Undoes `Load::write_latin1`.
 const SPEAK_AS_BEFORE: &[u8] = b"SET character_set_client=@assay_client,collation_connection=@assay_collation;";
 const SEND_TYPES: u16 = 128;
 
-/// Size at which an INSERT is ended and another begun, and a file's packet likewise, where the server takes that much.
+/// Size at which an INSERT or a packet of a file ends, if the server accepts that much.
 const PACKET_BYTES: usize = 1 << 20;
-/// Size at which a bulk is ended: a loader's batch goes as one, where the server takes that much.
+/// Size at which a bulk ends: a loader's batch is sent as one, if the server accepts that much.
 const BULK_BYTES: usize = 4 << 20;
-/// What one INSERT may have before the server was asked for its max_allowed_packet: a quarter of the smallest default.
+/// Size of an INSERT before the server's max_allowed_packet is known: a quarter of the smallest default.
 pub(super) const UNASKED_BYTES: usize = 256 << 10;
-/// Left free of what a server allows, for what it counts beside the text.
+/// Left free of the server's limit, for what it counts in addition to the text.
 const PACKET_MARGIN: usize = 256;
-/// Smaller batches are not worth the further round trips of anything but an INSERT.
+/// Smaller batches are not worth the extra round trips of anything but an INSERT.
 const LARGE_BYTES_MIN: usize = 64 << 10;
 /// The file we allow the server to ask for.
 pub(super) const FILE: &[u8] = b"assay";
 
-/// A batch under way. Its rows are a copy: the caller's are gone when the server asks for them.
+/// A batch in progress. Its rows are a copy: the caller's are gone when the server asks for them.
 #[derive(Debug)]
 pub(super) struct Load {
     pub(super) table: Table,
     rows: Rows,
     /// The INSERT to prepare, if the rows may go in bulk.
     bulk: Option<Bulk>,
-    /// All its text is ASCII.
+    /// Whether all its text is ASCII.
     ascii: bool,
-    /// Rows before this one are inserted. 0 <= next <= rows.len(0)
+    /// Rows before this one have been inserted. 0 <= next <= rows.len(0)
     next: usize,
-    /// Most bytes of a packet that has more than one row: the server's max_allowed_packet. `None`: it is asked for.
+    /// Most bytes of a packet with more than one row: the server's max_allowed_packet. `None`: it must be queried.
     packet_max: Option<usize>,
-    /// The transaction is ours; otherwise a savepoint in the caller's.
+    /// Whether the transaction is ours; otherwise a savepoint in the caller's.
     own: bool,
-    /// The session uses latin1.
+    /// Whether the session uses latin1.
     latin1: bool,
     pub(super) step: Step,
-    /// What the batch failed with, while it is being undone.
+    /// The error of the batch, while it is being undone.
     pub(super) error: Option<Box<StatementError>>,
 }
 
@@ -74,16 +74,16 @@ pub(super) struct Table {
     pub(super) columns: Box<[u8]>,
 }
 
-/// An INSERT whose parameters are the columns that differ from row to row. The others stand in it as they are: the
-/// server need not read, keep and convert them for each row.
+/// An INSERT whose parameters are the columns that differ from row to row. The others are literals: the server need not
+/// parse, store and convert them for each row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bulk {
     pub(super) text: Box<[u8]>,
-    /// Each column's type as a parameter; `None` when it stands in the text.
+    /// Each column's type as a parameter; `None` for a literal.
     kinds: Box<[Option<u8>]>,
 }
 
-/// The statement of a load that is being answered.
+/// The statement of a load whose answer comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// An empty SELECT, to learn the columns' types.
@@ -106,7 +106,7 @@ pub(super) enum Step {
     Abort,
 }
 
-/// How the rows travel.
+/// How the rows are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// By LOAD DATA.
@@ -118,7 +118,7 @@ pub(super) enum Way {
 }
 
 impl Load {
-    /// `bulk`: how the rows go in bulk, if they do. `own`: no transaction is open.
+    /// `bulk`: how the rows are sent in bulk, if they are. `own`: no transaction is open.
     pub(super) fn new(table: Table, rows: &Rows, bulk: Option<Bulk>, own: bool, packet_max: Option<usize>) -> Load {
         Load {
             packet_max,
@@ -134,12 +134,12 @@ impl Load {
         }
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(super) fn len(&self) -> usize {
         self.rows.len(0)
     }
 
-    /// How many columns there are.
+    /// The number of columns.
     pub(super) fn width(&self) -> usize {
         self.rows.columns(0)
     }
@@ -147,7 +147,7 @@ impl Load {
     /// The INSERT to prepare.
     ///
     /// # Panics
-    /// When the rows do not go in bulk.
+    /// If the rows are not sent in bulk.
     pub(super) fn bulk(&self) -> &Bulk {
         self.bulk.as_ref().expect("rows go in bulk with a statement for it")
     }
@@ -157,13 +157,12 @@ impl Load {
         self.next < self.len()
     }
 
-    /// All rows are on their way.
+    /// All rows are in flight.
     pub(super) fn is_sent(&self) -> bool {
         matches!(self.step, Step::Bulk(_)) && !self.unfinished()
     }
 
-    /// What the beginning was answered with: the server's max_allowed_packet, or nothing. Returns what holds from now
-    /// on.
+    /// The answer to the beginning: the server's max_allowed_packet, or nothing. Returns the limit from now on.
     pub(super) fn learn_packet_max(&mut self, rows: Option<&Rows>) -> Option<usize> {
         let first = |rows: &Rows| match (0..rows.sets()).find_map(|set| rows.cell(set, 0, 0))? {
             Cell::Int(value) => usize::try_from(value).ok(),
@@ -174,7 +173,7 @@ impl Load {
         Some(*self.packet_max.get_or_insert_with(asked))
     }
 
-    /// The server does not say what it allows. False: it was not asked.
+    /// The server does not report its limit. False: it was not asked.
     pub(super) fn ask_no_more(&mut self) -> bool {
         self.packet_max.replace(usize::MAX).is_none()
     }
@@ -246,7 +245,7 @@ impl Load {
             (Step::Probe, _) => &[b"SELECT ", columns, b" FROM ", name, b" LIMIT 0"],
             (Step::Begin(_), true) => &[b"START TRANSACTION"],
             (Step::Begin(_), false) => &[b"SAVEPOINT assay_load"],
-            // Numbers for characters: what a quoted backslash means depends on sql_mode.
+            // Numbers for characters: the meaning of a backslash in quotes depends on sql_mode.
             (Step::Infile, _) => &[
                 b"LOAD DATA LOCAL INFILE '",
                 FILE,
@@ -273,8 +272,8 @@ impl Load {
         pieces.iter().for_each(|piece| out.extend_from_slice(piece));
     }
 
-    /// Before a bulk of ASCII: all text is latin1 from the start, if the longest of the columns that differ stores
-    /// that, and need not be converted. False: there is no text among them.
+    /// Before a bulk of ASCII: all text is latin1 from the start, if the longest varying column stores latin1, and
+    /// needs no conversion. False: there is no such text.
     fn write_latin1(&self, out: &mut Vec<u8>) -> bool {
         let texts = self.bulk().kinds.iter().zip(self.rows.cells_from(0, 0)).enumerate().filter_map(|it| match it {
             (column, (Some(_), Cell::Text(text))) => Some((text.len(), column)),
@@ -298,7 +297,7 @@ impl Load {
         true
     }
 
-    /// Who may insert may not be allowed to ask: without `write_latin1`, then. False: it was without.
+    /// A user who may insert may not be allowed to query: without `write_latin1`, then. False: it was without.
     pub(super) fn speak_as_ever(&mut self) -> bool {
         self.ascii = false;
         std::mem::take(&mut self.latin1)
@@ -307,7 +306,7 @@ impl Load {
     /// Appends the file as packets, and the empty packet that ends it.
     pub(super) fn write_file(&self, out: &mut Vec<u8>, sequence: &mut u8) {
         let mut cells = self.rows.cells_from(0, 0);
-        // Packets of a file end anywhere: half of what is allowed has room for a row more.
+        // Packets of a file may end anywhere: half the limit leaves room for one more row.
         let most = PACKET_BYTES.min(self.packet_max.unwrap_or(usize::MAX) / 2);
         let mut start = begin_packet(out);
         for _ in 0..self.len() {
@@ -332,11 +331,11 @@ impl Load {
 }
 
 impl Bulk {
-    /// Of a large batch; `None` when a column has values of several types.
+    /// Of a large batch; `None` if a column has values of several types.
     pub(super) fn new(table: &Table, rows: &Rows, backslash_escapes: bool) -> Option<Bulk> {
         let columns = rows.columns(0);
         let first: Vec<Cell<'_>> = rows.cells_from(0, 0).take(columns).collect();
-        // What cannot be ASCII is left to be a parameter, and so is something of each row.
+        // Values that cannot be ASCII remain parameters, and so does one value of each row.
         let mut kinds: Vec<(u8, bool)> = first.iter().map(|cell| (NULL, is_ascii(*cell))).collect();
         let mut cells = rows.cells_from(0, 0);
         for _ in 0..rows.len(0) {
@@ -373,7 +372,7 @@ impl Bulk {
         Some(Bulk { text: text.into(), kinds: kinds.into_iter().map(kind).collect() })
     }
 
-    /// How many parameters there are.
+    /// The number of parameters.
     pub(super) fn parameters(&self) -> usize {
         self.kinds.iter().flatten().count()
     }
@@ -383,7 +382,7 @@ fn is_ascii(cell: Cell<'_>) -> bool {
     !matches!(cell, Cell::Text(text) if !text.is_ascii())
 }
 
-/// A batch that a file may carry: large, and all its text UTF-8.
+/// Whether the batch may be sent as a file: it is large, and all its text is UTF-8.
 pub(super) fn suits_file(rows: &Rows) -> bool {
     let not_utf8 = |cell| matches!(cell, Cell::Text(text) if std::str::from_utf8(text).is_err());
     rows.size() >= LARGE_BYTES_MIN && (rows.is_ascii() || !rows.cells_from(0, 0).any(not_utf8))
@@ -394,8 +393,8 @@ pub(super) fn unwritable(rows: &Rows) -> Option<f64> {
     rows.doubles().find(|value| !value.is_finite())
 }
 
-/// Appends an INSERT of rows from the given one on, as many as make a statement of about `PACKET_BYTES`, and not more
-/// than `most` if they are several. Returns the row after the last one in it.
+/// Appends an INSERT of rows from the given one on, as many as make a statement of about `PACKET_BYTES`, and at most
+/// `most` bytes if there are several. Returns the row after the last one.
 pub(super) fn write_insert(
     table: &[u8],
     columns: &[u8],
@@ -569,7 +568,7 @@ mod tests {
         let row = |i: i64| [&b"\0\x02\xc3\xa4\0"[..], &i.to_le_bytes()].concat();
         assert_eq!(out[7..], [&[VAR_STRING, 0, LONGLONG, 0][..], &row(0), &row(1)].concat());
 
-        // Something has to be sent for each row.
+        // Something must be sent for each row.
         let mut rows = Rows::default();
         rows.begin_set(2);
         for _ in 0..4 {

@@ -1,8 +1,8 @@
 //! Login: the server's greeting, capabilities, and authentication.
 //!
-//! Knows packets' payloads only; the connection frames them. A password leaves in clear only where nobody can read it:
-//! inside TLS, or (caching_sha2_password) on a unix socket.
-//! Source: MySQL internals, "Connection Phase"; MariaDB knowledge base, "Connection".
+//! Handles packets' payloads only; the connection frames them. A password is sent in clear only where nobody can read
+//! it: inside TLS, or (caching_sha2_password) on a unix socket. Source: MySQL internals, "Connection Phase"; MariaDB
+//! knowledge base, "Connection".
 
 use assay_seam::{Class, StatementError};
 
@@ -52,11 +52,11 @@ const ROUNDS_MAX: u8 = 16;
 /// The server's first packet.
 #[derive(Debug)]
 pub(super) struct Greeting {
-    /// Verbatim, but for the `5.5.5-` that MariaDB puts before it.
+    /// Verbatim, without the `5.5.5-` that MariaDB puts before it.
     pub(super) version: Box<str>,
-    /// What the server can do.
+    /// The server's capabilities.
     pub(super) capabilities: u32,
-    /// What MariaDB can do besides; 0 for others.
+    /// MariaDB's additional capabilities; 0 for others.
     extended: u32,
     nonce: Vec<u8>,
     plugin: Vec<u8>,
@@ -87,12 +87,12 @@ impl Greeting {
         let mut nonce = reader.bytes(8)?.to_vec();
         reader.u8()?;
         let low = reader.u16()?;
-        // Character set and status, which say nothing of this session yet.
+        // Character set and status, which do not yet say anything about this session.
         reader.bytes(3)?;
         let capabilities = u32::from(low) | u32::from(reader.u16()?) << 16;
         let nonce_len = reader.u8()?;
         reader.bytes(6)?;
-        // MariaDB leaves the oldest flag out to say that these bytes mean something.
+        // MariaDB leaves out the oldest flag to mark these bytes as valid.
         let extended = reader.u32()?;
         let extended = if capabilities & LONG_PASSWORD == 0 { extended } else { 0 };
         nonce.extend(reader.bytes(usize::from(nonce_len.saturating_sub(8).max(13)))?);
@@ -106,19 +106,19 @@ impl Greeting {
         Some(Greeting { version, capabilities, extended, nonce, plugin })
     }
 
-    /// What both sides can do and this server needs.
+    /// What both sides support and this server needs.
     pub(super) fn agreed(&self, server: &Server, tls: bool) -> u32 {
         let database = if server.database.is_empty() { 0 } else { CONNECT_WITH_DB };
         let ssl = if tls { SSL } else { 0 };
         self.capabilities & (WANTED | database | ssl)
     }
 
-    /// The server takes many rows of parameters for one statement.
+    /// Whether the server accepts many rows of parameters for one statement.
     pub(super) fn bulk(&self) -> bool {
         self.extended & BULK != 0
     }
 
-    /// Appends what an SSLRequest and a handshake response begin with.
+    /// Appends the common beginning of an SSLRequest and a handshake response.
     pub(super) fn write_preamble(&self, capabilities: u32, out: &mut Vec<u8>) {
         out.extend_from_slice(&capabilities.to_le_bytes());
         out.extend_from_slice(&(super::packet::PACKET_MAX as u32).to_le_bytes());
@@ -165,7 +165,7 @@ pub(super) struct Channel {
     pub(super) local: bool,
 }
 
-/// A login under way, after the greeting.
+/// A login in progress, after the greeting.
 #[derive(Debug)]
 pub(super) struct Login {
     method: Method,
@@ -176,7 +176,7 @@ pub(super) struct Login {
     rounds: u8,
 }
 
-/// What a packet of the login leads to.
+/// What to do after a packet of the login.
 #[derive(Debug)]
 pub(super) enum Turn {
     /// Send this packet.
@@ -188,7 +188,7 @@ pub(super) enum Turn {
 }
 
 impl Login {
-    /// Begins a login and appends the payload of the handshake response.
+    /// Starts a login and appends the payload of the handshake response.
     pub(super) fn start(
         greeting: &Greeting,
         server: &Server,
@@ -196,7 +196,7 @@ impl Login {
         out: &mut Vec<u8>,
     ) -> Result<Login, Box<StatementError>> {
         let capabilities = greeting.agreed(server, channel.tls);
-        // A plugin we cannot start with is no failure: the server asks for the account's own one afterwards.
+        // A plugin that we cannot start with is not an error: the server asks for the account's own one afterwards.
         let method = match Method::find(&greeting.plugin) {
             Some(method @ (Method::CachingSha2 | Method::Sha256)) => method,
             _ => Method::Native,
@@ -207,7 +207,7 @@ impl Login {
         out.extend_from_slice(server.user.as_bytes());
         out.push(0);
         // At most 250 bytes, for which both forms of length are the same single byte; a longer clear password waits
-        // for the server to ask.
+        // until the server asks.
         let proof = if proof.len() <= 250 { proof } else { Vec::new() };
         write_lenenc(proof.len(), out);
         out.extend_from_slice(&proof);
@@ -237,7 +237,7 @@ impl Login {
         }
     }
 
-    /// The account uses another plugin than the one we began with.
+    /// The account uses another plugin than the one we started with.
     fn on_switch(&mut self, request: &[u8], server: &Server) -> Result<Vec<u8>, Box<StatementError>> {
         let mut reader = Reader(request);
         let plugin = match request {
@@ -250,7 +250,7 @@ impl Login {
         self.proof(server)
     }
 
-    /// What proves the password in the first packet of the method.
+    /// The proof of the password in the first packet of the method.
     fn proof(&mut self, server: &Server) -> Result<Vec<u8>, Box<StatementError>> {
         let password = server.password.as_bytes();
         let nonce = |length| self.nonce.get(..length).ok_or_else(|| violation("sent a nonce that is cut short"));
@@ -275,7 +275,7 @@ impl Login {
         })
     }
 
-    /// The method goes on: caching_sha2_password says whether it knew the account, or a public key arrived.
+    /// The method continues: caching_sha2_password reports whether it knew the account, or a public key arrived.
     fn on_data(&mut self, data: &[u8], server: &Server) -> Result<Turn, Box<StatementError>> {
         if std::mem::take(&mut self.key_wanted) {
             let nonce = self.nonce.get(..auth::NONCE_LEN).unwrap_or(&[]);

@@ -1,9 +1,9 @@
-//! MySQL and MariaDB: the client/server protocol as a machine.
+//! MySQL and MariaDB: the client/server protocol as a state machine.
 //!
-//! `database` is the seam's, `server` reads where to connect and as whom, `connection` is the machine for one
+//! `database` implements the seam, `server` reads where to connect and as whom, `connection` is the machine for one
 //! connection; `login` (with the proofs of `auth`), `result`, `statement`, `load`, `refusal` and the framing of
-//! `packet` are its parts. TLS belongs to the event loop. Refused: compression, protocol 9 and the password hashes of
-//! before 4.1, cursors, asynchronous statements, files the server asks for by itself.
+//! `packet` are its parts. TLS is done by the event loop. Not supported: compression, protocol 9 and the password
+//! hashes from before 4.1, cursors, asynchronous statements, files that the server asks for unprompted.
 
 mod auth;
 mod connection;

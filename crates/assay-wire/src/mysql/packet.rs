@@ -1,9 +1,9 @@
 //! Packets: how MySQL splits a stream into messages, and the integers and strings inside them.
 //!
-//! A packet is one or more frames of a 3-byte length, a sequence number and a payload; a frame of exactly
-//! `FRAME_MAX` bytes is continued by the next. Packets are handed out straight from the bytes that arrived; only
-//! an incomplete one is kept. No buffer is ever sized by a length that a peer merely claims.
-//! Source: MySQL internals, "MySQL Packets"; `sql-common/net_serv.cc`.
+//! A packet is one or more frames of a 3-byte length, a sequence number and a payload; a frame of exactly `FRAME_MAX`
+//! bytes is continued by the next. Packets are returned straight from the bytes that arrived; only an incomplete one is
+//! copied. No buffer is sized by a length that a peer merely claims. Source: MySQL internals, "MySQL Packets";
+//! `sql-common/net_serv.cc`.
 
 use std::borrow::Cow;
 
@@ -12,10 +12,10 @@ use assay_seam::{Class, StatementError};
 /// Payload bytes at which a frame is continued by another.
 pub(super) const FRAME_MAX: usize = 0xFF_FFFF;
 
-/// The largest packet in either direction; the largest `max_allowed_packet` a server can be set to.
+/// The largest packet in either direction; the largest possible `max_allowed_packet`.
 pub(super) const PACKET_MAX: usize = 1 << 30;
 
-/// A buffer that grew past this is not kept for the next incomplete packet.
+/// A buffer that grew beyond this is not kept for the next incomplete packet.
 const KEEP_MAX: usize = 4096;
 
 /// The error for a peer that breaks the protocol; `what` fits after "the server …".
@@ -23,17 +23,17 @@ pub(super) fn violation(what: &str) -> Box<StatementError> {
     Box::new(StatementError::client(Class::Protocol, format!("the server broke the MySQL protocol: it {what}")))
 }
 
-/// Cuts what arrives into packets.
+/// Splits what arrives into packets.
 #[derive(Debug, Default)]
 pub(super) struct Inbound {
     header: [u8; 4],
     /// Bytes of `header` that have arrived. 0 <= header_len <= 4
     header_len: u8,
-    /// Payload bytes of the present frame still to come; meaningful when `header_len == 4`.
+    /// Payload bytes of the current frame still to come; meaningful if `header_len == 4`.
     missing: usize,
-    /// Payload of the present packet, where it did not arrive in one piece.
+    /// Payload of the current packet, if it did not arrive in one piece.
     payload: Vec<u8>,
-    /// All frames of the present packet had the number expected of them.
+    /// Whether all frames of the current packet had the expected number.
     out_of_order: bool,
     /// The number the next frame must have, ours or the server's.
     pub(super) sequence: u8,
@@ -41,15 +41,16 @@ pub(super) struct Inbound {
 
 /// One packet.
 pub(super) struct Packet<'a> {
-    /// Its content, headers taken out.
+    /// Its content, without headers.
     pub(super) payload: Cow<'a, [u8]>,
-    /// Its frames were numbered as expected. A server that gives up (shutdown, kill) does not wait for its turn.
+    /// Whether its frames were numbered as expected. A server that gives up (shutdown, kill) does not wait for its
+    /// turn.
     pub(super) in_order: bool,
 }
 
 impl Inbound {
-    /// Takes the next packet off the front of `bytes`; `None` when it is not complete yet, and then all of `bytes`
-    /// was consumed.
+    /// Takes the next packet off the front of `bytes`; `None` if it is not complete yet, and then all of `bytes` was
+    /// consumed.
     pub(super) fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<Packet<'a>>, Box<StatementError>> {
         if self.header_len == 0
             && self.payload.is_empty()
@@ -95,7 +96,7 @@ impl Inbound {
         }
     }
 
-    /// Gives a packet's memory back for the next one that arrives in pieces.
+    /// Returns a packet's memory for the next one that arrives in pieces.
     pub(super) fn recycle(&mut self, payload: Cow<'_, [u8]>) {
         if let Cow::Owned(mut buffer) = payload
             && buffer.capacity() <= KEEP_MAX
@@ -106,8 +107,8 @@ impl Inbound {
     }
 }
 
-/// Appends one packet to `out`, cut into frames where it is large; `write` appends the payload, at most `PACKET_MAX`
-/// bytes of it. Counts `sequence` on.
+/// Appends one packet to `out`, split into frames if it is large; `write` appends the payload, at most `PACKET_MAX`
+/// bytes. Advances `sequence`.
 pub(super) fn write_packet(out: &mut Vec<u8>, sequence: &mut u8, write: impl FnOnce(&mut Vec<u8>)) {
     let start = begin_packet(out);
     write(out);
@@ -121,7 +122,8 @@ pub(super) fn begin_packet(out: &mut Vec<u8>) -> usize {
     start
 }
 
-/// Writes the header, and those of further frames, of the packet that began at `start` and reaches to the end of `out`.
+/// Writes the header, and those of further frames, of the packet that starts at `start` and extends to the end of
+/// `out`.
 pub(super) fn end_packet(out: &mut Vec<u8>, start: usize, sequence: &mut u8) {
     let length = out.len() - start - 4;
     let frames = length / FRAME_MAX + 1;
@@ -159,7 +161,7 @@ pub(super) fn write_lenenc(value: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Takes integers and strings off the front of a payload; `None` when there are too few bytes.
+/// Takes integers and strings off the front of a payload; `None` if there are too few bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -192,7 +194,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A length-encoded integer. 0xFB (NULL in a row) and 0xFF are none.
+    /// A length-encoded integer. 0xFB (NULL in a row) and 0xFF are not integers.
     pub(super) fn lenenc(&mut self) -> Option<u64> {
         match self.u8()? {
             value @ 0..=0xFA => Some(value.into()),
@@ -203,13 +205,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string with a length-encoded length in front.
+    /// A string with a length-encoded length before it.
     pub(super) fn lenenc_bytes(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.lenenc()?).ok()?;
         self.bytes(length)
     }
 
-    /// A string with a NUL behind, which is taken too.
+    /// A string terminated by a NUL, which is consumed.
     pub(super) fn nul_bytes(&mut self) -> Option<&'a [u8]> {
         let end = self.0.iter().position(|&byte| byte == 0)?;
         let text = self.bytes(end)?;

@@ -1,21 +1,21 @@
 //! The server's error numbers: class, whether to retry, and what the user can do.
 //!
-//! Sources: MySQL 8.0 Server Error Message Reference; MariaDB Error Codes. The numbers above 1900 are not shared:
-//! those of MariaDB lie in 1901–1999 and 4000–4999.
+//! Sources: MySQL 8.0 Server Error Message Reference; MariaDB Error Codes. Numbers above 1900 are not shared: MariaDB
+//! uses 1901–1999 and 4000–4999.
 
 use assay_seam::{Class, Code, Origin, Retry, StatementError};
 
 use super::packet::{Reader, violation};
 
-/// Statement cannot be prepared: substitute its parameters on our side.
+/// The statement cannot be prepared: substitute its parameters on our side.
 pub(super) const NOT_PREPARABLE: u32 = 1295;
 /// The server does not know the prepared statement (a proxy changed servers).
 pub(super) const UNKNOWN_STATEMENT: u32 = 1243;
 /// The server, or a proxy before it, lacks COM_STMT_BULK_EXECUTE (ER_UNKNOWN_COM_ERROR) or lost the statement.
 pub(super) const BULK_REFUSED: [u32; 2] = [1047, UNKNOWN_STATEMENT];
-/// LOAD DATA LOCAL is switched off: numbers of older servers, of MySQL 8, of MariaDB, of a client library in between.
+/// LOAD DATA LOCAL is disabled: numbers of older servers, of MySQL 8, of MariaDB, of a client library in between.
 pub(super) const INFILE_REFUSED: [u32; 4] = [1148, 3948, 4166, 2068];
-/// The victim's whole transaction was rolled back, which no status flag tells.
+/// The victim's whole transaction was rolled back, which no status flag shows.
 pub(super) const DEADLOCK: u32 = 1213;
 
 /// Wrong user, password or host; or no TLS where the account wants it.
@@ -23,7 +23,7 @@ pub(super) const ACCESS_DENIED: u32 = 1045;
 
 const TOO_MANY_CONNECTIONS: u32 = 1040;
 
-/// Reads an ERR packet. Before the login there is no SQLSTATE in it.
+/// Reads an ERR packet. Before the login it has no SQLSTATE.
 pub(super) fn read_error(payload: &[u8]) -> Box<StatementError> {
     let mut reader = Reader(payload);
     let (Some(0xFF), Some(number)) = (reader.u8(), reader.u16()) else {
@@ -133,7 +133,7 @@ fn hint(number: u32) -> Option<&'static str> {
     })
 }
 
-/// Advice that knows how many sessions were asked for.
+/// Advice that depends on the number of sessions.
 pub(super) fn advice(error: &StatementError, sessions: usize) -> Option<String> {
     match error.code.number {
         TOO_MANY_CONNECTIONS => Some(format!(

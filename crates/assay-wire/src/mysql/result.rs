@@ -10,7 +10,7 @@ use assay_seam::{Class, Rows, StatementError};
 
 use super::packet::{Reader, violation};
 
-/// What decoding a binary row needs to know of a column.
+/// What is needed of a column to decode a binary row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Column {
     kind: u8,
@@ -66,8 +66,8 @@ impl Column {
         read().ok_or_else(|| violation("sent a column definition that is cut short"))
     }
 
-    /// A number loaded as text means the same as the number itself. Not so for BIT (text is its bytes), YEAR
-    /// (`0` is 0000, `'0'` is 2000), ENUM and SET (index or name), GEOMETRY.
+    /// Whether a number loaded as text means the same as the number itself. Not for BIT (text is its bytes), YEAR (`0`
+    /// is 0000, `'0'` is 2000), ENUM and SET (index or name), GEOMETRY.
     pub(super) fn reads_numbers_from_text(&self) -> bool {
         self.flags & (ENUM | SET) == 0 && !matches!(self.kind, BIT | YEAR | GEOMETRY)
     }
@@ -177,7 +177,7 @@ fn read_date(reader: &mut Reader<'_>, column: &Column, rows: &mut Rows) -> Resul
     push_formatted(rows, format_args!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}{fraction}"))
 }
 
-/// `[-]hh:mm:ss[.ffffff]`, hours as many as there are.
+/// `[-]hh:mm:ss[.ffffff]`, with as many digits of hours as needed.
 fn read_time(reader: &mut Reader<'_>, column: &Column, rows: &mut Rows) -> Result<(), Box<StatementError>> {
     let (negative, days, time) = read_parts(reader, [0, 8, 12, 12], |reader| {
         let (negative, days) = if reader.0.is_empty() { (0, 0) } else { (reader.u8()?, reader.u32()?) };
@@ -190,7 +190,7 @@ fn read_time(reader: &mut Reader<'_>, column: &Column, rows: &mut Rows) -> Resul
     push_formatted(rows, format_args!("{sign}{hours:02}:{minute:02}:{second:02}{fraction}"))
 }
 
-/// Reads a value whose length stands before it and is one of `lengths`.
+/// Reads a value preceded by its length, which must be one of `lengths`.
 fn read_parts<T>(
     reader: &mut Reader<'_>,
     lengths: [u8; 4],

@@ -1,8 +1,8 @@
 //! A MySQL or MariaDB server's address and login: URL, `~/.my.cnf`, environment.
 //!
-//! What the URL leaves out comes from the `[client]` section of `~/.my.cnf`, then from MYSQL_HOST, MYSQL_TCP_PORT,
+//! What the URL omits comes from the `[client]` section of `~/.my.cnf`, then from MYSQL_HOST, MYSQL_TCP_PORT,
 //! MYSQL_UNIX_PORT and MYSQL_PWD, then from the client's defaults. One difference from the `mysql` client: without a
-//! socket named anywhere, `localhost` means TCP to 127.0.0.1. Other sections, `!include` and login paths are not read.
+//! socket anywhere, `localhost` means TCP to 127.0.0.1. Other sections, `!include` and login paths are not read.
 //! Source: MySQL 8.0 manual, 4.2.2.2 "Using Option Files", 4.9 "Environment Variables".
 
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use assay_seam::{ConnectOptions, Endpoint, Nanos, Surroundings, TargetError, Tls
 
 const DEFAULT_PORT: u16 = 3306;
 
-/// Everything a connection needs. Its `Debug` leaves the password out.
+/// Everything a connection needs. `Debug` omits the password.
 pub(super) struct Server {
     pub(super) user: String,
     /// Empty: none.
@@ -31,7 +31,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// A server that no URL was read for.
+    /// A server without a URL.
     pub(super) fn bare(endpoint: Endpoint, mode: TlsMode, connect: ConnectOptions) -> Server {
         Server {
             user: "user".into(),
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Server {
     }
 }
 
-/// The options of a URL, and those of an option file that we heed. In the file the `ssl` ones have `ssl-` names only.
+/// The options of a URL, and those of an option file that are used. In the file, the `ssl` ones have `ssl-` names only.
 const URL_OPTIONS: [(&str, &str); 9] = [
     ("socket", "socket"),
     ("charset", "charset"),
@@ -145,8 +145,7 @@ pub(super) fn read(
 
 type Parameters<'a> = HashMap<&'a str, String>;
 
-/// Where the socket goes, and the host's name as written. A URL that names a host or a socket overrides both of what
-/// is found elsewhere.
+/// Where to connect, and the host's name as written. A host or socket in the URL overrides both of any found elsewhere.
 fn endpoint(
     url: &Url,
     given: &Parameters<'_>,
@@ -216,7 +215,7 @@ fn tls(given: &Parameters<'_>, file: &Parameters<'_>, unix: bool, host: &str) ->
             let words = MODES.map(|(word, _, _)| word).join(", ");
             known.ok_or_else(|| wrong(format!("unknown sslmode `{word}`"), Some(words)))?.2
         }
-        // As the client does: whoever names a root wants it used. But a socket never leaves the machine.
+        // As in the client: naming a root means using it. But a socket never leaves the machine.
         None if root.is_some() && !unix => TlsMode::VerifyCa,
         None => TlsMode::Prefer,
     };
@@ -229,7 +228,7 @@ fn tls(given: &Parameters<'_>, file: &Parameters<'_>, unix: bool, host: &str) ->
     Ok(TlsSettings { mode, root, client, server_name: host.into() })
 }
 
-/// The `[client]` section of `~/.my.cnf`; empty when there is no such file. Like the client, heeds no file that
+/// The `[client]` section of `~/.my.cnf`; empty if there is no such file. Like the client, ignores a file that
 /// everybody may write.
 fn option_file(surroundings: &dyn Surroundings) -> Parameters<'static> {
     let path = surroundings.home().map(|home| home.join(".my.cnf"));
@@ -238,7 +237,7 @@ fn option_file(surroundings: &dyn Surroundings) -> Parameters<'static> {
     client_section(&String::from_utf8_lossy(&content))
 }
 
-/// The options we heed, by our names for them.
+/// The options we use, by our names for them.
 const FILE_OPTIONS: [&str; 11] = [
     "user",
     "password",
@@ -261,7 +260,7 @@ fn client_section(text: &str) -> Parameters<'static> {
             inside = section.split(']').next().is_some_and(|name| name.trim() == "client");
             continue;
         }
-        // A comment's first character makes a name that is none.
+        // A comment's first character is part of an invalid name.
         let (name, value) = line.split_once('=').unwrap_or((line, ""));
         let name = name.trim().replace('_', "-");
         let known = FILE_OPTIONS.into_iter().find(|known| *known == name);
@@ -274,7 +273,7 @@ fn client_section(text: &str) -> Parameters<'static> {
     settings
 }
 
-/// A value without its quotes or the comment behind it, escapes replaced.
+/// A value without its quotes or the comment after it, with escapes replaced.
 fn file_value(text: &str) -> String {
     let quote = text.chars().next().filter(|first| matches!(first, '\'' | '"'));
     let body = match quote.and_then(|quote| text[1..].rfind(quote).map(|end| &text[1..=end])) {

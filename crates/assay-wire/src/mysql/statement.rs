@@ -1,7 +1,7 @@
 //! Prepared statements: what is stored for each, and how an execution is encoded.
 //!
-//! A statement outlives its socket: the server's id is forgotten, the text stays. Parameter types are sent again
-//! only when they changed, as the server remembers them. Source: MySQL internals, "COM_STMT_EXECUTE".
+//! A statement outlives its socket: the server's id is dropped, the text stays. Parameter types are sent again only if
+//! they changed, because the server remembers them. Source: MySQL internals, "COM_STMT_EXECUTE".
 
 use std::sync::Arc;
 
@@ -18,23 +18,23 @@ pub(super) struct Statement {
     pub(super) id: StatementId,
     /// Whether it may be deferred.
     pub(super) effect: Effect,
-    /// Where it is prepared.
+    /// Where it was prepared.
     pub(super) form: Form,
 }
 
-/// Where a statement is prepared.
+/// Where a statement was prepared.
 #[derive(Debug)]
 pub(super) enum Form {
     /// On the server.
     Binary {
         /// Its text, which connections share.
         template: Arc<Template>,
-        /// The server's name for it; `None` when it must be prepared again first.
+        /// The server's id; `None` if it must be prepared again first.
         server: Option<u32>,
-        /// The type last sent of each parameter; `UNSENT` at first.
+        /// The type last sent for each parameter; `UNSENT` at first.
         types: Box<[u8]>,
     },
-    /// Here: its parameters are substituted into the text.
+    /// On our side: its parameters are substituted into the text.
     Text(Arc<Template>),
 }
 
@@ -47,7 +47,7 @@ impl Statement {
     }
 }
 
-/// No column type.
+/// Not a column type.
 pub(super) const UNSENT: u8 = 0xFF;
 
 const COM_STMT_EXECUTE: u8 = 0x17;
@@ -56,8 +56,8 @@ const COM_STMT_EXECUTE: u8 = 0x17;
 const ID: std::ops::Range<usize> = 1..5;
 const HEADER_LEN: usize = 10;
 
-/// Appends the payload of an execution; the server's id is written into it later, by `name_statement`.
-/// `parameters` has as many values as `types`. Allocates nothing when `payload` has room.
+/// Appends the payload of an execution; `name_statement` writes the server's id into it later. `parameters` has as many
+/// values as `types`. Allocates nothing if `payload` has room.
 pub(super) fn write_execute(types: &mut [u8], parameters: &[Value<'_>], payload: &mut Vec<u8>) {
     // No cursor, one iteration.
     payload.extend_from_slice(&[COM_STMT_EXECUTE, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
@@ -74,7 +74,7 @@ pub(super) fn write_execute(types: &mut [u8], parameters: &[Value<'_>], payload:
             Value::Text(_) => VAR_STRING,
             Value::Null => {
                 payload[nulls + i / 8] |= 1 << (i % 8);
-                // The type no longer matters: keep what the server knows.
+                // The type does not matter: keep what the server knows.
                 if *known == UNSENT { NULL } else { *known }
             }
         };
@@ -103,7 +103,7 @@ pub(super) fn name_statement(payload: &mut [u8], server: u32) {
     payload[ID].copy_from_slice(&server.to_le_bytes());
 }
 
-/// Puts the parameter types into the payload of an execution that left them out, for a statement prepared anew.
+/// Inserts the parameter types into the payload of an execution that omitted them, for a statement prepared again.
 pub(super) fn attach_types(payload: &mut Vec<u8>, types: &[u8]) {
     let flag = HEADER_LEN + types.len().div_ceil(8);
     if !types.is_empty() && payload[flag] == 0 {

@@ -17,9 +17,9 @@ enum Do<'a> {
     Server(Vec<u8>),
     /// The engine asks for this.
     Run(Operation<'a>),
-    /// The engine asks for this to wait.
+    /// The engine asks to hold this back.
     Defer(Operation<'a>),
-    /// The engine asks for what waits to be sent.
+    /// The engine asks to send what waits.
     Flush,
     /// The TLS handshake succeeds.
     Secure,
@@ -29,11 +29,11 @@ enum Do<'a> {
 
 use Do::{Defer, Flush, Reconnect, Run, Secure, Server};
 
-/// How what the server sends is cut.
+/// How the server's bytes are split.
 #[derive(Clone, Copy)]
 enum Cut {
     Whole,
-    /// Two pieces, at this place of everything the server sends.
+    /// Two pieces, split at this offset of everything the server sends.
     At(usize),
     Pieces(usize),
 }
@@ -163,7 +163,7 @@ fn packets(mut sequence: u8, payloads: &[&[u8]]) -> Do<'static> {
 
 const SSL: u32 = 1 << 11;
 const DEPRECATE_EOF: u32 = 1 << 24;
-/// What all servers of the tests can do: everything up to PLUGIN_AUTH_LENENC but TLS.
+/// Capabilities of all servers in the tests: everything up to PLUGIN_AUTH_LENENC but TLS.
 const BASE: u32 = 0x003F_FFFF & !SSL;
 
 fn greeting(version: &str, capabilities: u32, plugin: &str) -> Do<'static> {
@@ -406,7 +406,7 @@ fn tls_is_used_as_the_mode_says() {
 transaction false
 ",
     );
-    // The handshake fails: without TLS then, but only once.
+    // The handshake fails: then without TLS, but only once.
     check(
         URL,
         &[secure(), Reconnect, secure(), packets(2, &[OK]), Reconnect, secure()],
@@ -603,7 +603,7 @@ fn deferred_statements_are_one_text_with_the_next() {
             Flush,
             packets(1, &[&ok_more(1), OK_IN_TRANSACTION]),
             Flush,
-            // Forgotten when something else comes.
+            // Forgotten if something else comes first.
             update(),
             Run(Operation::Query { sql: b"ROLLBACK" }),
             packets(1, &[OK]),
@@ -792,7 +792,7 @@ fn statements_larger_than_a_frame_leave_in_several() {
     assert!(log.contains("> 0 (16777215 bytes)\n> 1            \naffected 0"), "{log}");
 }
 
-/// Rows of 1,000 bytes. 1,400 are enough for a file, and for two INSERTs; 4,400 for two packets of a bulk.
+/// Rows of 1,000 bytes. 1,400 bytes allow a file, and two INSERTs; 4,400 allow two packets of a bulk.
 fn batch(length: i64) -> Rows {
     let mut rows = Rows::default();
     rows.begin_set(2);
@@ -923,7 +923,7 @@ fn bulk_login() -> Vec<Do<'static>> {
     vec![extended_greeting("5.5.5-10.11.6-MariaDB", capabilities, 0x1D, NATIVE), packets(2, &[OK])]
 }
 
-/// The text with what a bulk of ASCII says before and after in full.
+/// The text, with the beginning and the end that a bulk of ASCII has.
 fn spelled_out(text: &str) -> String {
     let latin1 = "SET @assay_client=@@character_set_client,@assay_collation=@@collation_connection,collation_connection=\
         IF(COLLATION((SELECT b FROM t LIMIT 0))LIKE\\'latin1%\\',\\'latin1_bin\\',@@collation_connection);\
@@ -947,7 +947,7 @@ fn only_a_server_without_the_oldest_flag_has_extended_capabilities() {
     let log = play(URL, true, &bulk_login(), Cut::Whole);
     let reserved = r"\x00".repeat(19);
     assert!(log.starts_with(&format!(r"> 1 \x8c\xa2/\x01\x00\x00\x00@-{reserved}\x04\x00\x00\x00app")), "{log}");
-    // In a server of MySQL those bytes mean nothing.
+    // In a MySQL server these bytes mean nothing.
     let log = play(URL, true, &[extended_greeting("8.0.31", BASE, 0x1D, NATIVE)], Cut::Whole);
     assert!(log.starts_with(r"> 1 \x8d\xa2/\x00\x00\x00\x00@-…app"), "{log}");
 }
@@ -992,7 +992,7 @@ transaction false
         let found = log.split_once("Ready\n").unwrap().1;
         assert!(found == expected, "found:\n{found}\nexpected:\n{expected}");
     }
-    // Whoever wants no prepared statements gets none.
+    // With prepared statements switched off, none is prepared.
     let log = play(URL, false, &bulk_login().into_iter().chain([again()]).collect::<Vec<_>>(), Cut::Whole);
     assert!(log.contains("> 0 \\x03SELECT a,b FROM t LIMIT 0"), "{log}");
 }
@@ -1016,7 +1016,7 @@ affected 0 error server: Duplicate entry (1062) constraint Never
 transaction true
 ",
     );
-    // Whoever may insert may not be allowed to ask.
+    // A user who may insert may not be allowed to query.
     let denied = one(1, b"\xff\x76\x04#42000SELECT command denied");
     check_load_after(
         bulk_login(),
@@ -1031,7 +1031,7 @@ affected 1400
 transaction false
 ",
     );
-    // A proxy that passes on the server's greeting, but not the command.
+    // A proxy that forwards the server's greeting, but not the command.
     let unknown = one(1, b"\xff\x17\x04#08S01Unknown command");
     check_load_after(
         bulk_login(),
@@ -1049,7 +1049,7 @@ affected 1400
 transaction false
 ",
     );
-    // What cannot be prepared is inserted, which says why.
+    // A statement that cannot be prepared is executed as an INSERT, which reports why.
     let missing = || one(1, b"\xff\x7a\x04#42S02Table doesn't exist");
     check_load_after(
         bulk_login(),
@@ -1100,7 +1100,7 @@ affected 1400
 transaction false
 ",
     );
-    // Nobody may read the table.
+    // The user may not read the table.
     let denied = one(1, b"\xff\x76\x04#42000SELECT command denied");
     check_load(
         vec![],
@@ -1159,7 +1159,7 @@ affected 1400
 transaction false
 ",
     );
-    // Something between us and the server that knows no such variable.
+    // A proxy that does not know the variable.
     let unknown = one(1, b"\xff\xa9\x04#HY000Unknown system variable");
     check_load(
         vec![],

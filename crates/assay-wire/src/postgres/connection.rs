@@ -1,9 +1,9 @@
-//! The machine for one connection to PostgreSQL: login, statements, COPY.
+//! The state machine for one connection to PostgreSQL: login, statements, COPY.
 //!
-//! Messages are parsed where they arrived; only what a read left incomplete is kept. Every operation ends with exactly
-//! one ReadyForQuery, so whatever goes wrong in the middle is read up to there and the connection stays
-//! usable. A prepared statement is prepared again, in front of its next execution and in the same send, when the
-//! server no longer has it or its result has changed.
+//! Messages are parsed where they arrived; only a message that a read left incomplete is copied. Every operation ends
+//! with exactly one ReadyForQuery, so after any error the rest is read up to there and the connection stays usable. If
+//! the server no longer has a prepared statement, or its result has changed, the statement is prepared again, before
+//! its next execution and in the same packet.
 
 use std::sync::Arc;
 
@@ -19,38 +19,38 @@ use assay_seam::{
     StatementError, StatementId, TlsFacts, TlsMode, Value,
 };
 
-/// A connection, over all the sockets it may have in its life.
+/// A connection, over all the sockets of its lifetime.
 pub(super) struct PostgresConnection {
     server: Arc<Server>,
     phase: Phase,
-    /// The beginning of a message whose end has not arrived.
+    /// The beginning of an incomplete message.
     tail: Vec<u8>,
-    /// A transaction is open, failed or not.
+    /// Whether a transaction is open, failed or not.
     transaction: bool,
     standard_strings: bool,
-    /// Login is being tried in the other way (sslmode allow, prefer).
+    /// Whether login is being tried the other way (sslmode allow, prefer).
     second_try: bool,
-    /// `Reconnect` was returned and the socket is not closed yet.
+    /// Whether `Reconnect` was returned and the socket is not closed yet.
     reconnecting: bool,
-    /// What the server said to the first try.
+    /// The server's error for the first attempt.
     first_refusal: Option<Box<StatementError>>,
     login: Login,
     tls: Option<Box<TlsFacts>>,
     version: Box<str>,
-    /// In hex, part of the names of prepared statements: what the server itself tells its clients apart by.
+    /// In hex, part of the names of prepared statements: the server's own identification of its client.
     key: [u8; 16],
     /// Ascending by id.
     statements: Vec<Statement>,
     flight: Flight,
     deferral: Deferral,
     loaded: load::Tables,
-    /// The server said goodbye while nothing was in flight, or behind a reply.
+    /// The server said goodbye while nothing was in flight, or after a reply.
     goodbye: Option<Box<StatementError>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// No socket, or one that is not to be used any more.
+    /// No socket, or one that must not be used any more.
     Closed,
     /// SSLRequest is sent.
     SslAnswer,
@@ -61,7 +61,7 @@ enum Phase {
     Busy,
 }
 
-/// A prepared statement, or the text that stands for one.
+/// A prepared statement, or the text that replaces one.
 struct Statement {
     id: u32,
     template: Arc<Template>,
@@ -73,28 +73,28 @@ struct Statement {
 enum Form {
     /// Substituted on our side, sent in the simple protocol.
     Text,
-    /// Parsed anew for each execution.
+    /// Parsed again for each execution.
     Unnamed,
     Server {
         /// The server has it under our name, as described here.
         prepared: bool,
         parameters: u16,
-        /// `None` when it returns no rows, not even none.
+        /// `None` if it returns no row description.
         columns: Option<u16>,
     },
 }
 
-/// The operation in flight and what came of it so far.
+/// The operation in flight, and its results so far.
 #[derive(Default)]
 struct Flight {
     job: Job,
-    /// The extended protocol is used: after a failed COPY another Sync is needed.
+    /// Whether the extended protocol is used: after a failed COPY another Sync is needed.
     extended: bool,
-    /// Parse and Describe are sent, and their answer is not here.
+    /// Whether Parse and Describe are sent but not answered.
     describing: bool,
-    /// The server cannot prepare this text; it may still run it.
+    /// Whether the server cannot prepare this text; it may still run it.
     unpreparable: bool,
-    /// The question for a table's types is to be answered before the load.
+    /// Whether the query for a table's types must be answered before the load.
     asking: bool,
     rows: Option<Box<Rows>>,
     affected: u64,
@@ -103,7 +103,7 @@ struct Flight {
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Job {
-    /// A statement of the session's set-up, by index.
+    /// An initial statement of the session, by index.
     Setup(usize),
     #[default]
     Query,
@@ -114,9 +114,9 @@ enum Job {
     Flush,
 }
 
-/// A tail's buffer that grew beyond this is given back.
+/// A tail's buffer that grew beyond this is freed.
 const TAIL_KEPT_MAX: usize = 4096;
-/// Longest message before we are logged in; a peer that is no PostgreSQL is found out early.
+/// Longest message before login; a peer that is not PostgreSQL is detected early.
 const LOGIN_LENGTH_MAX: usize = 64 * 1024;
 
 impl Connection for PostgresConnection {
@@ -159,7 +159,7 @@ impl Connection for PostgresConnection {
         }
         match self.phase {
             Phase::SslAnswer => self.on_ssl_answer(bytes, exchange),
-            // Closed: bytes that were on their way when we gave up.
+            // Closed: bytes that were in flight when we gave up.
             Phase::Closed => Progress::Pending,
             Phase::Handshake => self.fail(broken("data arrived in the clear where TLS begins").into()),
             Phase::Login | Phase::Ready | Phase::Busy => self.on_messages(bytes, exchange),
@@ -226,7 +226,7 @@ impl Connection for PostgresConnection {
                 self.phase = Phase::Busy;
                 Progress::Pending
             }
-            // The limit is one message's; that a batch of rows is many is not worth a distinction.
+            // The limit is per message; a batch of rows has many, but the difference does not matter.
             Ok(Sent::Messages) => {
                 exchange.out.truncate(start);
                 self.deferral.forget();
@@ -248,7 +248,7 @@ impl Connection for PostgresConnection {
         let Operation::Execute { statement: id, parameters } = *operation else { return false };
         let Ok(at) = self.find(id) else { return false };
         let Statement { effect, form, .. } = &self.statements[at];
-        // One that returns rows, or has to be prepared anew, is answered in more than one way.
+        // A statement that returns rows, or must be prepared again, is answered in more than one way.
         let Form::Server { prepared: true, parameters: count, columns: None } = *form else { return false };
         if self.phase != Phase::Ready
             || parameters.len() != usize::from(count)
@@ -373,7 +373,7 @@ impl PostgresConnection {
                 self.phase = Phase::Handshake;
                 Progress::StartTls
             }
-            // Whoever is in the middle could have put words in front of the encrypted ones (CVE-2021-23222).
+            // A man in the middle could have put text before the encrypted answer (CVE-2021-23222).
             [b'S' | b'N', ..] if bytes.len() > 1 => {
                 self.fail(broken("data in the clear followed the answer to the request for TLS").into())
             }
@@ -386,7 +386,7 @@ impl PostgresConnection {
                 self.start(exchange.out);
                 Progress::Pending
             }
-            // The words of an error that comes before encryption are not to be trusted or shown (CVE-2024-10977).
+            // The message of an error before encryption must not be trusted or shown (CVE-2024-10977).
             [b'E', ..] if mode == TlsMode::Prefer => self.try_the_other_way(),
             _ => self.fail(broken("the peer did not answer the request for TLS as PostgreSQL does").into()),
         }
@@ -432,7 +432,7 @@ impl PostgresConnection {
             b'E' => {
                 let mut error = Box::new(Refusal::read(body)?.error);
                 let mode = self.server.tls.mode;
-                // Without TLS there is nothing to bind to.
+                // Without TLS there is no channel to bind to.
                 let bare = self.server.credentials.channel_binding != ChannelBinding::Require;
                 let other_way = (mode == TlsMode::Prefer && self.tls.is_some() && bare) || mode == TlsMode::Allow;
                 // libpq tries the other way after any error; only these can depend on the encryption.
@@ -440,7 +440,7 @@ impl PostgresConnection {
                     self.first_refusal = Some(error);
                     return Ok(Some(self.try_the_other_way()));
                 }
-                // Said twice, it does not depend on the encryption.
+                // The same error twice does not depend on the encryption.
                 if let Some(first) = self.first_refusal.take().filter(|first| first.message != error.message) {
                     let way = if mode == TlsMode::Prefer { "with" } else { "without" };
                     let hint = error.hint.take().map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -453,7 +453,7 @@ impl PostgresConnection {
         Ok(None)
     }
 
-    /// Runs the session's own statements from `index` on.
+    /// Runs the session's initial statements from `index` on.
     fn set_up(&mut self, index: usize, out: &mut Vec<u8>) -> Progress {
         let server = Arc::clone(&self.server);
         let Some(sql) = server.connect.session_sql.get(index) else {
@@ -544,7 +544,7 @@ impl PostgresConnection {
                 if parameters.len() != usize::from(count) {
                     return Err(placeholders::wrong_count(count.into(), parameters.len()));
                 }
-                // No Sync behind them: should one fail, the server skips the rest, this one included.
+                // No Sync after them: if one fails, the server skips the rest, including this one.
                 self.deferral.send(out);
                 if !prepared {
                     self.write_preparation(&self.statements[at], out);
@@ -572,7 +572,7 @@ impl PostgresConnection {
         }
     }
 
-    /// COPY, and with the first large batch a question for the columns' types.
+    /// COPY, and with the first large batch a query for the columns' types.
     fn load(
         &mut self,
         (table, columns): (&[u8], &[u8]),
@@ -586,7 +586,7 @@ impl PostgresConnection {
         }
         check_text(table)?;
         check_text(columns)?;
-        // What the question is refused for would spoil a transaction.
+        // An error of that query would abort a transaction.
         let may_ask = self.server.connect.prepared && !self.transaction;
         let asking = may_ask && self.loaded.ask(table, columns, rows, out);
         self.loaded.write_copy((table, columns), rows, frozen, out);
@@ -598,7 +598,7 @@ impl PostgresConnection {
         self.statements.binary_search_by_key(&id.0, |statement| statement.id)
     }
 
-    /// Parse and Describe; Close first, for the server may still know the name.
+    /// Parse and Describe; Close first, because the server may still know the name.
     fn write_preparation(&self, statement: &Statement, out: &mut Vec<u8>) {
         self.write_close(statement.id, out);
         let name = self.name(statement.id);
@@ -649,7 +649,7 @@ fn check_text(sql: &[u8]) -> Result<(), StatementError> {
     }
 }
 
-/// What arrives.
+/// Handling of what arrives.
 impl PostgresConnection {
     fn on_messages(&mut self, mut bytes: &[u8], exchange: &mut Exchange<'_>) -> Progress {
         let mut answer = Progress::Pending;
@@ -693,7 +693,7 @@ impl PostgresConnection {
             };
             match (&answer, next) {
                 (Progress::Pending, next) => answer = next,
-                // Behind a reply: the reply is good, the next operation learns the rest.
+                // After a reply: the reply is good, the next operation gets the error.
                 (_, Progress::Failed(error)) => {
                     self.goodbye = Some(error);
                     break;
@@ -709,7 +709,7 @@ impl PostgresConnection {
         answer
     }
 
-    /// Moves into `tail` what it lacks to be one message; true when it is.
+    /// Moves into `tail` what is missing for one message; true when it is complete.
     fn complete_tail(&mut self, bytes: &mut &[u8], length_max: usize) -> Result<bool, Broken> {
         for _header_then_body in 0..2 {
             let wanted = message::length(&self.tail, length_max)?.unwrap_or(5);
@@ -761,7 +761,7 @@ impl PostgresConnection {
 
     fn on_row(&mut self, body: &[u8]) -> Result<(), Broken> {
         if self.flight.error.is_some() || self.deferral.unanswered > 0 {
-            // Too large already, behind a refused COPY, or of a pipeline: nobody wants them.
+            // Too large already, after a refused COPY, or part of a pipeline: nobody wants them.
             return Ok(());
         }
         let rows = self.flight.rows.as_deref_mut().ok_or_else(|| broken("a row came without its description"))?;
@@ -777,7 +777,7 @@ impl PostgresConnection {
                 Ok(length) => {
                     let text = body.bytes(length)?;
                     if rows.push_text(text).is_err() {
-                        // Keeps the columns in step; the result is not handed out.
+                        // Keeps the columns in step; the result is not returned.
                         rows.push_null();
                         let message = "the result is larger than 4 GiB";
                         self.flight
@@ -806,12 +806,12 @@ impl PostgresConnection {
                     self.deferral.answered(affected, tag.starts_with(b"SELECT"));
                     return Ok(None);
                 }
-                // Behind an error only a refused COPY … TO STDOUT completes, and that changed nothing.
+                // After an error only a refused COPY … TO STDOUT completes, and that changed nothing.
                 if self.flight.error.is_none() {
                     self.flight.affected = self.flight.affected.saturating_add(affected);
                 }
             }
-            // BindComplete: now it is known whether rows will come, even if none do.
+            // BindComplete: now it is known whether rows will come, even if there are none.
             b'2' if self.deferral.unanswered == 0 => {
                 if let Some(Form::Server { columns: Some(columns), .. }) = self.form() {
                     let columns = *columns;
@@ -856,7 +856,7 @@ impl PostgresConnection {
                 return Ok(Some(self.land(exchange)));
             }
             b'E' => self.on_refusal(Refusal::read(body)?)?,
-            // CopyInResponse. A COPY of the script's own is refused, for it has no way to give the data.
+            // CopyInResponse. The script's own COPY is refused, because it cannot provide the data.
             b'G' if self.flight.job != Job::Load => {
                 self.refuse_copy("COPY … FROM STDIN");
                 message::write(b'f', exchange.out, |out| message::write_text(b"not supported by the client", out));
@@ -882,7 +882,7 @@ impl PostgresConnection {
         Ok(None)
     }
 
-    /// How the prepared statement in flight is held.
+    /// The server's state of the prepared statement in flight.
     fn form(&mut self) -> Option<&mut Form> {
         let (Job::Prepare(id) | Job::Execute(id)) = self.flight.job else { return None };
         let at = self.find(id).ok()?;
@@ -916,7 +916,7 @@ impl PostgresConnection {
             return Err(Box::new(error));
         }
         if self.flight.asking {
-            // Then it goes as text, and what is wrong with the table is told again.
+            // Then it is sent as text, and the table's error is reported again.
             return Ok(());
         }
         if self.deferral.unanswered > 0 {
@@ -934,7 +934,7 @@ impl PostgresConnection {
             return Ok(());
         }
         match (self.flight.job, error.code.state.as_str()) {
-            // Several statements in one text, or a parameter whose type only a value can tell.
+            // Several statements in one text, or a parameter whose type only a value determines.
             (Job::Prepare(_), "42601") => self.flight.unpreparable = routine == b"exec_parse_message",
             (Job::Prepare(_), "42P18") => self.flight.unpreparable = true,
             // The server has forgotten the statement, or its result changed with the table.
@@ -975,7 +975,7 @@ impl PostgresConnection {
             Job::Prepare(id) if error.is_some() => {
                 let at = self.find(id);
                 match at {
-                    // Not inside a transaction: the refusal has already spoilt it.
+                    // Not inside a transaction: the error has already aborted it.
                     Ok(at) if unpreparable && !self.transaction => {
                         self.statements[at].form = Form::Text;
                         error = None;
@@ -994,7 +994,7 @@ impl PostgresConnection {
         Progress::Reply(Reply { rows, affected, error })
     }
 
-    /// Bytes held for an incomplete message.
+    /// Bytes kept of an incomplete message.
     pub(super) fn tail_capacity(&self) -> usize {
         self.tail.capacity()
     }

@@ -49,8 +49,8 @@ impl Database for Postgres {
     }
 
     fn settings_queries(&self) -> &'static [&'static str] {
-        // A name that a version does not have is just not there. What differs because this very connection set it says
-        // nothing about the server; what the server calculated differs although nobody set it.
+        // A name that a version does not have is omitted. A setting that differs because this connection set it says
+        // nothing about the server; a calculated one differs although nobody set it.
         &["SELECT name, current_setting(name), \
            CASE WHEN setting IS DISTINCT FROM boot_val AND source <> 'default' THEN source END FROM pg_settings \
            WHERE (setting IS DISTINCT FROM boot_val AND source NOT IN ('default', 'client', 'session')) \

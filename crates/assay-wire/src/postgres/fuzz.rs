@@ -16,10 +16,10 @@ const PREPARED: &[u8] =
 /// The same without columns, in an open transaction: one that can be deferred.
 const UPDATE_PREPARED: &[u8] = b"3\0\0\0\x041\0\0\0\x04t\0\0\0\x0a\0\x01\0\0\0\x17n\0\0\0\x04Z\0\0\0\x05T";
 
-/// Feeds `data` to a connection in every state: while it logs in (with and without TLS, with and without a
-/// server's own proof), when it is idle, and during each kind of operation. Panics on a bug of ours.
+/// Feeds `data` to a connection in every state: while it logs in (with and without TLS, with and without a server's own
+/// proof), while it is idle, and during each kind of operation. A bug in assay panics.
 ///
-/// The first byte of `data` chooses the size of the pieces the rest arrives in.
+/// The first byte of `data` determines how the rest is split.
 pub fn fuzz_postgres(data: &[u8]) {
     let Some((&size, data)) = data.split_first() else { return };
     let size = usize::from(size) + 1;

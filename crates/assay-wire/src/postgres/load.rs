@@ -1,23 +1,23 @@
-//! Rows to load: the data of COPY, as text or in binary form.
+//! Loading rows: the data of COPY, as text or in binary form.
 //!
-//! Binary spares the server the search for separators and the reading of numbers, but the bytes are the column's own
-//! type's: four for an `integer`, eight for a `bigint`. So the types are asked for first, by describing an INSERT that
-//! is never run (which needs no right to read the table), with the first large batch; that batch still goes as text,
-//! and all after it are binary if each of their values is one of the column's type. What is not goes as text, which the
-//! server converts or refuses in its own words. For 500,000 sbtest rows PostgreSQL 15 takes 1.1 to 2.0 s from binary
-//! data, 1.7 to 2.3 s from text (three runs each, in turn).
+//! Binary data saves the server the search for separators and the parsing of numbers, but needs the exact type of each
+//! column: four bytes for an `integer`, eight for a `bigint`. So the types are queried with the first large batch, by
+//! describing an INSERT that never runs (which needs no right to read the table). That batch is still sent as text;
+//! later batches are binary if each of their values has its column's type. Otherwise they are sent as text, which the
+//! server converts or refuses itself. For 500,000 sbtest rows PostgreSQL 15 needs 1.1 to 2.0 s with binary data, 1.7 to
+//! 2.3 s with text (three alternating runs each).
 
 use crate::placeholders::{write_decimal, write_postgres_double};
 use crate::postgres::message::{self, Body, Broken};
 use assay_seam::{Cell, Rows};
 
-/// CopyData messages are cut after the row that exceeds this.
+/// CopyData messages end after the row that exceeds this.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Smaller batches are not worth the question for the types.
+/// Smaller batches are not worth the query for the types.
 const LARGE_BYTES_MIN: usize = 64 * 1024;
 
-/// Tables that this connection loads, with their types as last described. Another statement may change them: then all
-/// is forgotten.
+/// Tables that this connection loads, with their types as last described. Any other statement may change them: then
+/// they are all dropped.
 #[derive(Debug, Default)]
 pub(super) struct Tables(Vec<Table>);
 
@@ -25,11 +25,11 @@ pub(super) struct Tables(Vec<Table>);
 struct Table {
     name: Box<[u8]>,
     columns: Box<[u8]>,
-    /// `None`: not known, or one of them is of a type that we write as text only.
+    /// `None`: not known, or one of them has a type that we send as text only.
     types: Option<Box<[Type]>>,
 }
 
-/// What a column's values are made of in binary.
+/// How a column's values look in binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Type {
     Int2,
@@ -59,8 +59,8 @@ impl Tables {
         self.0.clear();
     }
 
-    /// Appends the question for the types, when they are worth knowing and not known. True: the answer to it comes
-    /// before that to the load, and is for `learn`.
+    /// Appends the query for the types, if they are worth knowing and not known. True: its answer comes before that of
+    /// the load, and is for `learn`.
     pub(super) fn ask(&mut self, name: &[u8], columns: &[u8], rows: &Rows, out: &mut Vec<u8>) -> bool {
         if rows.size() < LARGE_BYTES_MIN || self.find(name, columns).is_some() {
             return false;
@@ -82,7 +82,7 @@ impl Tables {
         true
     }
 
-    /// The body of the ParameterDescription that answers the last question.
+    /// The body of the ParameterDescription that answers the last query.
     pub(super) fn learn(&mut self, mut body: Body<'_>) -> Result<(), Broken> {
         let count = body.u16()?;
         let oids: Vec<i32> = (0..count).map(|_| body.i32()).collect::<Result<_, _>>()?;
@@ -96,7 +96,7 @@ impl Tables {
         self.0.iter().find(|table| *table.name == *name && *table.columns == *columns)
     }
 
-    /// Appends COPY with all its data right behind it: should the server refuse it, it skips the data.
+    /// Appends COPY with all its data right behind it: if the server refuses it, it skips the data.
     pub(super) fn write_copy(&self, (name, columns): (&[u8], &[u8]), rows: &Rows, frozen: bool, out: &mut Vec<u8>) {
         let start = out.len();
         let types = self.find(name, columns).and_then(|table| table.types.as_deref());
@@ -123,7 +123,7 @@ fn write_command(name: &[u8], columns: &[u8], format: &[u8], out: &mut Vec<u8>) 
     });
 }
 
-/// Appends CopyData messages, each of whole rows, which `row` appends in turn. `None` as soon as it gives up.
+/// Appends CopyData messages, each of whole rows, which `row` appends one by one. `None` as soon as it gives up.
 fn write_pieces(
     rows: &Rows,
     first: &[u8],
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_large_batch_is_cut_into_pieces_between_rows() {
-        // No type that we write in binary.
+        // No type that we send in binary.
         let pieces: Vec<(u8, usize)> = sent_in_pieces(1700).iter().map(|(tag, body)| (*tag, body.len())).collect();
         assert_eq!(pieces[0], (b'Q', 22));
         assert_eq!(

@@ -1,9 +1,9 @@
 //! Authentication: cleartext, md5, SCRAM-SHA-256 with and without channel binding.
 //!
-//! Follows libpq: the server picks the method; of SASL mechanisms the one with channel binding wins when the
+//! Follows libpq: the server picks the method; of the SASL mechanisms, the one with channel binding wins if the
 //! connection is encrypted; a client that could bind but was not offered it says so (gs2 flag `y`), so that a server
-//! that did offer it notices the man in the middle. A server that skips its own proof is refused.
-//! Source: PostgreSQL manual, 55.2.1 and 55.3; RFC 5802, RFC 5929 §4.
+//! that did offer it notices the man in the middle. A server that skips its own proof is refused. Source: PostgreSQL
+//! manual, 55.2.1 and 55.3; RFC 5802, RFC 5929 §4.
 
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{self, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256};
@@ -23,7 +23,7 @@ pub(super) enum ChannelBinding {
 pub(super) struct Credentials {
     pub(super) user: String,
     pub(super) password: Option<Vec<u8>>,
-    /// Why there is no password, where one was looked for and not taken.
+    /// Why there is no password, if one was found but ignored.
     pub(super) password_hint: Option<String>,
     pub(super) channel_binding: ChannelBinding,
 }
@@ -31,7 +31,7 @@ pub(super) struct Credentials {
 /// The conversation so far.
 #[derive(Default)]
 pub(super) struct Login {
-    /// Boxed: needed for a moment in the life of a connection.
+    /// Boxed: needed only for a moment in the life of a connection.
     scram: Option<Box<Scram>>,
     done: bool,
 }
@@ -42,7 +42,7 @@ struct Scram {
     bound: bool,
 }
 
-/// What the server should send next.
+/// The message that the server should send next.
 #[derive(PartialEq, Eq)]
 enum Step {
     Continue,
@@ -51,12 +51,12 @@ enum Step {
 }
 
 impl Login {
-    /// The server let us in, and proved itself where the method provides for it.
+    /// The server let us in, and proved itself if the method provides for it.
     pub(super) fn done(&self) -> bool {
         self.done
     }
 
-    /// An Authentication message arrived. Answers into `out`.
+    /// An Authentication message arrived. Writes the answer to `out`.
     pub(super) fn on_request(
         &mut self,
         body: &[u8],
@@ -161,7 +161,7 @@ fn out_of_turn(request: i32) -> Box<StatementError> {
     message::broken(format!("authentication request {request} came out of turn")).into()
 }
 
-/// Channel binding was asked for and cannot be had.
+/// Channel binding was requested but is not available.
 fn unbound(message: &str) -> Box<StatementError> {
     let mut error = refused(message);
     error.hint = Some("this needs TLS (sslmode=require) and a role with a scram-sha-256 password".into());

@@ -1,13 +1,12 @@
 //! Messages of protocol 3.0 as bytes: framing, writing, and careful parsing.
 //!
-//! A message is a tag, a length that counts itself but not the tag, and a body. Nothing here has a state, and
-//! nothing is allocated for a length that was only announced.
-//! Source: PostgreSQL manual, 55.7 (message formats).
+//! A message is a tag, a length that counts itself but not the tag, and a body. There is no state, and nothing is
+//! allocated for a length that was only announced. Source: PostgreSQL manual, 55.7 (message formats).
 
 use crate::placeholders::{write_decimal, write_postgres_double};
 use assay_seam::Value;
 
-/// The largest length a server or client may announce: what PostgreSQL itself can hold in one piece.
+/// The largest length a server or client may announce: the most that PostgreSQL itself can hold in one piece.
 pub(super) const LENGTH_MAX: usize = 1 << 30;
 
 /// The server broke the protocol; says how.
@@ -18,7 +17,7 @@ pub(super) fn broken(what: impl Into<String>) -> Broken {
     Broken(what.into())
 }
 
-/// Length of the whole message at the start of `bytes`, tag included; `None` when its header is incomplete.
+/// Length of the whole message at the start of `bytes`, including its tag; `None` if its header is incomplete.
 #[inline]
 pub(super) fn length(bytes: &[u8], length_max: usize) -> Result<Option<usize>, Broken> {
     let Some(&[_, a, b, c, d]) = bytes.first_chunk() else { return Ok(None) };
@@ -34,12 +33,12 @@ fn misannounced(tag: u8, length: usize) -> Broken {
     broken(format!("a message of type {} announced {length} bytes", shown(tag)))
 }
 
-/// A tag for a message to people.
+/// A readable name of a tag.
 pub(super) fn shown(tag: u8) -> String {
     if tag.is_ascii_graphic() { format!("`{}`", tag as char) } else { format!("0x{tag:02x}") }
 }
 
-/// What is left of a message's body.
+/// The rest of a message's body.
 pub(super) struct Body<'a>(pub(super) &'a [u8]);
 
 impl<'a> Body<'a> {
@@ -70,7 +69,7 @@ impl<'a> Body<'a> {
         Ok(i32::from_be_bytes(self.array()?))
     }
 
-    /// Text up to its NUL, which is taken too.
+    /// Text up to its NUL, which is consumed.
     pub(super) fn text(&mut self) -> Result<&'a [u8], Broken> {
         let end = self.0.iter().position(|&byte| byte == 0).ok_or_else(|| broken("a text in a message has no end"))?;
         let text = self.bytes(end)?;
@@ -94,13 +93,13 @@ pub(super) fn affected(tag: &[u8]) -> u64 {
     }
 }
 
-/// Appends a message; `body` appends its body. The caller sees to it that no body exceeds `LENGTH_MAX`.
+/// Appends a message; `body` appends its body. The caller ensures that no body exceeds `LENGTH_MAX`.
 pub(super) fn write(tag: u8, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     out.push(tag);
     write_sized(4, out, body);
 }
 
-/// Appends what `body` appends, in front of it its length plus `extra` in four bytes.
+/// Appends what `body` appends, preceded by its length plus `extra` in four bytes.
 fn write_sized(extra: usize, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);

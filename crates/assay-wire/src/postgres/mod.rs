@@ -1,9 +1,9 @@
 //! PostgreSQL, protocol 3.0.
 //!
-//! `database` is the seam's, `server` reads where to connect and as whom, `connection` is the machine for one
-//! connection; `login`, `message`, `load`, `refusal`, `passfile` and `service` are its parts. TLS happens below, in the
+//! `database` implements the seam, `server` reads where to connect and as whom, `connection` is the state machine for
+//! one connection; `login`, `message`, `load`, `refusal`, `passfile` and `service` are its parts. TLS is done by the
 //! event loop. Refused on purpose: GSSAPI, SSPI, the binary form of parameters and results, COPY by the script,
-//! replication. Source throughout: the PostgreSQL manual, chapters 34 (libpq) and 55 (protocol).
+//! replication. Source: the PostgreSQL manual, chapters 34 (libpq) and 55 (protocol).
 
 mod connection;
 mod database;

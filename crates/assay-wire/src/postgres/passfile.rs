@@ -1,9 +1,9 @@
 //! `~/.pgpass`: lines of `host:port:database:user:password`.
 //!
-//! The first line whose four fields match gives the password; `*` matches everything, `\` takes the next
-//! character as it is, `#` begins a comment line. Source: PostgreSQL manual, 34.16.
+//! The first line whose four fields match gives the password; `*` matches everything, `\` escapes the next character,
+//! `#` starts a comment line. Source: PostgreSQL manual, 34.16.
 
-/// What a password is looked up for.
+/// The key of a password.
 #[derive(Clone, Copy)]
 pub(super) struct Login<'a> {
     /// `localhost` also for the default socket's directory.
@@ -33,7 +33,7 @@ pub(super) fn find(content: &[u8], login: Login<'_>) -> Option<Vec<u8>> {
     })
 }
 
-/// Where the first `:` is that no backslash escapes.
+/// Offset of the first `:` that no backslash escapes.
 fn field_end(line: &[u8]) -> Option<usize> {
     let mut at = 0;
     while at < line.len() {

@@ -1,8 +1,7 @@
 //! The server's errors: parses ErrorResponse and classifies its SQLSTATE.
 //!
-//! Class and retry are decided by the five characters alone; the words stay the server's. Where a limit or a
-//! setting is behind the refusal, the hint names it.
-//! Source: PostgreSQL manual, appendix A (codes), 55.8 (fields).
+//! Class and retry depend only on the five characters; the message stays the server's. If a limit or a setting caused
+//! the error, the hint names it. Source: PostgreSQL manual, appendix A (codes), 55.8 (fields).
 
 use crate::postgres::message::{Body, Broken};
 use assay_seam::{Class, Code, Origin, Retry, StatementError};
@@ -59,7 +58,7 @@ impl Refusal {
     }
 }
 
-/// What a server says that could start no process for us: `E` and its words, without a length or a code.
+/// The message of a server that could not start a process for us: `E` and text, without a length or a code.
 // report_fork_failure_to_client in src/backend/postmaster/postmaster.c
 pub(super) fn before_any_process(bytes: &[u8]) -> Option<Box<StatementError>> {
     let text = bytes.strip_prefix(b"E")?.split(|byte| *byte == 0).next()?;
@@ -82,7 +81,7 @@ pub(super) fn before_any_process(bytes: &[u8]) -> Option<Box<StatementError>> {
     })
 }
 
-/// What an SQLSTATE means. Codes that are not named fall to their class, the first two characters.
+/// The meaning of an SQLSTATE. Unlisted codes have the meaning of their class, the first two characters.
 fn classify(state: &str, message: &str) -> (Class, Retry) {
     use Class::*;
     use Retry::*;
@@ -103,7 +102,7 @@ fn classify(state: &str, message: &str) -> (Class, Retry) {
         "08P01" => (Protocol, Never),
         "53300" => (Limit, Reconnect),
         "42501" => (Permission, Never),
-        // Names a prepared statement that is gone (DEALLOCATE): it is prepared again the next time.
+        // Refers to a prepared statement that is gone (DEALLOCATE): it is prepared again next time.
         "26000" => (Other, Now),
         "3D000" | "3F000" | "42P01" | "42703" | "42704" | "42883" | "42P02" | "34000" => (Missing, Never),
         "42P03" | "42P04" | "42P05" | "42P06" | "42P07" | "42701" | "42710" | "42712" | "42723" => (Exists, Never),
@@ -119,7 +118,7 @@ fn classify(state: &str, message: &str) -> (Class, Retry) {
     }
 }
 
-/// Advice, where we know better than the server's own.
+/// Advice, if we know better than the server.
 fn hint(state: &str, message: &str, routine: &[u8]) -> Option<&'static str> {
     Some(match (state, routine) {
         ("53300", b"InitializeSessionUserId") => {

@@ -1,9 +1,9 @@
 //! A PostgreSQL server's address and login: the URL, completed as in libpq.
 //!
-//! What the URL leaves open is taken from a service file, the `PG*` variables, `~/.pgpass` and `~/.postgresql`, then
-//! from libpq's defaults: without a host the unix socket in /var/run/postgresql (Debian's place; /tmp where a socket is
-//! there and not here), the operating system's user, a database of the user's name. Parameters we do not honour are
-//! refused rather than ignored. Source: PostgreSQL manual, 34.1.1, 34.1.2, 34.15 to 34.17, 34.19.
+//! What the URL omits is taken from a service file, the `PG*` variables, `~/.pgpass` and `~/.postgresql`, then from
+//! libpq's defaults: without a host, the unix socket in /var/run/postgresql (Debian's directory; /tmp if the socket is
+//! only there), the operating system's user, and a database with the user's name. Unsupported parameters are refused,
+//! not ignored. Source: PostgreSQL manual, 34.1.1, 34.1.2, 34.15 to 34.17, 34.19.
 
 use std::path::{Path, PathBuf};
 
@@ -18,10 +18,10 @@ pub(super) struct Server {
     pub(super) credentials: Credentials,
     pub(super) database: String,
     pub(super) application_name: String,
-    /// Command-line options for the server's process (`-c name=value`); empty when there are none.
+    /// Command-line options for the server's process (`-c name=value`); empty if there are none.
     pub(super) options: String,
     pub(super) client_encoding: String,
-    /// Settings that libpq makes of variables.
+    /// Settings that libpq takes from environment variables.
     pub(super) session: Vec<(&'static str, String)>,
     pub(super) tls: TlsSettings,
     pub(super) connect: ConnectOptions,
@@ -32,7 +32,7 @@ pub(super) struct Server {
     pub(super) display: String,
 }
 
-/// Parameters we read, and the variables that stand in for them.
+/// Parameters we read, and the variables that replace them.
 const PARAMETERS: &[(&str, &str)] = &[
     ("host", "PGHOST"),
     ("port", "PGPORT"),
@@ -71,7 +71,7 @@ const PARAMETERS: &[(&str, &str)] = &[
 /// Variables that are settings of the session, and their names there.
 const OF_SESSION: [(&str, &str); 3] = [("PGDATESTYLE", "datestyle"), ("PGTZ", "timezone"), ("PGGEQO", "geqo")];
 
-/// Parameters of libpq of which we know only these values, which are what we do anyway. Empty: none at all.
+/// Parameters of libpq of which only these values are supported, which we implement anyway. Empty: none.
 const FIXED: &[(&str, &[&str])] = &[
     ("target_session_attrs", &["any"]),
     ("load_balance_hosts", &["disable"]),
@@ -100,12 +100,12 @@ struct Parameters<'a> {
 }
 
 impl Parameters<'_> {
-    /// The last such option of the URL, else what is found elsewhere.
+    /// The last such option of the URL, or what is found elsewhere.
     fn get(&self, name: &str) -> Option<String> {
         self.option(name).or_else(|| self.elsewhere(name))
     }
 
-    /// Of the service, else the variable.
+    /// From the service, or else the variable.
     fn elsewhere(&self, name: &str) -> Option<String> {
         let of_service = self.service.iter().find(|(key, value)| key == name && !value.is_empty());
         of_service.map(|(_, value)| value.clone()).or_else(|| self.variable(name))
@@ -136,7 +136,7 @@ pub(super) fn read(
 ) -> Result<Server, TargetError> {
     let mut url = Url::parse(url)?;
     if url.options.iter().any(|(key, value)| key == "ssl" && value == "true") {
-        // As JDBC writes it; libpq knows it too.
+        // JDBC's spelling; libpq knows it, too.
         url.options.retain(|(key, _)| key != "ssl");
         url.options.push(("sslmode".into(), "require".into()));
     }
@@ -196,7 +196,7 @@ pub(super) fn read(
     })
 }
 
-/// Refuses what we do not honour.
+/// Refuses what we do not support.
 fn check_parameters(parameters: &Parameters<'_>) -> Result<(), TargetError> {
     for (key, value) in &parameters.url.options {
         let known = PARAMETERS.iter().any(|(name, _)| name == key);
@@ -236,7 +236,7 @@ fn hosts(parameters: &Parameters<'_>) -> Result<Vec<(String, u16)>, TargetError>
     let url = &parameters.url;
     let named = parameters.option("host");
     let from_authority = named.is_none() && !url.hosts.is_empty();
-    // Without a name an address is one.
+    // An address without a name.
     let elsewhere = || parameters.elsewhere("host").or_else(|| parameters.get("hostaddr"));
     let written: Vec<HostPort> = match named.or_else(elsewhere) {
         _ if from_authority => url.hosts.clone(),
@@ -278,7 +278,7 @@ fn socket(directory: &str, port: u16) -> PathBuf {
     Path::new(directory).join(format!(".s.PGSQL.{port}"))
 }
 
-/// Where the hosts are: at their `hostaddr`, where that is given.
+/// Where the hosts are: at their `hostaddr`, if given.
 fn endpoints(parameters: &Parameters<'_>, hosts: &[(String, u16)]) -> Result<Vec<Endpoint>, TargetError> {
     let mut places: Vec<String> = hosts.iter().map(|(name, _)| name.clone()).collect();
     if let Some(addresses) = parameters.get("hostaddr") {
@@ -297,7 +297,7 @@ fn endpoints(parameters: &Parameters<'_>, hosts: &[(String, u16)]) -> Result<Vec
     Ok(places.into_iter().zip(hosts).map(endpoint).collect())
 }
 
-/// Unix sockets are never encrypted. A root certificate turns `require` into `verify-ca`; `system` asks for
+/// Unix sockets are never encrypted. A root certificate turns `require` into `verify-ca`; `system` requires
 /// `verify-full`, as in libpq.
 fn tls(parameters: &Parameters<'_>, hosts: &[(String, u16)]) -> Result<TlsSettings, TargetError> {
     // PGREQUIRESSL is older than PGSSLMODE.
@@ -338,7 +338,7 @@ fn tls(parameters: &Parameters<'_>, hosts: &[(String, u16)]) -> Result<TlsSettin
     Ok(TlsSettings { mode, root, client, server_name: hosts[0].0.clone() })
 }
 
-/// The password and, where a password file was passed over, why.
+/// The password and, if a password file was ignored, why.
 fn password(
     parameters: &Parameters<'_>,
     hosts: &[(String, u16)],

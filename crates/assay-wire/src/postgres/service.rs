@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use assay_seam::Surroundings;
 
-/// Where Debian's libpq looks for the file of the whole system.
+/// The path of Debian's libpq for the system-wide file.
 const SYSTEM_FOLDER: &str = "/etc/postgresql-common";
 const SYSTEM_FILE: &str = "pg_service.conf";
 
-/// The parameters of the service with this name, in the order of the file; in libpq's words why there are none.
+/// The parameters of the service with this name, in the order of the file; or, in libpq's words, why there are none.
 pub(super) fn parameters(name: &str, surroundings: &dyn Surroundings) -> Result<Vec<(String, String)>, String> {
     let variable = |name: &str| surroundings.variable(name).filter(|value| !value.is_empty());
     let named = variable("PGSERVICEFILE").map(PathBuf::from);
@@ -28,7 +28,7 @@ pub(super) fn parameters(name: &str, surroundings: &dyn Surroundings) -> Result<
     Err(format!("definition of service \"{name}\" not found"))
 }
 
-/// The section with this name; `Err`: the number of a line in it that is none.
+/// The section with this name; `Err`: the number of an invalid line in it.
 fn find(content: &str, name: &str) -> Option<Result<Vec<(String, String)>, usize>> {
     let mut found = None;
     for (number, line) in (1..).zip(content.lines().map(str::trim)) {

@@ -31,7 +31,7 @@ fn status(name: &str, value: &str) -> Vec<u8> {
     message(b'S', format!("{name}\0{value}\0").as_bytes())
 }
 
-/// What comes between AuthenticationOk and the first operation, both included.
+/// The messages from AuthenticationOk to the one before the first operation.
 fn greeting() -> Vec<u8> {
     [
         auth(0, b""),
@@ -122,7 +122,7 @@ enum Ask<'a> {
     /// This execution can wait, or cannot.
     Defer(Operation<'a>),
     Flush,
-    /// Nothing: the server goes on by itself.
+    /// Nothing: the server continues on its own.
     Listen,
     Do(Operation<'a>),
 }
@@ -153,8 +153,8 @@ fn show(progress: &Progress) -> String {
     }
 }
 
-/// Plays a conversation, the server's bytes cut after each of `cuts` (counted over the whole of it). One line
-/// for everything we send and everything the engine learns.
+/// Plays a conversation, the server's bytes split after each of `cuts` (offsets in all of them). Returns one line for
+/// everything we send and everything the engine learns.
 fn play(mut connection: PostgresConnection, turns: &[(Ask<'_>, Vec<u8>)], cut: impl Fn(usize) -> bool) -> Vec<String> {
     let (mut lines, mut pool, mut total) = (Vec::new(), RowsPool::default(), 0);
     let mut note = |out: &mut Vec<u8>, progress: Progress| {
@@ -202,7 +202,7 @@ fn play(mut connection: PostgresConnection, turns: &[(Ask<'_>, Vec<u8>)], cut: i
     lines
 }
 
-/// Plays a conversation whole, then cut at each byte, then byte by byte: always with these `expected` lines.
+/// Plays a conversation whole, then split at each byte, then byte by byte: the lines must always be `expected`.
 fn check(url: &str, options: &ConnectOptions, turns: &[(Ask<'_>, Vec<u8>)], expected: &[&str]) {
     let whole = play(connection(url, options), turns, |_| false);
     assert_eq!(whole, expected);
@@ -213,7 +213,7 @@ fn check(url: &str, options: &ConnectOptions, turns: &[(Ask<'_>, Vec<u8>)], expe
     assert_eq!(play(connection(url, options), turns, |_| true), expected, "byte by byte");
 }
 
-/// A conversation that begins behind a trusting login; `expected` leaves the login out.
+/// A conversation after a login without authentication; `expected` omits the login.
 fn check_operations(options: &ConnectOptions, turns: &[(Ask<'_>, Vec<u8>)], expected: &[&str]) {
     let turns = [&[(Ask::Connect, greeting())], turns].concat();
     let expected = [&[STARTUP, "Ready"], expected].concat();
@@ -291,7 +291,7 @@ fn methods_we_do_not_have_and_messages_out_of_turn_end_the_login() {
     check(b"R\x00\x02\0\0".to_vec(), "a message of type `R` announced 131072 bytes");
 }
 
-/// Feeds `answer` cut at each multiple of `size`; the last progress.
+/// Feeds `answer` in pieces of `size`; returns the last progress.
 fn feed(connection: &mut PostgresConnection, out: &mut Vec<u8>, answer: &[u8], size: usize) -> Progress {
     let mut pool = RowsPool::default();
     out.clear();
@@ -300,7 +300,7 @@ fn feed(connection: &mut PostgresConnection, out: &mut Vec<u8>, answer: &[u8], s
 }
 
 /// A server that knows SCRAM and the password "secret" (RFC 5802, one iteration). Returns how the login ended, and the
-/// mechanism and flag it was tried with.
+/// mechanism and flag that were used.
 fn scram(url: &str, tls: Option<TlsFacts>, mechanisms: &[u8], size: usize) -> (String, String) {
     let hmac = |key: &[u8], text: &[u8]| -> Vec<u8> {
         Hmac::<Sha256>::new_from_slice(key).unwrap().chain_update(text).finalize().into_bytes().to_vec()
@@ -396,7 +396,7 @@ fn tls_is_asked_for_and_refused_as_sslmode_says() {
     let turns = [(Ask::Connect, yes()), (Ask::Closed, nothing()), (Ask::Connect, greeting())];
     check("prefer", &turns, &[SSL_REQUEST, "StartTls", "Reconnect", STARTUP, "Ready"]);
     check("require", &turns[..2], &[SSL_REQUEST, "StartTls"]);
-    // The server lets nobody in this way, then in no way at all.
+    // The server lets nobody in this way, then not at all.
     let turns = [(Ask::Connect, yes()), (Ask::Secured, denied()), (Ask::Closed, nothing()), (Ask::Connect, greeting())];
     check("prefer", &turns, &[SSL_REQUEST, "StartTls", STARTUP, "Reconnect", "Reconnect", STARTUP, "Ready"]);
     let turns = [(Ask::Connect, denied()), (Ask::Connect, yes()), (Ask::Secured, greeting())];
@@ -552,7 +552,7 @@ const DEFER_BEGIN: Ask<'_> = Ask::Defer(Operation::Execute { statement: Statemen
 const DEFER_UPDATE: Ask<'_> = Ask::Defer(Operation::Execute { statement: UPDATE, parameters: &[Value::Int(5)] });
 const DEFER_SELECT: Ask<'_> = Ask::Defer(Operation::Execute { statement: ID, parameters: &[Value::Int(5)] });
 
-/// Prepares BEGIN, an UPDATE and a SELECT; then come `turns`. `expected` leaves the preparations out.
+/// Prepares BEGIN, an UPDATE and a SELECT; then come `turns`. `expected` omits the preparation.
 fn check_deferred(turns: &[(Ask<'_>, Vec<u8>)], expected: &[&str]) {
     let begin = Ask::Do(Operation::Prepare { statement: StatementId(0), sql: b"BEGIN" });
     let update = Ask::Do(Operation::Prepare { statement: UPDATE, sql: b"UPDATE t SET a = ?" });
@@ -583,7 +583,7 @@ fn deferred_statements_travel_in_front_of_the_next_and_are_answered_with_it() {
     let rows = [message(b'2', b""), row(&[Some("x")]), complete("SELECT 1"), ready(b'T')].concat();
     check_deferred(
         &[
-            // Outside of a transaction nothing waits but what begins one.
+            // Outside a transaction, only the statement that starts one waits.
             (DEFER_UPDATE, Vec::new()),
             (DEFER_BEGIN, Vec::new()),
             (DEFER_UPDATE, Vec::new()),
@@ -592,7 +592,7 @@ fn deferred_statements_travel_in_front_of_the_next_and_are_answered_with_it() {
             (DEFER_UPDATE, Vec::new()),
             (Ask::Flush, [done("UPDATE 1"), ready(b'T')].concat()),
             (Ask::Flush, Vec::new()),
-            // What was not sent when something else comes is forgotten.
+            // Held statements are dropped if something else comes.
             (DEFER_UPDATE, Vec::new()),
             (SELECT, [complete("ROLLBACK"), ready(b'I')].concat()),
         ],
@@ -620,7 +620,7 @@ fn a_refused_deferred_statement_is_the_answer_of_the_one_waited_for() {
         &[&asked[..], &[(EXECUTE, answer)]].concat(),
         &[&all, "no rows, 0 affected, server: deadlock (40P01)"],
     );
-    // One that is not answered at all is not taken for executed.
+    // One without any answer does not count as executed.
     check_deferred(
         &[&asked[..], &[(EXECUTE, [done("BEGIN"), ready(b'T')].concat())]].concat(),
         &[&all, "failed, client: fewer statements were answered than were sent (no code), Never"],
@@ -679,7 +679,7 @@ fn a_pipeline_is_sent_as_one_whatever_its_statements_mean() {
     assert!(reply.rows.is_none() && reply.error.is_none());
     assert_eq!(connection.take_executed(), Executed { reads: 2, writes: 0, others: 1 });
 
-    // What is refused in the first unit is the answer of all, when the second is over.
+    // An error in the first unit is the answer of all, once the second is over.
     assert!(connection.pipe(&statement(1)) && connection.pipe(&statement(1)));
     connection.synchronise();
     assert!(connection.pipe(&statement(1)));
@@ -759,7 +759,7 @@ fn a_statement_that_cannot_be_prepared_is_refused_or_substituted() {
     let refuse = |state, routine, transaction| [refusal("ERROR", state, "no", routine), ready(transaction)].concat();
     let preparing = sent(&[SENT_CLOSE, SENT_PREPARE, SYNC]);
     let unknown = "no rows, 0 affected, client: there is no prepared statement 42 (no code)";
-    // A real mistake, and one that has spoilt the transaction.
+    // A real mistake, which has aborted the transaction.
     for (answer, error) in
         [(refuse("42601", "scanner_yyerror", b'I'), "42601"), (refuse("42P18", "exec_parse_message", b'E'), "42P18")]
     {
@@ -772,7 +772,7 @@ fn a_statement_that_cannot_be_prepared_is_refused_or_substituted() {
         let turns = [(PREPARE, answer), (EXECUTE, simple.clone())];
         check_operations(&prepared_on(), &turns, &[&preparing, "no rows, 0 affected", substituted, "[x], 0 affected"]);
     }
-    // Switched off: the server hears of the text only.
+    // Switched off: the server gets only the text.
     let options = ConnectOptions { prepared: false, ..ConnectOptions::default() };
     let close = Ask::Do(Operation::Close { statement: ID });
     let turns = [(PREPARE, Vec::new()), (EXECUTE, simple), (close, Vec::new())];
@@ -834,7 +834,7 @@ fn large_batches_are_binary_once_the_types_are_known() {
     let mut exchange = Exchange { out: &mut Vec::new(), pool: &mut pool, now: Nanos::ZERO };
     connection.on_connected(&mut exchange);
     connection.on_bytes(&greeting(), &mut exchange);
-    // What is sent for an operation, and what the server's answer is taken for.
+    // What is sent for an operation, and how the server's answer is interpreted.
     let mut turn = |operation: &Operation<'_>, answer: &[u8]| {
         let mut out = Vec::new();
         let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
@@ -860,7 +860,7 @@ fn large_batches_are_binary_once_the_types_are_known() {
     let (sent, affected, error) = turn(&load, &copied);
     assert!(sent.contains("Q\0\0\0,COPY t (a,b) FROM STDIN (FORMAT binary)\0d"), "{sent:?}");
     assert_eq!((affected, error), (1, None));
-    // Any other statement may have changed the table; and a question that is refused harms nothing.
+    // Any other statement may have changed the table; and a query that is refused does no harm.
     turn(&Operation::Query { sql: b"ALTER" }, &[complete("ALTER TABLE"), ready(b'I')].concat());
     let refused = [
         refusal("ERROR", "428C9", "cannot insert into column a", "x"),

@@ -1,4 +1,4 @@
-//! What links hear, and how scripts learn of it.
+//! What links report, and how scripts learn of it.
 
 use std::sync::atomic::Ordering;
 
@@ -13,9 +13,9 @@ use crate::retry;
 use crate::worker::links::Heard;
 
 impl<I: Io> Sessions<I> {
-    /// What came of a command at once: the session that gave it is not resumed within its own request.
+    /// The immediate result of a command: the session that gave it is not resumed within its own request.
     pub(super) fn on_heard_inline(&mut self, heard: Option<Heard>) {
-        // Mostly it has to wait, and then no instant is needed either.
+        // Usually it must wait, and then it needs no instant.
         if let Some(heard) = heard {
             self.on_heard(heard, self.links.io.now(), true);
         }
@@ -99,7 +99,7 @@ impl<I: Io> Sessions<I> {
         if inline { self.queue(session, answer, at) } else { self.advance(session, answer, at) }
     }
 
-    /// Takes note of a reply and decides how the script learns of it. `counts`: its error is one of the run.
+    /// Records a reply and decides how the script learns of it. `counts`: whether its error counts in the run.
     #[inline]
     pub(super) fn judge(&mut self, session: usize, reply: Reply, counts: bool) -> Answer {
         let verdict = if let Some(error) = &reply.error {

@@ -1,4 +1,4 @@
-//! What becomes of a session whose transaction, connection or script failed.
+//! What happens to a session whose transaction, connection or script failed.
 
 use assay_io::Io;
 use assay_script::{Answer, ConnectionNumber, Decision, Failure, ScriptError, Verdict};
@@ -15,7 +15,7 @@ use crate::worker::recovery::{Recovery, Step};
 use crate::worker::session::Doing;
 
 impl<I: Io> Sessions<I> {
-    /// An operation cannot be executed: the session hears why.
+    /// An operation cannot be executed: the session gets the reason.
     pub(super) fn queue_broken(&mut self, session: usize, connection: ConnectionNumber) {
         let broken = self.all[session].link(connection.0).and_then(|link| self.links[link].broken.take());
         let error = broken.map_or_else(|| StatementError::network("the connection is closed"), |error| *error);
@@ -24,7 +24,7 @@ impl<I: Io> Sessions<I> {
         self.queue(session, answer, at);
     }
 
-    /// The transaction failed: decide, and bring the connections in order before saying so.
+    /// The transaction failed: decide, and restore the connections before telling the script.
     pub(super) fn on_failed(&mut self, session: usize, failure: Failure, at: Nanos) {
         self.clear_marks(session);
         let this = &mut self.all[session];
@@ -32,7 +32,7 @@ impl<I: Io> Sessions<I> {
         if error.is_none() && !failure.restart {
             return self.end_run(session, RunError::Script(ScriptError::from(&failure)), at);
         }
-        // A restart after an error that the policy does not restart for: the script's hook asked for it.
+        // A restart after an error for which the policy does not restart: the script's hook asked for it.
         let policy = &self.plan.policy;
         let asked_for = |error: &&StatementError| failure.restart && retry::verdict(policy, error) == Verdict::Fatal;
         let judged = error.as_deref().filter(|error| !asked_for(error));
@@ -73,7 +73,7 @@ impl<I: Io> Sessions<I> {
         self.recover(session, at);
     }
 
-    /// The session cannot go on, and the run is to end.
+    /// The session cannot continue, and the run ends.
     pub(super) fn end_run(&mut self, session: usize, error: RunError, at: Nanos) {
         self.shared.break_barrier();
         self.leave_transaction(session, Ending::Failed, at);
@@ -81,7 +81,7 @@ impl<I: Io> Sessions<I> {
         self.drop(session);
     }
 
-    /// The script asked for a new connection by itself.
+    /// The script itself asked for a new connection.
     pub(super) fn reconnect(&mut self, session: usize, connection: ConnectionNumber, at: Nanos) {
         let Some(link) = self.all[session].link(connection.0) else {
             let at = self.links.io.now();
@@ -118,8 +118,8 @@ impl<I: Io> Sessions<I> {
         }
     }
 
-    /// A link could not be connected: the script hears of its first connect; lost connections are tried again for a
-    /// while.
+    /// A link could not be connected: if it is the script's first connect, the script gets the error; lost connections
+    /// are retried for a while.
     pub(super) fn on_refused(&mut self, link: usize, error: Box<StatementError>) {
         let (session, target) = (self.links[link].session, self.links[link].target);
         let Some(recovery) = &mut self.all[session].recovery else {
@@ -158,7 +158,7 @@ impl<I: Io> Sessions<I> {
         self.end_run(session, error, self.links.io.now());
     }
 
-    /// A connection asked for by the script could not be made.
+    /// A connection that the script asked for could not be opened.
     pub(super) fn refuse_connect(&mut self, session: usize, target: usize, error: Box<StatementError>) {
         self.all[session].connect_error = Some(error.clone());
         let at = self.links.io.now();

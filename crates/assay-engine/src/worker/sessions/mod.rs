@@ -1,11 +1,11 @@
 //! All sessions of a worker: executes the requests of their scripts.
 //!
-//! A session is resumed with an answer and asks for something; what can be answered at once is, what a connection is
-//! asked goes to the links, and what only the stage can decide is handed up as a `Want`. What came of statements and
-//! transactions goes to the recorder.
+//! A session is resumed with an answer and returns a request. What can be answered immediately is; requests to a
+//! connection go to the links; what only the stage can decide is handed up as a `Want`. Results of statements and
+//! transactions go to the recorder.
 //!
-//! This file has the calls of the worker and a session's course from one request to the next; replies of connections
-//! are in `answers`, the ends of transactions in `transactions`, and recovery after an error in `failures`.
+//! This file has the worker's interface and a session's course from one request to the next; `answers` handles replies
+//! of connections, `transactions` the ends of transactions, and `failures` recovery after an error.
 
 mod answers;
 mod failures;
@@ -45,22 +45,22 @@ pub(super) struct Sessions<I: Io> {
     pub(super) links: Links<I>,
     pub(super) recorder: Recorder,
     timers: Timers,
-    /// Sessions that can go on at once: those of embedded databases, and those that have had their turn.
+    /// Sessions that can continue immediately: those of embedded databases, and those that have had their turn.
     runnable: VecDeque<(usize, Answer, Nanos)>,
     /// Sessions that wait at a barrier.
     at_barrier: usize,
-    /// The run has started: sessions that become ready now continue immediately.
+    /// Whether the run has started: sessions that become ready now continue immediately.
     pub(super) under_way: bool,
     wants: VecDeque<Want>,
-    /// Of the pauses between attempts to connect again.
+    /// For the pauses between reconnects.
     random: Random,
-    /// By target: an outage was reported and is not over.
+    /// By target: whether an outage was reported and is not over.
     outages: Vec<bool>,
-    /// Targets and codes of errors about which advice was given.
+    /// Targets and error codes for which advice was given.
     advised: Vec<(usize, Code)>,
 }
 
-/// A Lua state, and the numbers that its transaction types and counters have over the whole run.
+/// A Lua state, and the run-wide indices of its transaction types and counters.
 struct StateEntry {
     state: State,
     sessions: usize,
@@ -71,18 +71,18 @@ struct StateEntry {
 /// What only the stage can decide.
 #[derive(Debug)]
 pub(super) enum Want {
-    /// A session has parked, and asks for its next transaction.
+    /// A session has no transaction and asks for the next.
     Transaction { session: usize, at: Nanos },
-    /// A terminal's transaction ended at `at`: its user begins to think.
+    /// A terminal's transaction ended at `at`: its user starts to think.
     Think { terminal: u32, at: Nanos },
-    /// The run is to end.
+    /// The run must end.
     End(Box<RunError>),
 }
 
-/// Sessions of embedded databases resumed between two looks at the event loop.
+/// Sessions of embedded databases resumed between two polls of the event loop.
 const RUNNABLE_MAX: usize = 64;
 
-/// What a script hears that goes on, or ends, without the answer to rows that it loads.
+/// What a script gets that continues, or ends, without the answer to the rows it loads.
 fn not_done() -> Failure {
     let message = "a loader's rows were sent without waiting for the answer: call `done` after the last row";
     Failure { message: message.to_owned(), ..Failure::default() }
@@ -116,7 +116,7 @@ impl<I: Io> Sessions<I> {
         }
     }
 
-    /// How many there are.
+    /// The number of sessions.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
@@ -129,7 +129,7 @@ impl<I: Io> Sessions<I> {
         self.all[session].doing
     }
 
-    /// How many of the first `count` stand so.
+    /// How many of the first `count` are in this state.
     pub(super) fn count(&self, count: usize, stands: impl Fn(Doing) -> bool) -> usize {
         self.all[..count].iter().filter(|session| stands(session.doing)).count()
     }
@@ -150,7 +150,7 @@ impl<I: Io> Sessions<I> {
         self.all[..count].iter().filter(served).count() as u32
     }
 
-    /// What was done besides transactions since this was last asked.
+    /// What was done outside transactions since the last call.
     pub(super) fn take_outside(&mut self) -> Outside {
         let mut outside = self.recorder.take_outside();
         for entry in &mut self.states {
@@ -170,7 +170,7 @@ impl<I: Io> Sessions<I> {
         self.states.first_mut().map(|entry| entry.state.take_think(terminal))
     }
 
-    /// When something is to be done, whatever happens on the sockets.
+    /// When something must be done, whatever happens on the sockets.
     pub(super) fn deadline(&self) -> Nanos {
         if self.runnable.is_empty() { self.timers.next().min(self.links.deadline()) } else { Nanos::ZERO }
     }
@@ -206,7 +206,7 @@ impl<I: Io> Sessions<I> {
         }
     }
 
-    /// Lets sessions go on whose barrier has opened.
+    /// Continues the sessions whose barrier has opened.
     pub(super) fn pass_barriers(&mut self) {
         if self.at_barrier == 0 {
             return;
@@ -224,7 +224,7 @@ impl<I: Io> Sessions<I> {
         }
     }
 
-    /// Resumes sessions that can go on at once: some of them.
+    /// Resumes some of the sessions that can continue immediately.
     pub(super) fn run_some(&mut self) {
         for _ in 0..RUNNABLE_MAX {
             let Some((session, answer, at)) = self.runnable.pop_front() else { return };
@@ -232,7 +232,7 @@ impl<I: Io> Sessions<I> {
         }
     }
 
-    /// Begins as many queued connects as the limits allow now.
+    /// Starts as many queued connects as the limits allow now.
     pub(super) fn connect_more(&mut self) {
         while let Some(heard) = self.links.connect_next() {
             if let Some(heard) = heard {
@@ -247,7 +247,7 @@ impl<I: Io> Sessions<I> {
     }
 
     pub(super) fn add(&mut self, number: u32) -> Result<usize, ScriptError> {
-        // Whichever session serves a terminal finds what the script keeps for it.
+        // Any session that serves a terminal finds what the script keeps for it.
         let per_state = match self.plan.load {
             Load::Terminals { .. } => usize::MAX,
             Load::Closed | Load::Open { .. } | Load::Trace { .. } => self.plan.sessions_per_state,
@@ -269,13 +269,13 @@ impl<I: Io> Sessions<I> {
         Ok(self.all.len() - 1)
     }
 
-    /// Lets the session go on in a later round.
+    /// Lets the session continue in a later round.
     pub(super) fn queue(&mut self, session: usize, answer: Answer, at: Nanos) {
         self.all[session].doing = Doing::Queued;
         self.runnable.push_back((session, answer, at));
     }
 
-    /// Begins a transaction that was due at `due`; false when the transaction limit is reached. `now`: freshly read.
+    /// Starts a transaction that was due at `due`; false if the transaction limit is reached. `now`: freshly read.
     pub(super) fn begin(&mut self, session: usize, due: Due, now: Nanos) -> bool {
         let this = &mut self.all[session];
         this.transaction = self.recorder.begin(session, this.target, due.at, this.free, now);
@@ -306,7 +306,7 @@ impl<I: Io> Sessions<I> {
                         return self.queue_broken(session, connection);
                     };
                     let statement = !matches!(operation, Operation::Prepare { .. } | Operation::Close { .. });
-                    // What fails in a transaction is undone at once, and takes all connections for that.
+                    // What fails in a transaction is undone immediately, and that may need all connections.
                     let ahead = matches!(operation, Operation::Load { .. }) && self.all[session].transaction.is_none();
                     let heard = self.links.execute(link, &operation, statement, ahead);
                     return self.on_heard_inline(heard);
@@ -383,7 +383,7 @@ impl<I: Io> Sessions<I> {
                 Request::Connect(connection, driver, place) => {
                     let targets = self.plan.targets_of(driver);
                     let among = targets.clone().unwrap_or_default();
-                    // From 1; 0 is for the one that is due.
+                    // From 1; 0 is the one that is due.
                     let chosen = (place > 0).then(|| among.start + place as usize - 1);
                     let words = match (targets, chosen) {
                         (Some(targets), None) => return self.connect(session, connection, targets),
@@ -435,8 +435,8 @@ impl<I: Io> Sessions<I> {
                     Answer::Done
                 }
                 Request::Finished { success } => {
-                    // A script with a loop of its own may end right after its last transaction; the default loop
-                    // says `Next` or `Stop` first.
+                    // A script with a loop of its own may end right after its last transaction; the default loop says
+                    // `Next` or `Stop` first.
                     self.complete(session, self.done_at(session, at));
                     if self.is_ahead(session) {
                         return self.on_died(session, &not_done());
@@ -464,7 +464,7 @@ impl<I: Io> Sessions<I> {
         entry.types.get(index).copied().unwrap_or(0)
     }
 
-    /// The grace period is over: those still in flight will not be waited for.
+    /// The grace period is over: transactions in flight are not waited for.
     pub(super) fn give_up_unfinished(&mut self) {
         let now = self.links.io.now();
         for transaction in self.all.iter_mut().filter_map(|session| session.transaction.as_mut()) {
@@ -475,10 +475,10 @@ impl<I: Io> Sessions<I> {
     /// Opens a connection for the script, to one of these targets.
     fn connect(&mut self, session: usize, connection: ConnectionNumber, targets: Range<usize>) {
         let target = match self.plan.connects.deal {
-            // One that the script has chosen.
+            // The target that the script has chosen.
             Deal::BySession if targets.len() == 1 => targets.start,
             Deal::BySession => self.all[session].target,
-            // With a single choice the counter stays as it is.
+            // With a single choice the counter does not change.
             Deal::ByConnection if targets.len() == 1 => targets.start,
             Deal::ByConnection => targets.start + self.shared.dealt.fetch_add(1, Ordering::Relaxed) % targets.len(),
         };
@@ -496,12 +496,12 @@ impl<I: Io> Sessions<I> {
         }
     }
 
-    /// Ends a session: closes its connections, forgets its coroutine.
+    /// Ends a session: closes its connections, drops its coroutine.
     pub(super) fn drop(&mut self, session: usize) {
         if self.all[session].doing == Doing::Gone {
             return;
         }
-        // What it was at is lost with it.
+        // What it was doing is lost.
         self.leave_transaction(session, Ending::Failed, self.links.io.now());
         for number in 0..self.all[session].links.len() {
             self.disconnect(session, ConnectionNumber(number as u32));
@@ -521,7 +521,7 @@ impl<I: Io> Sessions<I> {
         }
     }
 
-    /// Lets every session come to its end; those that wait for something in a transaction are not waited for.
+    /// Lets every session run to its end; those that wait in a transaction are not waited for.
     pub(super) fn dismiss(&mut self) {
         for session in 0..self.all.len() {
             let at = self.links.io.now();
@@ -530,7 +530,7 @@ impl<I: Io> Sessions<I> {
                 Doing::Initialised => self.runnable.push_back((session, Answer::Done, at)),
                 Doing::Parked => self.runnable.push_back((session, Answer::Proceed(false), at)),
                 Doing::Queued => {}
-                // Outside of a transaction it is still at what its own loop does, and may get to its end.
+                // Outside a transaction it is still in its own loop, and may reach its end.
                 Doing::Waiting | Doing::Recovering if this.transaction.is_none() => {}
                 Doing::Waiting | Doing::Recovering | Doing::AtBarrier => self.drop(session),
                 Doing::Gone => {}
@@ -553,7 +553,7 @@ impl<I: Io> Sessions<I> {
 }
 
 impl StateEntry {
-    /// Finds the indices over the run of the counters that its script has begun to use.
+    /// Finds the run-wide indices of counters that its script has started to use.
     fn learn_counters(&mut self, shared: &Shared) {
         let names = self.state.counter_names();
         if self.counters.len() < names.len() {

@@ -29,14 +29,14 @@ impl<I: Io> Sessions<I> {
         self.wants.push_back(Want::Transaction { session, at });
     }
 
-    /// When a session's transaction was done that ends now: when its last answer arrived. One that waited for nothing
+    /// When a session's transaction that ends now was done: when its last answer arrived. One that waited for nothing
     /// has worked inside the script until now.
     pub(super) fn done_at(&self, session: usize, at: Nanos) -> Nanos {
         let worked = self.all[session].transaction.as_ref().is_some_and(|transaction| transaction.sent() >= at);
         if worked { self.links.io.now() } else { at }
     }
 
-    /// The session's transaction, if there is one, is done, well.
+    /// The session's transaction, if there is one, has succeeded.
     pub(super) fn complete(&mut self, session: usize, at: Nanos) {
         let this = &mut self.all[session];
         let Some(transaction) = this.transaction.take() else { return };
@@ -54,7 +54,7 @@ impl<I: Io> Sessions<I> {
         self.leave_terminal(session, at);
     }
 
-    /// What a run of a transaction noted that is started over, or never counted.
+    /// What an attempt noted that is retried, or never counted.
     pub(super) fn clear_marks(&mut self, session: usize) {
         let Session { state, slot, .. } = self.all[session];
         let state = &mut self.states[state].state;
@@ -71,7 +71,7 @@ impl<I: Io> Sessions<I> {
         }
     }
 
-    /// The user whom the session served begins to think.
+    /// The user of the session's terminal starts to think.
     pub(super) fn leave_terminal(&mut self, session: usize, at: Nanos) {
         if let Load::Terminals { .. } = self.plan.load {
             let Session { state, slot, .. } = self.all[session];
@@ -81,7 +81,7 @@ impl<I: Io> Sessions<I> {
         }
     }
 
-    /// Rows are on their way whose answer the script has not asked for.
+    /// Rows are in flight whose answer the script has not asked for.
     pub(super) fn is_ahead(&self, session: usize) -> bool {
         self.all[session].links.iter().flatten().any(|link| !matches!(self.links[*link].batch, Batch::Awaited))
     }

@@ -24,7 +24,7 @@ impl Manner for Speed {
     }
 }
 
-/// Carries out a command.
+/// Runs a command.
 pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
     if command != "run" {
         return no_command(invocation, "cpu", command);

@@ -82,7 +82,7 @@ pub(in crate::front) const OPTIONS: &[Known] = &[
     },
 ];
 
-/// Names of modes, and what they do.
+/// Names of modes, and their descriptions.
 const MODES: [(&str, Mode, &str); 6] = [
     ("seqwr", Mode::SequentialWrite, "sequential write (creation)"),
     ("seqrewr", Mode::SequentialRewrite, "sequential rewrite"),
@@ -137,7 +137,7 @@ impl Manner for Throughput {
     }
 }
 
-/// Carries out a command.
+/// Runs a command.
 pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
     if !["prepare", "run", "cleanup"].contains(&command) {
         return no_command(invocation, "fileio", command);
@@ -146,7 +146,7 @@ pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
         Ok(files) => files,
         Err(code) => return code,
     };
-    // The mode may be missing, or anything, where nothing is run.
+    // The mode may be missing or invalid if nothing is run.
     let mode = if command == "run" { mode(invocation) } else { Ok(Mode::RandomRead) };
     let options = match mode.and_then(|mode| options(invocation, mode)) {
         Ok(options) => options,
@@ -166,7 +166,7 @@ pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
     }
 }
 
-/// Options of the files, or the exit code with which they were refused.
+/// Options of the files, or the exit code if they were refused.
 fn files(invocation: &Invocation) -> Result<Files, u8> {
     let given = &invocation.options;
     let num = given.int("file_num");
@@ -202,7 +202,7 @@ fn mode(invocation: &Invocation) -> Result<Mode, u8> {
     if name.is_empty() {
         let code = fail(invocation, &Fault::new("Missing required argument: --file-test-mode\n"));
         let list = format!("fileio options:\n{}\n", help::list(OPTIONS));
-        // What cannot be written does not change the outcome.
+        // A write error does not change the result.
         invocation.process.print(list.as_bytes());
         return Err(code);
     }
@@ -246,7 +246,7 @@ fn options(invocation: &Invocation, mode: Mode) -> Result<Options, u8> {
     Ok(Options { mode, way, safety, sync_every, sync_all, sync_end, merged: blocks, ratio })
 }
 
-/// The options with the number of requests in flight, which only a run looks at.
+/// The options with the number of requests in flight, which only a run uses.
 fn with_backlog(invocation: &Invocation, options: Options) -> Result<Options, u8> {
     let backlog = invocation.options.int("file_async_backlog");
     let way = match (options.way, usize::try_from(backlog)) {
@@ -260,7 +260,7 @@ fn with_backlog(invocation: &Invocation, options: Options) -> Result<Options, u8
     Ok(Options { way, ..options })
 }
 
-/// "Extra file open flags", with the blanks that stand in the original.
+/// "Extra file open flags", with the original's blanks.
 fn flags_text(flags: Flags) -> String {
     let names = [(flags.sync, "sync "), (flags.dsync, "dsync "), (flags.direct, "directio")];
     let given: String = names.into_iter().filter_map(|(on, name)| on.then_some(name)).collect();

@@ -73,7 +73,7 @@ impl Manner for Speed {
     }
 }
 
-/// The options, or the exit code with which they were refused.
+/// The options, or the exit code if they were refused.
 fn options(invocation: &Invocation) -> Result<Options, u8> {
     let given = &invocation.options;
     let block = given.number("memory_block_size") as u64;
@@ -110,7 +110,7 @@ fn options(invocation: &Invocation) -> Result<Options, u8> {
     })
 }
 
-/// Carries out a command.
+/// Runs a command.
 pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
     if command != "run" {
         return no_command(invocation, "memory", command);
@@ -130,6 +130,6 @@ pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
     say(invocation, &format!("  total size: {}MiB", options.total / 1_048_576));
     say(invocation, &format!("  operation: {}", given.text("memory_oper")));
     say(invocation, &format!("  scope: {}\n", given.text("memory_scope")));
-    // As in the original: the total size is the limit, whatever --events says.
+    // As in the original: the total size is the limit, whatever --events is.
     run(invocation, test, &Speed(options), &plan(invocation, None))
 }

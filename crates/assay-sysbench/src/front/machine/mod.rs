@@ -18,12 +18,12 @@ use assay_machine::{Fault, Limit, MachineOutcome, MachinePlan, Moment, Snapshot,
 use super::invocation::{FAILED, GIVEN_UP, Invocation};
 use super::process::MachineReport;
 
-/// What a test says of itself.
+/// What a test prints.
 trait Manner {
     /// Its part of a whole report, before the general one.
     fn block(&self, _: &Invocation, _: &Snapshot) {}
 
-    /// Whether the block of the development branch says how many events there were, and how fast.
+    /// Whether the block of the development branch has the number of events, and their rate.
     fn counts(&self) -> bool {
         false
     }
@@ -39,7 +39,7 @@ struct Plain;
 
 impl Manner for Plain {}
 
-/// What `run` is refused with when it is neither that nor, for files, another command.
+/// The error of `run` for any other command (files have more).
 fn no_command(invocation: &Invocation, test: &str, command: &str) -> u8 {
     match command {
         "prepare" | "cleanup" => {
@@ -49,7 +49,7 @@ fn no_command(invocation: &Invocation, test: &str, command: &str) -> u8 {
     }
 }
 
-/// Says what went wrong.
+/// Prints an error.
 fn fail(invocation: &Invocation, fault: &Fault) -> u8 {
     for line in &fault.lines {
         invocation.console.say(Level::Fatal, line);
@@ -60,7 +60,7 @@ fn fail(invocation: &Invocation, fault: &Fault) -> u8 {
     FAILED
 }
 
-/// An option's value that cannot be.
+/// An invalid value of an option.
 fn invalid(invocation: &Invocation, option: &str, value: impl std::fmt::Display) -> u8 {
     fail(invocation, &Fault::new(format!("Invalid value for {option}: {value}")))
 }
@@ -70,12 +70,12 @@ fn say(invocation: &Invocation, line: &str) {
     invocation.console.say(Level::Notice, line);
 }
 
-/// What every run announces first.
+/// What every run prints first.
 fn announce(invocation: &Invocation) {
     invocation.console.with(|log| report::announcement(log, &invocation.settings));
 }
 
-/// The core's options as a plan. The limit of events is `events`.
+/// The core's options as a plan, with at most `events` events.
 fn plan(invocation: &Invocation, events: Option<u64>) -> MachinePlan {
     let settings = &invocation.settings;
     let time = settings.time.map(Duration::from_secs);
@@ -96,7 +96,7 @@ fn plan(invocation: &Invocation, events: Option<u64>) -> MachinePlan {
     }
 }
 
-/// Runs a test that has been announced, tells it, and gives the exit code.
+/// Runs a test whose header was printed, prints its results, and returns the exit code.
 fn run<T: assay_machine::Test>(invocation: &Invocation, test: T, manner: &impl Manner, plan: &MachinePlan) -> u8 {
     let console = &invocation.console;
     say(invocation, "Initializing worker threads...\n");
@@ -160,7 +160,7 @@ fn run<T: assay_machine::Test>(invocation: &Invocation, test: T, manner: &impl M
                 None => 0,
             };
             if unfinished.is_some() {
-                // Threads are still at work.
+                // Threads are still working.
                 invocation.process.exit(code.into());
             }
             code
@@ -237,7 +237,7 @@ fn stat(invocation: &Invocation, snapshot: &Snapshot) -> Stat {
     }
 }
 
-/// Per second of the time that a report is about.
+/// Per second of the time that a report covers.
 fn per_second(snapshot: &Snapshot, number: f64) -> f64 {
     let seconds = snapshot.interval.as_secs_f64();
     if seconds > 0.0 { number / seconds } else { 0.0 }

@@ -23,13 +23,13 @@ pub(in crate::front) const OPTIONS: &[Known] = &[
     },
 ];
 
-/// Carries out a command.
+/// Runs a command.
 pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
     if command != "run" {
         return no_command(invocation, "mutex", command);
     }
     let [num, locks, loops] = ["mutex_num", "mutex_locks", "mutex_loops"].map(|key| invocation.options.int(key));
-    // With none of them the original never ends.
+    // With zero locks the original never ends.
     let Some(number) = usize::try_from(num).ok().filter(|number| *number > 0) else {
         return invalid(invocation, "mutex-num", num);
     };

@@ -17,7 +17,7 @@ pub(in crate::front) const OPTIONS: &[Known] = &[
     Known { name: "thread-locks", kind: ValueKind::Int, default: Some("8"), help: "number of locks per thread" },
 ];
 
-/// Carries out a command.
+/// Runs a command.
 pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
     if command != "run" {
         return no_command(invocation, "threads", command);
