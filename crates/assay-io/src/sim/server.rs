@@ -45,7 +45,8 @@ pub trait Server {
 /// ```
 /// # use assay_io::sim::ServerOut;
 /// # use assay_seam::Nanos;
-/// # fn answer(out: &mut ServerOut) { out.reply(b"row").after(Nanos::from_millis(5)).reply(b"done").close();
+/// # fn answer(out: &mut ServerOut) {
+/// out.reply(b"row").after(Nanos::from_millis(5)).reply(b"done").close();
 /// # }
 /// ```
 #[derive(Debug)]
