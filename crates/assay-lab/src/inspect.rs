@@ -1,4 +1,4 @@
-//! What can be known of a server before it is started.
+//! What can be found out about a server before starting it.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -10,14 +10,14 @@ use crate::settings;
 use crate::topology::Description;
 
 impl Description {
-    /// Refuses settings that these programs do not know, with the nearest name. Nothing is started but the program that
-    /// lists its settings.
+    /// Refuses settings that these programs do not know, with the nearest name. Only the program that lists its
+    /// settings is run.
     pub fn check_settings(&self, binaries: &Binaries) -> Result<()> {
         let account = Account::choose(self.run_as.as_deref())?;
         let folder =
             tempfile::tempdir().map_err(|error| Fault::environment(format!("cannot make a folder: {error}")))?;
         let data = folder.path().join("data");
-        // PostgreSQL says what it knows of a folder with a configuration, as whatever user it runs.
+        // PostgreSQL reports its settings for a folder with a configuration, run as any user.
         let made = std::fs::create_dir(&data)
             .and_then(|()| std::fs::write(data.join("postgresql.conf"), ""))
             .and_then(|()| std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)));

@@ -1,9 +1,9 @@
 //! The lab: starts any server with any settings, from a clean image, outside the measured path.
 //!
-//! `Topology::start` turns a `Description` into servers that run. What is known of a product is in its file of
-//! `product`; where programs come from in `binaries`, where a server may run in `placement`, copies of data directories
-//! in `image`, the life of one server in `server`. It never touches a server that it did not start, prints nothing, and
-//! knows nothing of workloads.
+//! `Topology::start` turns a `Description` into running servers. Everything about a product is in its file in
+//! `product`; `binaries` finds programs, `placement` assigns CPUs and memory, `image` copies data directories, `server`
+//! manages one server. The lab never touches a server that it did not start, prints nothing, and knows nothing about
+//! workloads.
 
 #![forbid(unsafe_code)]
 

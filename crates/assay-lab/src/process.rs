@@ -1,7 +1,7 @@
 //! Server processes: recorded on disk before they start, identified by process id and start time.
 //!
-//! A process id alone may be somebody else's tomorrow. An `Identity` is also the instant the process started and the
-//! boot it belongs to, so a server that is no longer ours is never signalled.
+//! A process id alone may belong to another process tomorrow. An `Identity` also has the start time of the process and
+//! the boot it belongs to, so a process that is not ours is never signalled.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -21,16 +21,17 @@ use crate::wait;
 
 const SYSTEM: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// Whether a program of this name is in a folder of `PATH`, or of those for the system that a user's `PATH` lacks.
+/// Whether a program of this name is in a folder of `PATH`, or in one of the system's folders that a user's `PATH` may
+/// lack.
 pub(crate) fn is_on_path(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).chain(SYSTEM.map(PathBuf::from)).any(|folder| folder.join(name).is_file())
 }
 
-/// A process that is surely the one that was meant.
+/// Identifies one process for certain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
     /// When it started, in clock ticks since the boot: field 22 of /proc/PID/stat.
     started: u64,
@@ -38,7 +39,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Of a running process; `None` when there is none of this number.
+    /// Of a running process; `None` if there is none with this id.
     pub fn of(pid: u32) -> Option<Identity> {
         let (state, started) = stat(pid)?;
         (!matches!(state, 'Z' | 'X')).then(|| Identity { pid, started, boot: boot() })
@@ -49,13 +50,13 @@ impl Identity {
         Identity::of(std::process::id()).expect("/proc shows the process that reads it")
     }
 
-    /// Whether it still runs. One that has ended and waits for its parent does not.
+    /// Whether it is still running. A zombie is not.
     pub fn runs(&self) -> bool {
         stat(self.pid).is_some_and(|(state, started)| !matches!(state, 'Z' | 'X') && started == self.started)
             && self.boot == boot()
     }
 
-    /// Sends a signal, if it still runs.
+    /// Sends a signal, if it is still running.
     pub fn signal(&self, signal: Signal) {
         if self.runs() {
             // It may have ended since.
@@ -63,7 +64,7 @@ impl Identity {
         }
     }
 
-    /// The processes that it started and that still run: PostgreSQL's backends. MySQL has none.
+    /// The running processes that it started: PostgreSQL's backends. MySQL has none.
     pub fn children(&self) -> Vec<Identity> {
         if !self.runs() {
             return Vec::new();
@@ -72,20 +73,20 @@ impl Identity {
         text.split_whitespace().filter_map(|pid| pid.parse().ok()).filter_map(Identity::of).collect()
     }
 
-    /// Stops it and its children where they stand: connections stay open, nothing answers.
+    /// Stops it and its children (SIGSTOP): connections stay open, nothing answers.
     pub fn suspend(&self) {
-        // The parent first, so that it starts no other child meanwhile.
+        // The parent first, so that it starts no more children.
         self.signal(Signal::SIGSTOP);
         self.children().iter().for_each(|child| child.signal(Signal::SIGSTOP));
     }
 
-    /// Lets it and its children go on.
+    /// Continues it and its children.
     pub fn resume(&self) {
         self.children().iter().chain([self]).for_each(|process| process.signal(Signal::SIGCONT));
     }
 
-    /// Kills it and its children without a goodbye and waits until they are gone. `false`: something is still there
-    /// after `patience` (a process in an uninterruptible call of the kernel).
+    /// Kills it and its children without notice and waits until they are gone. `false`: something is still there after
+    /// `patience` (a process in an uninterruptible system call).
     pub fn kill(&self, patience: Duration) -> bool {
         self.signal(Signal::SIGSTOP);
         let all: Vec<Identity> = self.children().into_iter().chain([self.clone()]).collect();
@@ -98,7 +99,7 @@ impl Identity {
     }
 }
 
-/// Whether all of these have ended, waited for as long as `patience`.
+/// Whether all of these have ended, after waiting for at most `patience`.
 pub(crate) fn gone(processes: &[Identity], patience: Duration) -> bool {
     let all_gone = || Ok::<_, ()>(processes.iter().all(|process| !process.runs()).then_some(()));
     wait::until(patience, all_gone) == Ok(Some(()))
@@ -107,7 +108,7 @@ pub(crate) fn gone(processes: &[Identity], patience: Duration) -> bool {
 /// State and start time of a process.
 fn stat(pid: u32) -> Option<(char, u64)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name stands in parentheses and may hold anything; the state follows it, and is field 3.
+    // The name is in parentheses and may contain anything; the state follows it, and is field 3.
     let (_, rest) = text.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split(' ').collect();
     Some((fields.first()?.chars().next()?, fields.get(22 - 3)?.parse().ok()?))
@@ -120,22 +121,22 @@ fn boot() -> String {
 /// A program to start.
 pub(crate) struct Launch<'a> {
     pub(crate) program: &'a Path,
-    /// The program, or what becomes it, and its arguments.
+    /// The program, or the one that becomes it, and its arguments.
     pub(crate) words: &'a [OsString],
     pub(crate) environment: &'a [(String, String)],
-    /// As whom; `None`: as ourselves, and what becomes the program sees to it.
+    /// The user; `None`: the current one, or the program chooses.
     pub(crate) account: Option<&'a Account>,
-    /// Where it starts, and where its `PID_FILE` and `LOG` are.
+    /// Working directory, which contains its `PID_FILE` and `LOG`.
     pub(crate) folder: &'a Path,
 }
 
-/// The name of the file in a server's folder that holds its identity: first its process id, then the rest.
+/// The name of the file in a server's folder that contains its identity: first its process id, then the rest.
 pub const PID_FILE: &str = "assay.pid";
-/// The name of the file in a server's folder that holds everything it said.
+/// The name of the file in a server's folder with all its output.
 pub const LOG: &str = "log";
 
-/// Waits for a line on its input before it becomes the program: what has to be known of the process, or done to it, is
-/// written down and done before the program runs. When we die before that, it ends.
+/// Waits for a line on its input before it becomes the program: what must be recorded about the process, or done to it,
+/// is done before the program runs. If we die before that, it ends.
 const LAUNCHER: &str = r#"read -r go && exec "$@" </dev/null"#;
 
 /// A process that was started here. Dropping it does not end it.
@@ -147,7 +148,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// How it ended, if it has.
+    /// How it ended, if it has ended.
     pub(crate) fn ended(&mut self) -> Option<String> {
         self.child.try_wait().ok().flatten().map(|status| status.to_string())
     }
@@ -166,7 +167,7 @@ impl Launch<'_> {
             .args(self.words)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .current_dir(self.folder)
-            // Ctrl-C is for us; we end the server in its own way.
+            // Ctrl-C is for us; we end the server ourselves.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(log)
@@ -193,7 +194,7 @@ fn write_identity(folder: &Path, identity: &Identity) -> Result<()> {
     fs::write(&path, format!("{} {} {}\n", identity.pid, identity.started, identity.boot)).at("write", &path)
 }
 
-/// Who was last started in a server's folder; `None` when it was stopped in order, or never started.
+/// The process last started in a server's folder; `None` if it was stopped cleanly, or never started.
 pub fn identity_in(folder: &Path) -> Option<Identity> {
     let text = fs::read_to_string(folder.join(PID_FILE)).ok()?;
     let [pid, started, boot] = text.split_whitespace().collect::<Vec<_>>()[..] else { return None };
@@ -208,8 +209,8 @@ pub fn log_tail(folder: &Path, lines: usize) -> String {
     all[all.len().saturating_sub(lines)..].join("\n")
 }
 
-/// Runs a program to its end and returns what it printed. `doing`: what failed when it fails, such as `initialise the
-/// data directory`; its own words follow.
+/// Runs a program to its end and returns its output. `doing`: what the error message says has failed, such as
+/// `initialise the data directory`, followed by the program's own output.
 pub(crate) fn output(doing: &str, command: &mut Command) -> Result<String> {
     let program = PathBuf::from(command.get_program());
     let output = command.stdin(Stdio::null()).output().at("run", &program)?;
@@ -230,7 +231,7 @@ pub(crate) fn output(doing: &str, command: &mut Command) -> Result<String> {
     })
 }
 
-/// The name of the library that the dynamic linker did not find, if that is what these words say.
+/// The name of the library that the dynamic linker did not find, if that is what this output says.
 pub(crate) fn missing_library(words: &str) -> Option<&str> {
     let (_, rest) = words.split_once("error while loading shared libraries: ")?;
     rest.split_once(':').map(|(name, _)| name)

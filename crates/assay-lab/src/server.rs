@@ -1,7 +1,7 @@
 //! One server or front started by assay: its folder, its state on disk, its life cycle.
 //!
-//! Everything that has to be known to stop it and to tidy up after it is in its folder before it runs, so that the next
-//! command can do so when this process is killed. Nothing is ever signalled that the folder does not name as ours.
+//! Everything needed to stop it and to clean up after it is in its folder before it runs, so that another command can
+//! do so if this process is killed. No process is signalled unless the folder identifies it as ours.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -33,7 +33,7 @@ use crate::wait::{self, Stopwatch};
 /// Every front.
 pub static FRONTS: [&dyn Front; 2] = [&PgBouncer, &HaProxy];
 
-/// The front of this name.
+/// The front with this name.
 pub fn front(name: &str) -> Result<&'static dyn Front> {
     let found = FRONTS.into_iter().find(|front| front.name() == name);
     found.ok_or_else(|| {
@@ -42,27 +42,27 @@ pub fn front(name: &str) -> Result<&'static dyn Front> {
     })
 }
 
-/// What is written beside a server, in `server.json`.
+/// The content of `server.json` in a server's folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct State {
     pub(crate) format: u32,
     /// Its name.
     pub name: String,
-    /// The name of the server that it belongs to: its own, or its primary's.
+    /// The name of the group that it belongs to: its own name, or its primary's.
     pub group: String,
     /// What it is.
     pub what: What,
     /// Its programs.
     pub binaries: Binaries,
-    /// As whom it runs.
+    /// The user it runs as.
     pub account: Account,
     /// On 127.0.0.1.
     pub port: u16,
-    /// Whoever started it ends it: when that process is gone, the server is stale. `None`: it is to stay.
+    /// The process that will end it: when that is gone, the server is stale. `None`: it stays.
     pub owner: Option<Identity>,
-    /// What was asked for.
+    /// Requested placement.
     pub placement: Placement,
-    /// What is to be undone when it has ended.
+    /// What to undo when it has ended.
     pub undo: Vec<Undo>,
     /// How long a start may take.
     pub patience: Duration,
@@ -70,30 +70,30 @@ pub struct State {
     pub made: SystemTime,
 }
 
-/// What a server is.
+/// What kind of server it is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
-    /// It has data.
+    /// A server with data.
     Database {
         /// Its data directory.
         data: PathBuf,
-        /// What it is to others.
+        /// Its role in a topology.
         role: Role,
-        /// In the server's words; those that decided the layout are not among them.
+        /// With the server's own names; without those that determined the layout.
         settings: Vec<Asked>,
-        /// A file of the user's.
+        /// The user's configuration file.
         file: Option<String>,
         /// Lines of pg_hba.conf.
         access: Vec<String>,
-        /// What the server made of its settings.
+        /// The settings in effect.
         in_effect: Vec<InEffect>,
     },
-    /// It stands before others.
+    /// A front of other servers.
     Front {
         /// Ports.
         behind: Vec<u16>,
-        /// In the front's words.
+        /// With the front's own names.
         settings: Vec<Asked>,
         /// Names and passwords.
         accounts: Vec<(String, String)>,
@@ -102,16 +102,16 @@ pub enum What {
     },
 }
 
-/// What is with a server now.
+/// The state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// It runs.
     Running,
-    /// It was stopped in order.
+    /// It was stopped cleanly.
     Stopped,
-    /// It ended, and nobody stopped it.
+    /// It ended without being stopped.
     Died,
-    /// The process that it was for is gone.
+    /// The process that it was started for is gone.
     Stale,
 }
 
@@ -127,10 +127,10 @@ impl Status {
     }
 }
 
-/// How a server was ended.
+/// How a server was stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// The last signal that was needed; `None`: was not running.
+    /// The last signal that was needed; `None`: it was not running.
     pub by: Option<Signal>,
     /// How long that took.
     pub took: Duration,
@@ -144,7 +144,7 @@ pub struct Server {
     running: Mutex<Option<Running>>,
 }
 
-/// How long a server has for what SIGTERM did not achieve, at each further signal.
+/// How long a server has after SIGTERM, and after each harsher signal.
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
 /// How long an administrator's statement may take.
 const STATEMENT: Duration = Duration::from_secs(600);
@@ -169,7 +169,7 @@ impl State {
         }
     }
 
-    /// The product, of one with data.
+    /// The product, if it has data.
     pub fn product(&self) -> Option<&'static dyn Product> {
         matches!(self.what, What::Database { .. }).then(|| product(&self.binaries.product).ok()).flatten()
     }
@@ -180,7 +180,7 @@ impl State {
     }
 }
 
-/// All servers, by name. Folders that hold none are left alone.
+/// All servers, by name. Other folders are ignored.
 pub fn all(home: &Home) -> Vec<Server> {
     let entries = fs::read_dir(&home.servers).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -189,15 +189,15 @@ pub fn all(home: &Home) -> Vec<Server> {
     names.iter().filter_map(|name| Server::open(home, name).ok()).collect()
 }
 
-/// How a server is to be run.
+/// How to run a server.
 struct Rendered {
-    /// Its program, or what becomes it, and its arguments.
+    /// Its program, or the one that becomes it, and its arguments.
     words: Vec<OsString>,
     environment: Vec<(String, String)>,
 }
 
 impl Server {
-    /// Makes a server's folder, with nothing but its state in it. `state.name`: must not be taken.
+    /// Creates a server's folder, with only its state in it. `state.name` must not be taken.
     pub(crate) fn create(home: &Home, state: State) -> Result<Server> {
         home.make()?;
         let draft = home.servers.join(format!(".draft-{}-{}", state.name, unique()));
@@ -217,7 +217,7 @@ impl Server {
         Ok(Server { home: home.clone(), state: Mutex::new(state), running: Mutex::new(None) })
     }
 
-    /// One that was started before, by whomever.
+    /// A server that was started before, by any process.
     pub fn open(home: &Home, name: &str) -> Result<Server> {
         let path = home.server(name).join(STATE);
         let missing = || Fault::usage(format!("there is no server {name}")).hint("`assay server list` shows them");
@@ -237,12 +237,12 @@ impl Server {
         self.state().name.clone()
     }
 
-    /// Its state as it is on disk.
+    /// Its state on disk.
     pub fn snapshot(&self) -> State {
         self.state().clone()
     }
 
-    /// Its folder: configuration, log, socket, and mostly its data.
+    /// Its folder: configuration, log, socket, and usually its data.
     pub fn folder(&self) -> PathBuf {
         self.home.server(&self.state().name)
     }
@@ -261,8 +261,8 @@ impl Server {
         }
     }
 
-    /// A URL over TCP for the user `app`, who may do everything and needs no password, unless it was started with
-    /// others.
+    /// A URL over TCP for the user `app`, who may do everything and needs no password unless the server was started
+    /// with other logins.
     pub fn url(&self, database: &str) -> String {
         let state = self.state();
         let scheme = match &state.what {
@@ -278,13 +278,13 @@ impl Server {
         let state = self.state();
         let scheme = &state.binaries.product;
         match socket.parent().filter(|_| scheme == "postgres") {
-            // PostgreSQL names the socket's folder; the port is a part of its name.
+            // PostgreSQL names the socket's folder; the port is part of the file name.
             Some(folder) => format!("{scheme}://app@/{database}?host={}&port={}", folder.display(), state.port),
             None => format!("{scheme}://app@localhost/{database}?socket={}", socket.display()),
         }
     }
 
-    /// The process that was started last; `None`: it was stopped in order, or never ran.
+    /// The process that was started last; `None`: it was stopped cleanly, or never ran.
     pub fn identity(&self) -> Option<Identity> {
         process::identity_in(&self.folder())
     }
@@ -300,12 +300,12 @@ impl Server {
         }
     }
 
-    /// The last `lines` of what it said.
+    /// The last `lines` of its log.
     pub fn log_tail(&self, lines: usize) -> String {
         log_tail(&self.folder(), lines)
     }
 
-    /// The files that tell it what to do, as they were written for it.
+    /// Its configuration files as written.
     pub fn configuration(&self) -> Vec<(PathBuf, String)> {
         let names = ["postgresql.conf", "pg_hba.conf", "my.cnf", "pgbouncer.ini", "haproxy.cfg"];
         let paths = names.map(|name| self.folder().join(name));
@@ -323,13 +323,13 @@ impl Server {
             .map_err(|words| Fault::server(format!("cannot connect to {}", state.name)).detail(words))
     }
 
-    /// The program that people talk to it with, and its arguments.
+    /// The client program for it, and its arguments.
     pub fn client(&self) -> Option<(PathBuf, Vec<String>)> {
         let (state, folder) = (self.snapshot(), self.folder());
         let (names, arguments) = match (state.product(), &state.what) {
             (Some(product), What::Database { data, .. }) => product.client(&site(&state, &folder, data)),
             (_, What::Front { scheme, .. }) => {
-                // As if it were the server behind it.
+                // For a front: as if it were the server behind it.
                 let behind = product(scheme).ok()?;
                 behind.client(&Site { port: state.port, ..site(&state, &folder, &folder) })
             }
@@ -341,8 +341,7 @@ impl Server {
         found.map(|program| (program, arguments))
     }
 
-    /// Starts it: on a port that is free where none was chosen (`state.port` is 0). Nothing is left running when it
-    /// fails.
+    /// Starts it, on a free port if none was chosen (`state.port` is 0). If that fails, nothing is left running.
     pub(crate) fn start(&self) -> Result<()> {
         let _lock = self.lock()?;
         let chosen = self.port();
@@ -363,7 +362,7 @@ impl Server {
         Err(last.expect("it was tried at least once"))
     }
 
-    /// Whether what it said last is that somebody else has its port.
+    /// Whether its last message is that another process has its port.
     fn says_in_use(&self) -> bool {
         let words = self.log_tail(50).to_lowercase();
         words.contains("in use") || words.contains("cannot bind socket")
@@ -415,7 +414,7 @@ impl Server {
         Ok(())
     }
 
-    /// Writes its configuration and says how to run it.
+    /// Writes its configuration and returns how to run it.
     fn render(&self, state: &State) -> Result<Rendered> {
         let folder = self.folder();
         let program = &state.binaries.program;
@@ -426,7 +425,7 @@ impl Server {
                 let all = settings::all(product, file.as_deref(), settings);
                 let wishes = Wishes { file: file.as_deref(), settings, all: &all, access, role };
                 settings::check(product, &site, &wishes)?;
-                // Of a killed process, whose number may be taken for as long as nobody has waited for it.
+                // Of a killed process, whose id stays in use until somebody has waited for it.
                 let mut lock = product.socket(&site).into_os_string();
                 lock.push(".lock");
                 let _ = fs::remove_file(lock);
@@ -491,7 +490,7 @@ impl Server {
         }
     }
 
-    /// Stops it in order; what does not end in `patience` gets harsher signals, 10 s each, and at last SIGKILL.
+    /// Stops it cleanly; if it does not end within `patience`, it gets harsher signals, 10 s each, and finally SIGKILL.
     pub fn stop(&self, patience: Duration) -> Result<Ended> {
         let _lock = self.lock()?;
         let watch = Stopwatch::start();
@@ -505,7 +504,7 @@ impl Server {
         for (number, signal) in signals.iter().enumerate() {
             identity.signal(*signal);
             let wait = if number == 0 { patience } else { LAST_PATIENCE };
-            // While we are its parent, it is gone only once it was waited for.
+            // While we are its parent, it is gone only after we have waited for it.
             if self.reap() || process::gone(&processes, wait) {
                 self.bury();
                 return Ok(Ended { by: Some(*signal), took: watch.elapsed() });
@@ -515,7 +514,7 @@ impl Server {
         Ok(Ended { by: Some(Signal::SIGKILL), took: watch.elapsed() })
     }
 
-    /// Kills it as a crash would: no goodbye to clients, no shutdown. Returns once nothing of it is left.
+    /// Kills it as a crash would: no goodbye to clients, no shutdown. Returns when none of its processes are left.
     pub fn kill(&self) -> Result<()> {
         let Some(identity) = self.identity() else { return Ok(()) };
         if !identity.kill(LAST_PATIENCE) {
@@ -526,29 +525,29 @@ impl Server {
         Ok(())
     }
 
-    /// Stops its processes where they stand: connections stay open and nothing answers.
+    /// Stops its processes (SIGSTOP): connections stay open and nothing answers.
     pub fn suspend(&self) {
         self.identity().iter().for_each(Identity::suspend);
     }
 
-    /// Lets its processes go on.
+    /// Continues its processes.
     pub fn resume(&self) {
         self.identity().iter().for_each(Identity::resume);
     }
 
-    /// Removes its folder, and with it its data, but for a data directory that was named. It must not run.
+    /// Removes its folder, including its data, but not a data directory given by the user. It must not be running.
     pub fn remove(&self) -> Result<()> {
         if let Some(identity) = self.identity().filter(Identity::runs) {
             return Err(Fault::usage(format!("{} is still running as process {}", self.name(), identity.pid)));
         }
         self.undo();
-        // Out of the way first: another process may want the name while the files go.
+        // Moved away first: another process may want the name while the files are deleted.
         let (folder, gone) = (self.folder(), self.home.servers.join(format!(".gone-{}-{}", self.name(), unique())));
         fs::rename(&folder, &gone).at("remove", &folder)?;
         fs::remove_dir_all(&gone).at("remove", &gone)
     }
 
-    /// Before its start: what it is to others.
+    /// Before its start: sets its role.
     pub(crate) fn set_role(&self, new: &Role) -> Result<()> {
         let mut state = self.snapshot();
         if let What::Database { role, .. } = &mut state.what {
@@ -557,13 +556,13 @@ impl Server {
         self.save(state)
     }
 
-    /// From here on it does not end with this process.
+    /// From now on it does not end with this process.
     pub(crate) fn let_stay(&self) -> Result<()> {
         let state = State { owner: None, ..self.snapshot() };
         self.save(state)
     }
 
-    /// Compares what was asked for with what is in effect, and keeps it.
+    /// Compares the requested settings with those in effect, and stores the result.
     pub(crate) fn ask_what_is_in_effect(&self) -> Result<Vec<InEffect>> {
         let mut state = self.snapshot();
         let Some(product) = state.product() else { return Ok(Vec::new()) };
@@ -585,7 +584,7 @@ impl Server {
         lock(&self.running).as_mut().is_some_and(|running| running.ended().is_some())
     }
 
-    /// After its end: what it left behind in the machine goes.
+    /// After its end: undoes its changes to the machine.
     fn bury(&self) {
         if let Some(mut running) = lock(&self.running).take() {
             let _ = wait::until(LAST_PATIENCE, || Ok::<_, ()>(running.ended()));
@@ -623,12 +622,12 @@ impl Server {
     }
 }
 
-/// Ports that are tried.
+/// Number of ports to try.
 const ATTEMPTS: u32 = 5;
-/// Of a log, in an error.
+/// Lines of a log in an error message.
 const LOG_LINES: usize = 20;
 
-/// A text that no other process, and no other thread, has at the same time.
+/// A text that is unique among all processes and threads.
 fn unique() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))

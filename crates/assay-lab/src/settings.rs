@@ -15,7 +15,7 @@ pub(crate) fn check(product: &dyn Product, site: &Site<'_>, wishes: &Wishes<'_>)
         let is_known = variants
             .iter()
             .any(|prefix| name.strip_prefix(prefix).is_some_and(|name| known.iter().any(|known| plain(known) == name)));
-        // What decides the layout was checked when the data directory was made.
+        // Layout settings were checked when the data directory was created.
         if is_known || product.may_know(site, &asked.name, wishes) {
             continue;
         }
@@ -34,7 +34,7 @@ pub(crate) fn check(product: &dyn Product, site: &Site<'_>, wishes: &Wishes<'_>)
     Ok(())
 }
 
-/// What is asked for by a file and by name: of two of one name the later one holds.
+/// Settings of a file and from the command line: of two with the same name, the later one wins.
 pub(crate) fn all(product: &dyn Product, file: Option<&str>, settings: &[Asked]) -> Vec<Asked> {
     let given: Vec<Asked> = file.map(|text| product.settings_of_file(text)).unwrap_or_default();
     let mut kept: Vec<Asked> = Vec::new();
@@ -45,12 +45,12 @@ pub(crate) fn all(product: &dyn Product, file: Option<&str>, settings: &[Asked])
     kept
 }
 
-/// As names are compared.
+/// The form in which names are compared.
 fn plain(name: &str) -> String {
     name.trim().to_ascii_lowercase().replace('-', "_")
 }
 
-/// The last line of a file that begins with a name, and its number.
+/// The last line of a file that starts with a name, and its number.
 fn line_of<'a>(file: &'a str, name: &str) -> Option<(usize, &'a str)> {
     let of_name = |line: &str| {
         let first = line.trim_start().split(|c: char| c == '=' || c.is_whitespace()).next();
@@ -60,7 +60,7 @@ fn line_of<'a>(file: &'a str, name: &str) -> Option<(usize, &'a str)> {
     numbered.find(|(_, line)| of_name(line)).map(|(number, line)| (number, line.trim()))
 }
 
-/// Divides settings into those that decide the layout of the data directory and the others.
+/// Splits settings into those that determine the layout of the data directory and the others.
 pub(crate) fn divide(product: &dyn Product, all: &[Asked]) -> (Vec<Asked>, Vec<Asked>) {
     all.iter().cloned().partition(|asked| product.layout().contains(&&*plain(&asked.name)))
 }

@@ -1,4 +1,4 @@
-//! A blocking SQL client on the wire protocols, for the few things to ask a server, so that no client has to be
+//! A blocking SQL client on the wire protocols, for the few queries that a server needs, so that no client has to be
 //! installed.
 //!
 //! For administration only: readiness, settings, checkpoints. Nothing here is measured.
@@ -27,8 +27,8 @@ impl<T: Read + Write + Send> Stream for T {}
 pub type Row = Vec<Option<String>>;
 
 impl Session {
-    /// Connects and logs in. `patience` bounds every single wait for the server, here and later. The error is the
-    /// server's or the system's own words.
+    /// Connects and logs in. `patience` limits every single wait for the server, here and later. The error is the
+    /// server's or the system's own message.
     pub fn open(driver: &Driver, url: &str, patience: Duration) -> Result<Session, String> {
         let options = ConnectOptions { prepared: false, ..ConnectOptions::default() };
         let database = (driver.open)(url, &options, &NoSurroundings).map_err(|error| error.to_string())?;
@@ -74,7 +74,7 @@ impl Session {
         value.ok_or_else(|| format!("{sql}: no value"))
     }
 
-    /// Feeds the machine until it is ready or has answered.
+    /// Feeds the connection until it is ready or has answered.
     fn work(
         &mut self,
         begin: impl FnOnce(&mut dyn Connection, &mut Exchange<'_>) -> Progress,
@@ -113,7 +113,7 @@ impl Drop for Session {
         let mut out = Vec::new();
         let mut exchange = Exchange { out: &mut out, pool: &mut self.pool, now: Nanos::ZERO };
         self.machine.close(&mut exchange);
-        // A goodbye that does not arrive is none.
+        // A goodbye that does not arrive does not matter.
         let _ = self.stream.write_all(&out);
     }
 }

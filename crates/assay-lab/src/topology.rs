@@ -1,7 +1,7 @@
 //! Servers that belong together: a primary, its replicas, and its fronts.
 //!
-//! A replica is the same data directory a second time, which the server then keeps the same. So it needs no program but
-//! the server's own, and an image serves both.
+//! A replica is a second copy of the same data directory, which the server then keeps up to date. So it needs no
+//! program but the server's own, and one image serves both.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,48 +27,48 @@ use crate::wait::{self, Stopwatch};
 pub struct Description {
     /// Product and version.
     pub wanted: Wanted,
-    /// Its name; `None`: one is made of the product's.
+    /// Its name; `None`: derived from the product's.
     pub name: Option<String>,
-    /// A folder, an archive, or the server program; `None`: as `binaries::sources` lists them.
+    /// A folder, an archive, or the server program; `None`: the first of `binaries::sources`.
     pub binaries: Option<PathBuf>,
-    /// In the server's own words.
+    /// With the server's own names.
     pub settings: Vec<Asked>,
-    /// A whole file in the product's own format, by its text.
+    /// The text of a whole file in the product's own format.
     pub file: Option<String>,
-    /// PostgreSQL: lines of pg_hba.conf instead of those that let everybody on this machine in.
+    /// PostgreSQL: lines of pg_hba.conf that replace those that let in everybody on this machine.
     pub access: Vec<String>,
-    /// Where it may run; each server of the topology by itself.
+    /// CPUs and memory for each server of the topology.
     pub placement: Placement,
-    /// An existing user; `None`: ourselves, or `nobody` for root.
+    /// An existing user; `None`: the current one, or `nobody` for root.
     pub run_as: Option<String>,
-    /// Where its data is to be; `None`: in the lab's folder.
+    /// Where its data goes; `None`: in the lab's folder.
     pub data: Option<PathBuf>,
-    /// The image that its data comes from; `None`: it begins empty.
+    /// The image to start from; `None`: an empty data directory.
     pub image: Option<String>,
     /// `None`: a free one.
     pub port: Option<u16>,
-    /// How many servers follow it.
+    /// The number of replicas.
     pub replicas: u32,
-    /// What stands before it, the nearest first.
+    /// Its fronts, the nearest first.
     pub fronts: Vec<FrontDescription>,
-    /// How long each of them may take to answer, and replicas to catch up.
+    /// How long each server may take to answer, and replicas to catch up.
     pub patience: Duration,
 }
 
-/// What stands before a server.
+/// A front to start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrontDescription {
     /// `pgbouncer` or `haproxy`.
     pub name: String,
-    /// In its own words.
+    /// With its own names.
     pub settings: Vec<Asked>,
-    /// PgBouncer: names and passwords of those who log in by SCRAM; empty: `app` and `postgres` without one.
+    /// PgBouncer: names and passwords for logins with SCRAM; empty: `app` and `postgres` without a password.
     pub accounts: Vec<(String, String)>,
-    /// What it stands before, where it is the nearest to the servers.
+    /// What it fronts, if it is the nearest to the servers.
     pub behind: Behind,
 }
 
-/// The servers that a front sends connections to.
+/// The servers to which a front connects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Behind {
@@ -99,7 +99,7 @@ impl FrontDescription {
 }
 
 impl Description {
-    /// A server with nothing special about it.
+    /// A server with all defaults.
     pub fn of(wanted: Wanted) -> Description {
         Description {
             wanted,
@@ -119,14 +119,14 @@ impl Description {
         }
     }
 
-    /// The programs that it would be started with; fetched if need be.
+    /// The programs to start it with; fetched if needed.
     pub fn find_binaries(&self, home: &Home, say: &dyn Fn(&str)) -> Result<Binaries> {
         let account = Account::choose(self.run_as.as_deref())?;
         binaries::find(home, &self.wanted, self.binaries.as_deref(), &account, say)
     }
 
-    /// What an image of it would hold after `prepared`, a command line, was run on it. `workload`: a hash of what the
-    /// command line does not say.
+    /// The contents of an image of it after `prepared`, a command line, was run on it. `workload`: a hash of what the
+    /// command line does not contain.
     pub fn contents(&self, binaries: &Binaries, prepared: &str, workload: &str) -> Result<Contents> {
         let product = product(&self.wanted.product)?;
         let (layout, settings) =
@@ -136,7 +136,7 @@ impl Description {
     }
 }
 
-/// How long a part of a start took.
+/// Duration of a part of a start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// `data`, `start`, …
@@ -145,26 +145,26 @@ pub struct Timing {
     pub took: Duration,
 }
 
-/// Servers that run. Dropping it leaves them as they are: see `stop`.
+/// Running servers. Dropping it does not stop them: see `stop`.
 #[derive(Debug)]
 pub struct Topology {
     /// The primary, or the only one.
     pub primary: Server,
-    /// They follow it, and had caught up when this was made.
+    /// They follow it, and had caught up when this was created.
     pub replicas: Vec<Server>,
     /// The nearest to the primary first.
     pub fronts: Vec<Server>,
-    /// What the primary made of its settings.
+    /// The settings in effect in the primary.
     pub in_effect: Vec<InEffect>,
-    /// How its data came to be, where it came from an image of the user's.
+    /// How its data was restored, if it came from an image of the user's.
     pub restored: Option<Restored>,
     /// Each part of the start.
     pub timings: Vec<Timing>,
 }
 
 impl Topology {
-    /// Starts what is described and returns when all of it answers and replicas have caught up. Nothing is left of it
-    /// when that fails. `say` reports what takes long. The servers are stale once this process is gone, until
+    /// Starts what is described and returns when everything answers and replicas have caught up. If it fails,
+    /// everything is removed. `say` reports slow steps. The servers are stale once this process is gone, until
     /// `let_stay`.
     pub fn start(home: &Home, description: &Description, say: &dyn Fn(&str)) -> Result<Topology> {
         let watch = Stopwatch::start();
@@ -184,22 +184,22 @@ impl Topology {
         started
     }
 
-    /// Where to send load: the last front, or the server itself.
+    /// The URL for the load: the last front, or the server itself.
     pub fn url(&self) -> String {
         self.fronts.last().unwrap_or(&self.primary).url("app")
     }
 
-    /// All of it, the primary last: the order in which it is stopped.
+    /// All servers in the order in which they are stopped: the primary last.
     pub fn servers(&self) -> impl Iterator<Item = &Server> {
         self.fronts.iter().rev().chain(&self.replicas).chain([&self.primary])
     }
 
-    /// The servers go on when this process has ended.
+    /// The servers keep running when this process has ended.
     pub fn let_stay(&self) -> Result<()> {
         self.servers().try_for_each(Server::let_stay)
     }
 
-    /// Brings the primary to rest, at most for `patience`: see `Product::settle`.
+    /// Settles the primary, for at most `patience`: see `Product::settle`.
     pub fn settle(&self, patience: Duration) -> Result<Settled> {
         let state = self.primary.snapshot();
         let product = state.product().expect("a primary has data");
@@ -207,7 +207,7 @@ impl Topology {
         settled.map_err(|words| Fault::server("cannot bring the server to rest").detail(words))
     }
 
-    /// Has the primary write what is in memory only, at most for `patience`.
+    /// Makes the primary write everything that is only in memory, for at most `patience`.
     pub fn checkpoint(&self, patience: Duration) -> Result<Settled> {
         let state = self.primary.snapshot();
         let product = state.product().expect("a primary has data");
@@ -215,7 +215,7 @@ impl Topology {
         done.map_err(|words| Fault::server("the server made no checkpoint").detail(words))
     }
 
-    /// Stops all of it in order, and says how each ended. What does not end is killed.
+    /// Stops everything cleanly and returns how each server ended. Servers that do not stop are killed.
     pub fn stop(&self, patience: Duration) -> Result<Vec<(String, Ended)>> {
         self.servers().map(|server| Ok((server.name(), server.stop(patience)?))).collect()
     }
@@ -225,7 +225,7 @@ impl Topology {
         self.servers().try_for_each(Server::remove)
     }
 
-    /// Stops the server in order, keeps its data as an image of `contents`, and starts it again.
+    /// Stops the server cleanly, keeps its data as an image of `contents`, and starts it again.
     pub fn keep_image(&self, home: &Home, contents: &Contents, say: &dyn Fn(&str)) -> Result<()> {
         let patience = self.primary.snapshot().patience;
         let ended = self.primary.stop(patience)?;
@@ -253,7 +253,7 @@ pub fn group(home: &Home, name: &str) -> Result<Vec<Server>> {
             What::Database { role: Role::Replica { .. }, .. } => 1,
             What::Database { .. } => 2,
         };
-        // Of several fronts, the one that was made last is the farthest from the server.
+        // Of several fronts, the one started last is the farthest from the server.
         (rank, std::cmp::Reverse(state.made))
     };
     let mut members: Vec<Server> = server::all(home);
@@ -267,7 +267,7 @@ pub fn stale(home: &Home) -> Vec<Server> {
     server::all(home).into_iter().filter(|server| server.status() == Status::Stale).collect()
 }
 
-/// A start that is under way.
+/// A start in progress.
 struct Start<'a> {
     home: &'a Home,
     description: &'a Description,
@@ -276,7 +276,7 @@ struct Start<'a> {
     binaries: Binaries,
     say: &'a dyn Fn(&str),
     timings: Vec<Timing>,
-    /// Names of what exists so far, the primary first.
+    /// Names of the servers so far, the primary first.
     made: Vec<String>,
 }
 
@@ -332,7 +332,7 @@ impl Start<'_> {
         self.timings.push(Timing { part: part.to_owned(), took: watch.elapsed() });
     }
 
-    /// A server's folder. `name`: as asked for, or `None` for the first that is free.
+    /// A server's folder. `name`: as requested, or `None` for the first free one.
     fn create(&mut self, name: &Option<String>, role: Role, settings: &[Asked]) -> Result<Server> {
         let description = self.description;
         if let Some(name) = name {
@@ -395,7 +395,7 @@ impl Start<'_> {
         image::restore(self.home, image, data, &self.account, self.say).map(Some)
     }
 
-    /// Whether a data directory that the user named can be used.
+    /// Whether a data directory given by the user can be used.
     fn check_data(&self, data: &Path) -> Result<()> {
         let description = self.description;
         let place = data.display();
@@ -414,7 +414,7 @@ impl Start<'_> {
             return Err(Fault::usage(format!("{place} contains data, but images and replicas need an empty folder")));
         }
         let found = self.product.data_version(data).and_then(|text| text.parse::<Version>().ok());
-        // PostgreSQL writes the part that must be the same; the others go on from older versions.
+        // PostgreSQL writes the part that must be the same; the others migrate older versions.
         match found {
             Some(version) if self.product.name() == "postgres" && !self.binaries.version.is_a(&version) => {
                 Err(self.other_version(data, &version))
@@ -436,11 +436,11 @@ impl Start<'_> {
         .hint(format!("use {name}:{version}, or another folder"))
     }
 
-    /// The image of an empty data directory with the user and the database `app`; made when there is none.
+    /// The image of an empty data directory with the user and the database `app`; created if there is none.
     fn empty_image(&mut self, layout: &[Asked]) -> Result<String> {
         let contents = Contents::empty(&self.binaries, layout);
         let key = contents.key();
-        // Held while it is made: others wait instead of making another.
+        // Held while it is created: others wait instead of creating another one.
         self.home.make()?;
         let path = self.home.cache.join(format!(".lock-empty-{key}"));
         let lock = fs::File::options().create(true).truncate(false).write(true).open(&path).at("write", &path)?;
@@ -538,7 +538,7 @@ impl Start<'_> {
     }
 }
 
-/// Starts a front before a server that runs, as the same user. It is a group of its own.
+/// Starts a front before a running server, as the same user. It is a group of its own.
 pub fn before(home: &Home, name: &str, server: &Server, described: &FrontDescription) -> Result<Server> {
     let account = server.snapshot().account;
     let programs = front_binaries(front(&described.name)?, &account)?;
@@ -578,7 +578,7 @@ fn start_front(home: &Home, state: server::State) -> Result<Server> {
     }
 }
 
-/// Where the programs of all fronts are, before anything is started.
+/// The programs of all fronts, found before anything is started.
 fn front_programs(
     description: &Description,
     product: &dyn Product,
@@ -614,7 +614,7 @@ fn front_programs(
     description.fronts.iter().map(of).collect()
 }
 
-/// A front's program, in the places of the system.
+/// A front's program, in one of the system's folders.
 pub fn front_binaries(front: &dyn Front, account: &Account) -> Result<Binaries> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from).into_iter().chain(std::env::split_paths(&path));
@@ -633,7 +633,7 @@ pub fn front_binaries(front: &dyn Front, account: &Account) -> Result<Binaries> 
     Ok(Binaries { product: front.name().to_owned(), version, program, origin: Origin::Installed, tree: None })
 }
 
-/// A name is a folder's, and a word of a command line.
+/// A name becomes a folder, and an argument of commands.
 fn check_name(name: &str) -> Result<()> {
     let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.starts_with(['.', '-']) || !name.chars().all(good) {

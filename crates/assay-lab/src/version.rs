@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
 
-/// A version number, such as 15.14 or 8.0.31. Ordered as people order them: 9.6 < 10.2.
+/// A version number, such as 15.14 or 8.0.31, in numerical order: 9.6 < 10.2.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Version(Vec<u32>);
 
@@ -21,7 +21,7 @@ impl Version {
         words.filter(|word| dotted(word) || *word == text.trim()).find_map(|word| word.parse().ok())
     }
 
-    /// The part at `index`, 0 where it is not given.
+    /// The part at `index`, 0 if there is none.
     pub fn part(&self, index: usize) -> u32 {
         self.0.get(index).copied().unwrap_or(0)
     }
@@ -31,7 +31,7 @@ impl Version {
         (self.part(0), self.part(1)) >= (major, minor)
     }
 
-    /// Whether this version is meant by `prefix`: 15.14 is by 15 and by 15.14, not by 15.1.
+    /// Whether `prefix` matches this version: 15 and 15.14 match 15.14, but 15.1 does not.
     pub fn is_a(&self, prefix: &Version) -> bool {
         self.0.starts_with(&prefix.0)
     }
@@ -53,7 +53,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// A product, and maybe a version or the beginning of one: the newest that fits is meant.
+/// A product, and optionally a version or its beginning: the newest matching version is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// The product's name as written.
@@ -63,7 +63,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Whether a version is one of those wanted.
+    /// Whether a version matches.
     pub fn fits(&self, version: &Version) -> bool {
         self.version.as_ref().is_none_or(|prefix| version.is_a(prefix))
     }

@@ -1,7 +1,7 @@
 //! Waiting with a timeout, and measuring durations.
 //!
-//! The only clock of this crate. It stands beside the measured path: servers are started before a trial and stopped
-//! after.
+//! The only clock of this crate. It is not on the measured path: servers are started before a trial and stopped after
+//! it.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -21,8 +21,8 @@ impl Stopwatch {
     }
 }
 
-/// Asks until there is an answer, with pauses from 2 ms to 100 ms, for at most `patience`; `None` when that is over.
-/// The question is asked at least once. An error ends the wait.
+/// Asks until there is an answer, with pauses from 2 ms to 100 ms, for at most `patience`; `None` if there is none by
+/// then. Asks at least once. An error ends the wait.
 pub fn until<T, E>(patience: Duration, mut question: impl FnMut() -> Result<Option<T>, E>) -> Result<Option<T>, E> {
     let watch = Stopwatch::start();
     let mut pause = Duration::from_millis(2);
@@ -38,7 +38,7 @@ pub fn until<T, E>(patience: Duration, mut question: impl FnMut() -> Result<Opti
     }
 }
 
-/// The present time of day.
+/// The current time of day.
 pub(crate) fn now() -> SystemTime {
     SystemTime::now()
 }

@@ -1,9 +1,9 @@
 //! Measures the machine itself: processor, memory, scheduler, locks, files.
 //!
 //! Five tests, each a module: what one event does, and its options as typed values. `run` runs any of them with threads
-//! of the operating system, under limits, at a rate if wanted, and tells what was counted. The work of an event is that
-//! of sysbench's test of the same name, so that numbers can be compared. Knows no database, no Lua, no option names;
-//! prints nothing.
+//! of the operating system, under limits, at a rate if wanted, and reports the counts. An event does the same work as
+//! in sysbench's test of the same name, so that numbers can be compared. It knows no database, no Lua and no option
+//! names, and prints nothing.
 
 mod barrier;
 mod fault;

@@ -1,8 +1,8 @@
 //! What workers count, and the input of reports.
 //!
-//! Each worker writes numbers of its own, which the reporting thread reads while it goes on: no lock, no shared cache
-//! line. A report is the difference to the one before it. Smallest and largest latency cannot be subtracted: they
-//! belong to an epoch, which the reporting thread begins with each report that needs them.
+//! Each worker writes its own numbers, which the reporting thread reads concurrently: no lock, no shared cache line. A
+//! report is the difference from the previous one. Smallest and largest latency cannot be subtracted: they belong to an
+//! epoch, and the reporting thread starts a new one with each report that needs them.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! Runs a test: threads, limits, rate, reports.
 //!
-//! Each worker is a thread of the operating system. What it counts and how long its events take it writes into numbers
-//! of its own (`measure`); the calling thread sleeps until something is to be told, and tells it to a function that the
-//! caller gave. A latency is that of the event alone: getting the next request ready is not part of it. At a rate,
-//! requests are due at random instants, independent of how fast they are executed, and a latency runs from the instant
-//! at which the event was due; nothing is dropped.
+//! Each worker is a thread of the operating system. It writes its counts and the durations of its events into numbers
+//! of its own (`measure`); the calling thread sleeps until there is something to report, and passes it to a function of
+//! the caller. A latency is that of the event alone, without preparing the next request. At a rate, requests are due at
+//! random instants, independent of how fast they are executed, and a latency starts at the instant at which the event
+//! was due; nothing is dropped.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -36,7 +36,7 @@ pub trait Worker {
     /// Does it.
     fn execute(&mut self, request: Self::Request, counts: &Counts) -> Result<(), Fault>;
 
-    /// After the last event, within the time that rates are computed with.
+    /// After the last event, within the time used for rates.
     fn finish(&mut self, _: &Counts) -> Result<(), Fault> {
         Ok(())
     }
@@ -57,19 +57,19 @@ pub struct MachinePlan {
     pub rate: Option<u64>,
     /// Between intermediate reports.
     pub interval: Option<Duration>,
-    /// When a whole report is made and counting begins anew. Ascending.
+    /// When a whole report is made and counting restarts. Ascending.
     pub checkpoints: Vec<Duration>,
-    /// When the run is given up, events in flight or not.
+    /// When the run is given up, even with events in flight.
     pub give_up: Option<Duration>,
     /// Of the instants at which events are due.
     pub seed: u64,
-    /// Asked every tenth of a second: whether the run is to end early. Events that go on for longer than a moment after
-    /// that are given up.
+    /// Called every tenth of a second: whether to end the run early. Events that continue for longer than a moment
+    /// after that are given up.
     pub stop: fn() -> bool,
 }
 
 impl MachinePlan {
-    /// One that ends when the test has nothing left to do.
+    /// A run that ends when the test has nothing left to do.
     pub fn new(threads: u32) -> MachinePlan {
         MachinePlan {
             threads,
@@ -117,20 +117,20 @@ pub enum Limit {
 /// How a run ended.
 #[derive(Debug)]
 pub struct MachineOutcome {
-    /// Since the last checkpoint. `total` is the time until the last event was done; `interval` has also what came
-    /// after it, and is what rates are computed with.
+    /// Since the last checkpoint. `total` is the time until the last event was done; `interval` also includes the rest,
+    /// and is used for rates.
     pub snapshot: Snapshot,
     /// The run was aborted while this many threads were in an event.
     pub unfinished: Option<u32>,
 }
 
-/// What all threads see.
+/// What all threads share.
 struct Shared {
     stop: AtomicBool,
     /// Events taken, and how many may be.
     taken: AtomicU64,
     limit: Option<u64>,
-    /// Events begun while it is true count for nothing.
+    /// Events started while it is true do not count.
     warming: AtomicBool,
     epoch: AtomicU32,
     busy: AtomicU32,
@@ -149,8 +149,9 @@ struct Arrivals {
 struct Due {
     /// The first that is not due yet; `None` before the start.
     next: Option<Arrival>,
-    /// The first that nobody has begun: behind the one above by as many as wait. A rate that the threads cannot keep
-    /// makes ever more wait, so they are counted, and made a second time when their turn comes.
+    /// The first one that has not started: behind the one above by the number of those waiting. At a rate that the
+    /// threads cannot keep, ever more events wait, so they are counted, and generated a second time when their turn
+    /// comes.
     first: Option<Arrival>,
     waiting: u64,
 }
@@ -163,14 +164,14 @@ struct Arrival {
 }
 
 impl Arrival {
-    /// Goes on to the next one. Gaps between independent arrivals are exponential. `mean` in seconds.
+    /// Continues with the next one. Gaps between independent arrivals are exponential. `mean` in seconds.
     fn advance(&mut self, mean: f64) {
         self.at += Duration::from_secs_f64(-mean * (1.0 - self.random.unit()).ln());
     }
 }
 
 impl Due {
-    /// Lets arrive what is due by now.
+    /// Adds what is due by now.
     fn arrive(&mut self, now: Instant, mean: f64) {
         let Some(next) = &mut self.next else { return };
         while next.at <= now {
@@ -228,7 +229,7 @@ impl Arrivals {
     }
 }
 
-/// How long events in flight are waited for when the run is to end early.
+/// How long to wait for events in flight when the run ends early.
 const STOP_GRACE: Duration = Duration::from_millis(300);
 /// Between questions whether to stop.
 const STOP_ASKED: Duration = Duration::from_millis(100);
@@ -242,11 +243,11 @@ enum News {
     Done(Instant, Result<(), Fault>),
 }
 
-/// Where threads wait for the start: `None` until it is known when, `Some(None)` when there will be none.
+/// Where threads wait for the start: `None` until it is known, `Some(None)` if there will be none.
 type Gate = (Mutex<Option<Option<Instant>>>, Condvar);
 
-/// Runs `test` by `plan`. `tell` is called in this thread. Fails when a worker does; the others are then stopped.
-/// When the run is given up, threads are left behind: the caller is expected to end the process.
+/// Runs `test` by `plan`. `tell` is called in this thread. Fails if a worker does; the others are then stopped. When
+/// the run is given up, threads are left behind: the caller should end the process.
 pub fn run<T: Test>(test: &Arc<T>, plan: &MachinePlan, mut tell: impl FnMut(Moment)) -> Result<MachineOutcome, Fault> {
     let shared = Arc::new(Shared {
         stop: AtomicBool::new(false),

@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 use crate::error::RecipeError;
 use crate::word::Words;
 
-/// Statements that are timed against each other.
+/// Statements to be compared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CaseFile {
-    /// Run once, before everything.
+    /// Run once, at the beginning.
     pub prepare: Words,
-    /// Run once, after everything.
+    /// Run once, at the end.
     pub cleanup: Words,
-    /// In the order in which results show them.
+    /// In the order of the results.
     pub case: Vec<StatementCase>,
 }
 
@@ -21,23 +21,23 @@ pub struct CaseFile {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatementCase {
-    /// As results call it.
+    /// Its name in results.
     pub name: String,
-    /// What is timed.
+    /// The timed statement.
     pub sql: String,
-    /// Run before every execution, and not timed.
+    /// Run before every execution, not timed.
     #[serde(default)]
     pub setup: Words,
-    /// Run after every execution, and not timed.
+    /// Run after every execution, not timed.
     #[serde(default)]
     pub teardown: Words,
-    /// Cases with the same name here are to return the same rows.
+    /// Cases with the same value must return the same rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
 }
 
 impl CaseFile {
-    /// Reads one. Fails with the first thing that is wrong.
+    /// Parses a file. Fails with the first error.
     pub fn read(text: &str) -> Result<CaseFile, RecipeError> {
         let file: CaseFile = toml::from_str(text).map_err(|error| RecipeError::of_toml(&error, text))?;
         check(&file.case).map_err(|error| RecipeError::new(error).at(None))?;
@@ -50,7 +50,7 @@ impl CaseFile {
     }
 }
 
-/// Whether there are cases, each with a name of its own.
+/// Checks that there are cases, each with a name of its own.
 pub(crate) fn check(cases: &[StatementCase]) -> Result<(), String> {
     if cases.is_empty() {
         return Err("no case: add [[case]] with name and sql".to_owned());

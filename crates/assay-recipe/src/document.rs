@@ -4,7 +4,7 @@ use toml::{Table, Value};
 
 use crate::error::{RecipeError, place};
 
-/// The segments of a path as TOML writes them: `server.db.settings."a.b"`.
+/// The segments of a path in TOML's syntax: `server.db.settings."a.b"`.
 pub(crate) fn segments(path: &str) -> Result<Vec<String>, RecipeError> {
     let wrong = || RecipeError::new(format!("`{path}` is not a path such as run.time or server.db.settings.work_mem"));
     let mut table: Table = format!("{path} = 0").parse().map_err(|_| wrong())?;
@@ -20,7 +20,7 @@ pub(crate) fn segments(path: &str) -> Result<Vec<String>, RecipeError> {
     }
 }
 
-/// Puts a value at a path; tables on the way are made.
+/// Sets the value at a path; missing tables are created.
 pub(crate) fn set(table: &mut Table, path: &[String], value: Value) -> Result<(), RecipeError> {
     let [first, rest @ ..] = path else { return Err(RecipeError::new("the path is empty")) };
     if rest.is_empty() {
@@ -33,14 +33,14 @@ pub(crate) fn set(table: &mut Table, path: &[String], value: Value) -> Result<()
     }
 }
 
-/// A value as the command line gives it: TOML, or else text.
+/// A value from the command line: TOML, or else text.
 pub(crate) fn value_of(text: &str) -> Value {
     let parsed = format!("value = {text}").parse::<Table>().ok();
     let only = parsed.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
     only.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Where a key stands in the text: line and column.
+/// The position of a key in the text: line and column.
 pub(crate) fn place_of(text: &str, path: &[&str]) -> Option<(usize, usize)> {
     let parsed = toml::de::DeTable::parse(text).ok()?;
     let mut table = parsed.get_ref();
@@ -52,7 +52,7 @@ pub(crate) fn place_of(text: &str, path: &[&str]) -> Option<(usize, usize)> {
     table.iter().find(|(key, _)| key.get_ref() == last).map(|(key, _)| place(text, &key.span()))
 }
 
-/// A value as people write it, without quotes around text; the items of a list with commas between.
+/// A value for display, without quotes around text; the items of a list with commas in between.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -88,7 +88,7 @@ fn flatten(above: &str, table: &Table, all: &mut Vec<(String, String)>) {
     }
 }
 
-/// What differs between two documents: path, value before, value after; `None` where it is not set.
+/// The differences between two documents: path, value before, value after; `None` if it is not set.
 pub fn differences(before: &Table, after: &Table) -> Vec<(String, Option<String>, Option<String>)> {
     let (before, after) = (values(before), values(after));
     let find = |all: &[(String, String)], path: &str| all.iter().find(|(one, _)| one == path).map(|(_, v)| v.clone());

@@ -1,14 +1,14 @@
-//! Errors in a recipe: the cause, the place, and the nearest known name.
+//! Errors in a recipe: the cause, the position, and the nearest known name.
 
 use std::ops::Range;
 
-/// A recipe that cannot be run.
+/// An invalid recipe.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RecipeError {
-    /// A lowercase fragment, without the place.
+    /// A lowercase fragment, without the position.
     pub message: String,
-    /// Line and column in the recipe's text, both from 1; `None` for what was set elsewhere.
+    /// Line and column in the recipe's text, both from 1; `None` for values set elsewhere.
     pub place: Option<(usize, usize)>,
     /// What to do.
     pub hint: Option<String>,
@@ -19,7 +19,7 @@ impl RecipeError {
         RecipeError { message: message.into(), place: None, hint: None }
     }
 
-    /// Of the parser, or of a field that is unknown or has the wrong type.
+    /// From the parser, or about a field that is unknown or has the wrong type.
     pub(crate) fn of_toml(error: &toml::de::Error, text: &str) -> RecipeError {
         let message = error.message().trim().replace('\n', "; ");
         let hint = nearest_field(&message);
@@ -44,20 +44,20 @@ impl RecipeError {
     }
 }
 
-/// Line and column of a span's begin, from 1.
+/// Line and column of a span's start, from 1.
 pub(crate) fn place(text: &str, span: &Range<usize>) -> (usize, usize) {
     let before = &text[..span.start.min(text.len())];
     let line = before.matches('\n').count() + 1;
     (line, before.chars().rev().take_while(|c| *c != '\n').count() + 1)
 }
 
-/// The name most like `word`, when one is alike enough to be meant.
+/// The name most similar to `word`, if one is similar enough.
 fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
     let alike = names.iter().map(|name| (strsim::jaro_winkler(word, name), *name));
     alike.filter(|(alike, _)| *alike > 0.8).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
-/// Serde says "unknown field `tiem`, expected one of `time`, `rate`".
+/// Serde's message: "unknown field `tiem`, expected one of `time`, `rate`".
 fn nearest_field(message: &str) -> Option<String> {
     let rest = message.split_once("unknown field ").or_else(|| message.split_once("unknown variant "))?.1;
     let mut names = rest.split('`').skip(1).step_by(2);

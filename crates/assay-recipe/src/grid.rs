@@ -6,10 +6,10 @@ use crate::document::{place_of, segments, set, shown};
 use crate::error::RecipeError;
 use crate::setup::Setup;
 
-/// What is varied.
+/// A factor: what is varied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factor {
-    /// As results call it.
+    /// Its name in results.
     pub name: String,
     /// In the order written; at least one.
     pub levels: Vec<Level>,
@@ -18,33 +18,33 @@ pub struct Factor {
 /// One of a factor's values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// As results call it.
+    /// Its name in results.
     pub name: String,
-    /// Paths with the values put there.
+    /// Paths, and the values that this level sets.
     pub sets: Vec<(String, Value)>,
-    /// What an hour costs with it, in any currency.
+    /// Price per hour with this level, in any currency.
     pub price_per_hour: Option<f64>,
 }
 
 /// One level of each factor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Of each factor, the number of its level.
+    /// For each factor, the index of its level.
     pub levels: Vec<usize>,
     /// `sync_binlog=0 memory=1G`; `all` without factors.
     pub name: String,
-    /// What is run.
+    /// What it runs.
     pub setup: Setup,
-    /// The sum over its levels that have one.
+    /// The sum of its levels' prices.
     pub price_per_hour: Option<f64>,
 }
 
-/// More cells than these are a mistake.
+/// More cells than this must be a mistake.
 const CELLS_MAX: usize = 10_000;
-/// The parts of a recipe that a cell consists of.
+/// The parts of a recipe that make up a cell.
 pub(crate) const SETUP: [&str; 4] = ["server", "data", "run", "generator"];
 
-/// The factors of `[grid]`. `text`: where places are looked up.
+/// The factors of `[grid]`. `text`: for positions in errors.
 pub(crate) fn factors(grid: &Table, text: &str) -> Result<Vec<Factor>, RecipeError> {
     grid.iter()
         .map(|(name, value)| {
@@ -84,7 +84,7 @@ fn factor(name: &str, value: &Value) -> Result<Factor, RecipeError> {
     Ok(Factor { name, levels })
 }
 
-/// `{ "path" = [levels], "path" = [levels] }`: the n-th values of all paths are the n-th level.
+/// `{ "path" = [levels], "path" = [levels] }`: the n-th values of all paths are level n.
 fn together(table: &Table) -> Result<Vec<Level>, RecipeError> {
     let mut levels: Vec<Level> = Vec::new();
     for (path, values) in table {
@@ -127,7 +127,7 @@ fn named(levels: &Table) -> Result<Vec<Level>, RecipeError> {
     levels.iter().map(level).collect()
 }
 
-/// Every combination of levels that no exception leaves out, the last factor changing fastest.
+/// Every combination of levels that no exception omits, the last factor changing fastest.
 pub(crate) fn cells(
     document: &Table,
     factors: &[Factor],
@@ -136,7 +136,7 @@ pub(crate) fn cells(
 ) -> Result<Vec<Cell>, RecipeError> {
     let base: Table =
         document.iter().filter(|(key, _)| SETUP.contains(&key.as_str())).map(|(k, v)| (k.clone(), v.clone())).collect();
-    // Each level by itself first: an error then names the one that is wrong.
+    // Each level separately first: an error then names the wrong one.
     for factor in factors {
         for level in &factor.levels {
             let what = |path: &str| format!("factor {}, level {}, `{path}`", factor.name, level.name);
@@ -207,7 +207,7 @@ fn setup(table: &Table) -> Result<Setup, RecipeError> {
     Value::Table(table.clone()).try_into().map_err(|error| RecipeError::of_toml(&error, ""))
 }
 
-/// Of each factor the levels that are left out; `None`: whatever its level.
+/// For each factor, the levels that are omitted; `None`: any.
 fn exception(table: &Table, factors: &[Factor]) -> Result<Vec<Option<Vec<usize>>>, RecipeError> {
     let mut excluded = vec![None; factors.len()];
     let names: Vec<&str> = factors.iter().map(|factor| factor.name.as_str()).collect();

@@ -13,11 +13,11 @@ pub struct TrialKey {
     pub cell: usize,
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The experiment began, or went on.
+    /// The experiment started or resumed.
     Opened {
         /// Of the recipe.
         hash: String,
@@ -26,7 +26,7 @@ pub enum Event {
         /// The version of assay.
         tool: String,
     },
-    /// A trial began.
+    /// A trial started.
     Begun {
         /// From 1.
         round: u32,
@@ -49,17 +49,17 @@ pub enum Event {
         name: String,
         /// From 1.
         attempt: u32,
-        /// Its file, relative to the experiment's folder.
+        /// Its record, relative to the experiment's folder.
         record: String,
         /// Wall-clock time, RFC 3339.
         at: String,
-        /// All of it, from the restored data to the stopped server.
+        /// Total, from restoring the data to stopping the server.
         seconds: f64,
         /// Its parts in order, in seconds.
         parts: Vec<(String, f64)>,
-        /// What spoiled it, in words; empty: nothing.
+        /// What spoiled it, in words; empty if nothing did.
         spoiled: Vec<String>,
-        /// Its result counts; `false`: it is repeated.
+        /// Whether its result counts; `false`: it is repeated.
         kept: bool,
     },
     /// A trial failed, which is its result.
@@ -76,10 +76,10 @@ pub enum Event {
         at: String,
         /// One line.
         cause: String,
-        /// More lines: the end of the server's log.
+        /// Further lines: the end of the server's log.
         details: Vec<String>,
     },
-    /// Failed trials are to be tried again.
+    /// Failed trials will be tried again.
     Forgiven,
 }
 
@@ -88,46 +88,46 @@ pub fn line(event: &Event) -> String {
     serde_json::to_string(event).expect("it is plain data") + "\n"
 }
 
-/// What became of a trial.
+/// The result of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It was measured.
     Done {
-        /// Its file, relative to the experiment's folder.
+        /// Its record, relative to the experiment's folder.
         record: String,
         /// Its parts in order, in seconds.
         parts: Vec<(String, f64)>,
-        /// What spoiled it, in words; empty: nothing.
+        /// What spoiled it, in words; empty if nothing did.
         spoiled: Vec<String>,
     },
     /// It failed.
     Failed {
         /// One line.
         cause: String,
-        /// More lines.
+        /// Further lines.
         details: Vec<String>,
     },
 }
 
-/// A journal, read.
+/// A journal that was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// What became of the trials that are over.
+    /// The results of finished trials.
     pub outcomes: BTreeMap<TrialKey, Outcome>,
-    /// Of the recipe, as it was opened last.
+    /// The recipe's hash, as last opened.
     pub hash: Option<String>,
     /// Trials that were measured and repeated, because something spoiled them.
     pub repeated: Vec<TrialKey>,
-    /// Trials that were begun again, because we were killed.
+    /// Trials that were started again, because assay was killed.
     pub interrupted: u32,
-    /// Cell and seconds of every trial that was measured.
+    /// Cell and seconds of every measured trial.
     took: Vec<(usize, f64)>,
-    /// A trial that began and has not ended.
+    /// A trial that started and has not ended.
     under_way: Option<(TrialKey, u32)>,
 }
 
 impl Progress {
-    /// Of a journal's text. A last line that is not whole is left out: we were killed while we wrote it.
+    /// Parses a journal's text. An incomplete last line is ignored: assay was killed while writing it.
     pub fn of_text(text: &str) -> Progress {
         let mut progress = Progress::default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).for_each(|event| progress.add(event));
@@ -183,7 +183,7 @@ impl Progress {
         self.repeated.iter().filter(|key| key.cell == cell).count() as u32
     }
 
-    /// The trial that was under way when the journal ends.
+    /// The trial that was in progress when the journal ends.
     pub fn under_way(&self) -> Option<TrialKey> {
         self.under_way.map(|(key, _)| key)
     }
@@ -230,7 +230,7 @@ mod tests {
             assert_eq!((progress.repeats_of(0), progress.repeats_of(1)), (1, 0));
             assert_eq!(progress.under_way(), Some(TrialKey { round: 1, cell: 1 }));
         }
-        // Going on after the half line, which then has an end of its own.
+        // Continuing after the incomplete line, which then gets its own line end.
         let gone_on = [&cut, "\n", &opened, &begun(1, 1), &done(1, 1, true)].concat();
         let progress = Progress::of_text(&gone_on);
         assert_eq!((progress.outcomes.len(), progress.interrupted, progress.under_way()), (2, 1, None));

@@ -1,9 +1,8 @@
 //! Recipes: one text describes one experiment.
 //!
-//! A recipe is a TOML text. `Recipe::read` makes cells of it: one level of each factor, put into the base document at
-//! the factor's paths, and read as a `Setup` that allows nothing unknown. `plan` says in which order trials are due,
-//! `journal` what became of them. It opens no file, starts no server, reads no clock, and does not know what a
-//! workload's options mean.
+//! A recipe is a TOML text. `Recipe::read` turns it into cells: one level of each factor, set in the base document at
+//! the factor's paths, and parsed as a `Setup` without unknown keys. `plan` determines the order of trials, `journal`
+//! their results. It opens no file, starts no server, reads no clock, and does not know what a workload's options mean.
 
 #![forbid(unsafe_code)]
 

@@ -4,7 +4,7 @@ use assay_random::Random;
 
 use crate::journal::{Progress, TrialKey};
 
-/// The order of a round's cells: a permutation drawn from the seed, whatever the other rounds are. Source: Fisher and
+/// The order of a round's cells: a permutation drawn from the seed, independent of the other rounds. Source: Fisher and
 /// Yates, as in Knuth, The Art of Computer Programming 2, algorithm 3.4.2P.
 pub fn order(cells: usize, round: u32, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..cells).collect();
@@ -15,15 +15,14 @@ pub fn order(cells: usize, round: u32, seed: u64) -> Vec<usize> {
     order
 }
 
-/// The trials still to be run, in their order. A cell that failed is not tried again.
+/// The remaining trials, in order. A cell that failed is not tried again.
 pub fn remaining(cells: usize, rounds: u32, seed: u64, progress: &Progress) -> Vec<TrialKey> {
     let all =
         (1..=rounds).flat_map(|round| order(cells, round, seed).into_iter().map(move |cell| TrialKey { round, cell }));
     all.filter(|key| !progress.is_over(*key) && !progress.has_failed(key.cell)).collect()
 }
 
-/// Seconds that these trials will take: as the cell's own did so far, else as all did, else as `planned` says of a
-/// cell.
+/// Estimated seconds for these trials: the mean of the cell's own so far, else of all, else `planned`.
 pub fn seconds_left(trials: &[TrialKey], progress: &Progress, planned: impl Fn(usize) -> f64) -> f64 {
     let all = progress.seconds_of(None);
     trials.iter().map(|key| progress.seconds_of(Some(key.cell)).or(all).unwrap_or_else(|| planned(key.cell))).sum()
@@ -48,7 +47,7 @@ mod tests {
         assert!(different.len() > 15, "{rounds:?}");
         assert_eq!(order(7, 3, 42), rounds[2]);
         assert_ne!(order(7, 3, 43), rounds[2]);
-        // Every cell comes first equally often, or nearly.
+        // Every cell comes first equally often, or nearly so.
         let mut firsts = [0; 4];
         (0..4000).for_each(|round| firsts[order(4, round, 1)[0]] += 1);
         assert!(firsts.iter().all(|count| (900..1100).contains(count)), "{firsts:?}");

@@ -1,4 +1,4 @@
-//! A recipe: its text with the changes of a scale and the command line, and the resulting cells.
+//! A recipe: its text with the changes by a scale and the command line, and the resulting cells.
 
 use std::collections::BTreeMap;
 
@@ -17,43 +17,44 @@ use crate::word::{Word, Words};
 /// One experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recipe {
-    /// What results are headed with.
+    /// Heading of the results.
     pub title: String,
-    /// What it is to answer; may be empty.
+    /// The question that it answers; may be empty.
     pub question: String,
-    /// What to look at in its results; may be empty.
+    /// What to look for in its results; may be empty.
     pub look_at: String,
-    /// What it needs of the machine that cannot be seen from here, such as a second drive; `plan` says it.
+    /// Requirements that cannot be checked, such as a second drive; shown by `plan`.
     pub needs: Vec<String>,
     /// What is varied, in the order written.
     pub factors: Vec<Factor>,
     /// At least one.
     pub cells: Vec<Cell>,
-    /// How often, and in which order.
+    /// How often, and in what order.
     pub trials: Trials,
-    /// What is done around trials, in the order written.
+    /// Actions around trials, in the order written.
     pub steps: Vec<Step>,
-    /// What is shown in the end.
+    /// What is shown at the end.
     pub shows: Vec<Show>,
-    /// Only the last part of each run is shown, such as `30m`; `None`: all of it.
+    /// Show only the last part of each run, such as `30m`; `None`: all of it.
     pub last: Option<String>,
     /// Names of its scales.
     pub scales: Vec<String>,
-    /// The document with scale and `--set` put in.
+    /// The document after applying scale and `--set`.
     pub document: Table,
-    /// 16 hexadecimal digits of what decides its results: all but the number of rounds and what is shown.
+    /// Hash, in 16 hexadecimal digits, of everything that affects its results: all but the number of rounds and what is
+    /// shown.
     pub hash: String,
 }
 
-/// How often, and in which order.
+/// How often, and in what order.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Trials {
     /// Rounds: trials of each cell. 1 <= count
     pub count: u32,
-    /// What the order within rounds is drawn from, and the seed of every run.
+    /// Seed of the order within rounds, and of every run.
     pub seed: u64,
-    /// How often trials of a cell are repeated that something spoiled.
+    /// How often a cell's spoiled trials are repeated.
     pub repeats: u32,
 }
 
@@ -74,7 +75,7 @@ pub struct TableAsked {
     /// A metric such as `tps`, `p99`, `new_order.p99`; `per_price`; or the name of a step, for its seconds.
     #[serde(default = "tps")]
     pub value: String,
-    /// The level that the others are divided by: one of `columns`, or of `rows` without columns; or `best`.
+    /// The level by which the others are divided: one of `columns`, or of `rows` without columns; or `best`.
     #[serde(default, deserialize_with = "word")]
     pub ratio_to: Option<String>,
 }
@@ -98,7 +99,7 @@ struct Written {
     look_at: String,
     #[serde(default)]
     needs: Vec<String>,
-    // The four parts of a cell are read again for each; here they are checked where they stand in the text.
+    // The four parts of a cell are parsed again for each cell; here they are checked at their position in the text.
     #[serde(default, rename = "server")]
     _server: BTreeMap<String, Server>,
     #[serde(default, rename = "data")]
@@ -122,7 +123,7 @@ struct Written {
     scale: BTreeMap<String, Table>,
 }
 
-/// Something to be shown.
+/// An output of the results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Show {
     /// A pivot table.
@@ -150,11 +151,11 @@ pub enum ChartKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChartAsked {
-    /// From left to right; not over time.
+    /// The horizontal axis; not over time.
     pub x: Option<String>,
-    /// Told by colours.
+    /// One color per level.
     pub colour: Option<String>,
-    /// A panel for each level.
+    /// One panel per level.
     pub facet: Option<String>,
     /// Metrics, each with a row of panels; empty: `tps`.
     pub value: Words,
@@ -184,10 +185,10 @@ pub fn schema() -> serde_json::Value {
 }
 
 impl Recipe {
-    /// Reads a recipe. `scale`: one of its own, or `full`, which is the recipe as it stands. `sets`: paths with values
-    /// as the command line gives them. Fails with the first thing that is wrong.
+    /// Parses a recipe. `scale`: one of its own, or `full`, which changes nothing. `sets`: paths with values from the
+    /// command line. Fails with the first error.
     pub fn read(text: &str, scale: Option<&str>, sets: &[(String, String)]) -> Result<Recipe, RecipeError> {
-        // From the text first: these errors know their place.
+        // From the text first: these errors have a position.
         let written: Written = toml::from_str(text).map_err(|error| RecipeError::of_toml(&error, text))?;
         let mut document: Table = text.parse().map_err(|error| RecipeError::of_toml(&error, text))?;
         document.remove("scale");
@@ -245,7 +246,7 @@ impl Recipe {
     }
 }
 
-/// Puts a value into the document, which must still be a recipe afterwards.
+/// Sets a value in the document, which must still be a recipe afterwards.
 fn put(document: &mut Table, path: &str, value: Value) -> Result<(), RecipeError> {
     set(document, &segments(path)?, value)?;
     typed(document).map(drop)
@@ -255,7 +256,7 @@ fn typed(document: &Table) -> Result<Written, RecipeError> {
     Value::Table(document.clone()).try_into().map_err(|error| RecipeError::of_toml(&error, ""))
 }
 
-/// What decides the results. More rounds are more of the same experiment.
+/// What determines the results. More rounds are more of the same experiment.
 fn hash(document: &Table, trials: &Trials) -> String {
     let parts = SETUP.iter().chain(&["grid", "except", "step"]);
     let parts: Vec<(&str, Option<&Value>)> = parts.map(|part| (*part, document.get(*part))).collect();
@@ -263,7 +264,7 @@ fn hash(document: &Table, trials: &Trials) -> String {
     Sha256::digest(&text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The axes that are no factors: steps of a ladder, statements that are timed.
+/// Axes that are not factors: steps of a ladder, statements to compare.
 const SESSIONS: &str = "sessions";
 const CASE: &str = "case";
 /// Not a level: whichever is best.
@@ -298,7 +299,7 @@ fn shows(shown: Vec<Shown>, axes: &Axes<'_>) -> Result<Vec<Show>, RecipeError> {
     Ok(shows)
 }
 
-/// What rows, columns, colours and panels can be.
+/// Possible rows, columns, colors and panels.
 struct Axes<'a> {
     factors: &'a [Factor],
     /// Statements that are timed.
@@ -489,7 +490,7 @@ pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.opt
         let set = |path: &str, value: &str| Recipe::read(BASE, None, &[(path.to_owned(), value.to_owned())]);
         assert_eq!(time(&set("run.time", "10s").unwrap()), "10s");
         assert_eq!(set("run.sessions", "[8]").unwrap().cells[0].setup.run.sessions.0, ["8"]);
-        // More rounds, other words, comments: the same experiment. Another time: another one.
+        // More rounds, other texts, comments: the same experiment. A different time: a different one.
         assert_eq!(set("trials.count", "9").unwrap().hash, full.hash);
         assert_eq!(set("title", "another").unwrap().hash, full.hash);
         assert_eq!(read(&format!("# a comment\n{BASE}")).unwrap().hash, full.hash);

@@ -1,7 +1,7 @@
-//! The JSON Schema of recipes, for editors, made from the types that read them.
+//! The JSON Schema of recipes, for editors, generated from the types that parse them.
 //!
-//! A recipe's types are read from a deserializer that has no text: it hands out what they ask for, and writes down what
-//! that was. So the schema cannot say anything else than the reader.
+//! A recipe's types are read from a deserializer that has no text: it returns whatever they request, and records the
+//! requests. So the schema cannot disagree with the parser.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -10,10 +10,10 @@ use serde::de::value::{Error, StrDeserializer};
 use serde::de::{DeserializeSeed, Deserializer, Expected, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value, json};
 
-/// What is asked for is written down here.
+/// The requests are recorded here.
 struct Probe<'a>(&'a RefCell<Value>);
 
-/// The schema of what `read` reads.
+/// The schema of what `read` parses.
 pub(crate) fn schema_of<T>(read: impl FnOnce(&RefCell<Value>) -> Result<T, Error>) -> Value {
     let found = RefCell::new(json!({}));
     read(&found).map(drop).expect("everything that the types ask for is handed out");
@@ -24,7 +24,7 @@ pub(crate) fn probe<'de, T: serde::Deserialize<'de>>(found: &RefCell<Value>) -> 
     T::deserialize(Probe(found))
 }
 
-/// What a visitor says it expects: types of several forms have no other name here.
+/// What a visitor says it expects: the only name that types with several forms have here.
 struct Wanted<'a>(&'a dyn Expected);
 
 impl fmt::Display for Wanted<'_> {

@@ -1,4 +1,4 @@
-//! What one cell runs: a server, its data, the load. It lists every field that a factor can set.
+//! What one cell runs: a server, its data, the load. It contains every field that a factor can set.
 
 use std::collections::BTreeMap;
 
@@ -8,52 +8,51 @@ use crate::cases::StatementCase;
 use crate::error::RecipeError;
 use crate::word::{Word, Words};
 
-/// A cell's document, read.
+/// A cell's document, parsed.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Setup {
-    /// Servers by their names. All of them are started for a trial; the load goes to all, or to those that `run.on`
-    /// names.
+    /// Servers by name. All of them are started for a trial; the load goes to all, or to those in `run.on`.
     pub server: BTreeMap<String, Server>,
     /// What is loaded before trials.
     pub data: Data,
     /// The load.
     pub run: Run,
-    /// Where the load comes from.
+    /// Where the load is generated.
     pub generator: Generator,
 }
 
-/// A server that is started for every trial, or one that is already there.
+/// A server that is started for every trial, or one that is already running.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
     /// `postgres:15`; or `url`.
     pub product: Option<String>,
-    /// Of a server that is already there, and is neither started nor stopped.
+    /// Of a server that is already running, and is neither started nor stopped.
     pub url: Option<String>,
-    /// A folder or archive of the server's programs.
+    /// A folder or archive with the server's programs.
     pub binaries: Option<String>,
-    /// In the server's own words.
+    /// With the server's own names.
     pub settings: BTreeMap<String, Word>,
     /// A configuration file in the server's own format.
     pub config: Option<String>,
-    /// The CPUs that it may run on: `0-3,8`.
+    /// Its CPUs: `0-3,8`.
     pub cpus: Option<String>,
-    /// The most memory that it may use: `4G`.
+    /// Memory limit: `4G`.
     pub memory: Option<String>,
-    /// Huge pages that are reserved for it: `2G`.
+    /// Huge pages reserved for it: `2G`.
     pub huge_pages: Option<String>,
     /// Transparent huge pages of the machine: `always`, `madvise`, `never`.
     pub transparent_huge_pages: Option<String>,
-    /// How many servers follow it.
+    /// The number of replicas.
     pub replicas: u32,
-    /// What stands before it, by name: `pgbouncer`, `haproxy`.
+    /// Its fronts, by name: `pgbouncer`, `haproxy`.
     pub front: BTreeMap<String, Front>,
-    /// Statements that are run on it before every trial.
+    /// Statements run on it before every trial.
     pub sql: Vec<String>,
-    /// The load goes through its unix socket instead of TCP.
+    /// Whether to connect through its unix socket instead of TCP.
     pub socket: bool,
-    /// Of the URL that the load uses, such as `ssl-mode = "required"`.
+    /// Parameters of the URL for the load, such as `ssl-mode = "required"`.
     pub parameters: BTreeMap<String, Word>,
 }
 
@@ -61,9 +60,9 @@ pub struct Server {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Front {
-    /// In its own words.
+    /// With its own names.
     pub settings: BTreeMap<String, Word>,
-    /// The servers that it stands before, where it is the nearest to them: `primary`, `replicas`, `all`.
+    /// The servers behind it, if it is the nearest to them: `primary`, `replicas`, `all`.
     pub behind: Option<String>,
 }
 
@@ -71,11 +70,11 @@ pub struct Front {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Data {
-    /// What `assay prepare` takes: `tpcc --warehouses 10`.
+    /// Arguments of `assay prepare`: `tpcc --warehouses 10`.
     pub prepare: Option<String>,
-    /// More options of it.
+    /// More of its options.
     pub options: BTreeMap<String, Word>,
-    /// Settings of the server while it is loaded, in its own words: those that decide how data is stored.
+    /// Settings of the server during the load, with its own names: those that determine how data is stored.
     pub settings: BTreeMap<String, Word>,
 }
 
@@ -83,19 +82,19 @@ pub struct Data {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Run {
-    /// What `assay run` takes: `tpcc --warehouses 10`. Or `case`, or `io`.
+    /// Arguments of `assay run`: `tpcc --warehouses 10`. Or `case`, or `io`.
     pub workload: String,
-    /// Statements to time against each other, as `assay sql` does.
+    /// Statements to compare, as with `assay sql`.
     pub case: Vec<StatementCase>,
-    /// What `assay io` takes: `--size 4G --direct`. Needs no server.
+    /// Arguments of `assay io`: `--size 4G --direct`. Needs no server.
     pub io: Option<String>,
-    /// Names of the servers that the load goes to; empty: all.
+    /// Names of the servers to load; empty: all.
     pub on: Words,
     /// A number, or the steps of a ladder.
     pub sessions: Words,
     /// Transactions due per second.
     pub rate: Option<Word>,
-    /// Length of a run of its own before the measured one, such as `1m`.
+    /// Length of a separate run before the measured one, such as `1m`.
     pub warmup: Option<Word>,
     /// Length of the measured part of each step, such as `5m`.
     pub time: Option<Word>,
@@ -109,14 +108,14 @@ pub struct Run {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Generator {
-    /// The CPUs that it may run on: `4-7`.
+    /// Its CPUs: `4-7`.
     pub cpus: Option<String>,
-    /// Threads driving the sessions.
+    /// Threads that drive the sessions.
     pub workers: Option<u32>,
 }
 
 impl Setup {
-    /// Names of the servers that the load goes to.
+    /// Names of the servers to load.
     pub fn loaded(&self) -> Vec<&str> {
         match &self.run.on.0[..] {
             [] => self.server.keys().map(String::as_str).collect(),
@@ -124,12 +123,12 @@ impl Setup {
         }
     }
 
-    /// The first server, whose product decides how a command line is read; `None`: the load needs none.
+    /// The first server, whose product determines how a command line is parsed; `None`: the load needs none.
     pub fn first_server(&self) -> Option<&Server> {
         self.server.get(*self.loaded().first()?)
     }
 
-    /// Whether there is all that a trial needs.
+    /// Checks that everything a trial needs is there.
     pub(crate) fn check(&self) -> Result<(), RecipeError> {
         for (name, server) in &self.server {
             server.check(name)?;

@@ -50,8 +50,8 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
     ]
 }
 
-/// The text of a recipe with one server, `db`. `factors`: settings of it, or paths that begin with a part of a recipe,
-/// each with its levels. `ladder`: whether the workload's words hold several numbers of sessions.
+/// The text of a recipe with one server, `db`. `factors`: its settings, or paths that start with a part of a recipe,
+/// each with its levels. `ladder`: whether the workload's arguments contain several numbers of sessions.
 pub fn from_words(
     product: &str,
     factors: &[(String, Vec<String>)],

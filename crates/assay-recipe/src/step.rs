@@ -1,24 +1,24 @@
-//! Actions before and after a trial, which are timed.
+//! Timed actions before and after a trial.
 
 use serde::Deserialize;
 
 use crate::error::RecipeError;
 use crate::word::{Word, Words};
 
-/// Something done around a trial.
+/// An action around a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What its time is called in results.
+    /// The name of its duration in results.
     pub name: String,
     /// When it is due.
     pub when: When,
     /// What it does.
     pub action: Action,
-    /// The server that it concerns, by its name in the recipe; `None`: the first that is loaded.
+    /// The server that it affects, by its name in the recipe; `None`: the first that is loaded.
     pub on: Option<String>,
-    /// What of that server: `primary`, `replica1`, or a front such as `pgbouncer`.
+    /// The part of that server: `primary`, `replica1`, or a front such as `pgbouncer`.
     pub node: Option<String>,
-    /// With `When::DuringMeasure`: how long after the measured run began, such as `10s`.
+    /// With `When::DuringMeasure`: how long after the start of the measured run, such as `10s`.
     pub after: Option<String>,
 }
 
@@ -28,22 +28,22 @@ pub struct Step {
 pub enum When {
     /// Before the first trial of a round; no server runs.
     BeforeRound,
-    /// The server has started; before the warm-up.
+    /// After the server has started; before the warm-up.
     BeforeTrial,
     /// After the warm-up, right before the measured run.
     BeforeMeasure,
-    /// While the measured run goes on; see `Step::after`.
+    /// During the measured run; see `Step::after`.
     DuringMeasure,
-    /// Right after the measured run; the server still runs.
+    /// Right after the measured run; the server is still running.
     AfterMeasure,
-    /// The server was stopped.
+    /// After the server was stopped.
     AfterTrial,
     /// After the last trial of a round; no server runs.
     AfterRound,
 }
 
 impl When {
-    /// As recipes write it.
+    /// As written in recipes.
     pub fn name(self) -> &'static str {
         match self {
             When::BeforeRound => "before-round",
@@ -67,15 +67,15 @@ impl When {
 pub enum Action {
     /// Runs statements on the primary, one after the other.
     Sql(Vec<String>),
-    /// Runs a shell command, which finds the topology in its environment.
+    /// Runs a shell command, which gets the topology in its environment.
     Command(String),
-    /// Has the primary write what is in memory only.
+    /// Makes the primary write everything that is only in memory.
     Checkpoint,
-    /// Brings the primary to rest.
+    /// Settles the primary.
     Settle,
-    /// Stops a server in order and starts it again.
+    /// Stops a server cleanly and starts it again.
     Restart,
-    /// Kills a server (SIGKILL) and starts it again, which recovers what was in its log.
+    /// Kills a server (SIGKILL) and starts it again, which recovers from its log.
     Crash,
     /// Empties the machine's page cache (root only).
     DropCaches,
@@ -83,7 +83,7 @@ pub enum Action {
     Rest(String),
 }
 
-/// A step as it is written.
+/// A step as written.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Written {

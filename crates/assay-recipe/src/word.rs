@@ -1,11 +1,11 @@
-//! Values of a recipe that are one word or several, however they are written.
+//! Values in a recipe that are one word or several, in any notation.
 
 use std::fmt;
 
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Text, or a number or switch as text: settings and options are written as their server or workload spells them.
+/// Text, or a number or boolean as text: settings and options are spelled as their server or workload wants them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Word(pub String);
 

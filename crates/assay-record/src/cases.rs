@@ -1,4 +1,4 @@
-//! Statements that were timed one by one: `assay sql`.
+//! Statements compared by `assay sql`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What was timed, and how.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cases {
-    /// The case that the others are divided by; `None`: the fastest.
+    /// The case by which the others are divided; `None`: the fastest.
     #[serde(default)]
     pub base: Option<String>,
     /// Executions of each case before the first that was timed.
@@ -15,11 +15,10 @@ pub struct Cases {
     /// What was done before every execution; `None`: nothing.
     #[serde(default)]
     pub cold: Option<Cold>,
-    /// Whose counters those of the cases are: `session`, or `database`, which counts other sessions too; `None`: not
-    /// read.
+    /// Scope of the cases' counters: `session`, or `database`, which includes other sessions; `None`: not read.
     #[serde(default)]
     pub counters_of: Option<String>,
-    /// In the order in which they were named.
+    /// In the order given.
     pub cases: Vec<Case>,
 }
 
@@ -38,7 +37,7 @@ pub enum Cold {
 pub struct Case {
     /// Its name, which no other case has.
     pub name: String,
-    /// What was timed.
+    /// The timed statement.
     pub sql: String,
     /// Statements before every execution, not timed.
     #[serde(default)]
@@ -46,28 +45,27 @@ pub struct Case {
     /// Statements after every execution, not timed.
     #[serde(default)]
     pub teardown: Vec<String>,
-    /// Cases with the same name here are to give the same rows.
+    /// Cases with the same value must return the same rows.
     #[serde(default)]
     pub result: Option<String>,
-    /// Those that were timed and succeeded, in the order in which they ran.
+    /// Successful timed executions, in order.
     pub executions: Vec<Execution>,
     /// Rows of the last execution; `None`: it never succeeded.
     #[serde(default)]
     pub rows: Option<u64>,
-    /// Hash of the rows of the last execution, whatever their order: 16 hexadecimal digits.
+    /// Hash of the rows of the last execution, in any order: 16 hexadecimal digits.
     #[serde(default)]
     pub digest: Option<String>,
-    /// Two executions gave different rows.
+    /// Whether two executions returned different rows.
     #[serde(default)]
     pub result_changed: bool,
-    /// The plans seen, in the order in which they appeared; numbers that are estimates do not make a plan another one.
+    /// The plans seen, in the order of their first appearance; changed estimates alone are not a changed plan.
     #[serde(default)]
     pub plans: Vec<QueryPlan>,
-    /// By how much one execution raised the server's counters, without those that reading them raises; zeros are left
-    /// out.
+    /// How much one execution increased the server's counters, without the increase by reading them; zeros are omitted.
     #[serde(default)]
     pub counters: BTreeMap<String, i64>,
-    /// Why it was given up, in the server's words.
+    /// Why it was given up: the server's message.
     #[serde(default)]
     pub failure: Option<String>,
 }
@@ -79,17 +77,17 @@ pub struct Execution {
     pub round: u32,
     /// From sending the statement to its last row.
     pub elapsed_ns: u64,
-    /// Which of the case's plans it had before it ran, from 0; `None`: not asked for.
+    /// The plan before it ran, as an index into the case's plans; `None`: not requested.
     #[serde(default)]
     pub plan: Option<u32>,
 }
 
-/// How a server would run a statement.
+/// An execution plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueryPlan {
-    /// As the server shows it to people.
+    /// As text.
     pub text: String,
-    /// As the server shows it to programs, JSON in its own shape; `None`: it has no such form.
+    /// As JSON in the server's own form; `None`: the server has none.
     #[serde(default)]
     pub json: Option<String>,
 }

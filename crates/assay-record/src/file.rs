@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 use crate::time::Time;
 use crate::trial::{FORMAT, Record, Tool};
 
-/// Where records go when nobody says otherwise, below the working directory.
+/// The default folder for records, below the working directory.
 pub const DEFAULT_FOLDER: &str = "assay-records";
 /// Largest file read.
 pub const COMPRESSED_BYTES_MAX: u64 = 256 << 20;
@@ -20,11 +20,11 @@ pub const DECOMPRESSED_BYTES_MAX: u64 = 1 << 30;
 
 /// RFC 8878, 3.1.1.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// zstd's own default: higher levels cost more time than a partial record every few seconds should take.
+/// zstd's own default: higher levels cost more time than is acceptable for a partial record every few seconds.
 const ZSTD_LEVEL: i32 = 3;
 const NAME_LENGTH_MAX: usize = 80;
 
-/// A record could not be written. Nothing was left behind, and a file that was there before is unharmed.
+/// A record could not be written. Nothing is left behind, and an existing file is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The folder is missing.
@@ -32,7 +32,7 @@ pub enum WriteError {
     NoFolder {
         /// The record.
         path: PathBuf,
-        /// What should hold it.
+        /// The missing folder.
         folder: PathBuf,
     },
     /// The system refused: full disk, permissions, a folder of that name.
@@ -40,7 +40,7 @@ pub enum WriteError {
     Io {
         /// The record.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -53,10 +53,10 @@ pub enum ReadError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Some other file.
+    /// Not a record.
     #[error("{path} is not a record: it is neither zstd nor JSON")]
     NotARecord {
         /// The file.
@@ -68,15 +68,15 @@ pub enum ReadError {
         /// The file.
         path: PathBuf,
     },
-    /// Compressed data are not what was written.
+    /// The compressed data is damaged.
     #[error("record {path} is damaged")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What zstd said.
+        /// zstd's error.
         source: io::Error,
     },
-    /// More than a record can be expected to hold.
+    /// Larger than any record.
     #[error("{path} is larger than a record may be ({limit_bytes} bytes)")]
     TooLarge {
         /// The file.
@@ -84,12 +84,12 @@ pub enum ReadError {
         /// `COMPRESSED_BYTES_MAX` or `DECOMPRESSED_BYTES_MAX`.
         limit_bytes: u64,
     },
-    /// Not the fields of a record, or not JSON.
+    /// Not JSON, or not the fields of a record.
     #[error("{path} is not a record of format {FORMAT}")]
     Content {
         /// The file.
         path: PathBuf,
-        /// Which, and where.
+        /// What, and where.
         source: serde_json::Error,
     },
     /// Written by another version.
@@ -110,8 +110,8 @@ pub enum ReadError {
 }
 
 impl Record {
-    /// Writes the record to `path`, replacing a file of that name at once and whole. Compressed, unless the name ends
-    /// in `.json`. The same record gives the same bytes.
+    /// Writes the record to `path`, atomically replacing a file of that name. Compressed, unless the name ends in
+    /// `.json`. The same record gives the same bytes.
     pub fn write(&self, path: &Path) -> Result<(), WriteError> {
         let failed = |source| WriteError::Io { path: path.to_owned(), source };
         // A device or a pipe (`--record /dev/stdout`) must not be replaced by a file.
@@ -127,8 +127,8 @@ impl Record {
         sync_folder(folder_of(&target)).map_err(failed)
     }
 
-    /// Writes the record into `folder`, made when missing, as `WORKLOAD-TIME.json.zst`, or with `-2`, `-3`, … before
-    /// the ending when there is such a file. Returns the path.
+    /// Writes the record into `folder`, which is created if missing, as `WORKLOAD-TIME.json.zst`, or with `-2`, `-3`, …
+    /// before the ending if that exists. Returns the path.
     pub fn write_new(&self, folder: &Path) -> Result<PathBuf, WriteError> {
         let base = folder.join(file_stem(&self.manifest.workload, &self.manifest.task, self.started));
         let failed = |source| WriteError::Io { path: with_ending(&base, 1), source };
@@ -149,14 +149,14 @@ impl Record {
         unreachable!("the numbers do not end")
     }
 
-    /// Reads a record, compressed or not. Fields it does not know are passed over.
+    /// Reads a record, compressed or not. Unknown fields are ignored.
     pub fn read(path: &Path) -> Result<Record, ReadError> {
         let json = read_text(path, COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX)?;
         let refused = |source: serde_json::Error| match source.is_eof() {
             true => ReadError::CutOff { path: path.to_owned() },
             false => ReadError::Content { path: path.to_owned(), source },
         };
-        // Who wrote it in what format is readable whatever the rest looks like.
+        // Format and writer are readable even if the rest is not.
         let head: Head = serde_json::from_slice(&json).map_err(refused)?;
         if head.format != u64::from(FORMAT) {
             return Err(ReadError::Format { path: path.to_owned(), format: head.format, tool: head.tool });
@@ -196,7 +196,7 @@ impl Record {
     }
 }
 
-/// The content of a record that was read before, whatever it holds.
+/// The content of a record that was read before, whatever it is.
 pub(crate) fn json_of(path: &Path) -> Result<serde_json::Value, ReadError> {
     let json = read_text(path, COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX)?;
     serde_json::from_slice(&json).map_err(|source| ReadError::Content { path: path.to_owned(), source })
@@ -231,7 +231,7 @@ fn read_text(path: &Path, compressed_max: u64, decompressed_max: u64) -> Result<
     }
 }
 
-/// Everything `from` has; `None` when that is more than `max` bytes.
+/// The rest of `from`; `None` if that is more than `max` bytes.
 fn read_bounded(from: impl Read, max: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     from.take(max + 1).read_to_end(&mut bytes)?;
@@ -242,13 +242,13 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A rename is safe only when its folder is.
+/// A rename is durable only when its folder is.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// `oltp_read_write-20260314T150926Z`, and with another task than to run `oltp_read_write-prepare-20260314T150926Z`. Of
-/// a workload that is a path, its last part without the ending.
+/// `oltp_read_write-20260314T150926Z`, and for tasks other than run `oltp_read_write-prepare-20260314T150926Z`. For a
+/// workload with a path, its last part without the ending.
 fn file_stem(workload: &str, task: &str, started: Time) -> String {
     let name = Path::new(workload).file_stem().map(|name| name.to_string_lossy()).unwrap_or_default();
     let safe = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };

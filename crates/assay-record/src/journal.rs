@@ -1,7 +1,7 @@
 //! The text of a journal: CSV, one line per transaction that a workload logs.
 //!
-//! `due`, `begun` and `done` are UTC with microseconds (RFC 3339); behind them the workload's own columns, numbers all
-//! of them, empty where there is nothing to say.
+//! `due`, `begun` and `done` are UTC with microseconds (RFC 3339), followed by the workload's own columns, which are
+//! all numbers, empty for missing values.
 
 use std::fmt::Write as _;
 use std::time::SystemTime;
@@ -11,7 +11,7 @@ pub fn journal_head(columns: &[String]) -> String {
     format!("due,begun,done,{}\n", columns.join(","))
 }
 
-/// A transaction's line. `values` in the order of the columns, NaN for nothing.
+/// A transaction's line. `values` in the order of the columns, NaN for missing values.
 pub fn journal_line([due, begun, done]: [SystemTime; 3], values: &[f64]) -> String {
     let time = humantime::format_rfc3339_micros;
     let mut line = format!("{},{},{}", time(due), time(begun), time(done));

@@ -1,8 +1,8 @@
 //! A latency distribution in a record: exact minimum, maximum and sum, and an HDR histogram in its portable encoding.
 //!
-//! Histograms stay encoded until somebody asks: a day of intervals would fill gigabytes otherwise. They are decoded
-//! once when they are read, so that everything later may rely on them. Bounds keep a hostile file from taking more
-//! memory than the file itself.
+//! Histograms stay encoded until they are needed: a day of intervals would otherwise fill gigabytes. They are decoded
+//! once when read, so that later code can rely on them. Limits keep a hostile file from using more memory than the file
+//! itself.
 
 use std::io::Read;
 
@@ -12,18 +12,18 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
-/// How long something took, many times.
+/// A latency distribution.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latencies {
-    /// Number of values, those above the histogram's range included.
+    /// Number of values, including those above the histogram's range.
     pub count: u64,
     /// Smallest value, exact; 0 when empty.
     pub min_ns: u64,
-    /// Largest value, exact, also above the histogram's range; 0 when empty.
+    /// Largest value, exact, even above the histogram's range; 0 when empty.
     pub max_ns: u64,
     /// Sum of all values, exact.
     pub sum_ns: u128,
-    /// Values above the histogram's range, and therefore not in it.
+    /// Values above the histogram's range, which are not in it.
     pub over: u64,
     /// All values but those in `over`, in nanoseconds; `None` when empty.
     pub histogram: Option<EncodedHistogram>,
@@ -36,22 +36,21 @@ pub struct EncodedHistogram(String);
 
 /// Largest decoded V2 payload accepted. Three digits over 64 bits of range need at most 56,320 counts of 9 bytes.
 const PAYLOAD_BYTES_MAX: u64 = 56_320 * 9;
-/// Header of the V2 encoding in front of its payload.
+/// Header of the V2 encoding before its payload.
 const HEADER_BYTES: usize = 40;
-/// Most significant digits accepted: the format writes 3.
+/// Most significant digits accepted: this format writes 3.
 const DIGITS_MAX: u8 = 3;
 
-/// Text that is no histogram.
+/// Text that is not a histogram.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("histogram is damaged: {0}")]
 pub struct BadHistogram(&'static str);
 
-/// Values above this are not in a histogram but beside it.
+/// Values above this are counted beside the histogram.
 const HIGHEST_NS: u64 = 3_600_000_000_000;
 
 impl EncodedHistogram {
-    /// Encodes a histogram of these values: nanoseconds up to an hour, and how many there are of each. They are kept
-    /// with three digits.
+    /// Encodes a histogram of these values: nanoseconds up to an hour, with their counts, kept with three digits.
     pub fn of(counts: impl Iterator<Item = (u64, u64)>) -> EncodedHistogram {
         let mut histogram = Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS_MAX).expect("the bounds are in range");
         for (value, count) in counts {
@@ -89,7 +88,7 @@ impl From<EncodedHistogram> for String {
     }
 }
 
-/// Inflates by itself rather than through `Deserializer`, which believes any length a header claims.
+/// Inflates here instead of in `Deserializer`, which trusts any length in a header.
 fn decode(text: &str) -> Result<Histogram<u64>, BadHistogram> {
     let bytes = STANDARD.decode(text).map_err(|_| BadHistogram("not base64"))?;
     let deflated = bytes.get(8..).ok_or(BadHistogram("too short"))?;

@@ -1,9 +1,9 @@
-//! The record: the file a trial leaves behind, and the only place that defines its format.
+//! The record: the file that a trial leaves behind, and the only place that defines its format.
 //!
-//! Types here are serialised and versioned (`FORMAT`); what is alive in the engine is converted into them by the
-//! binary. They hold what was measured, as integers with the unit in the field's name, and derive nothing: percentiles
-//! and rates are made in `assay-report`. docs/record.md describes the format for people, docs/record.schema.json
-//! for programs.
+//! Types here are serialized and versioned (`FORMAT`); the binary converts the engine's live types into them. They
+//! contain what was measured, as integers with the unit in the field's name, and derive nothing: percentiles and rates
+//! are computed in `assay-report`. docs/record.md describes the format for people, docs/record.schema.json for
+//! programs.
 
 #![forbid(unsafe_code)]
 

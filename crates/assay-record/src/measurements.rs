@@ -1,4 +1,4 @@
-//! Measurements: stages, tallies, intervals, and the load generator's own.
+//! Measurements: stages, tallies, intervals, and the load generator's own use of resources.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::time::Time;
 pub struct Stage {
     /// Active sessions.
     pub sessions: u32,
-    /// In a search for a rate: the stage's own, transactions due per second.
+    /// In a search for the highest rate: the stage's own rate, transactions due per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
     /// Start of the measured part.
@@ -24,14 +24,14 @@ pub struct Stage {
     pub measured_ns: u64,
     /// Everything measured, over all targets.
     pub total: Tally,
-    /// The same for each target alone, in the order of `Manifest::targets`; empty when there is only one.
+    /// The same for each target, in the order of `Manifest::targets`; empty if there is only one.
     #[serde(default)]
     pub targets: Vec<Tally>,
-    /// Fewest transactions finished by one session.
+    /// Fewest successful transactions of one session.
     pub session_transactions_min: u64,
-    /// Most transactions finished by one session.
+    /// Most successful transactions of one session.
     pub session_transactions_max: u64,
-    /// What the generator did to itself.
+    /// The load generator's own use of resources.
     pub generator: Generator,
     /// One per interval of the measured part, in order; the last may be shorter.
     pub intervals: Vec<Interval>,
@@ -42,31 +42,31 @@ pub struct Stage {
 pub struct Tally {
     /// By transaction type, in the order of `Record::types`.
     pub transactions: Vec<TransactionTally>,
-    /// Workload counters in transactions that ended well.
+    /// Workload counters in successful transactions.
     #[serde(default)]
     pub counters: Vec<CounterTally>,
     /// By statement class.
     pub statements: ByClass<StatementTally>,
     /// Errors of statements and connections, one entry per origin, class and code, in this order.
     pub errors: Vec<ErrorTally>,
-    /// Connections made again after they were lost.
+    /// Connections reopened after they were lost.
     pub reconnects: u64,
-    /// Transactions that became due; in a closed loop those begun (0 in records of 0.1.0).
-    /// due = done + rolled back + failed + stopped + dropped + unstarted + unfinished
+    /// Transactions that became due; in a closed loop, those started (0 in records of 0.1.0). due = done + rolled back
+    /// + failed + stopped + dropped + unstarted + unfinished
     pub due: u64,
     /// Open loop: due, but dropped because of `Load::Open::backlog_max`.
     pub dropped: u64,
-    /// Open loop and terminals: due, but not begun when the stage ended.
+    /// Open loop and terminals: due, but not started when the stage ended.
     pub unstarted: u64,
-    /// Begun, but not finished when the grace period was over.
+    /// Started, but not finished when the grace period was over.
     pub unfinished: u64,
-    /// Ended with their session, by the script's wish, without being counted.
+    /// Ended together with their session because the script wanted that, without being counted.
     #[serde(default)]
     pub stopped: u64,
-    /// Open loop and terminals: how long due transactions waited for a session to be free.
+    /// Open loop and terminals: how long due transactions waited for a free session.
     #[serde(default)]
     pub wait: Latencies,
-    /// sent − due of every transaction: how late we were ourselves, waiting for a free session not included.
+    /// sent − due of every transaction: how late the generator was, without waiting for a free session.
     pub lag: Latencies,
 }
 
@@ -75,19 +75,19 @@ pub struct Tally {
 pub struct TransactionTally {
     /// Its name, as in `Record::types`.
     pub name: String,
-    /// Finished well: what throughput counts.
+    /// Successful: what throughput counts.
     pub count: u64,
-    /// Ended rolled back by design: not in `count`, but in the latencies.
+    /// Rolled back on purpose: not in `count`, but in the latencies.
     #[serde(default)]
     pub rolled_back: u64,
     /// Given up.
     pub failed: u64,
-    /// Runs of it that were started over.
+    /// Number of retries.
     pub retries: u64,
-    /// Those of them after the answer to a commit was lost: the server may have done that run's work too.
+    /// Retries after the answer to a commit was lost: the server may have committed that attempt, too.
     #[serde(default)]
     pub retries_in_doubt: u64,
-    /// done − due, retries included; only of those that finished well or rolled back by design.
+    /// done − due, including retries; only of transactions that succeeded or were rolled back on purpose.
     pub response: Latencies,
     /// done − sent.
     pub service: Latencies,
@@ -100,9 +100,9 @@ pub struct CounterTally {
     pub name: String,
     /// Transactions that counted anything.
     pub transactions: u64,
-    /// Sum over them.
+    /// Sum over these transactions.
     pub sum: u64,
-    /// Sum of the squares of what each counted.
+    /// Sum of the squares of each transaction's count.
     pub squares: u128,
 }
 
@@ -120,7 +120,7 @@ pub struct ByClass<T> {
 /// One class of statements.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StatementTally {
-    /// Answered without error.
+    /// Answered without an error.
     pub count: u64,
     /// Answer received − request sent.
     pub service: Latencies,
@@ -129,32 +129,32 @@ pub struct StatementTally {
 /// One kind of error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorTally {
-    /// Who refused: `server`, `network`, `client`, `script`.
+    /// Where it was raised: `server`, `network`, `client`, `script`.
     pub origin: String,
-    /// What kind of trouble: `deadlock`, `serialization`, `timeout`, `constraint`, `connection`, …
+    /// Class of the error: `deadlock`, `serialization`, `timeout`, `constraint`, `connection`, …
     pub class: String,
-    /// The server's errno or extended result code; 0 when there is none.
+    /// The server's errno or extended result code; 0 if there is none.
     pub number: u32,
-    /// SQLSTATE; empty when there is none.
+    /// SQLSTATE; empty if there is none.
     pub state: String,
-    /// Times met, whatever became of it.
+    /// Occurrences, whatever happened afterwards.
     pub count: u64,
-    /// The first one's words.
+    /// The message of the first occurrence.
     pub message: String,
 }
 
-/// One interval: what finished within it.
+/// One interval: everything that finished in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Since the start of the measured part.
     pub start_ns: u64,
     /// Its length.
     pub length_ns: u64,
-    /// Transactions finished well, by type, in the order of `Record::types`.
+    /// Successful transactions, by type, in the order of `Record::types`.
     pub transactions: Vec<u64>,
     /// Successful statements.
     pub statements: ByClass<u64>,
-    /// Errors met.
+    /// Errors.
     pub errors: u64,
     /// Retries of transactions.
     pub retries: u64,
@@ -162,74 +162,74 @@ pub struct Interval {
     pub failed: u64,
     /// Reconnects.
     pub reconnects: u64,
-    /// Transactions that became due; in a closed loop those begun. `None`: not known.
+    /// Transactions that became due; in a closed loop, those started. `None`: not known.
     #[serde(default)]
     pub due: Option<u64>,
     /// Open loop and terminals: due and waiting for a session at its end.
     pub backlog: u64,
-    /// The same at most, at any instant in it; `None`: not known.
+    /// The maximum at any instant in it; `None`: not known.
     #[serde(default)]
     pub backlog_max: Option<u64>,
-    /// When the first transaction in it ended well, since the start of the measured part; `None`: none did, or not
-    /// known.
+    /// When its first successful transaction ended, since the start of the measured part; `None`: there was none, or
+    /// not known.
     #[serde(default)]
     pub first_done_ns: Option<u64>,
-    /// And the last.
+    /// The same for its last.
     #[serde(default)]
     pub last_done_ns: Option<u64>,
-    /// Errors met, those outside of transactions among them, by the name of their class; empty in records of 0.1.0.
+    /// Errors, including those outside transactions, by the name of their class; empty in records of 0.1.0.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors_by_class: BTreeMap<String, u64>,
-    /// Each server alone, in the order of `Manifest::targets`; empty when there is only one, and in records of 0.1.0.
+    /// Each server, in the order of `Manifest::targets`; empty if there is only one, and in records of 0.1.0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetInterval>,
     /// Sessions connected and taking transactions at its end.
     pub sessions: u32,
-    /// CPU time of this process spent in it.
+    /// CPU time of this process in the interval.
     pub cpu_ns: u64,
-    /// How long its workers were ready to run and waited for a CPU, all together; `None`: not known.
+    /// How long its workers were ready to run but waited for a CPU, in total; `None`: not known.
     #[serde(default)]
     pub cpu_wait_ns: Option<u64>,
     /// Response times of all types together.
     pub response: Latencies,
 }
 
-/// What one of several servers did in an interval.
+/// One of several servers in an interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetInterval {
-    /// Transactions finished well.
+    /// Successful transactions.
     pub transactions: u64,
-    /// When the first of them ended, since the start of the measured part; `None`: none did.
+    /// When the first of them ended, since the start of the measured part; `None`: there was none.
     pub first_done_ns: Option<u64>,
-    /// And the last.
+    /// The same for the last.
     pub last_done_ns: Option<u64>,
-    /// Errors met, by the name of their class.
+    /// Errors, by the name of their class.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors_by_class: BTreeMap<String, u64>,
 }
 
-/// What the generator did to itself during a stage.
+/// The load generator's own use of resources during a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generator {
     /// CPU time of the process outside the kernel.
     pub cpu_user_ns: u64,
     /// CPU time of the process in the kernel.
     pub cpu_system_ns: u64,
-    /// Context switches: the kernel took the CPU away.
+    /// Involuntary context switches: the kernel took the CPU away.
     pub switches_involuntary: u64,
-    /// Context switches: we gave it up to wait.
+    /// Voluntary ones: we waited.
     pub switches_voluntary: u64,
     /// Turns of the workers' event loops.
     pub turns: u64,
-    /// Events taken in them.
+    /// Events handled in them.
     pub events: u64,
-    /// How long the workers were ready to run and waited for a CPU, all together; `None`: not known.
+    /// How long the workers were ready to run but waited for a CPU, in total; `None`: not known.
     #[serde(default)]
     pub cpu_wait_ns: Option<u64>,
-    /// Share of the measured time that the worker waited which waited longest, in millionths. <= 1,000,000
+    /// Share of the measured time, in millionths, that the worker with the longest wait waited for a CPU. <= 1,000,000
     #[serde(default)]
     pub longest_wait_ppm: Option<u32>,
-    /// Share of the measured time the busiest worker was not asleep, in millionths. <= 1,000,000
+    /// Share of the measured time, in millionths, that the busiest worker was not asleep. <= 1,000,000
     pub busiest_worker_ppm: u32,
     /// Worker threads.
     pub workers: u32,

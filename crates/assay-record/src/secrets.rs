@@ -1,7 +1,7 @@
 //! Removes passwords from a command line before it is recorded.
 //!
-//! Errs on the side of taking out too much: the manifest names the servers a second time, from URLs that never held a
-//! password. It knows where passwords are written (URLs, options, connection strings), not which statements hold one.
+//! When in doubt, it removes too much: the manifest has the servers a second time, from URLs without passwords. It
+//! knows where passwords are written (URLs, options, connection strings), not which statements contain one.
 
 const HIDDEN: &str = "***";
 
@@ -31,7 +31,7 @@ fn is_secret(name: &str) -> bool {
 }
 
 /// `scheme://user:secret@host` → `scheme://user:***@host`, up to the last `@`: a password that should have been
-/// percent-encoded may hold one, or a slash.
+/// percent-encoded may contain one, or a slash.
 fn without_userinfo(text: &str) -> String {
     let Some(start) = text.find("://").map(|at| at + 3) else { return text.to_owned() };
     let Some(end) = text[start..].rfind('@').map(|at| start + at) else { return text.to_owned() };
@@ -50,7 +50,7 @@ fn without_parameter(text: &str) -> String {
         from = equals + 1;
         let name = lower[..equals].trim_end();
         if is_secret(name) {
-            // A quoted value may hold anything: nothing after it is worth the risk.
+            // A quoted value may contain anything: nothing after it is worth the risk.
             let value = text[from..].trim_start();
             let end = value.find(['&', ' ', ';']).filter(|_| !value.starts_with(['\'', '"']));
             hidden.push_str(HIDDEN);

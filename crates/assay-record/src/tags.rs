@@ -17,19 +17,19 @@ pub enum TagError {
     /// It could not be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// It holds what this version does not know, and would lose it.
+    /// It contains fields that this version does not know and would lose.
     #[error("record {path} was written by {tool} and has the field {field}, which this version of assay would lose")]
     Newer {
         /// The file.
         path: std::path::PathBuf,
         /// Who wrote it.
         tool: String,
-        /// What is not known.
+        /// The unknown field.
         field: String,
     },
 }
 
-/// Sets these tags of the record at `path`, in place of those with the same keys; everything else stays as it is.
+/// Sets these tags of the record at `path`, replacing those with the same keys; everything else is unchanged.
 pub fn tag(path: &Path, tags: &BTreeMap<String, String>) -> Result<(), TagError> {
     let mut record = Record::read(path)?;
     let known = serde_json::to_value(&record).expect("records become JSON");

@@ -1,35 +1,35 @@
 //! Telemetry of servers and machines: raw readings, one per sample.
 //!
-//! Instants are those of the generator's own monotonic clock, since the start of the run. Rates, shares and figures per
-//! transaction are made in `assay-report`.
+//! Instants are those of the generator's own monotonic clock, since the start of the run. Rates, shares and values per
+//! transaction are computed in `assay-report`.
 
 use serde::{Deserialize, Serialize};
 
 /// All readings of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Telemetry {
-    /// Reports show all of it, where they would show what tells most.
+    /// Whether reports show all metrics, not only the most important ones.
     #[serde(default)]
     pub full: bool,
     /// Planned time between two samples.
     pub every_ns: u64,
-    /// One per server and machine that was asked.
+    /// One per server and machine that was sampled.
     pub scopes: Vec<Scope>,
-    /// What the readings took.
+    /// The cost of sampling.
     pub cost: Cost,
-    /// What was changed on servers for the sake of readings.
+    /// Changes made to servers for sampling.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interventions: Vec<Intervention>,
 }
 
-/// A change of a server that lasted as long as the readings.
+/// A change to a server during sampling.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intervention {
     /// Index into `Manifest::targets`.
     pub target: u32,
     /// The statement.
     pub statement: String,
-    /// The statement that took it back; `None`: it could not be taken back.
+    /// The statement that undid it; `None`: it could not be undone.
     #[serde(default)]
     pub undone: Option<String>,
 }
@@ -37,13 +37,13 @@ pub struct Intervention {
 /// Readings of one server or machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
-    /// What was asked.
+    /// What was sampled.
     pub kind: ScopeKind,
-    /// Index into `Manifest::targets`: which server; of a machine, the first server on it.
+    /// Index into `Manifest::targets`: the server; for a machine, the first server on it.
     pub target: u32,
-    /// When each sample began, ascending.
+    /// Start of each sample, ascending.
     pub began_ns: Vec<u64>,
-    /// When it had been read; as many. `began_ns[i] <= ended_ns[i]`
+    /// End of each sample; the same number. `began_ns[i] <= ended_ns[i]`
     pub ended_ns: Vec<u64>,
     /// By metric.
     pub series: Vec<Series>,
@@ -59,9 +59,9 @@ pub struct Scope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ScopeKind {
-    /// A server: what it says of itself, and what the kernel says of its processes.
+    /// A server: its own statistics, and the kernel's for its processes.
     Server,
-    /// The machine that a local server and the generator share.
+    /// The machine shared by a local server and the generator.
     Machine,
 }
 
@@ -74,9 +74,9 @@ pub struct Series {
     pub unit: Unit,
     /// Whether differences count, or values.
     pub reading: Reading,
-    /// Where it was read: a column, a status variable, a file.
+    /// Its source: a column, a status variable, a file.
     pub source: String,
-    /// One per sample of the scope; null where it could not be read.
+    /// One per sample of the scope; null if it could not be read.
     pub values: Vec<Option<u64>>,
 }
 
@@ -92,11 +92,11 @@ pub enum Unit {
     Us,
 }
 
-/// How values are to be taken.
+/// How values are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reading {
-    /// It grows; differences count. One that went down began anew.
+    /// It grows; differences count. A decrease means that it was reset.
     Counter,
     /// The value at that instant.
     Gauge,
@@ -107,35 +107,35 @@ pub enum Reading {
 pub struct Absent {
     /// Its name.
     pub metric: String,
-    /// Why, in words.
+    /// The reason.
     pub reason: String,
 }
 
-/// What active sessions waited for, looked at several times within each sample of the scope.
+/// What active sessions waited for, observed several times within each sample of the scope.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {
-    /// Looks since the sample before, per sample of the scope.
+    /// Observations since the previous sample, per sample of the scope.
     pub looks: Vec<u32>,
-    /// By what was waited for.
+    /// By wait event.
     pub events: Vec<WaitEvent>,
 }
 
-/// Something sessions wait for.
+/// A wait event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitEvent {
-    /// As the server calls it; `CPU` for sessions that wait for nothing.
+    /// The server's name for it; `CPU` for sessions that wait for nothing.
     pub name: String,
-    /// Sessions seen in it, summed over the looks, per sample of the scope.
+    /// Sessions seen in it, summed over the observations, per sample of the scope.
     pub sessions: Vec<u32>,
 }
 
-/// What the readings of a run took.
+/// The cost of sampling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
-    /// CPU time of the generator's threads that read.
+    /// CPU time of the generator's sampling threads.
     pub cpu_ns: u64,
     /// Statements sent to servers.
     pub statements: u64,
-    /// Time until they were answered, all together.
+    /// Total time until they were answered.
     pub statements_ns: u64,
 }

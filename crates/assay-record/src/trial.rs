@@ -1,7 +1,7 @@
 //! The frame of a record: what was requested, where it ran, how it ended.
 //!
-//! Fields a reader may do without have defaults, so that records stay readable while fields are added; a field
-//! is never given another meaning under the same format number.
+//! Fields that a reader can do without have defaults, so that records stay readable when fields are added; a field
+//! never changes its meaning under the same format number.
 
 use std::collections::BTreeMap;
 
@@ -20,38 +20,38 @@ pub const FORMAT: u32 = 1;
 pub struct Record {
     /// `FORMAT` of the assay that wrote it.
     pub format: u32,
-    /// Who wrote it.
+    /// The program that wrote it.
     pub tool: Tool,
-    /// How the run ended, or that it has not.
+    /// How the run ended, or that it has not ended.
     pub status: Status,
-    /// Why it failed, in the words the user was shown; only with `Status::Failed`.
+    /// Why it failed, as shown to the user; only with `Status::Failed`.
     #[serde(default)]
     pub failure: Option<String>,
     /// Start of the run.
     pub started: Time,
-    /// From the start of the run to its end (or to the moment a partial record was written), connects included.
+    /// From the start of the run to its end (or to the moment a partial record was written), including connects.
     pub elapsed_ns: u64,
-    /// What was asked for.
+    /// What was requested.
     pub manifest: Manifest,
     /// Where it ran.
     pub environment: Environment,
     /// Names of the transaction types, the workload's own first. Indexes `Interval::transactions`.
     pub types: Vec<String>,
-    /// What the workload promises about its transactions (`assay.audit`), in the order declared.
+    /// The workload's rules about its transactions (`assay.audit`), in the order declared.
     #[serde(default)]
     pub rules: Vec<Rule>,
-    /// Throughputs with a name of their own (`assay.rate`), in the order declared.
+    /// Named rates (`assay.rate`), in the order declared.
     #[serde(default)]
     pub rates: Vec<Rate>,
-    /// What was measured: one per stage begun, in order.
+    /// What was measured: one per stage started, in order.
     pub stages: Vec<Stage>,
-    /// What was read of servers and machines beside the load; `None` when nothing was.
+    /// What was sampled from servers and machines; `None` if nothing was.
     #[serde(default)]
     pub telemetry: Option<Telemetry>,
-    /// What the user says of the run, by key; may be added to later.
+    /// The user's tags, by key; more may be added later.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
-    /// Statements that were timed one by one, which are then also the transaction types; `None`: it was a run.
+    /// Statements compared by `assay sql`, which are then also the transaction types; `None` for a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cases: Option<Cases>,
 }
@@ -69,52 +69,52 @@ pub struct Tool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// It has not: the record is partial. Found on disk, it means the run was killed.
+    /// It has not ended: the record is partial. In a file, it means that the run was killed.
     #[default]
     Running,
-    /// It did all it was to do.
+    /// The plan was completed.
     Complete,
-    /// By the user; everything until then is in the record.
+    /// By the user; the record has everything until then.
     Interrupted,
-    /// By an error; everything until then is in the record.
+    /// By an error; the record has everything until then.
     Failed,
 }
 
-/// What was asked for: enough to run it again.
+/// What was requested: enough to run it again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The command line, program name first, after `without_secrets`.
     pub command: Vec<String>,
     /// The workload's name.
     pub workload: String,
-    /// What was done with it; empty: it ran; `prepare`, where transactions are rows that were loaded; `check`, where
-    /// the only transaction is the check; `machine`, where they are the events of a test of the machine itself.
+    /// What was done with it; empty: a run; `prepare`: transactions are the rows loaded; `check`: the only transaction
+    /// is the check; `machine`: transactions are the events of a machine test.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task: String,
-    /// Its options with the values in effect, defaults included.
+    /// Its options with the values in effect, including defaults.
     #[serde(default)]
     pub options: BTreeMap<String, OptionValue>,
-    /// Random numbers were drawn from this seed. Full 64-bit range: parse it as an integer.
+    /// Seed of the random numbers. Full 64-bit range: parse it as an integer.
     pub seed: u64,
-    /// Distribution of the row numbers drawn (`uniform`, `special`, …); `None` when the workload draws none.
+    /// Distribution of the row numbers drawn (`uniform`, `special`, …); `None` if the workload draws none.
     #[serde(default)]
     pub distribution: Option<String>,
-    /// Sessions of every stage planned, in order.
+    /// Sessions of every planned stage, in order.
     pub sessions: Vec<u32>,
     /// When transactions were due.
     pub load: Load,
-    /// How the rate changed during every stage, in straight lines from point to point; empty: it did not. Then the
-    /// load's own is the mean.
+    /// How the rate changed during every stage, linear between points; empty: it was constant. Then the load's own rate
+    /// is the mean.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profile: Vec<RatePoint>,
-    /// The file whose instants transactions were due at; `None`: they were spaced as the load says. Then its rate is
-    /// the mean.
+    /// The file with the due instants of transactions; `None`: they were spaced as the load says. Then its rate is the
+    /// mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
-    /// What stages were a search for: each was decided by those before. `None`: they were planned.
+    /// What the stages searched for: each was chosen based on those before. `None`: they were planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
-    /// Users who shared the sessions, thinking between their transactions; `None`: each session was a user.
+    /// Users who shared the sessions, with think times between their transactions; `None`: each session was a user.
     #[serde(default)]
     pub terminals: Option<Terminals>,
     /// When a stage was to end.
@@ -123,14 +123,14 @@ pub struct Manifest {
     pub warmup_ns: u64,
     /// Length of an interval. 100 ms <= interval
     pub interval_ns: u64,
-    /// What was to be done about errors.
+    /// What happened after errors.
     pub policy: Policy,
     /// Worker threads.
     pub workers: u32,
-    /// How they talked to the kernel; `None` where there were no sockets, or not known.
+    /// How they talked to the kernel; `None` if there were no sockets, or not known.
     #[serde(default)]
     pub event_loop: Option<EventLoop>,
-    /// Protocol-level prepared statements were used.
+    /// Whether protocol-level prepared statements were used.
     #[serde(default)]
     pub prepared: bool,
     /// Statements run on every new connection.
@@ -152,7 +152,7 @@ pub enum OptionValue {
     Number(#[serde(serialize_with = "number_or_text")] f64),
     /// Text.
     Text(String),
-    /// Texts.
+    /// A list of texts.
     List(Vec<String>),
 }
 
@@ -164,16 +164,16 @@ fn number_or_text<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S:
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum Load {
-    /// The next one when the one before it was done.
+    /// The next one when the previous one was done.
     #[default]
     Closed,
     /// At a rate, whatever the server did.
     Open {
         /// Transactions per second over all sessions. 0 < rate, finite.
         rate_per_s: f64,
-        /// How due instants were spaced.
+        /// Spacing of due instants.
         arrival: Arrival,
-        /// Due transactions that could wait for a session; more were dropped. `None`: no bound.
+        /// Due transactions that could wait for a session; more were dropped. `None`: no limit.
         #[serde(default)]
         backlog_max: Option<u64>,
     },
@@ -191,24 +191,24 @@ pub struct RatePoint {
 /// Instants at which transactions were due.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
-    /// Where they were read from.
+    /// The file.
     pub file: String,
-    /// How many there are.
+    /// Their number.
     pub arrivals: u64,
 }
 
-/// What stages were a search for.
+/// What the stages searched for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum Search {
     /// The highest rate that keeps these promises, such as `p99 < 10ms`.
     Rate {
-        /// As they were written.
+        /// As written.
         promises: Vec<String>,
     },
     /// The number of sessions after which throughput stops growing.
     Sessions {
-        /// No more were tried.
+        /// The largest number tried.
         max: u32,
     },
 }
@@ -216,58 +216,58 @@ pub enum Search {
 /// Users who shared sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Terminals {
-    /// How many.
+    /// Their number.
     pub number: u32,
-    /// Their times to think were multiplied by this. Finite.
+    /// Factor for think times. Finite.
     pub think_scale: f64,
 }
 
-/// How due instants of an open loop were spaced.
+/// Spacing of an open loop's due instants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrival {
-    /// Evenly.
+    /// Evenly spaced.
     Constant,
     /// Exponentially distributed gaps.
     Poisson,
 }
 
-/// When a stage was to end, at whichever came first. Both `None`: when interrupted.
+/// When a stage ended: whichever came first. Both `None`: when interrupted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// Measured time, warm-up not included.
+    /// Measured time, without warm-up.
     #[serde(default)]
     pub time_ns: Option<u64>,
-    /// Measured transactions begun, over all sessions.
+    /// Measured transactions started, over all sessions.
     #[serde(default)]
     pub transactions: Option<u64>,
 }
 
-/// What was to be done about errors.
+/// What happened after errors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
     /// Codes (errno or SQLSTATE) that failed their transaction but not the run; the single entry `all`: every error.
     pub ignore: Vec<String>,
-    /// How often a transaction was run again after a deadlock, serialization failure or lost connection.
+    /// How often a transaction was retried after a deadlock, serialization failure or lost connection.
     pub retries: u32,
-    /// Transactions with an ignored error were restarted, without limit, instead of being counted as failed.
+    /// Whether transactions with an ignored error were restarted, without limit, instead of being counted as failed.
     #[serde(default)]
     pub restart_ignored: bool,
     /// What any other error did.
     pub on_error: OnError,
-    /// How long a lost connection was tried again.
+    /// How long to keep trying to reconnect.
     #[serde(default)]
     pub reconnect_ns: u64,
 }
 
-/// What an error did that was neither retried nor ignored.
+/// What happened after an error that was neither retried nor ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnError {
-    /// Ended the run.
+    /// It ended the run.
     #[default]
     Stop,
-    /// Failed its transaction.
+    /// It failed its transaction.
     Continue,
 }
 
@@ -276,36 +276,36 @@ pub enum OnError {
 pub struct EventLoop {
     /// `epoll` or `io_uring`.
     pub backend: String,
-    /// Why it was not io_uring, where that was wanted.
+    /// Why not io_uring, if that was wanted.
     #[serde(default)]
     pub fallback: Option<String>,
-    /// Replies handled between two calls of the kernel, at most.
+    /// Most replies handled between two system calls.
     pub batch_max: u64,
 }
 
-/// How often something has to happen in the transactions of a workload, or how long it may take.
+/// A rule: how often something must happen in the transactions of a workload, or how long it may take.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
-    /// What people call it.
+    /// Name for the report.
     pub name: String,
-    /// Where the workload's specification says so; may be empty.
+    /// The clause of the workload's specification; may be empty.
     #[serde(default)]
     pub clause: String,
-    /// What is looked at.
+    /// What the rule measures.
     pub measure: Measure,
-    /// Smallest value allowed: a share of one, a mean, or nanoseconds. Finite.
+    /// Smallest allowed value: a share of one, a mean, or nanoseconds. Finite.
     #[serde(default)]
     pub low: Option<f64>,
-    /// Largest value allowed. Finite.
+    /// Largest allowed value. Finite.
     #[serde(default)]
     pub high: Option<f64>,
 }
 
-/// What a rule looks at. Names are those of counters and of transaction types.
+/// What a rule measures. Names are those of counters and of transaction types.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Measure {
-    /// How many of `whole` were `part`. Either names a counter, or else a transaction type.
+    /// The share of `part` in `whole`. Either names a counter, or else a transaction type.
     Share {
         /// Counted when it happened.
         part: String,
@@ -317,12 +317,12 @@ pub enum Measure {
         /// The counter.
         of: String,
     },
-    /// How many of all transactions were of this type.
+    /// The share of this type among all transactions.
     Mix {
         /// The type.
         of: String,
     },
-    /// How many transactions of this type were rolled back by design.
+    /// The share of transactions of this type that were rolled back on purpose.
     RolledBack {
         /// The type.
         of: String,
@@ -339,17 +339,17 @@ pub enum Measure {
 /// A throughput with a name of its own, such as tpmC.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
-    /// What people call it.
+    /// Name for the report.
     pub name: String,
     /// The transaction type counted; `None`: all of them.
     #[serde(default)]
     pub of: Option<String>,
-    /// Transactions rolled back by design counted too.
+    /// Whether transactions rolled back on purpose count, too.
     #[serde(default)]
     pub rolled_back: bool,
     /// The time unit of the rate.
     pub per_ns: u64,
-    /// The most that is possible by the workload's rules. Finite.
+    /// The highest rate that the workload's rules allow. Finite.
     #[serde(default)]
     pub nominal: Option<f64>,
 }
@@ -357,20 +357,20 @@ pub struct Rate {
 /// Where a trial ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
-    /// Host name of the machine that made the load.
+    /// Host name of the load generator's machine.
     pub host: String,
     /// Its kernel's name and release, such as `Linux 6.1.0-18-amd64`.
     pub kernel: String,
     /// Its CPU's name.
     pub cpu_model: String,
-    /// CPUs this process was allowed to use. 1 <= cpus
+    /// CPUs that this process was allowed to use. 1 <= cpus
     pub cpus: u32,
     /// Memory of the machine.
     pub memory_bytes: u64,
-    /// More of that machine, by name: how its kernel is set, what this process was allowed to use.
+    /// More facts about that machine, by name: kernel settings, limits of this process.
     #[serde(default)]
     pub facts: BTreeMap<String, String>,
-    /// What the servers said of themselves, in the order of `Manifest::targets`.
+    /// What the servers reported about themselves, in the order of `Manifest::targets`.
     pub servers: Vec<Server>,
     /// The server that was started for this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -380,29 +380,29 @@ pub struct Environment {
 /// A server that was started for a run, and removed afterwards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartedServer {
-    /// As `assay server` names it: `postgres`.
+    /// Its product as in `assay server`: `postgres`.
     pub product: String,
     /// Its version.
     pub version: String,
     /// The program's path.
     pub program: String,
-    /// What was asked for, and what the server made of it.
+    /// Requested settings, with the values in effect.
     pub settings: Vec<AskedSetting>,
-    /// Its configuration as it was written, by file; those of replicas and fronts with their names in front.
+    /// Its configuration as written, by file; for replicas and fronts, preceded by their names.
     pub configuration: BTreeMap<String, String>,
-    /// The CPUs that it was kept on: `0-3,8`; `None`: all.
+    /// The CPUs that it was pinned to: `0-3,8`; `None`: all.
     #[serde(default)]
     pub cpus: Option<String>,
-    /// The most memory that it could use, its page cache included; `None`: no limit.
+    /// Its memory limit, including the page cache; `None`: no limit.
     #[serde(default)]
     pub memory_bytes: Option<u64>,
-    /// What stood before it, the nearest first.
+    /// Its fronts, the nearest first.
     #[serde(default)]
     pub fronts: Vec<String>,
-    /// How its data directory came from an image: `copy`, or `reflink`, which changes what writes cost.
+    /// How its data directory was restored from an image: `copy`, or `reflink`, which changes the cost of writes.
     #[serde(default)]
     pub restored_by: Option<String>,
-    /// How far it was brought to rest before the measured run, by step; empty: it was not.
+    /// How far it was settled before the measured run, by step; empty: not at all.
     #[serde(default)]
     pub settled: Vec<SettledStep>,
     /// How long each part of the start took.
@@ -410,14 +410,14 @@ pub struct StartedServer {
     pub timings_ns: BTreeMap<String, u64>,
 }
 
-/// A step that brought a server to rest.
+/// A step that settled a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettledStep {
     /// The step's name.
     pub step: String,
-    /// What was reached, such as `12 dirty pages`.
+    /// The result, such as `12 dirty pages`.
     pub reached: Vec<String>,
-    /// Whether that is all there was to do; `false`: the time was over.
+    /// Whether it is complete; `false`: the time was over.
     pub complete: bool,
 }
 
@@ -426,9 +426,9 @@ pub struct SettledStep {
 pub struct AskedSetting {
     /// As written.
     pub name: String,
-    /// As written; `None`: only named.
+    /// As written; `None`: without a value.
     pub asked: Option<String>,
-    /// As the server shows it; `None`: it has no variable of this name.
+    /// As the server shows it; `None`: it has no variable with this name.
     pub in_effect: Option<String>,
     /// Whether the two mean the same.
     pub same: bool,
@@ -441,17 +441,16 @@ pub struct Server {
     pub product: String,
     /// Its version, verbatim.
     pub version: String,
-    /// TLS version and cipher; `None` when not encrypted.
+    /// TLS version and cipher; `None` if not encrypted.
     #[serde(default)]
     pub tls: Option<String>,
     /// Where it ran, seen from the generator.
     #[serde(default)]
     pub place: Place,
-    /// Settings that matter for performance or differ from their defaults, as the server spells them.
+    /// Settings that affect performance or differ from their defaults, as the server spells them.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
-    /// Where the values of those that differ came from, by name, as the server spells it: `configuration file`,
-    /// `COMMAND_LINE`.
+    /// Origin of the values that differ, by name, in the server's words: `configuration file`, `COMMAND_LINE`.
     #[serde(default)]
     pub origins: BTreeMap<String, String>,
     /// Of a local server's process, data directory and drive, by name.
@@ -463,11 +462,11 @@ pub struct Server {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// Elsewhere, or not known.
+    /// On another machine, or not known.
     #[default]
     Remote,
-    /// On the same machine (loopback address or unix socket): it shared the CPUs with us.
+    /// On the same machine (loopback address or unix socket): it shared the CPUs with the generator.
     Local,
-    /// Inside our own process: its CPU time is counted as ours.
+    /// Inside this process: its CPU time is included in the generator's.
     Embedded,
 }

@@ -1,7 +1,7 @@
-//! Compiled-in defaults, where a server does not say which of its settings differ from theirs: MySQL 5.7.
+//! Compiled-in defaults of MySQL 5.7, which does not report which of its settings differ from them.
 //!
-//! Read from MySQL 5.7.22 started with `--no-defaults`. Paths, ports, identities and what a server computes from its
-//! machine or from other settings are not among them.
+//! Read from MySQL 5.7.22 started with `--no-defaults`. Without paths, ports, identities and what a server computes
+//! from its machine or from other settings.
 
 /// The default of a setting of MySQL 5.7; `None`: there is none that is the same everywhere.
 pub fn mysql_5_7(name: &str) -> Option<&'static str> {

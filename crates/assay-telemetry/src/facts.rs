@@ -1,6 +1,6 @@
 //! Facts about a machine and a process, from the kernel's text files.
 
-/// The choice in brackets: `madvise` of `always [madvise] never`; without brackets, the text.
+/// The choice in brackets: `madvise` of `always [madvise] never`; without brackets, the whole text.
 pub fn chosen(text: &str) -> Option<String> {
     let text = text.trim();
     let inside = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(inside, _)| inside);
@@ -31,8 +31,7 @@ pub fn command_line(cmdline: &[u8]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// Where a process is in the hierarchy of control groups: of version 2, or of a controller of version 1;
-/// /proc/PID/cgroup.
+/// The control group of a process: of version 2, or of a controller of version 1; /proc/PID/cgroup.
 pub fn cgroup_path(cgroup: &str, controller: &str) -> Option<String> {
     cgroup.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':');

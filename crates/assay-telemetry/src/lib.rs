@@ -1,8 +1,8 @@
 //! What to ask servers and machines during a run, and how to read the answers.
 //!
-//! Pure: `postgres` and `mysql` know the questions of each product and version, `procfs` reads the texts of the kernel,
-//! and `metric` names what comes of both. Who asks, when, and over what, is for others: nothing here opens a file or a
-//! socket.
+//! Pure: `postgres` and `mysql` know the questions for each product and version, `procfs` parses the kernel's text
+//! files, and `metric` names the results of both. When to ask, and over which connection, is decided elsewhere: nothing
+//! here opens a file or a socket.
 
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,7 @@ pub use metric::{METRICS, Metric, Reading, Unit, metric};
 pub use question::{Asked, Plan, Question, Shape, Switched};
 pub use statement::{PlanRead, StatementQuestions, read_plan, statement_questions};
 
-/// What to ask a server of this product and version, as it names them at login; nothing of one that we do not know.
+/// What to ask a server of this product and version, as it reports them at login; nothing for unknown products.
 pub fn plan(product: &str, version: &str) -> Plan {
     match product {
         "PostgreSQL" => postgres::plan(version),

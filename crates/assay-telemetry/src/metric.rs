@@ -22,7 +22,7 @@ pub enum Unit {
     Us,
 }
 
-/// How values are to be taken.
+/// How values are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// It grows; differences count.
@@ -48,13 +48,14 @@ const fn gauge(name: &'static str, unit: Unit) -> Metric {
 pub const METRICS: &[Metric] = &[
     counter("commits", Unit::Count),
     counter("rollbacks", Unit::Count),
-    // Pages wanted, and those of them that were not in the server's own memory.
+    // Pages requested, and those of them that were not in the server's own memory.
     counter("buffer_reads", Unit::Count),
     counter("buffer_misses", Unit::Count),
     counter("bytes_read", Unit::Bytes),
     counter("pages_written", Unit::Count),
     counter("doublewrite_pages", Unit::Count),
-    // Pages flushed, by why: to keep the checkpoint young, while idle, because the log is nearly full, to free memory.
+    // Pages flushed, by reason: to keep the checkpoint young, while idle, because the log is nearly full, to free
+    // memory.
     counter("flush_adaptive_pages", Unit::Count),
     counter("flush_background_pages", Unit::Count),
     counter("flush_sync_pages", Unit::Count),
@@ -70,9 +71,9 @@ pub const METRICS: &[Metric] = &[
     gauge("checkpoint_age_limit_bytes", Unit::Bytes),
     counter("checkpoints_timed", Unit::Count),
     counter("checkpoints_requested", Unit::Count),
-    // Old row versions that nobody has cleaned up yet.
+    // Old row versions that have not been purged yet.
     gauge("purge_lag", Unit::Count),
-    // Transactions begun since the oldest snapshot that is still in use.
+    // Transactions started since the oldest snapshot still in use.
     gauge("oldest_snapshot_age", Unit::Count),
     counter("lock_waits", Unit::Count),
     counter("lock_wait_us", Unit::Us),
@@ -80,11 +81,11 @@ pub const METRICS: &[Metric] = &[
     counter("temporary_bytes", Unit::Bytes),
     counter("temporary_disk_tables", Unit::Count),
     gauge("active_sessions", Unit::Count),
-    // Statements that the server counts by digest, and the time it took to execute them.
+    // Statements counted by digest, and their execution time.
     counter("statements", Unit::Count),
     counter("statement_us", Unit::Us),
     gauge("data_bytes", Unit::Bytes),
-    // What the files in the data directory take on the drive.
+    // Disk space used by the files in the data directory.
     gauge("data_folder_bytes", Unit::Bytes),
     counter("rocksdb_stall_us", Unit::Us),
     counter("rocksdb_compact_read_bytes", Unit::Bytes),
@@ -92,8 +93,7 @@ pub const METRICS: &[Metric] = &[
     counter("rocksdb_flush_written_bytes", Unit::Bytes),
     counter("rocksdb_wal_bytes", Unit::Bytes),
     counter("rocksdb_wal_syncs", Unit::Count),
-    // Of the pooler before the server: clients and connections to the server, the longest that a client has waited, and
-    // sums.
+    // Of the pooler in front of the server: clients and server connections, the longest wait of a client, and sums.
     gauge("pooler_clients_active", Unit::Count),
     gauge("pooler_clients_waiting", Unit::Count),
     gauge("pooler_servers_active", Unit::Count),
@@ -106,12 +106,12 @@ pub const METRICS: &[Metric] = &[
     counter("cpu_us", Unit::Us),
     counter("cpu_wait_us", Unit::Us),
     gauge("processes", Unit::Count),
-    // What their CPUs counted; groups that share a counter of the hardware are extrapolated from the time they had it.
+    // Processor events; groups that share a hardware counter are extrapolated from the time they had it.
     counter("cycles", Unit::Count),
     counter("instructions", Unit::Count),
     counter("dtlb_load_misses", Unit::Count),
     counter("llc_load_misses", Unit::Count),
-    // Time for which these were wanted, and for which the hardware counted.
+    // Time for which these were enabled, and for which the hardware counted.
     counter("hardware_enabled_us", Unit::Us),
     counter("hardware_running_us", Unit::Us),
     // Of its control group.
@@ -131,8 +131,8 @@ pub const METRICS: &[Metric] = &[
     counter("device_writes", Unit::Count),
     counter("device_written_bytes", Unit::Bytes),
     counter("device_flushes", Unit::Count),
-    // Time in which at least one operation was under way, and the same for each operation: the first is at most the
-    // time that passed, the second by that time is the mean length of the queue.
+    // Time in which at least one operation was in progress, and the same summed over operations: the first is at most
+    // the elapsed time, the second divided by it is the mean queue length.
     counter("device_busy_us", Unit::Us),
     counter("device_queue_us", Unit::Us),
     gauge("memory_free_bytes", Unit::Bytes),

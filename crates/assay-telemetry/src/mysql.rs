@@ -1,6 +1,6 @@
 //! What to ask MySQL 5.7 to 8.0 and MariaDB 10.2 to 11.4.
 //!
-//! Most of it is one `SHOW GLOBAL STATUS`; a variable that a version does not have is just not in the answer.
+//! Most of it is one `SHOW GLOBAL STATUS`; a variable that a version does not have is simply missing in the answer.
 
 use crate::question::{Asked, Plan, Process, Question, Shape, Switched, Waits};
 
@@ -40,7 +40,7 @@ pub(crate) fn plan(is_mariadb: bool, version: &str) -> Plan {
     }
 }
 
-/// Some servers say `5.5.5-10.11.14-MariaDB`.
+/// Some servers report `5.5.5-10.11.14-MariaDB`.
 fn version_of(version: &str) -> (u32, u32, u32) {
     let version = version.strip_prefix("5.5.5-").unwrap_or(version);
     let mut parts = version.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
@@ -48,7 +48,7 @@ fn version_of(version: &str) -> (u32, u32, u32) {
     (part(), part(), part())
 }
 
-/// `has_status`: the log's position and the age of its checkpoint are among the variables.
+/// `has_status`: whether the log's position and its checkpoint age are among the variables.
 fn status(is_mariadb: bool, has_status: bool) -> Question {
     let mut asked: Vec<Asked> = [
         ("commits", "Handler_commit"),
@@ -73,7 +73,7 @@ fn status(is_mariadb: bool, has_status: bool) -> Question {
     .to_vec();
     asked.push(Asked { scale: 1000, ..Asked::of("lock_wait_us", "Innodb_row_lock_time") });
     asked.push(Asked { less: 1, ..Asked::of("active_sessions", "Threads_running") });
-    // Every write of the log, blocks written again included; the position is what transactions made.
+    // All writes to the log, including blocks written repeatedly; the position counts only what transactions wrote.
     let position = match (is_mariadb, has_status) {
         (true, true) => Some("Innodb_lsn_current"),
         (false, true) => Some("Innodb_redo_log_current_lsn"),
@@ -123,7 +123,7 @@ fn innodb_metrics() -> Question {
     }
 }
 
-/// Pages flushed, by why.
+/// Pages flushed, by reason.
 fn flushes() -> Switched {
     let asked = [
         ("flush_adaptive_pages", "buffer_flush_adaptive_total_pages"),
@@ -169,7 +169,7 @@ fn innodb_status() -> Question {
     }
 }
 
-/// What the log files hold: older servers begin to hold transactions back some way below it.
+/// The size of the log files: older servers start to throttle transactions somewhat below it.
 fn capacity() -> Question {
     Question {
         sql: "SELECT @@innodb_log_file_size * @@innodb_log_files_in_group".to_owned(),

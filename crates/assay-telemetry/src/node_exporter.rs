@@ -1,10 +1,10 @@
-//! A machine elsewhere, as the node exporter of Prometheus tells of it.
+//! A remote machine, as reported by Prometheus' node exporter.
 //!
 //! Names and units are those of node_exporter 1.x: seconds as decimals, and one series per CPU, device or interface.
 
 use std::collections::BTreeMap;
 
-/// A series of the exporter, the label that it must have, the metric that it is, and a factor.
+/// A series of the exporter, the label that it must have, its metric, and a factor.
 type Exported = (&'static str, Option<(&'static str, &'static str)>, &'static str, f64);
 
 /// All that is read of it.
@@ -39,11 +39,11 @@ const SERIES: [Exported; 28] = [
     ("node_netstat_Tcp_RetransSegs", None, "tcp_retransmits", 1.0),
 ];
 
-/// Devices that are made of others: their bytes are counted there already.
+/// Devices that consist of others, where their bytes are already counted.
 const MADE_OF_OTHERS: [&str; 4] = ["dm-", "md", "loop", "ram"];
 
-/// Values by metric, with the name that each has there. `device`: the drive that counts; `None`: all of them together,
-/// but for those made of others.
+/// Values by metric, with the name of each series. `device`: the drive that counts; `None`: all of them, except those
+/// that consist of others.
 pub fn values(text: &str, device: Option<&str>) -> Vec<(&'static str, &'static str, u64)> {
     let mut sums: BTreeMap<usize, (&'static str, &'static str, f64)> = BTreeMap::new();
     for (name, labels, value) in text.lines().filter_map(sample) {
@@ -64,7 +64,7 @@ pub fn values(text: &str, device: Option<&str>) -> Vec<(&'static str, &'static s
         for (place, (known, wanted, metric, scale)) in SERIES.iter().enumerate() {
             let fits = wanted.is_none_or(|(key, value)| label(key) == Some(value));
             if is_counted && *known == name && fits {
-                // Series of one metric go where the first of them stands.
+                // Series of the same metric are added up at the position of the first.
                 let first = SERIES.iter().position(|(_, _, of, _)| of == metric).unwrap_or(place);
                 sums.entry(first).or_insert((metric, known, 0.0)).2 += value * scale;
             }
@@ -73,7 +73,7 @@ pub fn values(text: &str, device: Option<&str>) -> Vec<(&'static str, &'static s
     sums.into_values().map(|(metric, source, value)| (metric, source, value.max(0.0) as u64)).collect()
 }
 
-/// Every metric that a node exporter may give, for who has to say that it gave none.
+/// Every metric that a node exporter may report, to find missing ones.
 pub fn metrics() -> impl Iterator<Item = &'static str> {
     SERIES.iter().map(|(_, _, metric, _)| *metric)
 }

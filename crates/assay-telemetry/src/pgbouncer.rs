@@ -1,10 +1,10 @@
 //! What to ask PgBouncer, in its own database `pgbouncer`.
 //!
-//! Columns are found by name: their places moved between versions.
+//! Columns are found by name, because their positions differ between versions.
 
 use crate::question::{Asked, Question, Shape};
 
-/// The questions, summed over all pools and databases; its own database counts like any other, and is hardly used.
+/// The questions, summed over all pools and databases; its own database is included, but hardly used.
 pub fn questions() -> Vec<Question> {
     let question = |sql: &str, shape: Shape, asked: Vec<Asked>| Question { sql: sql.to_owned(), shape, asked };
     vec![
@@ -12,7 +12,7 @@ pub fn questions() -> Vec<Question> {
             "SHOW POOLS",
             Shape::SumOfColumns,
             vec![
-                // Ourselves.
+                // Our own connection.
                 Asked { less: 1, ..Asked::of("pooler_clients_active", "cl_active") },
                 Asked::of("pooler_clients_waiting", "cl_waiting"),
                 Asked::of("pooler_servers_active", "sv_active"),

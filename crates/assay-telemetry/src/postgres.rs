@@ -1,7 +1,7 @@
 //! What to ask PostgreSQL, 9.6 to 18.
 //!
-//! Backends publish their counters every half second (up to 14) or every second (from 15), so those lag; the log's
-//! position and what sessions wait for do not. All databases of the server are summed.
+//! Backends publish their counters every half second (up to 14) or every second (from 15), so those lag behind; the
+//! log's position and wait events do not. All databases of the server are added up.
 
 use crate::question::{Asked, Plan, Process, Question, Shape, Waits};
 
@@ -122,7 +122,7 @@ fn checkpoint_age(is_wal: bool) -> Question {
     )
 }
 
-/// Up to 16 the background writer counts for everybody.
+/// Up to 16, the background writer counts for all processes.
 fn written() -> Question {
     row(
         &[
@@ -161,7 +161,7 @@ fn written_17(has_io_bytes: bool) -> Question {
     )
 }
 
-/// From 18 on writes and fsyncs of the log are counted with all others.
+/// From 18 on, writes and fsyncs of the log are counted with all others.
 fn log(is_in_io: bool) -> Question {
     let fsyncs = match is_in_io {
         true => (
@@ -181,7 +181,7 @@ fn log(is_in_io: bool) -> Question {
     )
 }
 
-/// Where the extension is in the database, without the texts.
+/// If the extension is in the database, without the statement texts.
 fn statements(is_execution: bool) -> Question {
     let time = if is_execution { "total_exec_time" } else { "total_time" };
     row(

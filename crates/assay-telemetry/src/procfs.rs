@@ -1,16 +1,16 @@
 //! Parses the kernel's text files in /proc, /sys and /sys/fs/cgroup.
 //!
-//! Each function takes the whole text of a file and gives values by metric; what a kernel does not say is not among
-//! them. Sources: proc(5), Documentation/admin-guide/iostats.rst, Documentation/accounting/psi.rst, cgroup-v2.rst.
+//! Each function takes the whole text of a file and returns values by metric, without those that the kernel does not
+//! report. Sources: proc(5), Documentation/admin-guide/iostats.rst, Documentation/accounting/psi.rst, cgroup-v2.rst.
 
 use std::collections::HashMap;
 
 /// A value of a metric.
 pub type Value = (&'static str, u64);
 
-/// Ticks of /proc/stat are hundredths of a second for programs, whatever the kernel's own are (`USER_HZ`).
+/// For programs, ticks in /proc/stat are hundredths of a second, whatever the kernel's own are (`USER_HZ`).
 const US_PER_TICK: u64 = 10_000;
-/// Sectors of /proc/diskstats are of 512 bytes, whatever the drive's are.
+/// Sectors in /proc/diskstats have 512 bytes, whatever the drive's have.
 const SECTOR_BYTES: u64 = 512;
 
 /// CPU time and context switches in /proc/stat.
@@ -82,7 +82,7 @@ pub fn memory(meminfo: &str) -> Vec<Value> {
     .into_iter()
     .filter_map(|(metric, name)| Some((metric, kib(name)? * 1024)))
     .collect();
-    // Transparent ones of processes and of files, and those that were set apart and are in use.
+    // Transparent ones of processes and of files, and reserved ones in use.
     let transparent = ["AnonHugePages", "ShmemHugePages", "FileHugePages"].map(|name| kib(name).unwrap_or(0));
     let in_use = kib("HugePages_Total").unwrap_or(0).saturating_sub(kib("HugePages_Free").unwrap_or(0));
     let huge = transparent.iter().sum::<u64>() + in_use * kib("Hugepagesize").unwrap_or(0);
@@ -96,7 +96,7 @@ pub fn faults(vmstat: &str) -> Vec<Value> {
     found.map(|faults| ("major_faults", faults)).into_iter().collect()
 }
 
-/// Time in which some task waited, in /proc/pressure/*: the total, as averages hide it.
+/// Time in which some task waited, in /proc/pressure/*: the total, because averages hide it.
 pub fn pressure(metric: &'static str, text: &str) -> Vec<Value> {
     let some = text.lines().find(|line| line.starts_with("some "));
     let total = some.and_then(|line| line.rsplit_once("total=")?.1.trim().parse().ok());
@@ -117,7 +117,7 @@ pub fn network(dev: &str) -> Vec<Value> {
     vec![("network_received_bytes", received), ("network_sent_bytes", sent)]
 }
 
-/// Segments that TCP sent again, in /proc/net/snmp.
+/// TCP segments retransmitted, in /proc/net/snmp.
 pub fn retransmits(snmp: &str) -> Vec<Value> {
     let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Tcp: "));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return Vec::new() };
@@ -164,13 +164,13 @@ pub struct Process {
     pub parent: u32,
     /// CPU time of all its threads, ended ones included.
     pub cpu_us: u64,
-    /// The same of its children that have ended and that it has waited for.
+    /// The same for its ended children that it has waited for.
     pub children_us: u64,
 }
 
-/// A process; `None` when the text is not that of /proc/PID/stat.
+/// A process; `None` if the text is not that of /proc/PID/stat.
 pub fn process(stat: &str) -> Option<Process> {
-    // The name stands in parentheses, and may hold some itself.
+    // The name is in parentheses, and may contain some.
     let (head, rest) = stat.rsplit_once(')')?;
     let program = head.split_once('(')?.1.to_owned();
     let fields: Vec<&str> = rest.split_whitespace().collect();
@@ -184,12 +184,12 @@ pub fn process(stat: &str) -> Option<Process> {
     })
 }
 
-/// Time that a thread was ready to run and waited for a CPU, in /proc/PID/schedstat.
+/// Time in which a thread was ready to run but waited for a CPU, in /proc/PID/schedstat.
 pub fn waited_us(schedstat: &str) -> Option<u64> {
     numbers(schedstat).get(1).map(|ns| ns / 1000)
 }
 
-/// Sums counters of threads or processes that come and go: what one had counted when it ended stays in the sum.
+/// Sums counters of threads or processes that come and go: the last value of one that has ended stays in the sum.
 #[derive(Clone, Debug, Default)]
 pub struct Sum {
     seen: HashMap<u32, u64>,
@@ -197,12 +197,12 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// The sum after these are known now, by number.
+    /// The sum, given the current values by number.
     pub fn add(&mut self, now: impl IntoIterator<Item = (u32, u64)>) -> u64 {
         let mut seen = HashMap::with_capacity(self.seen.len());
         for (number, value) in now {
             let before = self.seen.get(&number).copied().unwrap_or(0);
-            // A number that is used again counts from the start.
+            // A reused number counts from the start.
             self.sum += if value >= before { value - before } else { value };
             seen.insert(number, value);
         }
@@ -211,20 +211,20 @@ impl Sum {
     }
 }
 
-/// The filesystem that holds a path.
+/// The filesystem that contains a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// Numbers of the block device; major 0: there is none, or the kernel does not say.
+    /// Numbers of the block device; major 0: none, or not reported.
     pub device: (u32, u32),
-    /// Such as `ext4`.
+    /// For example `ext4`.
     pub filesystem: String,
-    /// What is mounted: `/dev/vda1`.
+    /// The mounted device: `/dev/vda1`.
     pub source: String,
     /// Options of the mount and of the filesystem.
     pub options: String,
 }
 
-/// The mount that holds `path`, which is absolute and without links, in /proc/self/mountinfo.
+/// The mount that contains `path`, which is absolute and without links, in /proc/self/mountinfo.
 pub fn mount_of(mountinfo: &str, path: &str) -> Option<Mount> {
     let holds = |point: &str| {
         point == "/" || path == point || path.strip_prefix(point).is_some_and(|rest| rest.starts_with('/'))
@@ -240,7 +240,7 @@ pub fn mount_of(mountinfo: &str, path: &str) -> Option<Mount> {
         let numbers =
             device.split_once(':').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
         let (Some(device), true) = (numbers, holds(&point)) else { continue };
-        // Of several at one point the last hides the others.
+        // Of several at the same place, the last hides the others.
         if best.as_ref().is_none_or(|(length, _)| point.len() >= *length) {
             let options = format!("{options},{more}");
             let mut parts: Vec<&str> = options.split(',').collect();

@@ -11,18 +11,18 @@ pub struct Plan {
     pub questions: Vec<Question>,
     /// What active sessions wait for: rows of a name and a number of sessions. Asked more often than the others.
     pub waits: Option<Waits>,
-    /// Questions that lead to the server's process where it is local, one value each.
+    /// Questions that identify the server's process if it is local, one value each.
     pub process: Process,
-    /// Counters of the server that are off unless somebody switches them on, with the question that reads them.
+    /// Counters of the server that are off by default, with the question that reads them.
     pub switched: Option<Switched>,
 }
 
 /// Counters that are switched on for a run, and off again afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switched {
-    /// Names of those that are off, a row each; the first query that is not refused answers.
+    /// Names of those that are off, one per row; the first query that is not refused counts.
     pub off_sql: [String; 2],
-    /// The statement that switches one on; `{}` stands for its name.
+    /// The statement that switches one on; `{}` is its name.
     pub on_sql: &'static str,
     /// The statement that switches it off again.
     pub undo_sql: &'static str,
@@ -35,20 +35,20 @@ pub struct Switched {
 pub struct Waits {
     /// Rows of a name and a number of sessions.
     pub sql: &'static str,
-    /// Asked once before: waits are not sampled unless it answers `YES`. Empty: they always are.
+    /// Asked once before: waits are sampled only if the answer is `YES`. Empty: always.
     pub condition: &'static str,
-    /// What to say when they are not.
+    /// The reason to report if they are not sampled.
     pub refused: &'static str,
 }
 
 /// How to find the process of a local server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Names that its program has (`/proc/PID/comm`).
+    /// Names of its program (`/proc/PID/comm`).
     pub programs: &'static [&'static str],
-    /// Answers the process of our own connection, a child of the server's; empty: it has none.
+    /// Returns the process of our own connection, a child of the server's; empty: not available.
     pub child_sql: &'static str,
-    /// Answers the file with the server's process number; empty: it has none.
+    /// Returns the file with the server's process id; empty: not available.
     pub file_sql: &'static str,
     /// Answers the data directory.
     pub folder_sql: &'static str,
@@ -59,13 +59,13 @@ pub struct Process {
 pub struct Question {
     /// The query.
     pub sql: String,
-    /// What its answer looks like.
+    /// The form of its answer.
     pub shape: Shape,
-    /// What it answers.
+    /// Its metrics.
     pub asked: Vec<Asked>,
 }
 
-/// What an answer looks like.
+/// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// One row with a column for each metric, in their order.
@@ -74,27 +74,27 @@ pub enum Shape {
     Named,
     /// The text of `SHOW ENGINE INNODB STATUS`: see `innodb::checkpoint_age`.
     InnodbStatus,
-    /// Any number of rows; the source is the name of a column, whose values are summed.
+    /// Any number of rows; the source is the name of a column, whose values are added up.
     SumOfColumns,
-    /// Any number of rows with whole seconds in `maxwait` and what is left of them in `maxwait_us`; the longest counts.
+    /// Any number of rows with whole seconds in `maxwait` and the rest in `maxwait_us`; the longest counts.
     LongestWait,
 }
 
-/// A metric that a question answers.
+/// A metric in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The metric's name.
     pub metric: &'static str,
-    /// Where the value comes from, as the server calls it.
+    /// The server's name for the value.
     pub source: &'static str,
-    /// The server's value times this is the metric's.
+    /// Factor from the server's value to the metric's.
     pub scale: u64,
-    /// Less this: ourselves.
+    /// Subtracted from it: our own connection.
     pub less: u64,
 }
 
 impl Asked {
-    /// As the server gives it.
+    /// Unchanged.
     pub const fn of(metric: &'static str, source: &'static str) -> Asked {
         Asked { metric, source, scale: 1, less: 0 }
     }
@@ -109,7 +109,7 @@ impl Asked {
 }
 
 impl Question {
-    /// The values in an answer, by metric. What is NULL, missing or not a number is not among them.
+    /// The values in an answer, by metric. NULLs, missing values and texts are omitted.
     pub fn read(&self, rows: &Rows) -> Vec<(Asked, u64)> {
         match self.shape {
             Shape::Row => self.in_row(rows),
@@ -153,7 +153,7 @@ impl Question {
         for row in 0..rows.len(0) {
             let Some(Cell::Text(name)) = rows.cell(0, row, 0) else { continue };
             let Some(value) = rows.cell(0, row, 1) else { continue };
-            // A name may stand for several metrics.
+            // A name may have several metrics.
             let asked = self.asked.iter().filter(|asked| asked.source.as_bytes().eq_ignore_ascii_case(name));
             found.extend(asked.filter_map(|asked| Some((*asked, asked.value(value)?))));
         }
@@ -166,7 +166,7 @@ fn column(rows: &Rows, name: &str) -> Option<usize> {
     (0..rows.columns(0)).find(|column| rows.label(0, *column) == Some(name.as_bytes()))
 }
 
-/// Servers give numbers in many forms, sums as decimals with a fraction.
+/// Servers return numbers in many forms, for example sums as decimals with a fraction.
 fn number(cell: Cell<'_>) -> Option<u64> {
     match cell {
         Cell::Null => None,

@@ -1,25 +1,25 @@
-//! What a server says of a single statement: its plan, and the counters that it raised.
+//! What a server reports about a single statement: its plan, and the counters that it increased.
 
 use assay_seam::{Cell, Rows};
 
 use crate::postgres::major_of;
 
-/// How to ask about statements.
+/// Questions about statements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatementQuestions {
-    /// Before a statement: its plan for people. `None`: this server has none.
+    /// Prefix of a statement to get its plan as text. `None`: not supported.
     pub explain: Option<&'static str>,
-    /// Before a statement: its plan as JSON.
+    /// Prefix of a statement to get its plan as JSON.
     pub explain_json: Option<&'static str>,
-    /// Asked one after the other; the last answers rows of a counter and its value. Empty: this server has none.
+    /// Asked one after the other; the last one returns rows of a counter and its value. Empty: not supported.
     pub counters: &'static [&'static str],
-    /// Whether these counters are the session's alone; otherwise others' work counts too.
+    /// Whether these counters belong to the session alone; otherwise other sessions' work is included.
     pub of_session: bool,
     /// Why there are no counters.
     pub no_counters: &'static str,
 }
 
-/// How to ask a server of this product and version, as it names them at login.
+/// The questions for a server of this product and version, as it reports them at login.
 pub fn statement_questions(product: &str, version: &str) -> StatementQuestions {
     match product {
         "PostgreSQL" => postgres(version),
@@ -63,20 +63,20 @@ const POSTGRES_COUNTERS: &[&str] = &[
      WHERE d.datname = current_database()",
 ];
 
-/// A plan as a server answered it.
+/// A plan as returned by a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanRead {
-    /// For people, a line per step.
+    /// As text, one line per step.
     pub text: String,
-    /// The same without estimates, which change while the plan does not.
+    /// The same without estimates, which change even if the plan does not.
     pub shape: String,
 }
 
-/// Reads the answer to `StatementQuestions::explain`. Its columns tell whose it is.
+/// Parses the answer to `StatementQuestions::explain`. Its columns identify the product.
 pub fn read_plan(rows: &Rows) -> PlanRead {
     let cell = |row, column| rows.cell(0, row, column).map_or(String::new(), shown);
     let (mut text, mut shape) = (Vec::new(), Vec::new());
-    // SQLite: what a step belongs to.
+    // SQLite: the parent of a step.
     let mut above: Vec<String> = Vec::new();
     for row in 0..rows.len(0) {
         match rows.columns(0) {
@@ -127,7 +127,7 @@ const MYSQL: [&str; 12] = [
     "Extra",
 ];
 
-/// NULL is nothing.
+/// NULL is omitted.
 fn shown(cell: Cell<'_>) -> String {
     match cell {
         Cell::Null => String::new(),

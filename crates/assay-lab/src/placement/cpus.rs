@@ -16,36 +16,36 @@ use crate::process::Identity;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cpus(BTreeSet<usize>);
 
-/// A CPU and where it sits.
+/// A CPU and its position.
 #[derive(Clone, Copy, Debug)]
 struct Cpu {
     number: usize,
     socket: usize,
-    /// Counted over all sockets, in the order of the lowest CPU of each.
+    /// Counted over all sockets, ordered by the lowest CPU of each core.
     core: usize,
-    /// Not the first of its core.
+    /// Not the first thread of its core.
     sibling: bool,
 }
 
 impl Cpus {
-    /// Reads a description of CPUs of this machine.
+    /// Parses a description of CPUs of this machine.
     pub fn of_this_machine(text: &str) -> Result<Cpus> {
         choose(text, &topology()).map_err(|reason| {
             Fault::usage(format!("CPUs {text}: {reason}")).hint("such as 0-3,8 or socket:0 or core:0-3,no-smt")
         })
     }
 
-    /// How many.
+    /// The number of CPUs.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Keeps this process, and what it starts from here on, on them.
+    /// Pins this process, and processes it starts later, to these CPUs.
     pub fn pin_ourselves(&self) -> Result<()> {
         self.set(0)
     }
 
-    /// Keeps a process on them; its future threads and children too.
+    /// Pins a process to them, with its future threads and children.
     pub(crate) fn pin(&self, process: &Identity) -> Result<()> {
         self.set(process.pid as i32)
     }
@@ -59,7 +59,7 @@ impl Cpus {
             .map_err(|error| Fault::environment(format!("cannot use the CPUs {self}: {error}")))
     }
 
-    /// Whether every thread of a process is kept on them.
+    /// Whether every thread of a process is pinned to them.
     pub(crate) fn verify(&self, process: &Identity) -> Result<()> {
         for (thread, allowed) in allowed(process.pid) {
             if &allowed != self {
@@ -142,7 +142,7 @@ fn topology() -> Vec<Cpu> {
         text.trim().parse::<usize>().ok()
     };
     let all = numbers(online.trim()).unwrap_or_default();
-    // Where the kernel does not say, each CPU is a core of socket 0.
+    // If the kernel does not say, each CPU is a core of socket 0.
     let places = all.into_iter().map(|cpu| {
         let socket = read(cpu, "physical_package_id").unwrap_or(0);
         (cpu, socket, read(cpu, "core_id").unwrap_or(cpu))
@@ -150,7 +150,7 @@ fn topology() -> Vec<Cpu> {
     arrange(places)
 }
 
-/// From CPU, socket and the kernel's number of the core, which counts within a socket and may have holes.
+/// From CPU, socket and the kernel's core id, which is unique within a socket and may have gaps.
 fn arrange(places: impl IntoIterator<Item = (usize, usize, usize)>) -> Vec<Cpu> {
     let mut cores: Vec<(usize, usize)> = Vec::new();
     let place = |(number, socket, id)| {

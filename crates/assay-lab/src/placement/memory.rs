@@ -8,7 +8,7 @@ use crate::fault::{Fault, Result};
 use crate::process::Identity;
 use crate::wait;
 
-/// Where memory is controlled on this machine.
+/// The memory controller of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Hierarchy {
     /// The memory controller's own tree.
@@ -17,7 +17,7 @@ enum Hierarchy {
     Two(PathBuf),
 }
 
-/// What of the kernel's files a limit is written to and read from.
+/// The kernel's files for setting and reading a limit.
 const FILES: [(&str, &str); 2] =
     [("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"), ("memory.max", "memory.swap.max")];
 
@@ -64,7 +64,7 @@ pub(super) fn make(name: &str, bytes: u64) -> Result<PathBuf> {
         }
     };
     let group = root.join(format!("assay-{}-{name}", std::process::id()));
-    // One of the same name is left from a process of this number that was killed.
+    // A group of the same name may be left from a killed process with the same id.
     let _ = fs::remove_dir(&group);
     fs::create_dir(&group).map_err(|error| refused("create", &group, error))?;
     let write = |name: &str, value: u64| {
@@ -72,7 +72,7 @@ pub(super) fn make(name: &str, bytes: u64) -> Result<PathBuf> {
         fs::write(&path, value.to_string()).map_err(|error| refused("write", &path, error))
     };
     let written = write(limit, bytes).and_then(|()| match (&hierarchy, group.join(swap).exists()) {
-        // Version 1 limits the sum, version 2 the swap alone.
+        // Version 1 limits the sum, version 2 only the swap.
         (_, false) => Ok(()),
         (Hierarchy::One(_), true) => write(swap, bytes),
         (Hierarchy::Two(_), true) => write(swap, 0),
@@ -90,13 +90,13 @@ pub(super) fn join(group: &Path, process: &Identity) -> Result<()> {
         .map_err(|error| Fault::environment(format!("cannot put the server into {}: {error}", group.display())))
 }
 
-/// Removes a group once its last process is gone from it.
+/// Removes a group once its last process is gone.
 pub(super) fn remove(group: &Path) {
     let removed = || Ok::<_, ()>((!group.exists() || fs::remove_dir(group).is_ok()).then_some(()));
     let _ = wait::until(Duration::from_secs(10), removed);
 }
 
-/// The limit that holds for a process, in bytes, and how many processes the kernel has killed for it.
+/// The limit in effect for a process, in bytes, and how many processes the kernel has killed because of it.
 pub fn limit_of(pid: u32) -> Option<(u64, u64)> {
     let group = group_of(pid)?;
     let [one, two] = FILES.map(|(limit, _)| fs::read_to_string(group.join(limit)).ok());
@@ -108,7 +108,7 @@ pub fn limit_of(pid: u32) -> Option<(u64, u64)> {
     Some((limit, kills.unwrap_or(0)))
 }
 
-/// How often the kernel has killed something in a group that we made.
+/// How often the kernel has killed something in a group that we created.
 pub(crate) fn kills(group: &Path) -> u64 {
     let read = |name: &str| fs::read_to_string(group.join(name)).unwrap_or_default();
     let texts = [read("memory.oom_control"), read("memory.events")];

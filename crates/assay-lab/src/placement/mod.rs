@@ -1,6 +1,6 @@
 //! Where a server may run and what it may use: CPUs, memory, huge pages. Each is verified, and undone at the end.
 //!
-//! What cannot be applied is a fault with its reason; nothing is left out in silence.
+//! A placement that cannot be applied is a fault with its reason; nothing is silently skipped.
 
 use std::path::PathBuf;
 
@@ -17,33 +17,33 @@ pub mod pages;
 pub use cpus::Cpus;
 pub use pages::Transparent;
 
-/// What was asked for; `None` everywhere: as the machine is.
+/// The requested placement; `None` everywhere: no restriction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
     /// The CPUs that it may run on.
     pub cpus: Option<Cpus>,
-    /// The most memory that it may use, its page cache included, in bytes.
+    /// Memory limit in bytes, including the page cache.
     pub memory_bytes: Option<u64>,
-    /// Huge pages that are reserved for it, in bytes.
+    /// Huge pages reserved for it, in bytes.
     pub huge_pages_bytes: Option<u64>,
     /// Transparent huge pages, of the whole machine.
     pub transparent: Option<Transparent>,
 }
 
-/// What is to be undone when a server has ended.
+/// What to undo when a server has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Undo {
-    /// A control group, to be removed.
+    /// A control group, to remove.
     Group(PathBuf),
-    /// Huge pages, to be given back.
+    /// Huge pages, to release.
     HugePages(u64),
-    /// A file of the kernel's, to be as it was.
+    /// A kernel setting, to restore.
     File(pages::Written),
 }
 
 impl Placement {
-    /// What has to be done before the process exists. `name`: the server's.
+    /// Preparations before the process exists. `name`: the server's.
     pub(crate) fn prepare(&self, name: &str, account: &Account) -> Result<Vec<Undo>> {
         let mut undo = Vec::new();
         match self.prepare_all(name, account, &mut undo) {
@@ -80,7 +80,7 @@ impl Placement {
         Ok(())
     }
 
-    /// Whether all of it is in effect, asked of the kernel once the server answers.
+    /// Whether everything is in effect, verified with the kernel once the server answers.
     pub(crate) fn verify(&self, process: &Identity) -> Result<()> {
         if let Some(cpus) = &self.cpus {
             cpus.verify(process)?;
@@ -96,7 +96,7 @@ impl Placement {
 }
 
 impl Undo {
-    /// Undoes it. What is gone already is fine.
+    /// Undoes it. What is already gone is fine.
     pub(crate) fn apply(&self) {
         match self {
             Undo::Group(path) => memory::remove(path),

@@ -1,4 +1,4 @@
-//! Huge pages: reserved for a server, and the machine's transparent ones.
+//! Huge pages: reserved ones for a server, and the machine's transparent ones.
 
 use std::fmt;
 use std::fs;
@@ -13,20 +13,20 @@ use crate::process::Identity;
 
 const COUNT: &str = "/proc/sys/vm/nr_hugepages";
 const COMPACT: &str = "/proc/sys/vm/compact_memory";
-/// To find room for huge pages.
+/// How long to look for huge pages.
 const ATTEMPTS: u32 = 3;
 const GROUP: &str = "/proc/sys/vm/hugetlb_shm_group";
 const TRANSPARENT: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// When the kernel makes huge pages by itself.
+/// When the kernel uses transparent huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transparent {
-    /// Wherever it can.
+    /// Wherever possible.
     Always,
-    /// Where a program asks.
+    /// Where a program asks for them.
     Madvise,
-    /// Not at all.
+    /// Never.
     Never,
 }
 
@@ -51,12 +51,12 @@ impl FromStr for Transparent {
     }
 }
 
-/// The word in brackets, or all of it: `always [madvise] never`.
+/// The word in brackets, or the whole text: `always [madvise] never`.
 fn chosen(text: &str) -> &str {
     text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text.trim(), |(word, _)| word)
 }
 
-/// A file of the kernel's that was written.
+/// A kernel setting that was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
     path: PathBuf,
@@ -65,7 +65,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// Puts back what it held, unless somebody else has written it since.
+    /// Restores the previous value, unless somebody else has changed it since.
     pub(super) fn undo(&self) {
         if chosen(&fs::read_to_string(&self.path).unwrap_or_default()) == self.ours {
             let _ = fs::write(&self.path, &self.before);
@@ -91,8 +91,7 @@ pub(super) fn set_transparent(wanted: Transparent) -> Result<Option<Written>> {
     if before == wanted.to_string() { Ok(None) } else { write(TRANSPARENT, &wanted.to_string(), before).map(Some) }
 }
 
-/// Adds pages of the usual huge size to those that the machine has reserved.
-/// Returns their number, and the list of who may use them.
+/// Reserves more pages of the usual huge size. Returns their number, and the list of who may use them.
 pub(super) fn reserve(bytes: u64, account: &Account) -> Result<(u64, Written)> {
     let info = read("/proc/meminfo")?;
     let size = info.lines().find_map(|line| line.strip_prefix("Hugepagesize:"));
@@ -107,8 +106,7 @@ pub(super) fn reserve(bytes: u64, account: &Account) -> Result<(u64, Written)> {
         if got == wanted {
             break;
         }
-        // Free memory in pieces becomes free memory in one; where that cannot be asked for, the next attempt is as
-        // good.
+        // Compacts free memory; if that is not permitted, the next attempt may still succeed.
         let _ = fs::write(COMPACT, "1");
     }
     if got < wanted {
@@ -134,7 +132,7 @@ pub(super) fn give_back(pages: u64) {
     }
 }
 
-/// Whether any of the process's memory lies in huge pages.
+/// Whether any memory of the process is in huge pages.
 pub(super) fn verify(process: &Identity) -> Result<()> {
     let path = format!("/proc/{}/smaps", process.pid);
     let maps = fs::read_to_string(Path::new(&path)).unwrap_or_default();

@@ -12,24 +12,24 @@ use crate::process::output;
 use crate::sql::Session;
 use crate::wait::{self, Stopwatch};
 
-/// Settings that are decided when the data directory is made.
+/// Settings that are fixed when the data directory is created.
 pub(super) const LAYOUT: &[&str] =
     &["innodb_page_size", "innodb_data_file_path", "innodb_undo_tablespaces", "lower_case_table_names"];
 
 /// A first signal; the second is SIGKILL.
 pub(super) const STOP: &[Signal] = &[Signal::SIGTERM];
 
-/// Who does everything as `app`, from anywhere on this machine, without a password.
+/// The user `app`, who may do everything from anywhere on this machine, without a password.
 pub(super) const FIRST: &[&str] = &[
     "CREATE DATABASE IF NOT EXISTS app",
     "CREATE USER app@'%'",
     "GRANT ALL ON *.* TO app@'%' WITH GRANT OPTION",
-    // Installations of old versions come with users that have no name and go before it.
+    // Installations of old versions create users without a name, which would take precedence.
     "DELETE FROM mysql.user WHERE User = ''",
     "FLUSH PRIVILEGES",
 ];
 
-/// What it has to be told where it does not lie where it was built for.
+/// Paths that it needs if it is not where it was built for.
 pub(super) fn places(binaries: &Binaries) -> Vec<String> {
     if binaries.is_installed() {
         return Vec::new();
@@ -47,7 +47,7 @@ pub(super) fn administrator(site: &Site<'_>) -> String {
     format!("mysql://root@/?socket={path}&ssl-mode=disabled")
 }
 
-/// The `[mysqld]` section. `special`: lines of the one product, after the common ones.
+/// The `[mysqld]` section. `special`: lines of one of the products, after the common ones.
 pub(super) fn configuration(site: &Site<'_>, wishes: &Wishes<'_>, special: &[String]) -> Vec<(PathBuf, String)> {
     let mut lines = vec![
         "# Written by assay, overwritten at every start.".to_owned(),
@@ -55,12 +55,12 @@ pub(super) fn configuration(site: &Site<'_>, wishes: &Wishes<'_>, special: &[Str
         format!("datadir = {}", site.data.display()),
         format!("socket = {}", socket(site).display()),
         format!("pid_file = {}", site.folder.join("server.pid").display()),
-        // A server that starts clears it of temporary tables, those of others too.
+        // At its start a server deletes temporary tables there, including those of others.
         format!("tmpdir = {}", site.folder.display()),
         format!("port = {}", site.port),
         "bind_address = 127.0.0.1".to_owned(),
         "skip_name_resolve".to_owned(),
-        // A buffer pool that comes back by itself makes the second start another experiment than the first.
+        // If the buffer pool is reloaded automatically, the second start is a different experiment from the first.
         "innodb_buffer_pool_dump_at_shutdown = OFF".to_owned(),
         "innodb_buffer_pool_load_at_startup = OFF".to_owned(),
     ];
@@ -75,7 +75,7 @@ pub(super) fn configuration(site: &Site<'_>, wishes: &Wishes<'_>, special: &[Str
     lines.extend(special.iter().cloned());
     lines.extend(wishes.file.iter().flat_map(|file| file.lines()).map(str::to_owned));
     if wishes.file.is_some() {
-        // The file may have begun another section.
+        // The file may have started another section.
         lines.push("[mysqld]".to_owned());
     }
     lines.extend(wishes.settings.iter().map(|asked| match &asked.value {
@@ -101,16 +101,16 @@ pub(super) fn known_settings(site: &Site<'_>, environment: &[(String, String)]) 
     Ok(listed.filter(|name| !name.is_empty()).map(underscored).collect())
 }
 
-/// A plugin brings settings that the program does not list.
+/// A plugin adds settings that the program does not list.
 pub(super) fn may_know(name: &str, wishes: &Wishes<'_>) -> bool {
     let name = underscored(name);
     let loads = |text: &str| underscored(text).contains("plugin_load") || text.contains("early-plugin-load");
     let loaded = wishes.settings.iter().any(|asked| loads(&asked.name)) || wishes.file.is_some_and(loads);
-    // `loose_` is how a server is told that it may not know the rest.
+    // `loose_` tells a server to ignore the option if it is unknown.
     name.starts_with("loose_") || loaded
 }
 
-/// As variables are spelt: an option's `-` is a variable's `_`.
+/// As variables are spelled: an option's `-` is a variable's `_`.
 pub(super) fn underscored(name: &str) -> String {
     name.trim().to_ascii_lowercase().replace('-', "_")
 }
@@ -119,7 +119,7 @@ pub(super) fn in_effect(session: &mut Session, asked: &[Asked]) -> std::result::
     let mut all = Vec::new();
     for one in asked {
         let written = underscored(&one.name);
-        // `skip_x` and `disable_x` are ways to say that `x` is off.
+        // `skip_x` and `disable_x` mean that `x` is off.
         let variable = written.trim_start_matches("loose_");
         let off = ["skip_", "disable_"].iter().find_map(|prefix| variable.strip_prefix(prefix));
         let mut shown = |name: &str| -> std::result::Result<Option<String>, String> {
@@ -168,7 +168,7 @@ pub(super) fn client(site: &Site<'_>) -> Vec<String> {
     ["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--user=app", &port, "app"].map(str::to_owned).into()
 }
 
-/// Which version made a data directory: MariaDB and MySQL write it down when they upgrade their own tables.
+/// The version that created a data directory: MariaDB and MySQL record it when they upgrade their own tables.
 pub(super) fn data_version(data: &Path) -> Option<String> {
     let names = ["mysql_upgrade_info", "mariadb_upgrade_info", "mysql_upgrade_history"];
     let text = names.iter().find_map(|name| std::fs::read_to_string(data.join(name)).ok())?;
@@ -176,7 +176,7 @@ pub(super) fn data_version(data: &Path) -> Option<String> {
     Some(version.to_string())
 }
 
-/// InnoDB locks its first file. The kernel lists locks by the file's number.
+/// InnoDB locks its first file. The kernel lists locks by inode.
 pub(super) fn in_use(data: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
     let inode = std::fs::metadata(data.join("ibdata1")).ok()?.ino();
@@ -192,18 +192,18 @@ pub(super) fn is_data(data: &Path) -> bool {
     data.join("ibdata1").is_file() && data.join("mysql").is_dir()
 }
 
-/// What is done then is no event for replicas.
+/// What is done here is not logged for replicas.
 pub(super) fn first_settings() -> Vec<Asked> {
     vec![Asked { name: "skip_log_bin".to_owned(), value: None }, Asked::new("innodb_flush_log_at_trx_commit", "2")]
 }
 
-/// The name and value of a global variable, or of a status.
+/// The name and value of a global variable, or of a status variable.
 fn one(session: &mut Session, sql: &str) -> Option<String> {
     session.rows(sql).ok()?.into_iter().next()?.into_iter().nth(1).flatten()
 }
 
-/// Has InnoDB write out what it has changed in memory, as fast as it can, until almost nothing is left. It has no
-/// command for it: what makes it hurry is set, and set back.
+/// Makes InnoDB flush its dirty pages as fast as possible, until almost none are left. There is no command for it:
+/// settings that make it hurry are set, and restored.
 pub(super) fn settle(session: &mut Session, patience: Duration) -> std::result::Result<Settled, String> {
     // Each with the value that makes it hurry.
     let hurry = [
@@ -219,7 +219,7 @@ pub(super) fn settle(session: &mut Session, patience: Duration) -> std::result::
         }
     }
     let written = write_out(session, patience);
-    // From the one that was set last, since the server keeps some below others.
+    // In reverse order, because the server limits some settings by others.
     for (name, value) in before.iter().rev() {
         session.rows(&format!("SET GLOBAL {name} = {value}"))?;
     }
@@ -241,7 +241,7 @@ fn write_out(session: &mut Session, patience: Duration) -> std::result::Result<S
         Ok::<_, String>((dirty <= DIRTY_PAGES).then_some(()))
     })?;
     let mut reached = vec![format!("{dirty} dirty pages")];
-    // Some versions make no checkpoint while nothing is written: what there is by then is said.
+    // Some versions make no checkpoint while nothing is written: the current state is reported.
     let left = patience.saturating_sub(watch.elapsed()).min(CHECKPOINT_PATIENCE);
     let mut age = checkpoint_age(session);
     let _ = wait::until(left, || {
@@ -252,7 +252,7 @@ fn write_out(session: &mut Session, patience: Duration) -> std::result::Result<S
     Ok(Settled { reached, complete: clean.is_some() })
 }
 
-/// Bytes of redo log that a recovery would have to read; `None`: it does not say.
+/// Bytes of redo log that a recovery would have to read; `None`: not reported.
 fn checkpoint_age(session: &mut Session) -> Option<u64> {
     let row = session.rows("SHOW ENGINE INNODB STATUS").ok()?.into_iter().next()?;
     age_in(row.last()?.as_ref()?)
@@ -265,14 +265,14 @@ fn age_in(status: &str) -> Option<u64> {
     number("Log sequence number")?.checked_sub(number("Last checkpoint at")?)
 }
 
-/// So small is next to nothing for a recovery.
+/// This little hardly matters for a recovery.
 const CHECKPOINT_AGE: u64 = 64 << 10;
-/// A checkpoint follows the pages within a second, where it follows at all.
+/// A checkpoint follows the pages within a second, if it follows at all.
 const CHECKPOINT_PATIENCE: Duration = Duration::from_secs(5);
-/// So few are always dirty again.
+/// This few are always dirty again.
 const DIRTY_PAGES: u64 = 32;
 
-/// The same of MyRocks, where it is loaded: in words, and whether it was done.
+/// The same for MyRocks, if it is loaded: in words, and whether it was done.
 fn rocks(session: &mut Session) -> Option<(String, bool)> {
     one(session, "SHOW GLOBAL VARIABLES LIKE 'rocksdb_force_flush_memtable_now'")?;
     let orders = ["rocksdb_force_flush_memtable_now", "rocksdb_force_flush_memtable_and_lzero_now"];
@@ -283,7 +283,7 @@ fn rocks(session: &mut Session) -> Option<(String, bool)> {
     })
 }
 
-/// The settings of the sections that a server reads; lines before any section count, since ours come before them.
+/// The settings of the sections that a server reads; lines before any section count, because our own come before them.
 pub(super) fn settings_of_file(text: &str, product: &str) -> Vec<Asked> {
     let mut ours = true;
     let mut found = Vec::new();

@@ -37,7 +37,7 @@ impl Front for HaProxy {
             "  mode tcp".to_owned(),
             "  balance roundrobin".to_owned(),
             "  timeout connect 10s".to_owned(),
-            // Sessions that think are not hung up on.
+            // Sessions that think are not disconnected.
             "  timeout client 1d".to_owned(),
             "  timeout server 1d".to_owned(),
         ];

@@ -94,7 +94,7 @@ impl Product for MariaDb {
         if site.binaries.version.at_least(10, 4) {
             command.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
         }
-        // Copied for every server; it grows to what the server is told.
+        // Copied for every server; it grows to the configured size.
         command.arg("--innodb-log-file-size=8M");
         command.args(layout.iter().map(|asked| format!("--{}={}", asked.name, asked.value.as_deref().unwrap_or("ON"))));
         output("create a data directory", &mut command).map(drop)
@@ -172,10 +172,10 @@ impl Product for MariaDb {
     ) -> std::result::Result<(), String> {
         // Nothing was written since the data directories were the same.
         let position = primary.value("SELECT @@GLOBAL.gtid_binlog_pos")?;
-        // An event to wait for.
+        // The wait event.
         primary.rows("CREATE DATABASE IF NOT EXISTS app")?;
         let position = format!("SET GLOBAL gtid_slave_pos = '{position}'");
-        // From 11.4 on a replica would want TLS, with a certificate that it can verify.
+        // From 11.4 on, a replica would require TLS with a certificate that it can verify.
         let change = format!(
             "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {port}, MASTER_USER = 'app', \
              MASTER_CONNECT_RETRY = 1, MASTER_SSL = 0, MASTER_USE_GTID = slave_pos"
@@ -191,7 +191,7 @@ impl Product for MariaDb {
         _: u32,
     ) -> std::result::Result<bool, String> {
         let done = primary.value("SELECT @@GLOBAL.gtid_binlog_pos")?;
-        // 0 when it is there; bounded by the caller, who asks again.
+        // 0 when it has caught up; the caller limits the number of calls.
         let reached = replica.value(&format!("SELECT MASTER_GTID_WAIT('{done}', 0.1)"))?;
         Ok(!done.is_empty() && reached == "0")
     }

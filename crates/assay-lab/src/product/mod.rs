@@ -1,6 +1,6 @@
-//! What is needed to run a product: one file for each; the rest of the tree does not know products.
+//! What is needed to run a product: one file for each; the rest of the tree knows no products.
 //!
-//! A `Product` is a database server. What stands before servers and has no data of its own is in `front.rs`.
+//! A `Product` is a database server. Programs in front of servers, without data of their own, are in `front.rs`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,13 +29,13 @@ pub mod postgres;
 pub struct Binaries {
     /// `Product::name`.
     pub product: String,
-    /// As the server program says it.
+    /// As reported by the server program.
     pub version: Version,
     /// The server program.
     pub program: PathBuf,
-    /// How they came to be here.
+    /// How they were obtained.
     pub origin: Origin,
-    /// The files of a container image that they run in, as a process of this machine; `None`: in the machine's own.
+    /// The files of a container image in which they run, as ordinary processes; `None`: the machine's own files.
     #[serde(default)]
     pub tree: Option<PathBuf>,
 }
@@ -46,8 +46,8 @@ impl Binaries {
         self.program.parent().and_then(Path::parent).unwrap_or(Path::new("/"))
     }
 
-    /// A program beside the server's: in its folder, in another of the same base, or in a place of the system's. The
-    /// first path where nothing is found, so that an error can name it.
+    /// A program of the same installation as the server: in its folder, in another folder with the same base, or in one
+    /// of the system's. The first path if it is not found, so that an error can name it.
     pub fn beside(&self, names: &[&str]) -> PathBuf {
         let own = self.program.parent().unwrap_or(Path::new("/"));
         let folders = [own.to_owned(), self.base().join("scripts"), self.base().join("bin"), self.base().join("sbin")];
@@ -55,7 +55,7 @@ impl Binaries {
         all.clone().find(|path| path.is_file()).unwrap_or_else(|| own.join(names[0]))
     }
 
-    /// Whether they lie where they were built for: only then do they find their own files.
+    /// Whether they are where they were built for: only then do they find their own files.
     pub fn is_installed(&self) -> bool {
         self.origin == Origin::Installed || self.tree.is_some()
     }
@@ -75,43 +75,43 @@ impl Binaries {
     }
 }
 
-/// How binaries came to be on this machine.
+/// How binaries were obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// In a folder or archive that the user named.
+    /// From a folder or archive given by the user.
     Named,
-    /// By the system's package manager, or by hand, in a usual place.
+    /// Installed by the system's package manager or by hand, in a usual folder.
     Installed,
-    /// From the catalogue, into our cache.
+    /// Downloaded from the catalog into our cache.
     Fetched,
-    /// Out of a container image, into our cache.
+    /// Unpacked from a container image into our cache.
     Container,
 }
 
-/// Something of the catalogue: an archive in a jar of the Maven repository.
+/// An entry of the catalog: an archive in a jar of the Maven repository.
 #[derive(Clone, Copy, Debug)]
 pub struct Artifact {
-    /// Of the server inside.
+    /// Of the server in it.
     pub version: &'static str,
     /// group:artifact:version
     pub coordinates: &'static str,
-    /// What lies in the jar.
+    /// The content of the jar.
     pub content: Content,
     /// Of the jar.
     pub megabytes: u32,
 }
 
-/// What lies in a jar.
+/// The content of a jar.
 #[derive(Clone, Copy, Debug)]
 pub enum Content {
-    /// An archive of this name.
+    /// An archive with this name.
     Archive(&'static str),
     /// The files themselves, below this folder.
     Folder(&'static str),
 }
 
-/// One setting, in the server's own words. `value` is `None` for one that is only named, such as `skip-log-bin`.
+/// One setting, with the server's own name. `value` is `None` for one without a value, such as `skip-log-bin`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// As written.
@@ -120,15 +120,15 @@ pub struct Asked {
     pub value: Option<String>,
 }
 
-/// Where a server lives.
+/// The place of a server.
 pub struct Site<'a> {
-    /// What it runs.
+    /// Its programs.
     pub binaries: &'a Binaries,
-    /// As whom.
+    /// The user it runs as.
     pub account: &'a Account,
     /// Configuration, socket, log.
     pub folder: &'a Path,
-    /// Its data directory, mostly in `folder`.
+    /// Its data directory, usually in `folder`.
     pub data: &'a Path,
     /// On 127.0.0.1.
     pub port: u16,
@@ -142,11 +142,11 @@ impl Site<'_> {
     }
 }
 
-/// What a server is to others.
+/// A server's role in a topology.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// It is by itself.
+    /// A single server.
     Alone,
     /// Replicas follow it.
     Primary,
@@ -159,66 +159,66 @@ pub enum Role {
     },
 }
 
-/// What a server is to be told.
+/// The configuration of a server.
 pub struct Wishes<'a> {
-    /// A whole file of the product's own format; its lines come after ours.
+    /// A whole file in the product's own format; its lines come after ours.
     pub file: Option<&'a str>,
     /// They come after the file's.
     pub settings: &'a [Asked],
-    /// Both, as `settings::all` has them.
+    /// Both, as combined by `settings::all`.
     pub all: &'a [Asked],
-    /// PostgreSQL: lines of pg_hba.conf instead of those that let everybody on this machine in.
+    /// PostgreSQL: lines of pg_hba.conf that replace those that let in everybody on this machine.
     pub access: &'a [String],
     /// What it is to others.
     pub role: &'a Role,
 }
 
-/// What a server was asked for, and what it made of it.
+/// A requested setting, and the value in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InEffect {
     /// The setting.
     pub name: String,
-    /// As asked; `None`: only named.
+    /// As requested; `None`: without a value.
     pub asked: Option<String>,
-    /// As the server shows it; `None`: it has no variable of this name.
+    /// As the server shows it; `None`: it has no variable with this name.
     pub value: Option<String>,
     /// Whether the two mean the same.
     pub same: bool,
 }
 
-/// How far a server came to rest.
+/// How far a server was settled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settled {
-    /// What was reached, such as `12 dirty pages`.
+    /// The result, such as `12 dirty pages`.
     pub reached: Vec<String>,
-    /// Whether that is all there was to do; `false`: the time was over.
+    /// Whether it is complete; `false`: the time was over.
     pub complete: bool,
 }
 
 /// A database server.
 pub trait Product: Sync {
-    /// What users write: `postgres`.
+    /// The name users write: `postgres`.
     fn name(&self) -> &'static str;
 
-    /// What people call it: `PostgreSQL`.
+    /// The product's proper name: `PostgreSQL`.
     fn title(&self) -> &'static str;
 
-    /// How to talk to it.
+    /// Its driver.
     fn driver(&self) -> Driver;
 
     /// Names of the server program, the usual one first.
     fn programs(&self) -> &'static [&'static str];
 
-    /// Folders where an installed server program may lie, beside those of `PATH`.
+    /// Folders where an installed server program may be, besides those of `PATH`.
     fn places(&self) -> Vec<PathBuf>;
 
-    /// The package that brings it, for hints: what to write after `apt-get install`.
+    /// The package that contains it, for hints: the argument of `apt-get install`.
     fn package(&self) -> &'static str;
 
-    /// What can be fetched.
+    /// Versions that can be downloaded.
     fn catalogue(&self) -> &'static [Artifact];
 
-    /// The version that a program gives as answer to `--version`; `None`: it is another product's.
+    /// The version in a program's output of `--version`; `None`: it is another product.
     fn version_said(&self, words: &str) -> Option<Version>;
 
     /// Environment variables of its programs.
@@ -227,10 +227,10 @@ pub trait Product: Sync {
         Vec::new()
     }
 
-    /// Settings that are decided when the data directory is made, and never again.
+    /// Settings that are fixed when the data directory is created.
     fn layout(&self) -> &'static [&'static str];
 
-    /// Makes an empty data directory at `site.data`. `layout`: settings of `layout()` that were asked for.
+    /// Creates an empty data directory at `site.data`. `layout`: requested settings of `layout()`.
     fn initialise(&self, site: &Site<'_>, layout: &[Asked]) -> Result<()>;
 
     /// A URL for the administrator over the unix socket, without a password.
@@ -239,52 +239,52 @@ pub trait Product: Sync {
     /// The unix socket.
     fn socket(&self, site: &Site<'_>) -> PathBuf;
 
-    /// Statements that make the user and the database `app`, once, in a new data directory.
+    /// Statements that create the user and the database `app` in a new data directory.
     fn first_statements(&self) -> &'static [&'static str];
 
-    /// The files that tell the server what to do, with their paths; the first holds the settings.
+    /// The configuration files, with their paths; the first contains the settings.
     fn configuration(&self, site: &Site<'_>, wishes: &Wishes<'_>) -> Result<Vec<(PathBuf, String)>>;
 
     /// Arguments of the server program.
     fn arguments(&self, site: &Site<'_>) -> Vec<OsString>;
 
-    /// Names of all settings that it knows, as its configuration file spells them, asked of the program itself.
+    /// Names of all settings that it knows, spelled as in its configuration file, obtained from the program itself.
     fn known_settings(&self, site: &Site<'_>) -> Result<Vec<String>>;
 
-    /// Whether a setting that is not among those listed is one all the same: of an extension that may be loaded.
+    /// Whether a setting that is not listed is valid all the same: of an extension that may be loaded.
     fn may_know(&self, site: &Site<'_>, name: &str, wishes: &Wishes<'_>) -> bool;
 
-    /// The settings of a file in the product's own format that are meant for the server, in their order.
+    /// The server's settings in a file of the product's own format, in order.
     fn settings_of_file(&self, text: &str) -> Vec<Asked>;
 
-    /// What the server made of the settings.
+    /// The settings in effect.
     fn in_effect(&self, session: &mut Session, asked: &[Asked]) -> std::result::Result<Vec<InEffect>, String>;
 
-    /// Signals that end it, from the polite one on; what does not help in time is followed by SIGKILL.
+    /// Signals that end it, from the gentlest on; SIGKILL is the last resort.
     fn stop_signals(&self) -> &'static [Signal];
 
-    /// The program that people talk to it with, and its arguments for a server on `site`: `psql …`.
+    /// The client program, and its arguments for a server on `site`: `psql …`.
     fn client(&self, site: &Site<'_>) -> (&'static [&'static str], Vec<String>);
 
-    /// Files of the data directory that a server writes to say that it runs, and that name a process which might by now
-    /// be another.
+    /// Files of the data directory that mark a running server, and that name a process id which may by now belong to
+    /// another process.
     fn stale_files(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Data directories hold their version; `None`: it cannot be told.
+    /// The version of a data directory; `None`: unknown.
     fn data_version(&self, data: &Path) -> Option<String>;
 
-    /// Who uses a data directory now, in words; `None`: nobody.
+    /// Who is using a data directory, in words; `None`: nobody.
     fn in_use(&self, data: &Path) -> Option<String>;
 
-    /// Whether a folder that is not empty is a data directory of this product.
+    /// Whether a nonempty folder is a data directory of this product.
     fn is_data(&self, data: &Path) -> bool;
 
-    /// Settings for the first start, in which the user and the database `app` are made.
+    /// Settings for the first start, in which the user and the database `app` are created.
     fn first_settings(&self) -> Vec<Asked>;
 
-    /// Makes a copied data directory one of a replica, before its first start.
+    /// Turns a copied data directory into a replica's, before its first start.
     fn become_replica(&self, site: &Site<'_>, role: &Role) -> Result<()>;
 
     /// Makes the running replica follow the primary.
@@ -295,7 +295,7 @@ pub trait Product: Sync {
         replica: &mut Session,
     ) -> std::result::Result<(), String>;
 
-    /// Whether the replica has done everything that the primary had done when it was asked.
+    /// Whether the replica has applied everything that the primary had when it was asked.
     fn caught_up(
         &self,
         version: &Version,
@@ -304,7 +304,7 @@ pub trait Product: Sync {
         number: u32,
     ) -> std::result::Result<bool, String>;
 
-    /// Brings it to rest: what was left to be done later is done now, at most for `patience`.
+    /// Settles it: deferred work is done now, for at most `patience`.
     fn settle(
         &self,
         session: &mut Session,
@@ -312,7 +312,7 @@ pub trait Product: Sync {
         patience: Duration,
     ) -> std::result::Result<Settled, String>;
 
-    /// Writes everything that is in memory only to the data directory, at most for `patience`.
+    /// Writes everything that is only in memory to the data directory, for at most `patience`.
     fn checkpoint(
         &self,
         session: &mut Session,
@@ -330,7 +330,7 @@ impl Asked {
         Asked { name: name.to_owned(), value: Some(value.to_owned()) }
     }
 
-    /// Reads `name=value` or `name`.
+    /// Parses `name=value` or `name`.
     pub fn parse(text: &str) -> Asked {
         match text.split_once('=') {
             Some((name, value)) => Asked::new(name.trim(), value.trim()),

@@ -73,7 +73,7 @@ impl Product for MySql {
         let mut command = site.command(&site.binaries.program);
         command.args(["--no-defaults", "--initialize-insecure"]).arg(format!("--datadir={}", site.data.display()));
         command.args(family::places(site.binaries).iter().map(|option| format!("--{}", option.replace(" = ", "="))));
-        // Copied for every server; it grows to what the server is told.
+        // Copied for every server; it grows to the configured size.
         let small = if site.binaries.version >= Version::find("8.0.30").expect("a version") {
             "--innodb-redo-log-capacity=8M"
         } else {
@@ -168,7 +168,7 @@ impl Product for MySql {
             true => ("CHANGE REPLICATION SOURCE", "SOURCE", "START REPLICA"),
             false => ("CHANGE MASTER", "MASTER", "START SLAVE"),
         };
-        // An event to wait for.
+        // The wait event.
         primary.rows("CREATE DATABASE IF NOT EXISTS app")?;
         let change = format!(
             "{change} TO {prefix}_HOST = '127.0.0.1', {prefix}_PORT = {port}, {prefix}_USER = 'app', \

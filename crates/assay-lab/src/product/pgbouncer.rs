@@ -48,11 +48,11 @@ impl Front for PgBouncer {
             format!("auth_file = {}", users.display()),
             "admin_users = postgres".to_owned(),
             "pool_mode = transaction".to_owned(),
-            // Clients tell their server what it prints numbers like; a pool cannot keep that apart.
+            // Clients set how their server prints numbers; a pool cannot keep these settings apart.
             "ignore_startup_parameters = extra_float_digits".to_owned(),
             "max_client_conn = 10000".to_owned(),
         ];
-        // Of two lines of one name the later one holds.
+        // Of two lines with the same name, the later one wins.
         let settings = place.settings.iter();
         lines.extend(settings.map(|asked| format!("{} = {}", asked.name, asked.value.as_deref().unwrap_or_default())));
         vec![(place.folder.join("pgbouncer.ini"), lines.join("\n") + "\n"), (users, listed.concat())]

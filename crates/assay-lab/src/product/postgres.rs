@@ -1,6 +1,6 @@
 //! PostgreSQL, 9.6 and newer.
 //!
-//! The configuration lies beside the data directory and includes the one that initdb made, so that a data directory can
+//! The configuration is next to the data directory and includes the one that initdb wrote, so that a data directory can
 //! be copied from an image and compared with it.
 
 use std::ffi::OsString;
@@ -56,7 +56,7 @@ impl Product for Postgres {
     }
 
     fn places(&self) -> Vec<PathBuf> {
-        // Debian's, and that of the project's own RPMs.
+        // Debian's folders, and those of the project's own RPMs.
         let mut places = Vec::new();
         let children = |folder: &str| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         places.extend(children("/usr/lib/postgresql").map(|version| version.join("bin")));
@@ -168,7 +168,7 @@ impl Product for Postgres {
     }
 
     fn may_know(&self, site: &Site<'_>, name: &str, _: &Wishes<'_>) -> bool {
-        // A name with a dot is an extension's, or nobody's; the list leaves out what is meant for developers.
+        // A name with a dot belongs to an extension, or to nobody; the list omits developer options.
         let shown = |name: &str| {
             let mut command = site.command(&site.binaries.program);
             output("show a setting", command.args(["-C", name, "-D"]).arg(site.data)).is_ok()
@@ -184,7 +184,7 @@ impl Product for Postgres {
         let mut all = Vec::new();
         for one in asked {
             let name = one.name.to_ascii_lowercase();
-            // The server itself says whether the line of our file is what holds.
+            // The server itself reports whether the line of our file is in effect.
             let applied = format!(
                 "SELECT current_setting('{0}', true), (SELECT applied AND sourcefile NOT LIKE '%postgresql.auto.conf' \
                  FROM pg_file_settings WHERE lower(name) = '{0}' ORDER BY seqno DESC LIMIT 1)",
@@ -201,7 +201,7 @@ impl Product for Postgres {
     }
 
     fn stop_signals(&self) -> &'static [Signal] {
-        // Fast, which does not wait for clients; then immediate, which leaves a recovery for the next start.
+        // Fast, which does not wait for clients; then immediate, which requires recovery at the next start.
         &[Signal::SIGINT, Signal::SIGQUIT]
     }
 
@@ -230,7 +230,7 @@ impl Product for Postgres {
     }
 
     fn first_settings(&self) -> Vec<Asked> {
-        // 9.6 keeps in the data directory that replicas could not follow, unless it is told otherwise once.
+        // 9.6 records in the data directory that replicas cannot follow, unless it is configured otherwise once.
         vec![Asked::new("fsync", "off"), Asked::new("wal_level", "replica")]
     }
 
@@ -247,7 +247,7 @@ impl Product for Postgres {
     }
 
     fn follow(&self, _: &Version, _: (&mut Session, u16), _: &mut Session) -> std::result::Result<(), String> {
-        // It does so from its start.
+        // It follows from its start.
         Ok(())
     }
 
@@ -314,7 +314,7 @@ impl Product for Postgres {
     }
 }
 
-/// Runs a statement that the server gives up after `patience`, at least 1 ms.
+/// Runs a statement that the server cancels after `patience`, at least 1 ms.
 fn within(session: &mut Session, sql: &str, patience: Duration) -> std::result::Result<(), String> {
     session.rows(&format!("SET statement_timeout = {}", patience.as_millis().max(1)))?;
     let done = session.rows(sql).map(drop);
@@ -322,7 +322,7 @@ fn within(session: &mut Session, sql: &str, patience: Duration) -> std::result::
     done
 }
 
-/// `name = value`, `name 'value'`; `None`: nothing, a comment, or another file that is read here.
+/// `name = value`, `name 'value'`; `None`: nothing, a comment, or an include.
 fn setting_of_line(line: &str) -> Option<Asked> {
     let line = line.trim();
     let end = line.find(|c: char| c == '=' || c == '#' || c.is_whitespace()).unwrap_or(line.len());
@@ -332,7 +332,7 @@ fn setting_of_line(line: &str) -> Option<Asked> {
     }
     let rest = rest.trim_start().trim_start_matches('=').trim_start();
     let value = match rest.strip_prefix('\'') {
-        // A quote within quotes stands twice.
+        // A quote within quotes is doubled.
         Some(quoted) => quoted.replace("''", "\0").split('\'').next().unwrap_or_default().replace('\0', "'"),
         None => rest.split('#').next().unwrap_or_default().trim().to_owned(),
     };
