@@ -9,20 +9,20 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 use crate::terminal;
 
-/// The line. It vanishes with its owner.
+/// The line. It disappears when this is dropped.
 pub struct Bar {
     bar: ProgressBar,
     shown: Arc<Mutex<Shown>>,
 }
 
-/// What is drawn: a progress as it was at an instant.
+/// What is drawn: a progress at an instant.
 struct Shown {
     progress: Progress,
     at: Instant,
 }
 
 impl Bar {
-    /// Draws `progress` from now on; `None` where nobody would see it.
+    /// Draws `progress` from now on; `None` if nobody would see it.
     pub fn begin(progress: Progress) -> Option<Bar> {
         if !terminal::stderr_is_terminal() {
             return None;
@@ -42,17 +42,17 @@ impl Bar {
         Some(Bar { bar, shown })
     }
 
-    /// Changes what is drawn; time goes on from the instant when it was last set.
+    /// Changes what is drawn; elapsed time continues from the instant of the last update.
     pub fn change(&self, change: impl FnOnce(&mut Progress)) {
         change(&mut locked(&self.shown).progress);
     }
 
-    /// The time gone when it was last set.
+    /// The elapsed time at the last update.
     pub fn elapsed_ns(&self) -> u64 {
         locked(&self.shown).progress.elapsed_ns
     }
 
-    /// Sets the time gone by now.
+    /// Sets the elapsed time.
     pub fn set_elapsed(&self, elapsed_ns: u64) {
         let mut shown = locked(&self.shown);
         (shown.progress.elapsed_ns, shown.at) = (elapsed_ns, Instant::now());
@@ -70,7 +70,7 @@ impl Drop for Bar {
     }
 }
 
-/// Nothing that holds the lock can leave it half changed.
+/// No holder of the lock can leave it half changed.
 fn locked(shown: &Mutex<Shown>) -> MutexGuard<'_, Shown> {
     shown.lock().unwrap_or_else(PoisonError::into_inner)
 }

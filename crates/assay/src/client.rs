@@ -1,7 +1,7 @@
 //! One connection, driven until it has answered, for queries outside the load: settings and telemetry.
 //!
-//! The machines are those of the measured path; here one thread waits for one of them. Whatever goes wrong is a reason
-//! in words: nothing asked here is needed for a run.
+//! The connections are those of the measured path; here one thread waits for one of them. Errors are returned as text:
+//! a run needs none of these answers.
 
 use assay_engine::Target;
 use assay_io::clock::Clock;
@@ -14,7 +14,7 @@ pub struct Client {
     io: Readiness,
     connection: Box<dyn Connection>,
     socket: Option<SocketId>,
-    /// A socket that is gone then means a connection that is lost.
+    /// Then a closed socket means a lost connection.
     is_over_socket: bool,
     out: Vec<u8>,
     pool: RowsPool,
@@ -26,7 +26,7 @@ impl Client {
         Client::open_with(target, clock, patience, || target.database.connection())
     }
 
-    /// Logs in at the first address that lets us, each within `patience`. Instants are those of `clock`.
+    /// Logs in at the first address that accepts, each within `patience`. Instants are those of `clock`.
     pub fn open(target: &Target, clock: Clock, patience: Nanos) -> Result<Client, String> {
         Client::open_with(target, clock, patience, || target.database.connection_beside())
     }
@@ -62,7 +62,7 @@ impl Client {
         Err(reason)
     }
 
-    /// What the server said of itself at login.
+    /// What the server reported about itself at login.
     pub fn server(&self) -> ServerFacts {
         self.connection.server()
     }
@@ -72,13 +72,13 @@ impl Client {
         self.io.now()
     }
 
-    /// The rows of a query, or why there are none within `patience`. After `patience` has run out, or when the
-    /// connection broke, every further question is refused.
+    /// The rows of a query, or why there are none within `patience`. After a timeout or a broken connection, every
+    /// further query is refused.
     pub fn ask(&mut self, sql: &str, patience: Nanos) -> Result<Box<Rows>, String> {
         self.operate(&Operation::Query { sql: sql.as_bytes() }, patience)
     }
 
-    /// Prepares a statement, where the user allows that; see `execute`.
+    /// Prepares a statement, if the user permits that; see `execute`.
     pub fn prepare(&mut self, statement: StatementId, sql: &str, patience: Nanos) -> Result<(), String> {
         self.operate(&Operation::Prepare { statement, sql: sql.as_bytes() }, patience).map(|_| ())
     }
@@ -88,12 +88,12 @@ impl Client {
         self.operate(&Operation::Execute { statement, parameters: &[] }, patience)
     }
 
-    /// Gives rows back for the next answer.
+    /// Returns rows for reuse by the next answer.
     pub fn reuse(&mut self, rows: Box<Rows>) {
         self.pool.put(rows);
     }
 
-    /// Whether it can be asked.
+    /// Whether it can be queried.
     pub fn is_open(&self) -> bool {
         !self.is_lost()
     }
@@ -148,7 +148,7 @@ impl Client {
         }
     }
 
-    /// What the machine asked for, within the deadline.
+    /// Does what the connection asked for, before the deadline.
     fn follow(&mut self, progress: Progress, deadline: Nanos) -> Result<Progress, String> {
         match progress {
             Progress::StartTls => {
@@ -223,7 +223,7 @@ impl Client {
         }
     }
 
-    /// An answer that comes too late would be taken for that of the next question.
+    /// A late answer would be mistaken for that of the next query.
     fn lose(&mut self, reason: String) -> String {
         self.drop_socket();
         self.connection.on_closed();
@@ -243,7 +243,7 @@ impl Client {
 
 const LOST: &str = "the connection is lost";
 
-/// A cell as text; `None` for NULL, and where there is none.
+/// A cell as text; `None` for NULL, and for a missing cell.
 pub fn text(rows: &Rows, row: usize, column: usize) -> Option<String> {
     match rows.cell(0, row, column)? {
         Cell::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),

@@ -1,7 +1,7 @@
 //! The single exit point: error messages and exit codes.
 //!
-//! Nothing below a subcommand's `run` prints an error or exits. It returns a `Trouble`, which knows the cause, the
-//! place and what to do about it.
+//! Nothing below a subcommand's `run` prints an error or exits. It returns a `Trouble` with the cause, the place and
+//! what to do about it.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -15,26 +15,26 @@ use crate::terminal::{self, Unwritable};
 pub enum Exit {
     /// Everything was done.
     Success = 0,
-    /// `check` found a difference, a command of a workload said it failed, or what `--fail-if` names is so.
+    /// `check` found a difference, a workload's command returned failure, or a condition of `--fail-if` holds.
     Difference = 1,
     /// The command line is wrong.
     Usage = 2,
     /// The workload is wrong.
     Workload = 3,
-    /// The server refused, failed or is not there.
+    /// The server refused, failed or cannot be reached.
     Server = 4,
-    /// This machine is in the way: a file, a limit, memory.
+    /// An error of this machine: a file, a limit, memory.
     Environment = 5,
-    /// Our own mistake.
+    /// A bug in assay.
     Bug = 70,
-    /// The user pressed Ctrl-C before the work was done (128 + SIGINT).
+    /// Ctrl-C before the work was done (128 + SIGINT).
     Interrupted = 130,
-    /// Somebody else ended us before the work was done (128 + SIGTERM).
+    /// SIGTERM before the work was done (128 + SIGTERM).
     Terminated = 143,
 }
 
 impl Exit {
-    /// All of them, with their meaning as the help states it.
+    /// All of them, with their meaning as stated in the help.
     pub const ALL: [(Exit, &str); 9] = [
         (Exit::Success, "success"),
         (Exit::Difference, "a check, an audit or a --fail-if condition failed"),
@@ -59,21 +59,21 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Something went wrong: cause, place, and what to do.
+/// An error: cause, place, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// What a script sees.
+    /// The exit code.
     pub exit: Exit,
     /// One line, without `error:` and without a full stop.
     pub cause: String,
-    /// Where, and in whose words; one entry per line.
+    /// Places, and original messages; one entry per line.
     pub details: Vec<String>,
     /// What to do; one entry per suggestion.
     pub hints: Vec<String>,
 }
 
 impl Trouble {
-    /// A trouble with nothing but a cause.
+    /// A trouble with only a cause.
     pub fn new(exit: Exit, cause: impl Into<String>) -> Trouble {
         Trouble { exit, cause: cause.into(), details: Vec::new(), hints: Vec::new() }
     }
@@ -83,12 +83,12 @@ impl Trouble {
         Trouble::new(Exit::Usage, cause)
     }
 
-    /// This machine is in the way.
+    /// This machine is at fault.
     pub fn environment(cause: impl Into<String>) -> Trouble {
         Trouble::new(Exit::Environment, cause)
     }
 
-    /// Adds lines that say where, or repeat somebody's words.
+    /// Adds lines with a place or an original message.
     #[must_use]
     pub fn detail(mut self, lines: impl AsRef<str>) -> Trouble {
         self.details.extend(lines.as_ref().lines().map(str::to_owned));
@@ -134,7 +134,7 @@ impl From<Unwritable> for Trouble {
     }
 }
 
-/// Says what went wrong, if anything did, and gives the exit code.
+/// Prints the error, if there is one, and returns the exit code.
 pub fn report(result: Result<impl Into<ExitCode>, Trouble>) -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
@@ -161,12 +161,12 @@ pub fn install_panic_hook() {
     }));
 }
 
-/// The candidate most like `word`, when one is alike enough to be meant.
+/// The candidate most similar to `word`, if one is similar enough.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
         .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
-        // Of short names, one slip of a finger is much.
+        // In short names, a single typo is a large part.
         .filter(|(alike, candidate)| *alike > 0.8 || strsim::damerau_levenshtein(word, candidate) == 1)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)

@@ -8,7 +8,7 @@ use crate::command_line::Workload;
 use crate::diagnostics::{Exit, Trouble};
 use crate::library;
 
-/// Puts a run's error into words. `prepare`: the command that would create missing tables.
+/// Describes a run's error. `prepare`: the command that would create missing tables.
 pub fn trouble(error: &RunError, plan: &Plan, workload: &Workload, prepare: Option<&str>) -> Trouble {
     match error {
         RunError::Connect { target, connected, wanted, error, .. } => {
@@ -33,7 +33,7 @@ pub fn trouble(error: &RunError, plan: &Plan, workload: &Workload, prepare: Opti
     }
 }
 
-/// Whether an error says that the workload's tables are not there.
+/// Whether an error means that the workload's tables are missing.
 pub fn is_missing_table(error: &RunError) -> bool {
     matches!(error, RunError::Statement { error, .. } if error.class == Class::Missing)
 }
@@ -56,7 +56,7 @@ fn connect(target: usize, connected: u32, wanted: u32, error: &StatementError, p
             "check the user and password in `--db`, the environment or the configuration files".to_owned()
         }
         (_, Class::Missing) => "name a database that exists in `--db`, or create it on the server".to_owned(),
-        // It hangs, or hangs up.
+        // It hangs, or closes the connection.
         (Origin::Network, _) if connected > 0 => format!(
             "the server has {connected} connections and may have reached a limit (see its log): open files \
              (LimitNOFILE=, `ulimit -n`; open_files_limit), threads (thread_pool_max_threads, `ulimit -u`), time for logins \
@@ -93,7 +93,7 @@ fn statement_hints(trouble: Trouble, error: &StatementError, plan: &Plan, prepar
     }
 }
 
-/// Where in the script: the first line of Lua's message when it begins with a place, and the script's frames.
+/// The position in the script: the first line of Lua's message if it starts with a position, and the script's frames.
 fn place(message: &str, traceback: &str) -> String {
     let error = ScriptError { message: message.to_owned(), traceback: traceback.to_owned(), ..ScriptError::default() };
     let first = error.message.lines().next().unwrap_or_default();

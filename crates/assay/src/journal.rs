@@ -1,8 +1,8 @@
 //! The file of `--journal`: one line per transaction that a workload logs (`assay.journal`).
 //!
-//! It is written while the run continues, so that a run that is killed leaves what it had. A file that cannot be
-//! written any more is given up: the run, its report and its record are worth more, and the trouble is told at once and
-//! at the end.
+//! It is written during the run, so that a killed run leaves what it had. If the file can no longer be written, it is
+//! given up: the run, its report and its record are more important, and the error is reported immediately and at the
+//! end.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -26,7 +26,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Makes the file, or empties it.
+    /// Creates the file, or empties it.
     pub fn create(path: PathBuf) -> Result<Journal, Trouble> {
         match File::create(&path) {
             Ok(file) => Ok(Journal { path, file, start: None, lines: 0, failure: None }),
@@ -35,8 +35,8 @@ impl Journal {
         }
     }
 
-    /// Appends lines; the columns' names come first. `now` is this instant, since the start of the run. A trouble,
-    /// once, when they cannot be written.
+    /// Appends lines, preceded by the column names. `now`: time since the start of the run. Returns an error, once, if
+    /// they cannot be written.
     pub fn add(&mut self, columns: &[String], lines: &[Line], now: Nanos) -> Option<Trouble> {
         if self.failure.is_some() {
             return None;
@@ -57,7 +57,7 @@ impl Journal {
         self.trouble()
     }
 
-    /// The run is over. A trouble when the file is not what it should be.
+    /// The run is over. Returns an error if the file is incomplete.
     pub fn finish(mut self, workload: &str) -> Result<(), Trouble> {
         if self.start.is_none() {
             self.remove();
@@ -70,7 +70,7 @@ impl Journal {
         self.trouble().map_or(Ok(()), Err)
     }
 
-    /// Nothing was measured: leaves no file without a line.
+    /// Nothing was measured: removes a file without lines.
     pub fn discard(self) {
         if self.lines == 0 {
             self.remove();

@@ -28,7 +28,7 @@ impl From<Fault> for Trouble {
 }
 
 impl StartOptions {
-    /// What is to be started.
+    /// What to start.
     pub fn description(&self) -> Result<Description, Trouble> {
         Ok(Description {
             name: self.name.clone(),
@@ -53,7 +53,7 @@ impl StartOptions {
 }
 
 impl RunServerOptions {
-    /// The server of a run; `None`: none is to be started.
+    /// The server of a run; `None`: none needs to be started.
     pub fn description(&self) -> Result<Option<Description>, Trouble> {
         let Some(product) = &self.server else { return Ok(None) };
         Ok(Some(Description {
@@ -83,7 +83,7 @@ fn read(path: &Path) -> Result<String, Trouble> {
         .map_err(|error| Trouble::environment(format!("cannot read {}: {error}", path.display())))
 }
 
-/// All settings are the last front's: the one that load goes to.
+/// All settings belong to the last front: the one that gets the load.
 fn fronts(words: &[String], set: &[String]) -> Result<Vec<FrontDescription>, Trouble> {
     let mut fronts = words.iter().map(|word| FrontDescription::parse(word)).collect::<Result<Vec<_>, Fault>>()?;
     if let Some(last) = fronts.last_mut() {
@@ -92,7 +92,7 @@ fn fronts(words: &[String], set: &[String]) -> Result<Vec<FrontDescription>, Tro
     Ok(fronts)
 }
 
-/// A pooler in transaction mode that knows nothing of prepared statements gives them to the wrong client.
+/// A pooler in transaction mode that does not know prepared statements forwards them to the wrong client.
 pub fn can_prepare_statements(topology: &Topology, prepared: bool) -> Result<(), Trouble> {
     let old = topology
         .fronts
@@ -109,14 +109,14 @@ pub fn can_prepare_statements(topology: &Topology, prepared: bool) -> Result<(),
     }
 }
 
-/// The administration of the pooler that load goes to; `None`: it goes to something else.
+/// The admin console of the pooler that gets the load; `None`: the load goes elsewhere.
 pub fn pooler(topology: &Topology) -> Option<String> {
     let front = topology.fronts.last().filter(|front| front.snapshot().binaries.product == "pgbouncer")?;
-    // Its administrator, see the lab's configuration of it.
+    // Its administrator: see the lab's configuration for it.
     Some(front.url("pgbouncer").replacen("://app@", "://postgres@", 1))
 }
 
-/// Says which servers are left from a process that was killed. They are touched by nobody but the user.
+/// Reports servers left by a killed process. Only the user touches them.
 pub fn tell_of_stale(home: &Home) {
     let stale: Vec<String> = topology::stale(home).iter().map(Server::name).collect();
     if !stale.is_empty() {
@@ -127,8 +127,7 @@ pub fn tell_of_stale(home: &Home) {
     }
 }
 
-/// What the command line of a `prepare` does not say of what it loads: the texts of the built-in workloads, or of a
-/// script.
+/// What the command line of a `prepare` does not contain: the text of the built-in workloads, or of a script.
 pub fn hash_of_workload(name: Option<&String>) -> String {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
@@ -144,7 +143,7 @@ pub fn hash_of_workload(name: Option<&String>) -> String {
 /// Servers that end with this process, unless they are let go.
 pub struct Kept(Option<Topology>);
 
-/// Where they are, for an end that unwinds nothing.
+/// Where they are, for an exit without unwinding.
 static KEPT: Mutex<Vec<(Home, String)>> = Mutex::new(Vec::new());
 
 fn kept() -> std::sync::MutexGuard<'static, Vec<(Home, String)>> {
@@ -152,7 +151,7 @@ fn kept() -> std::sync::MutexGuard<'static, Vec<(Home, String)>> {
 }
 
 impl Kept {
-    /// Keeps servers that run.
+    /// Keeps running servers.
     pub fn new(topology: Topology) -> Kept {
         kept().extend(topology.servers().map(|server| (Home::usual(), server.name())));
         Kept(Some(topology))
@@ -163,7 +162,7 @@ impl Kept {
         self.0.as_ref().expect("it is there until it is let go or dropped")
     }
 
-    /// They end with this process no more.
+    /// From now on they outlive this process.
     pub fn let_go(mut self) -> Topology {
         let topology = self.0.take().expect("it is there until it is let go or dropped");
         forget(&topology);
@@ -171,7 +170,7 @@ impl Kept {
     }
 }
 
-/// Others may be kept beside it.
+/// Other servers may be added.
 fn forget(topology: &Topology) {
     let names: Vec<String> = topology.servers().map(Server::name).collect();
     kept().retain(|(_, name)| !names.contains(name));
@@ -187,10 +186,10 @@ impl Drop for Kept {
     }
 }
 
-/// How long a server of a run may take to stop in order before it is killed: its data is thrown away.
+/// How long a run's server may take to stop cleanly before it is killed: its data is discarded.
 const STOP: Duration = Duration::from_secs(60);
 
-/// Kills and removes them at once.
+/// Kills and removes them immediately.
 pub fn remove() {
     for (home, name) in kept().drain(..) {
         if let Ok(server) = Server::open(&home, &name) {
@@ -199,7 +198,7 @@ pub fn remove() {
     }
 }
 
-/// What the record of a run says of a server that was started for it.
+/// The part of a run's record about a server that was started for it.
 pub fn recorded(topology: &Topology) -> record::StartedServer {
     let state = topology.primary.snapshot();
     let file = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -236,8 +235,7 @@ pub fn recorded(topology: &Topology) -> record::StartedServer {
     }
 }
 
-/// Empties the page cache of the machine. What was written goes to the disk first: the kernel keeps pages that it still
-/// has to write.
+/// Empties the machine's page cache. Dirty pages are written first, because the kernel keeps them otherwise.
 pub fn drop_caches() -> Result<(), Trouble> {
     let synced = Command::new("sync").status().map(drop);
     synced.and_then(|()| std::fs::write("/proc/sys/vm/drop_caches", "3")).map_err(|error| {

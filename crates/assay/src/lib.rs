@@ -1,7 +1,7 @@
-//! Everything behind the command line, as a library: `main.rs` and other front ends put it together.
+//! Everything behind the command line, as a library: `main.rs` and other front ends use it.
 //!
-//! Only this crate prints, exits and handles signals. Numbers are made in assay-report; what happens on the measured
-//! path is decided in assay-engine. The databases it knows are listed in `registry.rs`, its subcommands in `commands`.
+//! Only this crate prints, exits and handles signals. Numbers are computed in assay-report; assay-engine decides what
+//! happens on the measured path. `registry.rs` lists the known databases, `commands` the subcommands.
 
 #![forbid(unsafe_code)]
 

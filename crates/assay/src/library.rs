@@ -1,4 +1,4 @@
-//! The scripts that can be run: the built-in workloads, and files.
+//! The available scripts: the built-in workloads, and files.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -48,12 +48,12 @@ pub fn is_script(name: &str) -> bool {
     is_pgbench_script(name) || library().find(name).is_ok()
 }
 
-/// A script for pgbench is known by the end of its name.
+/// A pgbench script is recognized by the end of its name.
 fn is_pgbench_script(name: &str) -> bool {
     name.ends_with(".sql") && Path::new(name).is_file()
 }
 
-/// A script for pgbench, as Lua.
+/// A pgbench script, as Lua.
 fn of_pgbench(name: &str) -> Result<Source, Trouble> {
     let text =
         std::fs::read(name).map_err(|error| Trouble::usage(format!("cannot read the script {name}: {error}")))?;
@@ -73,7 +73,7 @@ fn not_found(error: ScriptError) -> Trouble {
 
 /// A script's error: `file:line: message`, then the script's own frames.
 pub fn script_trouble(cause: String, error: &ScriptError) -> Trouble {
-    // A script that refuses an option says so by its name, and it is the user's slip: Lua's places would not help.
+    // A script that refuses an option names it, and it is the user's mistake: Lua's positions would not help.
     if let Some(option) =
         error.message.strip_prefix("--").filter(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()))
     {

@@ -1,7 +1,7 @@
 //! A run in progress: its interval lines, its partial record and its journal.
 //!
-//! The record is on disk from the start, marked as running, and replaced every few seconds: a run killed half-way
-//! leaves what it had measured. That also finds an unwritable place before ten minutes are spent.
+//! The record is on disk from the start, marked as running, and replaced every few seconds: a run that is killed leaves
+//! what it had measured. This also detects an unwritable path before ten minutes are wasted.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::telemetry::{self, Beside, HostUrl, Samplers};
 use crate::{plan, record_of, server_settings, terminal, values};
 
-/// The record as far as it is known, and the file it goes to.
+/// The record so far, and its file.
 pub struct Live {
     record: Record,
     path: Option<PathBuf>,
@@ -28,26 +28,26 @@ pub struct Live {
     pause: Duration,
     lines: Option<usize>,
     bar: Option<Bar>,
-    /// What the trials before this one took.
+    /// Duration of the trials before this one.
     elapsed_trials: u64,
     metrics: Option<(Metrics, LiveMetrics)>,
     journal: Option<Journal>,
-    /// `None`: nothing is read.
+    /// `None`: nothing is sampled.
     beside: Option<Beside>,
     samplers: Option<Samplers>,
 }
 
-/// What a run that is over leaves behind.
+/// The results of a finished run.
 pub struct Left {
-    /// Of all that was measured.
+    /// The record of everything measured.
     pub record: Record,
-    /// Where that is; `None` when it is kept nowhere.
+    /// Its path; `None` if it is not written.
     pub path: Result<Option<PathBuf>, Trouble>,
-    /// Whether the journal that was asked for is complete.
+    /// Whether the requested journal is complete.
     pub journal: Result<(), Trouble>,
 }
 
-/// A partial record is written this often, at most.
+/// A partial record is written at most this often.
 const PAUSE_MIN: Duration = Duration::from_secs(5);
 /// Writing takes at most one part in this many of our time: records of long runs are large.
 const PAUSE_PER_WRITE: u32 = 50;
@@ -55,7 +55,7 @@ const PAUSE_PER_WRITE: u32 = 50;
 const LINES_PER_HEAD: usize = 20;
 
 impl Live {
-    /// Begins with what is known before the run, and writes it; listens for those who want metrics.
+    /// Starts with what is known before the run, and writes it; starts the metrics server if wanted.
     pub fn begin(record: Record, output: &OutputOptions) -> Result<Live, Trouble> {
         let metrics = match output.metrics_listen {
             Some(address) => {
@@ -83,17 +83,17 @@ impl Live {
         Ok(Live { record, path, written, pause, lines, bar, elapsed_trials, metrics, journal, beside, samplers })
     }
 
-    /// The line on a terminal, where there is one.
+    /// The progress line on a terminal, if there is one.
     pub fn bar(&self) -> Option<&Bar> {
         self.bar.as_ref()
     }
 
-    /// The journal, where one is wanted.
+    /// The journal, if wanted.
     pub fn journal(&mut self) -> Option<&mut Journal> {
         self.journal.as_mut()
     }
 
-    /// The run begins: servers are sampled beside it, if they are servers. Instants count from `started` on `clock`.
+    /// The run starts: servers are sampled, if there are any. Instants count from `started` on `clock`.
     pub fn begins(&mut self, plan: &Plan, clock: Clock, started: Nanos) {
         if let Some(beside) = &self.beside {
             let places: Vec<Place> = self.record.environment.servers.iter().map(|server| server.place).collect();
@@ -101,12 +101,12 @@ impl Live {
         }
     }
 
-    /// How much earlier a stage should be announced for the sake of telemetry.
+    /// How much earlier a stage must be announced for telemetry.
     pub fn ahead(&self) -> Nanos {
         if self.samplers.is_some() { telemetry::AHEAD } else { Nanos::ZERO }
     }
 
-    /// A stage begins: on a ladder, in a search, or with a warm-up, that is worth a line.
+    /// A stage starts: on a ladder, in a search, or with a warm-up, that gets a line.
     pub fn stage_begins(
         &mut self,
         stage: usize,
@@ -143,8 +143,8 @@ impl Live {
         }
     }
 
-    /// An interval is over: its line, its metrics, and the partial record when it is time. What cannot be written now
-    /// is tried again later; only the final record must succeed.
+    /// An interval is over: its line, its metrics, and the partial record if it is time. A failed write is tried again
+    /// later; only the final record must succeed.
     pub fn interval(&mut self, stage: usize, interval: &Interval, so_far: &Outcome) {
         if let Some((served, metrics)) = &mut self.metrics {
             metrics.add(stage, &record_of::interval(interval), &so_far.types);
@@ -153,7 +153,7 @@ impl Live {
             }
             served.set(metrics.text());
         }
-        // A run that fails at once leaves a sliver of an interval with nothing in it.
+        // A run that fails immediately leaves a fraction of an interval with nothing in it.
         let sliver =
             interval.length.0 < self.record.manifest.interval_ns / 2 && interval.transactions.iter().all(|n| *n == 0);
         if let Some(lines) = self.lines.as_mut().filter(|_| !sliver) {
@@ -183,7 +183,7 @@ impl Live {
         }
     }
 
-    /// A stage is over: worth keeping at once; in a search it has said something.
+    /// A stage is over: write the record now; in a search, report the result.
     pub fn stage_ends(&mut self, so_far: &Outcome) {
         if let Some(samplers) = &self.samplers {
             samplers.stage_ends();
@@ -201,7 +201,7 @@ impl Live {
         }
     }
 
-    /// The next stage of a search; `None` when there is none, or the search is over.
+    /// The next stage of a search; `None` if there is no search, or it is over.
     pub fn next_stage(&mut self, so_far: &Outcome) -> Option<Stage> {
         let search = self.record.manifest.search.clone()?;
         record_of::fill(&mut self.record, so_far, (Status::Running, None));
@@ -216,7 +216,7 @@ impl Live {
         }
     }
 
-    /// The run is over: the final record and its file, the end of the journal.
+    /// The run is over: writes the final record, ends the journal.
     pub fn finish(mut self, plan: &Plan, outcome: &Outcome, failure: Option<String>) -> Left {
         record_of::fill(&mut self.record, outcome, record_of::status(&outcome.end, failure));
         if let Some(samplers) = &self.samplers {
@@ -262,7 +262,7 @@ impl Live {
     }
 }
 
-/// What is to be read beside the load.
+/// What to sample beside the load.
 pub(crate) fn beside(
     choice: TelemetryChoice,
     poolers: &[String],
@@ -275,11 +275,11 @@ pub(crate) fn beside(
     Ok(Some(Beside { full: choice == TelemetryChoice::Full, poolers: poolers?, hosts: hosts.to_vec() }))
 }
 
-/// What the bar of a run begins with. `trial`: which, and of how many.
+/// The label of a run's progress bar. `trial`: which one, and of how many.
 fn course(record: &Record, trial: Option<(u64, u64)>) -> Progress {
     let (number, trials) = trial.unwrap_or((1, 1));
     let manifest = &record.manifest;
-    // A search does not know how many stages it will take.
+    // A search does not know its number of stages.
     let time_ns = manifest.limit.time_ns.filter(|_| manifest.search.is_none());
     let whole = time_ns.map(|_| elapsed_before(record, manifest.sessions.len()));
     Progress {
@@ -290,15 +290,14 @@ fn course(record: &Record, trial: Option<(u64, u64)>) -> Progress {
     }
 }
 
-/// How long the stages before this one are to take.
+/// Planned duration of the previous stages.
 fn elapsed_before(record: &Record, stage: usize) -> u64 {
     let manifest = &record.manifest;
     let each = manifest.warmup_ns.saturating_add(manifest.limit.time_ns.unwrap_or(0));
     each.saturating_mul(stage as u64)
 }
 
-/// Whether the server has just been waited for in vain: it would not answer this either, and somebody wants the run to
-/// end.
+/// Whether waiting for the server has just failed: it would not answer this either, and the user wants the run to end.
 fn is_away(number: usize, outcome: &Outcome) -> bool {
     match &outcome.end {
         End::Complete => false,

@@ -12,13 +12,13 @@ use crate::values;
 /// `--sessions`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sessions {
-    /// The steps of a ladder; of a search the most that are tried. At least one.
+    /// The steps of a ladder; for a search, the most to try. At least one.
     pub steps: Vec<u32>,
     /// Search for the knee.
     pub auto: bool,
 }
 
-/// More sessions than this are not tried unasked: servers refuse a hundred.
+/// Without a given maximum, more sessions than this are not tried: servers refuse a hundred.
 pub(crate) const AUTO_MAX: u32 = 64;
 
 /// `8`, `1,2,4` or `auto`, `auto:128`.
@@ -56,7 +56,8 @@ fn at_most() -> String {
     format!("must be at most {}", assay_engine::RATE_MAX)
 }
 
-/// The instants of a file: on each line the seconds since the start, or a table whose first column they are; ascending.
+/// The instants in a file: each line has the seconds since the start, or a table with these in the first column;
+/// ascending.
 pub fn trace(path: &Path) -> Result<Arc<[Nanos]>, Trouble> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Trouble::usage(format!("--rate-file {}: {error}", path.display())))?;
@@ -72,7 +73,7 @@ pub fn trace(path: &Path) -> Result<Arc<[Nanos]>, Trouble> {
         };
         let seconds = first.parse().ok().filter(|seconds: &f64| (0.0..=SECONDS_MAX).contains(seconds));
         let Some(seconds) = seconds else {
-            // The head of a table.
+            // The header of a table.
             if arrivals.is_empty() && number == 0 && first.starts_with(char::is_alphabetic) {
                 continue;
             }

@@ -31,7 +31,7 @@ pub fn of(report: &MachineReport<'_>, words: &[String]) -> Record {
         record.manifest.load = record::Load::Open { rate_per_s: rate as f64, arrival, backlog_max: None };
     }
     let response = latencies(all);
-    // At a rate, a latency runs from the instant at which the event was due.
+    // At a rate, a latency starts at the instant at which the event was due.
     let service = if plan.rate.is_some() { Latencies::default() } else { response.clone() };
     let events = TransactionTally {
         name: EVENT.to_owned(),
@@ -103,7 +103,7 @@ fn counters(all: &Snapshot) -> Vec<CounterTally> {
     counted.map(tally).collect()
 }
 
-/// Values of a bucket become the one that stands for it, within 1 %; the edges are exact.
+/// A bucket's values become the one that represents it, within 1 %; minimum and maximum are exact.
 fn latencies(snapshot: &Snapshot) -> Latencies {
     let of = &snapshot.latencies;
     let count: u64 = of.buckets.iter().sum();

@@ -1,6 +1,6 @@
-//! The record of a command that is worth measuring: `prepare`, where it counts rows, and `check`.
+//! The record of a command that is worth measuring: `prepare`, which counts rows, and `check`.
 //!
-//! It has the form of a run's with one stage, so that whatever reads records reads these too.
+//! It has the form of a run's with one stage, so that everything that reads records can read these, too.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ use crate::{record_of, server_settings};
 /// Between two intervals.
 const EVERY: Nanos = Nanos::from_secs(1);
 
-/// A command while it goes on.
+/// A command in progress.
 pub struct Measured {
     record: Record,
     path: PathBuf,
@@ -34,7 +34,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Begins with what is known before, and writes it; `None`: no record is wanted.
+    /// Starts with what is known before, and writes it; `None`: no record is wanted.
     pub fn begin(record: Record, options: &MeasuredCommandOptions) -> Result<Option<Measured>, Trouble> {
         let asked = &options.record;
         let path = match &asked.record {
@@ -49,7 +49,7 @@ impl Measured {
         Ok(Some(Measured { record, path, beside, samplers: None, begun, last, intervals: Vec::new() }))
     }
 
-    /// It begins: servers are sampled beside it. Instants count from `started` on `clock`.
+    /// It starts: servers are sampled. Instants count from `started` on `clock`.
     pub fn begins(&mut self, plan: &Plan, clock: Clock, started: Nanos) {
         if let Some(beside) = &self.beside {
             let places: Vec<Place> = self.record.environment.servers.iter().map(|server| server.place).collect();
@@ -60,7 +60,7 @@ impl Measured {
         }
     }
 
-    /// So many rows are loaded by now.
+    /// Rows loaded so far.
     pub fn loading(&mut self, rows: u64, elapsed: Nanos, sessions: u32) {
         if elapsed - self.last.0 >= EVERY {
             self.interval(rows, elapsed, sessions);
@@ -142,7 +142,7 @@ impl Measured {
         Ok(self.path)
     }
 
-    /// It failed, or was interrupted: it leaves no record.
+    /// It failed, or was interrupted: no record is left.
     pub fn discard(self) {
         if self.path.is_file() {
             let _ = std::fs::remove_file(self.path);

@@ -1,8 +1,8 @@
 //! `--metrics-listen`: live metrics of a run for Prometheus.
 //!
-//! A thread of its own answers from a text that is made anew once per interval, on the coordinating thread: no session
-//! and no worker ever waits for it. It listens before the run starts, so that a port in use is said at once, and as
-//! long as the process lives, over several trials too. One request at a time, each within bounds of size and time.
+//! A separate thread serves a text that the coordinating thread updates once per interval: no session and no worker
+//! ever waits for it. It listens before the run starts, so that a port in use is reported immediately, and until the
+//! process ends, over several trials, too. One request at a time, each limited in size and time.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::diagnostics::Trouble;
 
-/// The text that is served.
+/// The served text.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics(Arc<Mutex<String>>);
 
@@ -20,7 +20,7 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(2);
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 
 impl Metrics {
-    /// Serves at `address`; a second call goes on with what the first one began.
+    /// Serves at `address`; a second call continues with the first one's listener.
     pub fn listen(address: SocketAddr) -> Result<Metrics, Trouble> {
         static SERVED: OnceLock<Metrics> = OnceLock::new();
         if let Some(served) = SERVED.get() {
@@ -42,9 +42,9 @@ impl Metrics {
         let serve = move || {
             for stream in listener.incoming() {
                 match stream {
-                    // A client that breaks off hurts nobody.
+                    // A client that disconnects does no harm.
                     Ok(stream) => drop(served.answer(stream)),
-                    // Out of files, say: not at full speed.
+                    // Out of file descriptors, for example: do not spin.
                     Err(_) => std::thread::sleep(Duration::from_millis(100)),
                 }
             }
@@ -53,7 +53,7 @@ impl Metrics {
         Ok(SERVED.get_or_init(|| metrics).clone())
     }
 
-    /// What is served from now on.
+    /// The text to serve from now on.
     pub fn set(&self, text: String) {
         *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = text;
     }

@@ -1,7 +1,7 @@
 //! Converts a command line to the engine's `Plan`.
 //!
-//! Everything that can be wrong before the first connect is found here: URLs, files of certificates, names that do
-//! not resolve, commands a workload does not have.
+//! Finds every error that can be found before the first connect: URLs, certificate files, names that do not resolve,
+//! commands that a workload does not have.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -26,16 +26,16 @@ use crate::command_line::{
 use crate::diagnostics::{Exit, Trouble};
 use crate::{load_model, registry, signals, terminal};
 
-/// Measured time when neither a time nor a number of transactions is given.
+/// Measured time if neither a time nor a number of transactions is given.
 pub const TIME_DEFAULT: Nanos = Nanos::from_secs(10);
-/// How long a script may keep its worker from all other sessions.
+/// How long a script may block all other sessions of its worker.
 const HOLD_MAX: Nanos = Nanos::from_secs(60);
-/// A server that does not answer a login in this time is not there.
+/// A server that does not answer a login within this time is considered absent.
 const CONNECT_TIMEOUT: Nanos = Nanos::from_secs(30);
 
-/// What `--io` is where it is not given.
+/// The default of `--io`.
 const IO_VARIABLE: &str = "ASSAY_IO";
-/// More replies than one call of the kernel ever brings.
+/// More replies than one system call ever returns.
 const BATCH_MAX: usize = 4096;
 
 /// Standard streams, records, scripts.
@@ -62,7 +62,7 @@ pub fn of_run(workload: &Workload, options: &RunOptions, urls: &[String], words:
     };
     let terminals = load.terminals.as_ref().map(|terminals| number_of_terminals(terminals, workload)).transpose()?;
     let ladder = match terminals {
-        // A connection that no terminal would wait for is one too many.
+        // A connection for which no terminal would wait is one too many.
         Some(terminals) => vec![load.connections.min(terminals)],
         None => load.steps(),
     };
@@ -121,7 +121,7 @@ pub fn of_run(workload: &Workload, options: &RunOptions, urls: &[String], words:
         },
         retries: u32::try_from(errors.retries).unwrap_or(u32::MAX),
         on_error: match errors.on_error {
-            // Errors are what is looked for.
+            // Errors are what the check looks for.
             _ if load.find_rate.iter().any(|one| one.figure == PromisedFigure::Errors) => OnError::Continue,
             command_line::OnError::Stop => OnError::Stop,
             command_line::OnError::Continue => OnError::Continue,
@@ -132,15 +132,14 @@ pub fn of_run(workload: &Workload, options: &RunOptions, urls: &[String], words:
     Ok(plan)
 }
 
-/// The measured time of a stage that nobody has limited: as long as its load has something to say. What is due last
-/// needs time to begin.
+/// The measured time of an unlimited stage: as long as its load lasts. What is due last needs time to start.
 fn length_of(rate: Option<&Rate>, trace: Option<&[Nanos]>) -> Nanos {
     let last_point = rate.and_then(|rate| rate.points().last()).map_or(Nanos::ZERO, |point| point.at);
     let last = trace.and_then(|trace| trace.last().copied()).map_or(last_point, |last| last + Nanos::from_secs(1));
     if last > Nanos::ZERO { last } else { TIME_DEFAULT }
 }
 
-/// How long a stage is measured, as far as the command line says; `None`: until something else ends it.
+/// How long a stage is measured, if the command line determines it; `None`: until something else ends it.
 pub fn time_of(load: &LoadOptions) -> Option<Nanos> {
     match load.time {
         None if load.transactions.is_some() || load.rate_file.is_some() || load.searches() => None,
@@ -149,7 +148,7 @@ pub fn time_of(load: &LoadOptions) -> Option<Nanos> {
     }
 }
 
-/// Refuses a search that cannot be: it compares stages of one length.
+/// Refuses an impossible search: it compares stages of equal length.
 pub fn search_is_possible(load: &LoadOptions) -> Result<(), Trouble> {
     if !load.searches() {
         return Ok(());
@@ -169,7 +168,7 @@ pub fn search_is_possible(load: &LoadOptions) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// A crash in the middle needs a middle, and what is looked for afterwards one place.
+/// A crash in the middle needs a middle, and the search for lost commits one database.
 fn kill_check_is_possible(workload: &Workload, ladder: &[u32], limit: Limit, urls: &[String]) -> Result<(), Trouble> {
     if !workload.program.defines("verify") {
         return Err(Trouble::new(Exit::Workload, format!("workload {} cannot be kill-checked", workload.name))
@@ -226,7 +225,7 @@ pub fn of_command(
         let trouble = Trouble::usage(format!("workload {} has no command {command}", workload.name));
         return Err(trouble.hint(format!("its commands are: {}", workload.commands().join(", "))));
     }
-    // A command that runs once may still have to know for how many sessions: bulk_insert makes a table for each.
+    // A command that runs once may still need the number of sessions: bulk_insert creates a table for each.
     let threads = options.sessions.unwrap_or_else(|| u32::try_from(workers(&options.generator)).unwrap_or(u32::MAX));
     let sessions = if is_parallel(workload, command) { threads } else { 1 };
     let entry = Entry::Function(command.to_owned());
@@ -249,7 +248,7 @@ pub fn of_verify(
     task.plan(&options.target, &options.generator, urls, words)
 }
 
-/// What `run` and the commands give a plan each in their own way.
+/// The parts of a plan that differ between `run` and the commands.
 struct Task<'a> {
     workload: &'a Workload,
     command: &'a str,
@@ -261,7 +260,7 @@ struct Task<'a> {
     terminals: u32,
     limit: Limit,
     rate: Option<f64>,
-    /// Nothing is said that is not a result, a warning or an error.
+    /// Print only results, warnings and errors.
     quiet: bool,
 }
 
@@ -274,7 +273,7 @@ impl Task<'_> {
         words: &[String],
     ) -> Result<Plan, Trouble> {
         if let Some(cpus) = &generator.cpus {
-            // Before the workers are started, which stay where we are.
+            // Before the workers start, which stay on our CPUs.
             assay_lab::placement::Cpus::of_this_machine(cpus)?.pin_ourselves()?;
         }
         let targets = targets(urls, target)?;
@@ -372,7 +371,7 @@ impl Task<'_> {
         ];
         let mut options: Vec<(String, OptionValue)> = core.map(|(key, value)| (key.to_owned(), value)).into();
         for (key, value) in self.workload.options_in_effect() {
-            // A script that declares `threads` itself sees what is really in effect.
+            // A script that declares `threads` itself sees the actual value.
             if !options.iter().any(|(known, _)| *known == key) {
                 options.push((key, value));
             }
@@ -391,7 +390,7 @@ fn targets(urls: &[String], options: &TargetOptions) -> Result<Vec<Target>, Trou
     urls.iter().map(|url| target(url, &connect)).collect()
 }
 
-/// Where something beside the load is asked.
+/// Endpoints queried beside the load.
 pub fn beside(url: &str) -> Result<Target, Trouble> {
     target(url, &ConnectOptions::default())
 }
@@ -421,12 +420,12 @@ pub(crate) fn target(url: &str, connect: &ConnectOptions) -> Result<Target, Trou
     Ok(Target { database: Arc::from(database), addresses, tls })
 }
 
-/// Every session is an open file, or three with SQLite (database, log, shared memory); better said now than after
-/// a thousand connects.
+/// Every session is an open file, or three with SQLite (database, log, shared memory); better reported now than after a
+/// thousand connects.
 fn files_suffice(targets: &[Target], sessions: u32, workers: usize) -> Result<(), Trouble> {
     let each = if targets.iter().any(|target| target.addresses.is_empty()) { 3 } else { 1 };
     let needed = each * u64::from(sessions) + FILES_PER_WORKER * workers as u64 + FILES_OF_OUR_OWN;
-    // A limit that cannot be read is not known to be in the way.
+    // A limit that cannot be read is not checked.
     match FilesLimit::raise() {
         Ok(limit) if limit.soft < needed => Err(Trouble::environment(format!(
             "{sessions} sessions need {needed} open files, and this process may have {} (ulimit -n)",
@@ -441,7 +440,7 @@ fn files_suffice(targets: &[Target], sessions: u32, workers: usize) -> Result<()
 fn ports_suffice(targets: &[Target], sessions: u32) -> Result<(), Trouble> {
     let Some((first, last)) = process::local_ports() else { return Ok(()) };
     let ports = u64::from(last.saturating_sub(first)) + 1;
-    // The other addresses of a name are tried only where the first one fails.
+    // A name's other addresses are tried only if the first one fails.
     let mut needed: BTreeMap<SocketAddr, u64> = BTreeMap::new();
     for target in targets {
         if let Some(Address::Tcp(address)) = target.addresses.first() {
@@ -513,7 +512,7 @@ fn distribution(options: &GeneratorOptions) -> Result<Distribution, Trouble> {
     })
 }
 
-/// A seed that is easy to type again: six digits hold a million different runs.
+/// A seed that is easy to type: six digits allow a million different runs.
 pub fn random_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     // The keys of a hash map come from the system's random numbers.

@@ -16,7 +16,7 @@ use assay_seam::{Nanos, ServerFacts};
 use crate::command_line::{MeasuredCommandOptions, RunOptions, TargetOptions, Workload};
 use crate::telemetry;
 
-/// What is known when the run begins: everything but the measurements.
+/// What is known when the run starts: everything but the measurements.
 pub fn begun(plan: &Plan, workload: &Workload, options: &RunOptions, words: &[String]) -> Record {
     let mut record = planned(plan, workload, &options.target, words);
     let manifest = &mut record.manifest;
@@ -68,7 +68,7 @@ pub fn begun_machine(test: &str, options: &[(String, OptionValue)], words: &[Str
     }
 }
 
-/// What a plan says.
+/// The part that comes from a plan.
 fn planned(plan: &Plan, workload: &Workload, target: &TargetOptions, words: &[String]) -> Record {
     let setup = &plan.setup;
     Record {
@@ -125,7 +125,7 @@ fn planned(plan: &Plan, workload: &Workload, target: &TargetOptions, words: &[St
     }
 }
 
-/// A record that begins now, of nothing yet.
+/// A record that starts now, still empty.
 fn empty() -> Record {
     Record {
         format: record::FORMAT,
@@ -146,8 +146,8 @@ fn empty() -> Record {
     }
 }
 
-/// Puts everything measured so far into `record`. Intervals already in it are kept as they are: encoding them again
-/// every few seconds would cost more the longer the run.
+/// Stores everything measured so far in `record`. Intervals already in it are not encoded again, which would cost more
+/// the longer the run.
 pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>)) {
     (record.status, record.failure) = end;
     record.elapsed_ns = outcome.elapsed.0;
@@ -171,7 +171,7 @@ pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>
     }
 }
 
-/// What servers said of themselves at login.
+/// What servers reported about themselves at login.
 pub fn servers(record: &mut Record, outcome: &Outcome) {
     for (server, facts) in record.environment.servers.iter_mut().zip(&outcome.servers) {
         let ServerFacts { product, version, tls } = facts.clone();
@@ -243,10 +243,10 @@ fn search(options: &RunOptions) -> Option<record::Search> {
     (!promises.is_empty()).then_some(record::Search::Rate { promises })
 }
 
-/// `time`: how long a stage is, for the mean of a rate that changes.
+/// `time`: length of a stage, for the mean of a rate that changes.
 fn load(load: &Load, time: Option<Nanos>) -> record::Load {
     match load {
-        // Terminals are a closed loop with times to think, and have a place of their own.
+        // Terminals are a closed loop with think times, and have a field of their own.
         Load::Closed | Load::Terminals { .. } => record::Load::Closed,
         Load::Trace { arrivals, backlog_max } => {
             let length = time.or(arrivals.last().copied()).unwrap_or(Nanos::ZERO).as_secs_f64();
@@ -268,7 +268,7 @@ fn load(load: &Load, time: Option<Nanos>) -> record::Load {
     }
 }
 
-/// `None` for an option that has no value.
+/// `None` for an option without a value.
 fn option((key, value): (String, OptionValue)) -> Option<(String, record::OptionValue)> {
     let value = match value {
         OptionValue::None => return None,
@@ -347,7 +347,7 @@ fn ppm(share: f64) -> u32 {
     (share.clamp(0.0, 1.0) * 1e6) as u32
 }
 
-/// `None` for a declaration of another kind.
+/// `None` for another kind of declaration.
 fn rule(declaration: &Declaration) -> Option<record::Rule> {
     let Declaration::Rule(rule) = declaration else { return None };
     let measure = match rule.measure.clone() {
@@ -362,7 +362,7 @@ fn rule(declaration: &Declaration) -> Option<record::Rule> {
     Some(record::Rule { name, clause, measure, low: finite(rule.low), high: finite(rule.high) })
 }
 
-/// What tables were found to have, by option: a number, or a list where servers differ.
+/// The actual values of tables, by option: a number, or a list if servers differ.
 fn found(declarations: &[Declaration]) -> BTreeMap<String, record::OptionValue> {
     let mut all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for declaration in declarations {
@@ -380,7 +380,7 @@ fn found(declarations: &[Declaration]) -> BTreeMap<String, record::OptionValue> 
     all.into_iter().filter_map(|(name, values)| option((name.to_owned(), value(values)))).collect()
 }
 
-/// `None` for a declaration of another kind.
+/// `None` for another kind of declaration.
 fn rate(declaration: &Declaration) -> Option<record::Rate> {
     let Declaration::Rate(rate) = declaration else { return None };
     Some(record::Rate {

@@ -9,7 +9,7 @@ use crate::url_text;
 /// Every kind of database, in the order it is listed to users.
 pub const DRIVERS: &[Driver] = &[assay_wire::postgres::DRIVER, assay_wire::mysql::DRIVER, assay_sqlite::DRIVER];
 
-/// The database that needs no server: used when none is named.
+/// The database that needs no server: used if none is given.
 pub const EMBEDDED: Driver = assay_sqlite::DRIVER;
 
 /// What to write after `--db`, for hints.
@@ -36,13 +36,13 @@ pub fn driver_of(url: &str) -> Result<&'static Driver, Trouble> {
     })
 }
 
-/// The kind of database of this name; a plain one where there is none.
+/// The kind of database with this name; a plain one if there is none.
 pub fn dialect(name: &'static str) -> Dialect {
     let known = DRIVERS.iter().find(|driver| driver.dialect.name == name);
     known.map_or(Dialect::plain(name), |driver| driver.dialect)
 }
 
-/// Reads a database URL, completed from the environment and the user's files.
+/// Parses a database URL, completed from the environment and the user's files.
 pub fn open(url: &str, options: &ConnectOptions) -> Result<Box<dyn Database>, Trouble> {
     (driver_of(url)?.open)(url, options, &ThisMachine).map_err(Trouble::from)
 }

@@ -5,7 +5,7 @@ use assay_report::View;
 
 use crate::command_line::Format;
 
-/// What `record` says.
+/// The report of `record`.
 pub fn result(record: &Record, format: Format, view: View) -> String {
     let findings = assay_report::findings(record);
     match format {

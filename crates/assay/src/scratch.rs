@@ -14,7 +14,7 @@ pub struct Scratch {
 static FOLDER: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 impl Scratch {
-    /// Makes a new folder, readable by this user only.
+    /// Creates a folder that only this user can read.
     pub fn new() -> Result<Scratch, Trouble> {
         let folder = tempfile::Builder::new().prefix("assay-").tempdir().map_err(|error| {
             Trouble::environment(format!("cannot create a temporary folder: {error}"))
@@ -25,12 +25,12 @@ impl Scratch {
         Ok(Scratch { folder })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// A database in it.
+    /// The URL of a database in it.
     pub fn url(&self) -> String {
         format!("sqlite:{}", self.folder.join("assay.db").display())
     }
@@ -42,7 +42,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes the folder, if there is one. What cannot be removed is left to the system's cleaning of `/tmp`.
+/// Removes the folder, if there is one. What cannot be removed is left to the system's cleanup of `/tmp`.
 pub fn remove() {
     if let Some(folder) = FOLDER.lock().unwrap_or_else(PoisonError::into_inner).take() {
         let _ = std::fs::remove_dir_all(folder);

@@ -1,7 +1,7 @@
 //! Reads a server's settings, for the record.
 //!
-//! On one connection of its own, after the run, so that it takes nothing from the measured sessions: no connection slot
-//! and no time. Not being told is no error: the record then has no settings.
+//! Over a separate connection, after the run, so that it costs the measured sessions nothing: no connection slot and no
+//! time. A refusal is not an error: the record then has no settings.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,18 @@ use crate::telemetry;
 /// A server that has not answered by then is not waited for.
 const PATIENCE: Nanos = Nanos::from_secs(5);
 
-/// What a server is set to.
+/// A server's settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// By name: what matters to performance, and what differs from its default.
+    /// By name: those that affect performance, and those that differ from their defaults.
     pub values: BTreeMap<String, String>,
-    /// Where values that differ came from.
+    /// Origin of the values that differ.
     pub origins: BTreeMap<String, String>,
-    /// Facts of a local server's process and drive.
+    /// Facts about a local server's process and drive.
     pub facts: BTreeMap<String, String>,
 }
 
-/// The settings of one server; none when it would not say.
+/// The settings of one server; none if it refuses.
 pub fn read(target: &Target, place: Place) -> Settings {
     let queries = target.database.settings_queries();
     if queries.is_empty() {
@@ -45,8 +45,7 @@ pub fn read(target: &Target, place: Place) -> Settings {
     found
 }
 
-/// MySQL 5.7 lists every variable and not where its value came from: those with their compiled-in defaults are left
-/// out.
+/// MySQL 5.7 lists every variable without its origin: those with their compiled-in defaults are omitted.
 fn keep_what_differs(found: &mut Settings) {
     let is_5_7 = found.values.get("version").is_some_and(|version| version.starts_with("5.7."));
     if !is_5_7 || !found.origins.is_empty() {
@@ -64,7 +63,7 @@ fn keep_what_differs(found: &mut Settings) {
     });
 }
 
-/// Shown of every server, whether they differ or not.
+/// Shown for every server, whether they differ or not.
 const MATTER: [&str; 14] = [
     "binlog_format",
     "character_set_server",

@@ -1,7 +1,8 @@
 //! Ctrl-C and SIGTERM: the first ends the run gracefully, the second quits immediately.
 //!
-//! Called `sysbench`, the program dies of them like one that does not listen, and of a reader that went away (SIGPIPE):
-//! wrappers count on that. Only Ctrl-C while something is measured is heard: what was measured is reported.
+//! Called as `sysbench`, the program is killed by them like one without handlers, and by a reader that went away
+//! (SIGPIPE), because wrappers rely on that. Only Ctrl-C during a measurement is handled: the measurement so far is
+//! reported.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
@@ -19,16 +20,16 @@ use signal_hook::iterator::Signals;
 use crate::diagnostics::{Exit, Trouble};
 use crate::{lab, scratch};
 
-/// The control that signals stop. One per process, as signals are.
+/// The control that signals stop. One per process, like signals.
 pub fn control() -> &'static Control {
     static CONTROL: OnceLock<Control> = OnceLock::new();
     CONTROL.get_or_init(Control::default)
 }
 
-/// Starts listening. A thread of its own takes the signals, so what is done about them may lock and allocate.
+/// Starts handling signals. A thread of its own receives them, so handling may lock and allocate.
 pub fn listen() -> Result<(), Trouble> {
-    // Rust's runtime ignores SIGPIPE, and what we start, such as a script's `os.execute`, would inherit that. A handler
-    // that does nothing is not inherited.
+    // Rust's runtime ignores SIGPIPE, and child processes, such as those of a script's `os.execute`, would inherit
+    // that. A handler that does nothing is not inherited.
     flag::register(SIGPIPE, Arc::default()).map_err(deaf)?;
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(deaf)?;
     let control = control();
@@ -51,10 +52,10 @@ fn deaf(error: std::io::Error) -> Trouble {
     Trouble::environment(format!("cannot handle signals: {error}"))
 }
 
-/// Whether Ctrl-C ends the process at once.
+/// Whether Ctrl-C ends the process immediately.
 static DIES_OF_INTERRUPT: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
 
-/// From here on signals do to the process what they do to one that does not listen.
+/// From now on signals have their default effect on the process.
 pub fn stop_listening() -> Result<(), Trouble> {
     let always = || Arc::new(AtomicBool::new(true));
     for (signal, condition) in [(SIGTERM, always()), (SIGPIPE, always()), (SIGINT, DIES_OF_INTERRUPT.clone())] {
@@ -68,20 +69,20 @@ pub fn hear_interrupts(yes: bool) {
     DIES_OF_INTERRUPT.store(!yes, Ordering::SeqCst);
 }
 
-/// The exit code that says which signal ended the work early.
+/// The exit code for the signal that ended the work early.
 pub fn exit() -> Exit {
     exit_of(FIRST.load(Ordering::Relaxed))
 }
 
-/// Runs a program to its end. It gets every signal that we get from here, and no Ctrl-C of its own: a terminal sends
-/// that to the whole group of processes, and twice means "at once".
+/// Runs a program to its end. It gets every signal that this process gets, but no Ctrl-C of its own: a terminal sends
+/// that to the whole process group, and twice would mean "quit immediately".
 pub fn run(mut command: Command) -> std::io::Result<ExitStatus> {
     *child() = Some(command.process_group(0).spawn()?);
-    // A signal that came just before has not reached it.
+    // A signal from just before did not reach it.
     if control().is_stopped() {
         tell(&child(), FIRST.load(Ordering::Relaxed));
     }
-    // Asked again and again rather than waited for: who has been waited for has lost the number that signals go to.
+    // Polled instead of waited for: a process that was waited for has lost the id that signals need.
     loop {
         let mut running = child();
         let ended = running.as_mut().map(Child::try_wait).transpose();
@@ -94,10 +95,10 @@ pub fn run(mut command: Command) -> std::io::Result<ExitStatus> {
     }
 }
 
-/// Short beside any trial, and long enough to cost nothing beside one.
+/// Short compared with any trial, and long enough to cost nothing.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The program under way.
+/// The running program.
 fn child() -> MutexGuard<'static, Option<Child>> {
     static CHILD: Mutex<Option<Child>> = Mutex::new(None);
     CHILD.lock().unwrap_or_else(PoisonError::into_inner)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use assay_seam::Surroundings;
 
-/// The machine we run on, as it is.
+/// The real machine.
 pub struct ThisMachine;
 
 impl Surroundings for ThisMachine {

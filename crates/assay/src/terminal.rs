@@ -1,7 +1,7 @@
 //! Output to people and pipes: results to stdout, everything else to stderr.
 //!
-//! A reader that has gone away (`assay list | head -1`) is no error: the rest is not written. Colour is used only
-//! where somebody looks, and never when `NO_COLOR` is set.
+//! A closed pipe (`assay list | head -1`) is not an error: the rest is not written. Color is used only on a terminal,
+//! and never when `NO_COLOR` is set.
 
 use std::io::{Error, ErrorKind, IsTerminal, Write};
 
@@ -14,12 +14,12 @@ pub const YELLOW: &str = "1;33";
 /// Cyan, for advice.
 pub const CYAN: &str = "36";
 
-/// `text` in a colour, or as it is.
+/// `text` in a color, or unchanged.
 pub fn paint(text: &str, colour: &str, wanted: bool) -> String {
     if wanted { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text.to_owned() }
 }
 
-/// Whether stderr is a terminal that is to be coloured.
+/// Whether stderr is a terminal with color.
 pub fn stderr_colour() -> bool {
     stderr_is_terminal() && colour_is_welcome()
 }
@@ -30,7 +30,7 @@ fn colour_is_welcome() -> bool {
     !refused && !dumb
 }
 
-/// How a result is looked at: as wide as the terminal, and coloured where it is one; through a pipe always the same.
+/// The view of a result: as wide as the terminal, with color if it has any; always the same in a pipe.
 pub fn view(verbose: bool) -> View {
     if !std::io::stdout().is_terminal() {
         return View { verbose, ..View::default() };
@@ -49,12 +49,12 @@ fn width(size: Option<(terminal_size::Width, terminal_size::Height)>) -> usize {
     width.clamp(*View::WIDTHS.start(), *View::WIDTHS.end())
 }
 
-/// Whether somebody looks at stderr.
+/// Whether stderr is a terminal.
 pub fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// Writes to stderr as it is. What cannot be written is lost: there is nowhere left to complain.
+/// Writes to stderr unchanged. Errors are ignored: there is nowhere left to report them.
 pub fn say(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
@@ -68,7 +68,7 @@ pub fn result(text: &str) -> Result<(), Unwritable> {
     result_bytes(text.as_bytes())
 }
 
-/// The same for a result that is no text.
+/// The same for a result that is not text.
 pub fn result_bytes(bytes: &[u8]) -> Result<(), Unwritable> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {

@@ -7,13 +7,12 @@ pub fn masked(url: &str) -> String {
     without_secrets([url]).concat()
 }
 
-/// Words as one line that a POSIX shell splits into the same words.
+/// Arguments as one line that a POSIX shell splits into the same arguments.
 pub fn shell_line(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     words.into_iter().map(|word| shell_word(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
-/// The words of a line as a POSIX shell would split it, without expanding anything. A lowercase fragment says what is
-/// wrong with one that it would not take.
+/// Splits a line into arguments as a POSIX shell would, without expanding anything. The error is a lowercase fragment.
 pub fn shell_words(line: &str) -> Result<Vec<String>, String> {
     shlex::split(line).ok_or_else(|| "unclosed quote, or a backslash at the end".to_owned())
 }

@@ -1,8 +1,8 @@
 //! Parses numbers, sizes, durations and switches, with errors that show valid examples.
 //!
 //! Counts are decimal (`1M` rows is 1,000,000), sizes are binary (`1M` bytes is 1,048,576); both take `_` anywhere
-//! between digits and `,` between thousands. Every function returns a lowercase fragment as its error, which
-//! the command line puts behind the option's name.
+//! between digits and `,` between thousands. Every function returns a lowercase fragment as its error, to which the
+//! command line adds the option's name.
 
 use assay_seam::Nanos;
 
@@ -24,7 +24,7 @@ pub fn integer(text: &str) -> Result<i64, String> {
         return value.checked_mul(factor as i64).ok_or_else(|| "the number is too large".to_owned());
     }
     let value = plain.parse::<f64>().map_err(|_| WHOLE_NUMBER)? * factor as f64;
-    // Beyond 2^53 a float no longer knows every whole number.
+    // Beyond 2^53 a float cannot represent every whole number.
     if value.fract() == 0.0 && value.abs() < 9e15 { Ok(value as i64) } else { Err(WHOLE_NUMBER.to_owned()) }
 }
 
@@ -111,8 +111,8 @@ fn split_suffix(text: &str, base: u64) -> (&str, u64) {
     (&text[..text.len() - 1], base.pow(power))
 }
 
-/// `1_000` and `1,000` without their separators; `None` when a comma does not stand between thousands, since
-/// `1,5` may well be meant as a fraction or a list.
+/// `1_000` and `1,000` without their separators; `None` if a comma is not between thousands, because `1,5` may be meant
+/// as a fraction or a list.
 fn without_separators(text: &str) -> Option<String> {
     let mut groups = text.split(',');
     let first = groups.next()?;

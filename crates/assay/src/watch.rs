@@ -1,6 +1,6 @@
 //! Live output of a run: progress of connecting and loading, a line per interval, warnings.
 //!
-//! All of it goes to stderr. Progress is drawn only on a terminal; lines are written anywhere unless `--quiet`.
+//! All of it goes to stderr. Progress is drawn only on a terminal; lines are always written, unless `--quiet`.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::live::Live;
 use crate::measured::Measured;
 use crate::{terminal, values};
 
-/// Draws what a run tells.
+/// Prints the notices of a run.
 pub struct Watch<'a> {
     plan: &'a Plan,
     quiet: bool,
@@ -22,7 +22,7 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Watches a command: progress and warnings, and its record where it is to leave one.
+    /// Watches a command: progress and warnings, and its record if it leaves one.
     pub fn of_command(plan: &'a Plan, quiet: bool, measured: Option<Measured>) -> Watch<'a> {
         Watch { plan, quiet, bar: None, live: None, measured }
     }
@@ -32,7 +32,7 @@ impl<'a> Watch<'a> {
         Watch { plan, quiet, bar: None, live: Some(live), measured: None }
     }
 
-    /// Takes progress off the screen.
+    /// Removes the progress line from the screen.
     pub fn finish(&mut self) -> Option<Live> {
         self.clear();
         self.live.take()
@@ -59,7 +59,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The bar in use, made with `style` when there is none; `None` where nobody would see it.
+    /// The current bar, created with `style` if there is none; `None` if nobody would see it.
     fn bar(&mut self, template: &str) -> Option<&ProgressBar> {
         if self.quiet || !terminal::stderr_is_terminal() {
             return None;

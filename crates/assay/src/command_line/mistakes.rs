@@ -5,8 +5,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::diagnostics::{Exit, Trouble};
 use crate::{library, registry, terminal};
 
-/// Help and version go to stdout; anything else becomes a trouble in our own form. `workload`: the one that was named,
-/// if any.
+/// Help and version go to stdout; anything else becomes a trouble in our own form. `workload`: the one on the command
+/// line, if any.
 pub(super) fn explain(error: &clap::Error, workload: Option<&str>, words: &[String]) -> Result<(), Trouble> {
     let text = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
@@ -86,7 +86,7 @@ pub(super) fn explain(error: &clap::Error, workload: Option<&str>, words: &[Stri
 
 /// The built-in workloads that have this option.
 fn having(option: &str, words: &[String]) -> Option<String> {
-    /// More names say no more.
+    /// A longer list does not help.
     const NAMED_MAX: usize = 3;
     let name = option.trim_start_matches('-');
     let has = |of: &&str| {
@@ -99,7 +99,7 @@ fn having(option: &str, words: &[String]) -> Option<String> {
     (!found.is_empty()).then(|| found[..found.len().min(NAMED_MAX)].join(", ") + more)
 }
 
-/// What people know from other tools, and what it is called here; words in place of a name say where it went.
+/// Options of other tools, and their names here; a text instead of a name explains what replaces it.
 const HABITS: [(&[&str], &str); 19] = [
     (
         &["threads", "num-threads", "clients", "client", "users", "vu", "vus", "virtual-users", "concurrency"],
@@ -149,7 +149,7 @@ const HABITS: [(&[&str], &str); 19] = [
     (&["verbosity", "debug"], "--verbose"),
 ];
 
-/// What to say to somebody who is used to another tool.
+/// Advice for users of another tool.
 fn habit(option: &str) -> Option<String> {
     let option = option.trim_start_matches('-');
     let (_, answer) = HABITS.iter().find(|(names, _)| names.contains(&option))?;

@@ -1,8 +1,8 @@
 //! The command line: fixed options declared in `options`, workload options declared by the workload.
 //!
-//! Reading takes two passes. The first only finds which workload is meant; its script is loaded, and what it declares
-//! becomes real options of the subcommand: listed by `--help`, typed, refused with the nearest name when misspelt. The
-//! second pass is clap's; `mistakes` puts its errors into our words. `-` and `_` mean the same inside option names.
+//! Parsing takes two passes. The first only finds the workload; its script is loaded, and its declarations become real
+//! options of the subcommand: listed by `--help`, typed, refused with the nearest name if misspelled. The second pass
+//! is clap's; `mistakes` rewords its errors. `-` and `_` mean the same in option names.
 
 mod io;
 mod lab;
@@ -32,18 +32,18 @@ use mistakes::explain;
 use options::CommandLine;
 use workload::shown;
 
-/// A command line that was understood.
+/// A parsed command line.
 pub struct Invocation {
     /// What to do.
     pub subcommand: Subcommand,
     /// The workload, for subcommands that take one.
     pub workload: Option<Workload>,
-    /// The words as given, the program's name first, passwords masked.
+    /// The arguments as given, starting with the program's name, passwords masked.
     pub words: Vec<String>,
 }
 
-/// The words for a front such as `sysbench`, its name first: after `assay sysbench`, or all of them when the program is
-/// called `sysbench`. `None`: the command line is another one's.
+/// The arguments for a front such as `sysbench`, starting with its name: those after `assay sysbench`, or all of them
+/// if the program is called `sysbench`. `None`: another command line.
 pub fn words_of(front: &str, words: impl IntoIterator<Item = OsString>) -> Result<Option<Vec<String>>, Trouble> {
     let mut words: Vec<OsString> = words.into_iter().collect();
     let called = |word: &OsString| std::path::Path::new(word).file_name().is_some_and(|name| name == front);
@@ -58,7 +58,8 @@ pub fn words_of(front: &str, words: impl IntoIterator<Item = OsString>) -> Resul
     words.map(Some).map_err(|word| Trouble::usage(format!("{word} is not UTF-8")))
 }
 
-/// Reads a command line, the program's name first. `Ok(None)`: it asked for help or the version, and got it.
+/// Parses a command line that starts with the program's name. `Ok(None)`: it asked for help or the version, which was
+/// printed.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Invocation>, Trouble> {
     let text = |word: OsString| word.into_string();
     let words: Result<Vec<String>, OsString> = words.into_iter().map(text).collect();
@@ -103,12 +104,12 @@ fn asking_for_help(mut words: Vec<String>) -> Vec<String> {
 
 /// `--table_size=5` is `--table-size=5`.
 fn with_hyphens(word: &str) -> String {
-    // A command line in one word, as `duel` takes them, is not an option.
+    // A whole command line in one argument, as for `duel`, is not an option.
     let end = word.find(['=', ' ']).unwrap_or(word.len());
     if word.starts_with("--") { word[..end].replace('_', "-") + &word[end..] } else { word.to_owned() }
 }
 
-/// `--time -5s` is `--time=-5s`: a value that is refused for what it is, and not an option that nobody knows.
+/// `--time -5s` is `--time=-5s`: the value is refused, not an unknown option.
 fn with_negative_values(words: Vec<String>) -> Vec<String> {
     let mut joined: Vec<String> = Vec::new();
     for word in words {
@@ -122,7 +123,7 @@ fn with_negative_values(words: Vec<String>) -> Vec<String> {
     joined
 }
 
-/// The subcommand's name and the workload that `words` name, loaded; `None` when they name none.
+/// The subcommand's name and the workload that `words` name, loaded; `None` if they name none.
 fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<(String, Workload)>, Trouble> {
     let Some(subcommand) = words.get(1).and_then(|name| command.find_subcommand(name)) else { return Ok(None) };
     if !subcommand.get_arguments().any(|argument| argument.get_id() == "workload") {
@@ -145,14 +146,14 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<(St
             database = database.or(value.map(str::to_owned));
         }
         if name == "server" {
-            // A product is also a scheme; what is neither is refused where the server is started.
+            // A product is also a scheme; an invalid one is refused when the server is started.
             let product = value.and_then(|value| value.split(':').next());
             let known = product.filter(|name| assay_lab::binaries::product(name).is_ok());
             database = database.or(known.map(|name| format!("{name}:")));
         }
     }
-    // An option's value may stand before the name (`--tables 4 oltp_read_only`); which options take one is only
-    // known from the workload. So the first word that names a workload is it, and if none does, the first word.
+    // An option's value may come before the name (`--tables 4 oltp_read_only`), and only the workload knows which
+    // options take one. So it is the first argument that names a workload or, if none does, the first argument.
     let Some(name) = names.iter().find(|name| library::is_script(name)).or(names.first()) else { return Ok(None) };
     let driver = match database {
         Some(url) => registry::driver_of(&url)?.dialect,
@@ -202,7 +203,7 @@ fn workload_argument(option: &OptionDeclaration) -> Arg {
     }
 }
 
-/// Reads a workload option. An empty value clears it, as sysbench scripts expect.
+/// Parses a workload option. An empty value clears it, as sysbench scripts expect.
 fn option_value(kind: OptionKind, text: &str) -> Result<OptionValue, String> {
     Ok(match kind {
         OptionKind::Bool => OptionValue::Bool(values::switch(text)?),
@@ -218,8 +219,8 @@ fn option_value(kind: OptionKind, text: &str) -> Result<OptionValue, String> {
     })
 }
 
-/// A switch may stand alone, so clap cannot tell whether the next word is its value: `--skip-trx off` becomes
-/// `--skip-trx=off` here, and `--skip-trx oltp_read_only` stays two words.
+/// A switch may have no value, so clap cannot tell whether the next argument is its value: `--skip-trx off` becomes
+/// `--skip-trx=off` here, and `--skip-trx oltp_read_only` remains two arguments.
 fn with_switch_values(words: Vec<String>, declared: &[OptionDeclaration]) -> Vec<String> {
     let mut joined: Vec<String> = Vec::new();
     for word in words {
@@ -235,7 +236,7 @@ fn with_switch_values(words: Vec<String>, declared: &[OptionDeclaration]) -> Vec
     joined
 }
 
-/// What the user gave of the workload's options.
+/// The workload options that the user gave.
 fn given(matches: &ArgMatches, declared: &[OptionDeclaration]) -> Vec<(String, OptionValue)> {
     let value = |option: &OptionDeclaration| matches.get_one::<OptionValue>(&option.key()).cloned();
     declared.iter().filter_map(|option| Some((option.key(), value(option)?))).collect()

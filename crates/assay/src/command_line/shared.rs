@@ -1,10 +1,10 @@
-//! What options of several commands have in common.
+//! Options that several commands share.
 
 use clap::ValueEnum;
 
 use crate::values;
 
-/// Form of a result.
+/// Format of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[allow(missing_docs, reason = "a doc comment would become help text")]
 pub enum Format {

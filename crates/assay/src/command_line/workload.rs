@@ -5,7 +5,7 @@ use std::sync::Arc;
 use assay_options::{OptionDeclaration, OptionValue};
 use assay_script::Program;
 
-/// A workload with the options the user gave it.
+/// A workload with the options that the user gave it.
 #[derive(Clone)]
 pub struct Workload {
     /// As the user named it.
@@ -16,11 +16,11 @@ pub struct Workload {
     pub given: Vec<(String, OptionValue)>,
 }
 
-/// Commands a script may give as plain global functions.
+/// Commands that a script may define as plain global functions.
 const BARE_COMMANDS: [&str; 3] = ["prepare", "check", "cleanup"];
 
 impl Workload {
-    /// Its commands, `run` among them, sorted.
+    /// Its commands, including `run`, sorted.
     pub fn commands(&self) -> Vec<String> {
         let mut names: Vec<String> = self.program.commands().iter().map(|command| command.name.clone()).collect();
         names.extend(BARE_COMMANDS.iter().filter(|name| self.program.defines(name)).map(|name| (*name).to_owned()));
@@ -30,7 +30,7 @@ impl Workload {
         names
     }
 
-    /// Whether it has a command of this name.
+    /// Whether it has a command with this name.
     pub fn has_command(&self, name: &str) -> bool {
         self.commands().iter().any(|command| command == name)
     }
@@ -42,14 +42,14 @@ impl Workload {
         self.program.options().iter().map(|option| (option.key(), value(option))).collect()
     }
 
-    /// The given options as words of a command line.
+    /// The given options as arguments of a command line.
     pub fn given_words(&self) -> Vec<String> {
         let word = |(key, value): &(String, OptionValue)| format!("--{}={}", key.replace('_', "-"), shown(value));
         assay_record::without_secrets(self.given.iter().map(word))
     }
 }
 
-/// A value as the command line takes it.
+/// A value as written on the command line.
 pub(super) fn shown(value: &OptionValue) -> String {
     match value {
         OptionValue::None => String::new(),

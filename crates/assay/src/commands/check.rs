@@ -5,7 +5,7 @@ use crate::commands::exec;
 use crate::diagnostics::{Exit, Trouble};
 use crate::terminal;
 
-/// Runs the workload's `check`; what it found is in the lines it printed.
+/// Runs the workload's `check`; its findings are in the lines it printed.
 pub fn run(options: &MeasuredCommandOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
     let mut success = true;
     exec::measured_on_databases("check", options, workload, words, |outcome| {
@@ -19,8 +19,8 @@ pub fn run(options: &MeasuredCommandOptions, workload: &Workload, words: &[Strin
     Ok(Exit::Success)
 }
 
-/// What `check` found is a trouble; `when` it was found: nothing, or " after the run". What to do about it is for the
-/// workload to say: it knows whether they are another size, damaged, or half loaded.
+/// The error if `check` found something; `when` it was found: nothing, or " after the run". The workload says what to
+/// do about it: it knows whether the tables have a different size, are damaged, or half loaded.
 pub(crate) fn difference(workload: &Workload, when: &str) -> Trouble {
     Trouble::new(Exit::Difference, format!("the tables of {} are not correct{when}", workload.name))
 }

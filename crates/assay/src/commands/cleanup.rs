@@ -1,4 +1,4 @@
-//! `assay cleanup WORKLOAD`: removes the tables. The workload itself reports which there were.
+//! `assay cleanup WORKLOAD`: removes the tables. The workload itself reports which ones it removed.
 
 use crate::command_line::{CommandOptions, Workload};
 use crate::commands::exec;

@@ -45,7 +45,7 @@ pub(crate) fn compared(baseline: &Group, candidate: &Group, options: &JudgementO
     assay_report::compare(side(baseline), side(candidate), options.margin)
 }
 
-/// What the trials of one setting say together, in the form asked for.
+/// The summary of one setting's trials, in the requested format.
 pub(crate) fn summary(of: &Group, format: Format) -> String {
     let summary = assay_report::summarise(side(of));
     match format {
@@ -55,7 +55,7 @@ pub(crate) fn summary(of: &Group, format: Format) -> String {
     }
 }
 
-/// Judges the conditions, prints everything, and fails when one is met.
+/// Judges the conditions, prints everything, and fails if one holds.
 pub(crate) fn conclude(
     mut comparisons: Vec<Comparison>,
     options: &JudgementOptions,

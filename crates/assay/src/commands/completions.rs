@@ -1,6 +1,6 @@
 //! `assay completions SHELL`: completions of commands and options for a shell.
 //!
-//! Options of workloads are not among them: which there are is in the workload's file.
+//! Without workload options, which are declared in the workload's file.
 
 use clap_complete::aot::{self, generate};
 

@@ -1,9 +1,9 @@
 //! `assay duel A B`: runs two settings of `assay run` alternately, and compares them.
 //!
-//! The turns are A B, B A, A B, …: whatever drifts (a filling disk, a warming cache, the weather in a cloud) hits both
-//! sides alike. Every trial is a process of its own, started as a person would start it: no memory, connection or
-//! statistic of one trial reaches the next, and a trial that crashes takes nothing with it. The two trials of a turn
-//! have the same seed.
+//! The turns are A B, B A, A B, …: drift (a filling disk, a warming cache, noisy neighbors in a cloud) affects both
+//! sides alike. Every trial is a separate process, started as a person would start it: no memory, connection or
+//! statistics of one trial reach the next, and a trial that crashes affects no other. The two trials of a turn have the
+//! same seed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -17,7 +17,7 @@ use crate::commands::compare;
 use crate::diagnostics::{Exit, Trouble};
 use crate::{plan, signals, terminal, url_text};
 
-/// Runs the trials, compares the sides. What was measured before an interrupt or a failure is compared too.
+/// Runs the trials, compares the sides. Trials before an interrupt or a failure are compared, too.
 pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
     let sides = [Side::read("A", &options.a, options)?, Side::read("B", &options.b, options)?];
     let folder = folder(options)?;
@@ -78,7 +78,7 @@ pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
     }
 }
 
-/// What the bar of a duel begins with.
+/// The label of a duel's progress bar.
 fn course(sides: &[Side; 2], trials: u64) -> Progress {
     let length = |side: &Side| {
         let load = &side.options.load;
@@ -89,7 +89,7 @@ fn course(sides: &[Side; 2], trials: u64) -> Progress {
     Progress { total_ns: both.map(|both| both.saturating_mul(trials)), ..Progress::default() }
 }
 
-/// One side: a command line of `assay run` that was understood.
+/// One side: a parsed command line of `assay run`.
 struct Side {
     name: &'static str,
     words: Vec<String>,
@@ -141,7 +141,7 @@ impl Side {
         signals::run(command).map_err(failed)
     }
 
-    /// What the end of a trial means for the duel. The trial itself has said why it failed.
+    /// What the end of a trial means for the duel. The trial itself has reported why it failed.
     fn ended(&self, status: ExitStatus, number: u64) -> Result<Exit, Trouble> {
         if status.success() {
             return Ok(Exit::Success);
@@ -151,13 +151,13 @@ impl Side {
         Err(Trouble::new(exit, format!("trial {number} of {} {how}", self.name)))
     }
 
-    /// The command as people may see it.
+    /// The command for display.
     fn shown(&self) -> Vec<String> {
         assay_record::without_secrets(["assay", "run"].into_iter().chain(self.words.iter().map(String::as_str)))
     }
 }
 
-/// Where the records go: a new folder, or the one named, which must hold no duel yet.
+/// The folder for the records: a new one, or the given one, which must not contain a duel yet.
 fn folder(options: &DuelOptions) -> Result<PathBuf, Trouble> {
     let default = || {
         let now = Time::from(std::time::SystemTime::now());

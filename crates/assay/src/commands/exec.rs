@@ -11,7 +11,7 @@ use crate::measured::Measured;
 use crate::watch::Watch;
 use crate::{failure, plan, record_of, registry, signals, terminal};
 
-/// Runs the command that the user names.
+/// Runs the given command.
 pub fn run(options: &ExecOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
     let outcomes = on_databases(&options.command, &options.common, workload, words)?;
     if outcomes.iter().any(|outcome| !outcome.success) {
@@ -21,7 +21,7 @@ pub fn run(options: &ExecOptions, workload: &Workload, words: &[String]) -> Resu
     Ok(Exit::Success)
 }
 
-/// Runs a command on each database that the user names: each has tables of its own.
+/// Runs a command on each given database: each has tables of its own.
 pub(crate) fn on_databases(
     command: &str,
     options: &CommonCommandOptions,
@@ -32,7 +32,7 @@ pub(crate) fn on_databases(
     urls.iter().map(|url| on_database(command, options, workload, url, words)).collect()
 }
 
-/// The databases that the user names; at least one.
+/// The given databases; at least one.
 fn databases<'a>(command: &str, options: &'a CommonCommandOptions) -> Result<&'a [String], Trouble> {
     let urls = &options.target.db;
     if urls.is_empty() {
@@ -42,7 +42,7 @@ fn databases<'a>(command: &str, options: &'a CommonCommandOptions) -> Result<&'a
     Ok(urls)
 }
 
-/// Runs a command on each database, and keeps a record of each: where that is, is said once `told` has told the
+/// Runs a command on each database and writes a record of each, whose path is printed after `told` has printed the
 /// outcome.
 pub(crate) fn measured_on_databases(
     command: &str,
@@ -63,7 +63,7 @@ pub(crate) fn measured_on_databases(
         let mut watch = Watch::of_command(&plan, common.quiet, Measured::begin(record, &of_database)?);
         let outcome = assay_engine::run(plan.clone(), signals::control(), &mut watch);
         let measured = watch.finish_command();
-        // A check that found something is a result too.
+        // A check that finds errors is a result, too.
         let is_result = matches!(outcome.end, End::Complete) && (outcome.success || command == "check");
         let path = match measured {
             Some(measured) if is_result => Some(measured.finish(&plan, &outcome)?),
@@ -100,7 +100,7 @@ pub(crate) fn on_database(
     conclude(command, workload, &plan, outcome)
 }
 
-/// The outcome of a command that came to its end; errors and interrupts are troubles.
+/// The outcome of a completed command; errors and interrupts are troubles.
 fn conclude(command: &str, workload: &Workload, plan: &Plan, outcome: Outcome) -> Result<Outcome, Trouble> {
     match outcome.end {
         End::Complete => Ok(outcome),

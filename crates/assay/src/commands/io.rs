@@ -15,7 +15,7 @@ use crate::diagnostics::{Exit, Trouble};
 use crate::live::unwritable;
 use crate::{plan, record_of, render, signals, terminal};
 
-/// Makes the files, runs the ladder, prints what came of it, and leaves a record.
+/// Creates the files, runs the ladder, prints the result, and writes a record.
 pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
     let seed = options.seed.unwrap_or_else(plan::random_seed);
     let first = jobs(options, seed, options.readers.iter().copied().max().unwrap_or(0))?;
@@ -194,7 +194,7 @@ fn stage(jobs: &Jobs, done: &JobsOutcome, started: Time, at: Duration) -> record
     });
     let workers = (jobs.readers + jobs.writers + jobs.loggers) as u32;
     record::Stage {
-        // A stage of writers alone has no reader, and a row of its own all the same.
+        // A stage with writers only has no reader, but still a row of its own.
         sessions: jobs.readers as u32,
         rate_per_s: None,
         started,

@@ -1,9 +1,8 @@
 //! `assay run --kill-check CMD`: whether the server keeps what it has acknowledged.
 //!
-//! The run goes on as any other while a command of the user's crashes the server in its middle and starts it again.
-//! What the script acknowledged (`assay.acknowledge`), before the crash or after, is looked for at the end by its
-//! `verify()`. A key that was acknowledged twice is lost too: the server gave it out again because it knew nothing of
-//! the first.
+//! The run continues normally while the user's command crashes the server in the middle and starts it again. At the end
+//! the script's `verify()` looks for everything that it acknowledged (`assay.acknowledge`) before or after the crash. A
+//! key that was acknowledged twice is lost, too: the server assigned it again because it had forgotten the first.
 
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -28,21 +27,21 @@ pub(crate) struct Crash<'a, 'b> {
     running: Option<Running>,
 }
 
-/// The command's thread; dropping the sender cancels a command that has not begun.
+/// The command's thread; dropping the sender cancels a command that has not started.
 struct Running {
     cancel: mpsc::Sender<()>,
     thread: JoinHandle<Result<(), Trouble>>,
 }
 
 impl<'a, 'b> Crash<'a, 'b> {
-    /// `command` is the shell's; `plan` has a time limit and one stage.
+    /// `command` is for the shell; `plan` has a time limit and one stage.
     pub(crate) fn new(watch: &'b mut Watch<'a>, command: &str, plan: &Plan) -> Crash<'a, 'b> {
         let half = plan.limit.time.map_or(0, |time| time.0 / 2);
         let after = Duration::from_nanos(plan.warmup.0 + half);
         Crash { watch, command: command.to_owned(), after, running: None }
     }
 
-    /// The run is over; a trouble when the command did not do its work in it.
+    /// The run is over; an error if the command did not do its work during it.
     pub(crate) fn finish(self, outcome: &Outcome) -> Result<(), Trouble> {
         let Some(Running { cancel, thread }) = self.running else { return Ok(()) };
         drop(cancel);
@@ -76,7 +75,7 @@ impl Observer for Crash<'_, '_> {
     }
 }
 
-/// No crash leaves a connection as it was; behind a pooler that keeps its clients, the server's end shows as errors.
+/// No crash leaves a connection intact; behind a pooler that keeps its clients, the server's end shows as errors.
 fn has_seen_a_crash(outcome: &Outcome) -> bool {
     outcome.stages.iter().any(|stage| {
         let is_loss =
@@ -85,7 +84,7 @@ fn has_seen_a_crash(outcome: &Outcome) -> bool {
     })
 }
 
-/// Its output goes to stderr: stdout holds the result.
+/// Its output goes to stderr: stdout is for the result.
 fn crash(command: &str) -> Result<(), Trouble> {
     terminal::say(&format!("kill check: {command}\n"));
     let status = Command::new("sh")
@@ -101,7 +100,7 @@ fn crash(command: &str) -> Result<(), Trouble> {
         .hint("it must crash the server, restart it, and then exit with status 0"))
 }
 
-/// Looks for what was acknowledged, on the one database at `url`.
+/// Looks for what was acknowledged, in the one database at `url`.
 pub(crate) fn verify(
     keys: Vec<Key>,
     options: &CommonCommandOptions,
@@ -144,7 +143,7 @@ pub(crate) fn verify(
     Err(trouble.hint("the server acknowledges commits before its log is on disk: check synchronous_commit, fsync or innodb_flush_log_at_trx_commit"))
 }
 
-/// The keys in order, one in a line; and those that are there more than once.
+/// The keys in order, one per line; and those that occur more than once.
 fn listed(mut keys: Vec<Key>) -> (String, Vec<String>) {
     let order = |a: &Key, b: &Key| {
         a.iter().zip(b).map(|(a, b)| a.total_cmp(b)).find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)

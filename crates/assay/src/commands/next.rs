@@ -23,14 +23,14 @@ pub(crate) fn command(options: &RunOptions, workload: &Workload, words: &[String
     }
 }
 
-/// Steps of a ladder that begins where this run was; `None` where that would not be possible or tell little.
+/// Steps of a ladder that starts at this run's sessions; `None` if that is impossible or pointless.
 fn further_steps(options: &RunOptions, workload: &Workload) -> Option<String> {
     let load = &options.load;
     let [sessions] = load.steps()[..] else { return None };
     let closed = load.is_closed() && !load.searches();
-    // The first step has to end, and to leave the server as it was.
+    // The first step must end, and leave the server unchanged.
     let ends = load.time != Some(Nanos::ZERO) && load.kill_check.is_none();
-    // A prepare that runs once may have made tables for these sessions only.
+    // A prepare that runs once may have created tables for this number of sessions only.
     let tables = !workload.has_command("prepare") || plan::is_parallel(workload, "prepare");
     let steps: Vec<String> = (0..5)
         .map(|doubled| sessions << doubled)
@@ -43,7 +43,7 @@ fn further_steps(options: &RunOptions, workload: &Workload) -> Option<String> {
 /// More sessions than this are not suggested: servers refuse a hundred.
 const STEPS_TO: u32 = 64;
 
-/// The words of this run, without these options and their values.
+/// The arguments of this run, without these options and their values.
 fn again(words: &[String], without: &[&str]) -> Vec<String> {
     let mut kept = vec!["assay".to_owned()];
     let mut words = words.iter().skip(1);
@@ -58,14 +58,14 @@ fn again(words: &[String], without: &[&str]) -> Vec<String> {
     kept
 }
 
-/// How many sessions the tables are for, where that is not a matter of speed: a script whose `prepare` runs once may
-/// make something for each session of the run.
+/// The number of sessions that the tables need, if that is not just a matter of speed: a script whose `prepare` runs
+/// once may create something for each session of the run.
 pub(crate) fn sessions_to_prepare(options: &RunOptions, workload: &Workload) -> Option<u32> {
     let most = options.load.steps().into_iter().max();
     most.filter(|sessions| *sessions > 1 && !plan::is_parallel(workload, "prepare"))
 }
 
-/// The command that creates the tables this run wants.
+/// The command that creates the tables for this run.
 pub(crate) fn prepare_command(options: &RunOptions, workload: &Workload) -> String {
     let mut words = vec!["assay".to_owned(), "prepare".to_owned(), workload.name.clone()];
     for url in &options.target.db {
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::command_line::{self, Invocation, Subcommand};
 
-    /// What is suggested after this command line. It must be a command line itself.
+    /// What is suggested after this command line. It must be a valid command line itself.
     #[track_caller]
     fn suggested(line: &str) -> String {
         let parse = |line: &str| {
@@ -131,7 +131,7 @@ mod tests {
         ] {
             assert_eq!(of_run(&format!("tpcc {db} {told_otherwise}")), show, "{told_otherwise}");
         }
-        // Its tables are made for so many sessions.
+        // Its tables are created for this many sessions.
         assert_eq!(of_run(&format!("bulk_insert {db}")), show);
     }
 }

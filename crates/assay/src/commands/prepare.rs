@@ -15,7 +15,7 @@ pub fn run(options: &MeasuredCommandOptions, workload: &Workload, words: &[Strin
     Ok(Exit::Success)
 }
 
-/// Says what was loaded, and how fast.
+/// Prints what was loaded, and how fast.
 pub(crate) fn conclude(workload: &Workload, outcome: &Outcome, quiet: bool) -> Result<(), Trouble> {
     if !outcome.success {
         return Err(Trouble::new(Exit::Workload, format!("prepare of workload {} failed", workload.name)));

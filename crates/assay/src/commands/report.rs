@@ -1,7 +1,7 @@
 //! `assay report RECORD…`: pages, tables, charts and time series from one or more records.
 //!
-//! Everything is made in assay-report; here records are read and files are written. Nothing is written before every
-//! record was read.
+//! assay-report creates everything; this file reads records and writes files. Nothing is written before every record
+//! was read.
 
 use std::fs;
 use std::path::Path;
@@ -16,10 +16,10 @@ use crate::commands::show;
 use crate::diagnostics::{Exit, Trouble};
 use crate::terminal;
 
-/// More records than this are no report but an archive.
+/// More records than this are an archive, not a report.
 const RECORDS_MAX: usize = 200;
 
-/// Writes what was asked for; with nothing asked for, the report of every record to stdout.
+/// Writes what was requested; without a request, the report of every record to stdout.
 pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
     if options.records.len() > RECORDS_MAX {
         return Err(Trouble::usage(format!("{} records are too many for one report", options.records.len()))
@@ -51,7 +51,7 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
             assay_report::change_points_csv(report).map_err(mixed)
         }),
     ];
-    // All of them are made before the first is written: one may refuse.
+    // All of them are created before the first is written: one may fail.
     let mut texts = Vec::new();
     for (path, output) in outputs {
         if let Some(path) = path {
@@ -135,7 +135,7 @@ fn found(path: &Path, window: Option<Window>) -> Result<Findings, Trouble> {
     })
 }
 
-/// What comes before the steady part is in every figure unless it is left out.
+/// What comes before the steady part affects every figure unless it is left out.
 fn suggest_steady(report: &Report) {
     let late = |stage: &StageFindings| match stage.throughput.steady {
         SteadyFindings::Steady { start_ns, .. } => start_ns > 0,
@@ -149,12 +149,12 @@ fn suggest_steady(report: &Report) {
     }
 }
 
-/// The charts and tables of settings that were asked for.
+/// The requested charts and tables of settings.
 fn shown(report: &Report, options: &ShownOptions) -> Result<Vec<Shown>, Trouble> {
     let axes = [&options.x, &options.colour, &options.facet, &options.rows, &options.columns];
     let mut axes: Vec<String> = axes.into_iter().flatten().cloned().collect();
     let kinds = match (&options.chart[..], &options.rows) {
-        // A place for a factor is enough to ask for the chart that it suits.
+        // Placing a factor is enough to request the chart that suits it.
         ([], None) if options.x.is_some() => vec![assay_report::ChartKind::Boxes],
         ([], None) if options.facet.is_some() => vec![assay_report::ChartKind::Dots],
         ([], None) if options.colour.is_some() => vec![assay_report::ChartKind::Lines],
@@ -166,7 +166,7 @@ fn shown(report: &Report, options: &ShownOptions) -> Result<Vec<Shown>, Trouble>
             None => Ok(Vec::new()),
         };
     }
-    // Where no place was named, everything that differs has one.
+    // Without placed factors, everything that differs gets a place.
     if axes.iter().all(|axis| axis == "sessions") {
         axes.push("setting".to_owned());
     }
@@ -210,7 +210,7 @@ fn chart_kind(kind: ChartKind) -> assay_report::ChartKind {
     }
 }
 
-/// Writes `content` to a file and says so, or to stdout.
+/// Writes `content` to a file and reports it, or to stdout.
 fn write(path: &Path, content: &[u8]) -> Result<(), Trouble> {
     if path == Path::new("-") {
         return Ok(terminal::result_bytes(content)?);

@@ -41,7 +41,7 @@ pub fn run(options: &RunOptions, workload: &Workload, words: &[String]) -> Resul
     run.on_databases()
 }
 
-/// What was asked for, and where.
+/// What to run, and where.
 #[derive(Clone, Copy)]
 struct Run<'a> {
     urls: &'a [String],
@@ -50,7 +50,7 @@ struct Run<'a> {
     words: &'a [String],
 }
 
-/// How a run, or several, ended, and what is wrong with the journal.
+/// How one or several runs ended, and an error of the journal.
 struct Ended {
     exit: Result<Exit, Trouble>,
     journal: Result<(), Trouble>,
@@ -124,7 +124,7 @@ impl Run<'_> {
                 .into(),
             _ => self.trials(),
         };
-        // An audit that failed is a result, which does not spare the tables their check.
+        // A failed audit is a result; the tables are checked all the same.
         if load.check && is_result(&exit) {
             for url in self.urls {
                 if !self.checks(url)? {
@@ -132,11 +132,11 @@ impl Run<'_> {
                 }
             }
         }
-        // Told last: nothing else is lost with a journal.
+        // Reported last: a journal's error affects nothing else.
         exit.and_then(|exit| journal.map(|()| exit))
     }
 
-    /// Checks the tables of one database, made first where that is asked for and they are missing.
+    /// Checks the tables of one database, created first if requested and missing.
     fn check_before(&self, url: &String) -> Result<(), Trouble> {
         if self.options.load.prepare && self.workload.has_command("prepare") {
             let common = self.command_options(None);
@@ -166,7 +166,7 @@ impl Run<'_> {
         }
     }
 
-    /// One trial: its report to stdout, the place of its record to stderr.
+    /// One trial: its report to stdout, the path of its record to stderr.
     fn conclude(&self, finished: Finished) -> Result<Exit, Trouble> {
         let Run { urls, options, workload, words } = *self;
         let view = terminal::view(options.output.verbose);
@@ -182,8 +182,8 @@ impl Run<'_> {
         finished.exit
     }
 
-    /// The same run several times, and what the trials say together. What was measured before an interrupt or a failure
-    /// is summed up too.
+    /// The same run several times, and a summary of the trials. Trials before an interrupt or a failure are summarized,
+    /// too.
     fn trials(&self) -> Ended {
         let options = self.options;
         let first_seed = options.generator.seed.unwrap_or_else(plan::random_seed);
@@ -232,7 +232,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// One trial to its end. Tables that are missing are prepared, if that was asked for.
+    /// One trial to its end. Missing tables are prepared, if requested.
     fn once(&self) -> Result<Finished, Trouble> {
         let mut attempt = Attempt::make(self)?;
         if attempt.tables_are_missing() && self.options.load.prepare && self.workload.has_command("prepare") {
@@ -265,7 +265,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether a run came to its end, whatever was found then.
+/// Whether a run was completed, whatever it found.
 fn is_result(exit: &Result<Exit, Trouble>) -> bool {
     exit.as_ref().err().is_none_or(|trouble| trouble.exit == Exit::Difference)
 }
@@ -313,13 +313,13 @@ impl Attempt {
         matches!(&self.outcome.end, End::Failed(error) if failure::is_missing_table(error)) && !self.measured()
     }
 
-    /// Whether there is anything to report: any transaction that finished well.
+    /// Whether there is anything to report: any successful transaction.
     fn measured(&self) -> bool {
         let transactions = |stage: &StageOutcome| stage.total.transactions.iter().any(|of_type| of_type.count > 0);
         self.outcome.stages.iter().any(transactions)
     }
 
-    /// The record to its file. A trouble where nothing was measured.
+    /// Writes the record. An error if nothing was measured.
     fn finish(self, run: &Run<'_>) -> Result<Finished, Trouble> {
         let Run { options, workload, .. } = *run;
         let trouble = match &self.outcome.end {
@@ -351,7 +351,7 @@ impl Attempt {
     }
 }
 
-/// Rules of the audit that were not kept, in any stage.
+/// Rules of the audit that were broken, in any stage.
 fn broken_rules(record: &Record) -> Vec<String> {
     let stages = assay_report::findings(record).stages;
     let rules = stages.into_iter().flat_map(|stage| stage.audit);

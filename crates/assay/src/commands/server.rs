@@ -13,7 +13,7 @@ use crate::diagnostics::{Exit, Trouble};
 use crate::values::display_duration;
 use crate::{lab, signals, terminal, url_text};
 
-/// Does what is asked of the lab.
+/// Runs the requested action.
 pub fn run(options: &ServerOptions) -> Result<Exit, Trouble> {
     let home = Home::usual();
     match &options.action {
@@ -89,7 +89,7 @@ fn prepared(
     Ok(kept.let_go())
 }
 
-/// What a person wants to know of servers that were just started.
+/// Information about servers that were just started.
 fn told(started: &Topology) -> String {
     let state = started.primary.snapshot();
     let title = state.product().map_or("", |product| product.title());
@@ -117,7 +117,7 @@ fn told(started: &Topology) -> String {
     text + &format!("  stop it: assay server stop {name} --remove\n")
 }
 
-/// Settings that the server made something else of.
+/// Settings that the server changed.
 pub fn differences(in_effect: &[InEffect]) -> String {
     let differs = |one: &&InEffect| !one.same && one.value.is_some();
     let line = |one: &InEffect| {
@@ -148,7 +148,7 @@ fn list(home: &Home) -> Result<Exit, Trouble> {
     Ok(Exit::Success)
 }
 
-/// Columns as wide as they must be; nothing without rows.
+/// Columns as wide as needed; nothing without rows.
 fn table<const N: usize>(heads: &[&str; N], rows: &[[String; N]]) -> String {
     if rows.is_empty() {
         return String::new();
@@ -260,7 +260,7 @@ fn shell(home: &Home, name: &str) -> Result<Exit, Trouble> {
         terminal::result(&format!("{url}\n"))?;
         return Ok(Exit::Success);
     };
-    // The client takes our place, terminal and signals included.
+    // The client replaces this process, including terminal and signals.
     let error = Command::new(&program).args(arguments).exec();
     Err(Trouble::environment(format!("cannot run {}: {error}", program.display())))
 }

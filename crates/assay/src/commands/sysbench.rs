@@ -1,7 +1,7 @@
 //! `assay sysbench …`: sysbench's command line, reports and exit codes. Also what the binary does when it is called
 //! `sysbench`.
 //!
-//! All that is sysbench's is in assay-sysbench; here it is lent this process. `--install-link` is our own.
+//! Everything specific to sysbench is in assay-sysbench; this file provides the process. `--install-link` is our own.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read};
@@ -19,7 +19,7 @@ use crate::diagnostics::Trouble;
 use crate::surroundings::ThisMachine;
 use crate::{library, machine_record, registry, signals, terminal};
 
-/// Does what the words say, the program's name first.
+/// Runs a command line, starting with the program's name.
 pub fn run(words: Vec<String>) -> Result<ExitCode, Trouble> {
     let folder = match words.get(1).map(|word| word.split_once('=').unwrap_or((word, ""))) {
         Some(("--install-link", "")) => words.get(2),
@@ -28,7 +28,7 @@ pub fn run(words: Vec<String>) -> Result<ExitCode, Trouble> {
             signals::stop_listening()?;
             let (words, record) = without_record(words)?;
             let shown = assay_record::without_secrets(&words);
-            // As long as the program.
+            // As long as the program runs.
             let process: &'static ThisProcess = Box::leak(Box::new(ThisProcess { record, shown }));
             return Ok(front::run(process, words).into());
         }
@@ -39,7 +39,7 @@ pub fn run(words: Vec<String>) -> Result<ExitCode, Trouble> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The words without `--assay-record=FILE`, which sysbench does not know, and the file.
+/// The arguments without `--assay-record=FILE`, which sysbench does not know, and the file.
 fn without_record(mut words: Vec<String>) -> Result<(Vec<String>, Option<PathBuf>), Trouble> {
     const OPTION: &str = "--assay-record";
     let Some(at) = words.iter().position(|word| word.split('=').next() == Some(OPTION)) else {
@@ -61,8 +61,8 @@ fn without_record(mut words: Vec<String>) -> Result<(Vec<String>, Option<PathBuf
 
 const MACHINE_TESTS: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
 
-/// Makes a link by the name of `sysbench` in the folder, for scripts with a shebang and old wrappers. One that is there
-/// already is left alone when it is ours.
+/// Creates a link called `sysbench` in the folder, for scripts with a shebang and old wrappers. An existing link of
+/// ours is left alone.
 fn install_link(folder: &Path) -> Result<(), Trouble> {
     let trouble = |what: String| Trouble::environment(what);
     let program = std::env::current_exe()
@@ -85,10 +85,10 @@ fn install_link(folder: &Path) -> Result<(), Trouble> {
     Ok(terminal::result(&format!("{} -> {}\n", link.display(), program.display()))?)
 }
 
-/// What the front is lent.
+/// What the front gets.
 #[derive(Debug)]
 struct ThisProcess {
-    /// Where the record of a test of the machine goes.
+    /// Path for the record of a machine test.
     record: Option<PathBuf>,
     /// The command line, without passwords.
     shown: Vec<String>,
@@ -171,7 +171,7 @@ static LIBRARY: LazyLock<Arc<Library>> = LazyLock::new(|| {
     Arc::new(Library { sysbench_order: true, installed, ..Library::clone(library::library()) })
 });
 
-/// Where the `sysbench` that would run without us keeps its scripts.
+/// The scripts folder of the `sysbench` that would run without us.
 fn installed_scripts(path: OsString) -> PathBuf {
     let own = std::env::current_exe().and_then(|path| path.canonicalize()).ok();
     let programs = std::env::split_paths(&path).map(|folder| folder.join("sysbench").canonicalize().ok());

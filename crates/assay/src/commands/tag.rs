@@ -12,7 +12,7 @@ use crate::terminal;
 
 /// Sets the tags of every record.
 pub fn run(options: &TagOptions) -> Result<Exit, Trouble> {
-    // A path may have a `=` too: a file that is there is a record.
+    // A path may contain a `=`, too: an existing file is a record.
     let is_record = |word: &&String| !word.contains('=') || Path::new(word).is_file();
     let records: Vec<PathBuf> = options.words.iter().filter(is_record).map(PathBuf::from).collect();
     let tags = options.words.iter().filter(|word| !is_record(word));

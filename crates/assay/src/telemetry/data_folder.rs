@@ -1,4 +1,4 @@
-//! What the files of a server's data directory take on the drive.
+//! Disk space used by the files of a server's data directory.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,14 +10,14 @@ use assay_seam::Nanos;
 use super::sampler::Readings;
 
 pub(super) const METRIC: &str = "data_folder_bytes";
-/// Looking at as many takes a tenth of a second.
+/// Scanning this many takes a tenth of a second.
 const FILES_MAX: usize = 50_000;
-/// Looking takes at most one part in this many of the time.
+/// Scanning takes at most one part in this many of the time.
 const SHARE: u64 = 100;
 /// Blocks of stat(2), whatever the filesystem's are.
 const BLOCK_BYTES: u64 = 512;
 
-/// A folder that is measured now and then.
+/// A folder that is measured from time to time.
 pub(super) struct DataFolder {
     path: PathBuf,
     due: Nanos,
@@ -29,7 +29,7 @@ impl DataFolder {
         DataFolder { path, due: Nanos::ZERO, refused: None }
     }
 
-    /// Measures it when it is time to.
+    /// Measures it if it is due.
     pub(super) fn read(&mut self, clock: Clock, readings: &mut Readings) {
         let begun = clock.now();
         if let Some(reason) = &self.refused {
@@ -46,7 +46,7 @@ impl DataFolder {
     }
 }
 
-/// Bytes of the blocks of all files below. Links are not followed, and what vanishes meanwhile does not count.
+/// Bytes of the blocks of all files below. Links are not followed; files that disappear meanwhile do not count.
 fn size_of(folder: &Path) -> Result<u64, String> {
     let entries = |folder: &Path| fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()));
     let (mut left, mut files, mut bytes) = (vec![entries(folder)?], 0usize, 0u64);

@@ -1,7 +1,7 @@
-//! What the processor counted for the threads of a server.
+//! Processor events of a server's threads.
 //!
-//! One counter per thread and event, opened when the thread is first seen. What several groups of events share of the
-//! hardware is extrapolated, step by step, from the time in which each was counted.
+//! One counter per thread and event, opened when the thread is first seen. Groups of events that share the hardware are
+//! extrapolated, step by step, from the time in which each was counted.
 
 use std::collections::HashMap;
 use std::io;
@@ -32,7 +32,7 @@ pub(super) struct Hardware {
 }
 
 impl Hardware {
-    /// Reads the counters of these threads; those that are new count from now on.
+    /// Reads the counters of these threads; new threads count from now on.
     pub(super) fn read(&mut self, threads: &[u32], readings: &mut Readings) {
         let lack = |group: &[(Event, &str)], readings: &mut Readings, reason: &str| {
             group.iter().for_each(|(_, metric)| readings.lack(metric, reason));
@@ -41,7 +41,7 @@ impl Hardware {
             let reason = format!("the server has more than {THREADS_MAX} threads");
             return GROUPS.iter().for_each(|group| lack(group, readings, &reason));
         }
-        // One last time for those that have ended.
+        // One last time for threads that have ended.
         let all: Vec<u32> = self.threads.keys().copied().collect();
         all.into_iter().for_each(|thread| self.advance(thread));
         self.threads.retain(|thread, _| threads.contains(thread));

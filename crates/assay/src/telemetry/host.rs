@@ -1,4 +1,4 @@
-//! A machine elsewhere, read from a node exporter of Prometheus over HTTP.
+//! A remote machine, read from a Prometheus node exporter over HTTP.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -10,9 +10,9 @@ use assay_telemetry::node_exporter;
 
 use super::sampler::{Readings, Source};
 
-/// One that has not answered by then is asked again at the next sample.
+/// If it has not answered by then, it is queried again at the next sample.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// An exporter with everything on says about 100 KiB.
+/// An exporter with all collectors returns about 100 KiB.
 const BYTES_MAX: u64 = 16 << 20;
 const PORT: u16 = 9100;
 
@@ -39,7 +39,7 @@ impl FromStr for HostUrl {
             None => (rest, None),
         };
         let (place, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-        // Colons within brackets are an address's.
+        // Colons within brackets belong to an address.
         let port = place.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
         let (host, port) = match port {
             Some((host, port)) => (host, port.parse().map_err(|_| wrong())?),
@@ -55,7 +55,7 @@ impl FromStr for HostUrl {
 }
 
 impl HostUrl {
-    /// What the exporter says now; else why not, in words.
+    /// The exporter's current text, or the reason why there is none.
     fn fetch(&self) -> Result<String, String> {
         let failed = |error: std::io::Error| format!("http://{}:{}{}: {error}", self.host, self.port, self.path);
         let end = Instant::now() + PATIENCE;
@@ -63,7 +63,7 @@ impl HostUrl {
         let address = addresses.next().ok_or_else(|| format!("{} has no address", self.host))?;
         let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(failed)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
-        // Of HTTP 1.0, so that the answer is not cut into chunks.
+        // HTTP 1.0, so that the answer is not chunked.
         let request =
             format!("GET {} HTTP/1.0\r\nHost: {}:{}\r\nAccept: text/plain\r\n\r\n", self.path, self.host, self.port);
         stream.write_all(request.as_bytes()).map_err(failed)?;
@@ -90,7 +90,7 @@ impl HostUrl {
         }
     }
 
-    /// Facts of the machine; none when it does not answer.
+    /// Facts about the machine; none if it does not answer.
     pub fn facts(&self) -> BTreeMap<String, String> {
         self.fetch().map(|text| node_exporter::facts(&text)).unwrap_or_default()
     }

@@ -15,13 +15,13 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// `local`: where the server's own sampler says which device it uses.
+    /// `local`: where the server's own sampler reports its device.
     pub(super) fn new(local: Device) -> Machine {
         Machine { local }
     }
 }
 
-/// What is read of a device.
+/// What is read from a device.
 const OF_DEVICE: [&str; 7] = [
     "device_reads",
     "device_read_bytes",
@@ -77,7 +77,7 @@ impl Source for Machine {
     }
 }
 
-/// Facts of this machine, and of what this process may use of it.
+/// Facts about this machine, and about the limits of this process.
 pub fn facts() -> BTreeMap<String, String> {
     let read = |path: &str| chosen(&line(path));
     let cpuinfo = line("/proc/cpuinfo");
@@ -100,7 +100,7 @@ pub fn facts() -> BTreeMap<String, String> {
     let mut facts: BTreeMap<String, String> =
         machine.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
     let mut own = facts_of(std::process::id());
-    // The manifest has the one, and we raise the other ourselves as far as a run needs.
+    // The manifest has one of them, and we raise the other ourselves as needed.
     own.remove("command line");
     own.remove("open files limit");
     facts.extend(own);

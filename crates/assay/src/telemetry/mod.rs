@@ -1,9 +1,9 @@
 //! Samples servers and their machine during a run, for the record.
 //!
-//! A thread per server and one for the machine, each with its own connection or files, none of them a worker: a server
-//! that does not answer stalls its own readings and nothing else. Samples are taken at the ends of seconds since the
-//! stage began to be measured, so that they fall together with intervals; connections are open only during stages,
-//! since a server's last connection belongs to the load.
+//! One thread per server and one for the machine, each with its own connection or files, none of them a worker: a
+//! server that does not answer delays only its own samples. Samples are taken at whole seconds since the start of the
+//! measured part, so that they coincide with intervals; connections are open only during stages, because a server's
+//! last connection slot belongs to the load.
 
 mod data_folder;
 mod hardware;
@@ -34,17 +34,17 @@ use server::Server;
 
 use crate::client::Client;
 
-/// A stage is announced this long before it begins: enough to connect to a server nearby and learn what it has.
+/// A stage is announced this long before it starts: enough to connect to a nearby server and query its capabilities.
 pub const AHEAD: Nanos = Nanos::from_millis(150);
-/// A sampler that still waits for its server when the run is over is left to itself.
+/// A sampler that still waits for its server this long after the run is abandoned.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What is read beside what the servers say of themselves, and how much.
+/// What to sample in addition to servers, and how much.
 #[derive(Clone, Default)]
 pub struct Beside {
-    /// Reports show everything, and counters that cost something are read too.
+    /// Whether reports show everything, and expensive counters are read, too.
     pub full: bool,
-    /// The administration of the pooler before each server, by the server's number.
+    /// The admin console of the pooler in front of each server, by the server's number.
     pub poolers: Vec<Target>,
     /// The node exporter on the machine of each server, by the server's number.
     pub hosts: Vec<HostUrl>,
@@ -59,12 +59,12 @@ pub struct Samplers {
 /// A thread that samples.
 struct Handle {
     commands: Sender<Command>,
-    /// Hangs up when the thread has ended.
+    /// Disconnected when the thread has ended.
     done: Receiver<()>,
     shared: Arc<Mutex<Shared>>,
 }
 
-/// Facts of a local server's process and of the drive under its data directory; none where it was not found.
+/// Facts about a local server's process and the drive under its data directory; none if it was not found.
 pub fn server_facts(client: &mut Client) -> BTreeMap<String, String> {
     let server = client.server();
     let plan = assay_telemetry::plan(&server.product, &server.version);
@@ -72,8 +72,8 @@ pub fn server_facts(client: &mut Client) -> BTreeMap<String, String> {
 }
 
 impl Samplers {
-    /// Begins to sample the servers that are not inside this process. Instants count from `started` on `clock`.
-    /// `None`: there are none.
+    /// Starts sampling the servers outside this process. Instants count from `started` on `clock`. `None`: there are
+    /// none.
     pub fn start(
         targets: &[Target],
         places: &[Place],
@@ -131,7 +131,7 @@ impl Samplers {
         telemetry
     }
 
-    /// Ends sampling; waits for a sample under way, though not for long.
+    /// Ends sampling; waits briefly for a sample in progress.
     pub fn finish(&self) {
         self.order(Command::Stop);
         for handle in &self.all {
@@ -141,14 +141,14 @@ impl Samplers {
 
     fn order(&self, command: Command) {
         for handle in &self.all {
-            // One that has ended is not interested.
+            // A sampler that has ended does not listen.
             let _ = handle.commands.send(command);
         }
     }
 }
 
 impl Handle {
-    /// The source is made in the thread that uses it.
+    /// The source is created in the thread that uses it.
     fn start<S: sampler::Source>(
         kind: ScopeKind,
         target: usize,
@@ -159,7 +159,7 @@ impl Handle {
         let (commands, inbox) = mpsc::channel();
         let (running, done) = mpsc::channel();
         let sampler = Sampler::new(Arc::clone(&shared), clock, started);
-        // Without a thread there are no readings, and the record says nothing of them.
+        // Without a thread there are no readings, and the record does not mention them.
         let _ = std::thread::Builder::new().name(format!("telemetry {target}")).spawn(move || {
             sampler.run(source(), &inbox);
             drop(running);
@@ -189,7 +189,7 @@ mod tests {
         let (clock, (answer, never)) = (Clock::start(), mpsc::channel());
         let stalled = Handle::start(ScopeKind::Server, 0, (clock, clock.now()), || Stalled(never));
         let samplers = Samplers { full: false, all: vec![stalled] };
-        // All of these return although nothing answers; the last one after some patience.
+        // All of these return although nothing answers; the last one after a while.
         samplers.stage_begins(Nanos::ZERO);
         samplers.stage_ends();
         assert!(samplers.so_far().scopes[0].began_ns.is_empty());

@@ -17,18 +17,18 @@ use super::sampler::Readings;
 use crate::client::{Client, text};
 
 const PATIENCE: Nanos = Nanos::from_secs(1);
-/// Reading as many threads takes some milliseconds of a second.
+/// Reading this many threads takes a few milliseconds per second.
 const THREADS_MAX: usize = 512;
-/// What is read of a process.
+/// What is read from a process.
 pub(super) const METRICS: [&str; 3] = ["cpu_us", "cpu_wait_us", "processes"];
 
-/// The block device under a local server's data directory, or why it is not known, once the server was asked.
+/// The block device under a local server's data directory, or why it is unknown, once the server was queried.
 pub(super) type Device = Arc<Mutex<Option<Result<(u32, u32), String>>>>;
 
 /// A server's process, and what is known about it.
 pub(super) struct Found {
     pub(super) tree: Tree,
-    /// The block device under its data directory, or why it is not known.
+    /// The block device under its data directory, or why it is unknown.
     pub(super) device: Result<(u32, u32), String>,
     /// Its data directory, if it is known.
     pub(super) folder: Option<PathBuf>,
@@ -41,7 +41,7 @@ pub(super) struct Tree {
     root: u32,
     waited: Sum,
     cgroup: Option<Cgroup>,
-    /// The processor's counters, where they are wanted.
+    /// The processor events, if wanted.
     pub(super) hardware: Option<Hardware>,
 }
 
@@ -51,7 +51,7 @@ enum Cgroup {
     One { cpuacct: String, cpu: String, memory: String },
 }
 
-/// Finds the process of the server behind this connection; a reason in words when it cannot be told.
+/// Finds the process of the server behind this connection, or the reason why it cannot be identified.
 pub(super) fn find(client: &mut Client, how: &Process) -> Result<Found, String> {
     let mut answer = |sql: &str| client.ask(sql, PATIENCE).ok().and_then(|rows| text(&rows, 0, 0));
     let folder = (!how.folder_sql.is_empty()).then(|| answer(how.folder_sql)).flatten();
@@ -65,7 +65,7 @@ pub(super) fn find(client: &mut Client, how: &Process) -> Result<Found, String> 
         });
         number.filter(is_server).or_else(|| only_one(how.programs, folder.as_deref()))
     } else {
-        // In a container the numbers are others: our child must be a server's, and so must its parent.
+        // In a container the process ids differ: our child must be a server's, and so must its parent.
         let child = answer(how.child_sql).and_then(|child| child.parse().ok()).filter(is_server);
         child.and_then(|child| Some(stat(child)?.parent)).filter(is_server)
     };
@@ -80,7 +80,7 @@ pub(super) fn find(client: &mut Client, how: &Process) -> Result<Found, String> 
     Ok(Found { tree, device, folder: folder.map(PathBuf::from), facts })
 }
 
-/// The only process with such a program; of several the one whose command line names the data directory.
+/// The only process with such a program; if there are several, the one whose command line names the data directory.
 fn only_one(programs: &[&str], folder: Option<&str>) -> Option<u32> {
     let all = fs::read_dir("/proc").ok()?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     let of_program = all.filter(|pid| program(*pid).is_some_and(|program| programs.contains(&program.as_str())));
@@ -107,7 +107,7 @@ fn program(pid: u32) -> Option<String> {
 }
 
 impl Tree {
-    /// Reads it; false when it is gone.
+    /// Reads it; false if it is gone.
     pub(super) fn read(&mut self, readings: &mut Readings) -> bool {
         let Some(root) = stat(self.root) else { return false };
         let children = children(self.root);
@@ -156,7 +156,7 @@ fn numbers_in(folder: &str) -> Vec<u32> {
 }
 
 impl Cgroup {
-    /// That of a process; `None` for the root group, which holds everything.
+    /// The group of a process; `None` for the root group, which contains everything.
     fn of(pid: u32) -> Option<Cgroup> {
         let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
         let own = |controller: &str| cgroup_path(&text, controller).filter(|path| path != "/");
@@ -226,19 +226,19 @@ impl Cgroup {
     }
 }
 
-/// Version 1 has numbers for it: -1, and the largest multiple of a page.
+/// Version 1 represents it by -1, and by the largest multiple of a page.
 fn is_unlimited(limit: &str) -> bool {
     limit.is_empty()
         || limit.starts_with("max")
         || limit.parse::<i64>().is_ok_and(|limit| !(0..1 << 60).contains(&limit))
 }
 
-/// A file's text without the end of its line; empty when it cannot be read.
+/// A file's text without its line end; empty if it cannot be read.
 pub(super) fn line(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
-/// Facts that every process has: where it may run and how much it may use.
+/// Facts that every process has: CPUs and limits.
 pub(super) fn facts_of(pid: u32) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
     let mut put = |name: &str, value: Option<String>| {
@@ -272,7 +272,7 @@ fn drive(folder: Option<&str>) -> (Result<(u32, u32), String>, BTreeMap<String, 
     };
     facts.insert("filesystem".to_owned(), mount.filesystem.clone());
     facts.insert("mount options".to_owned(), mount.options.clone());
-    // Filesystems over several devices have numbers of their own.
+    // Filesystems on several devices have device numbers of their own.
     let device = match mount.device {
         (0, _) => fs::metadata(&mount.source).ok().map(|metadata| numbers_of(metadata.rdev())).filter(|it| it.0 > 0),
         device => Some(device),
@@ -295,7 +295,7 @@ fn drive_facts((major, minor): (u32, u32)) -> BTreeMap<String, String> {
     let mut folder = format!("/sys/dev/block/{major}:{minor}");
     let name = procfs::device_name(&line("/proc/diskstats"), (major, minor)).map(str::to_owned);
     if !Path::new(&folder).join("queue").is_dir() {
-        // A partition: the drive is above it.
+        // A partition: the drive is its parent.
         folder.push_str("/..");
     }
     let below: Vec<String> = fs::read_dir(format!("{folder}/slaves"))

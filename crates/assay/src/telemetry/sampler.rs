@@ -18,29 +18,29 @@ pub(super) const EVERY: Nanos = Nanos::from_secs(1);
 pub(super) enum Command {
     /// A stage will be measured from this instant on, since the start of the run.
     Begin(Nanos),
-    /// It is over.
+    /// The stage is over.
     End,
     /// The run is over.
     Stop,
 }
 
-/// Something to sample.
+/// A source of samples.
 pub(super) trait Source {
-    /// Gets ready for a stage; also after trouble, once per sample.
+    /// Gets ready for a stage; also after an error, once per sample.
     fn open(&mut self, readings: &mut Readings);
     /// Reads everything.
     fn sample(&mut self, readings: &mut Readings);
-    /// How long until the next look at what sessions wait for; `None`: never.
+    /// How long until the next observation of waits; `None`: never.
     fn look_every(&self) -> Option<Nanos> {
         None
     }
-    /// Looks at what sessions wait for.
+    /// Observes what sessions wait for.
     fn look(&mut self, _: &mut Readings) {}
-    /// Gives back what a stage needed.
+    /// Releases what a stage needed.
     fn close(&mut self, _: &mut Readings) {}
 }
 
-/// What was read for one sample.
+/// The readings of one sample.
 #[derive(Debug, Default)]
 pub(super) struct Readings {
     values: Vec<(&'static str, String, u64)>,
@@ -54,7 +54,7 @@ pub(super) struct Readings {
 }
 
 impl Readings {
-    /// A value, and where it was read.
+    /// A value, and its source.
     pub(super) fn put(&mut self, metric: &'static str, source: &str, value: u64) {
         self.values.push((metric, source.to_owned(), value));
     }
@@ -64,12 +64,12 @@ impl Readings {
         self.absent.entry(metric.to_owned()).or_insert_with(|| reason.to_owned());
     }
 
-    /// Something of the source was changed, or changed back by the second statement.
+    /// Something was changed on the server; the second statement changes it back.
     pub(super) fn intervened(&mut self, statement: String, undone: Option<String>) {
         self.interventions.push((statement, undone));
     }
 
-    /// One look: sessions by what they wait for.
+    /// One observation: sessions by what they wait for.
     pub(super) fn saw(&mut self, sessions: impl IntoIterator<Item = (String, u32)>) {
         self.looks += 1;
         for (name, number) in sessions {
@@ -77,13 +77,13 @@ impl Readings {
         }
     }
 
-    /// Waits are sampled, even if nothing was seen yet.
+    /// Waits are sampled, even if none was seen yet.
     pub(super) fn samples_waits(&mut self) {
         self.samples_waits = true;
     }
 }
 
-/// The readings of a run, as they grow.
+/// The readings of a run, as they accumulate.
 pub(super) struct Shared {
     scope: Scope,
     series: HashMap<String, usize>,
@@ -112,7 +112,7 @@ impl Shared {
         }
     }
 
-    /// The scope as it is now: a metric that was read at last is not absent.
+    /// The scope so far: a metric that was finally read is not absent.
     pub(super) fn scope(&self) -> Scope {
         let absent = self.absent.iter().filter(|(metric, _)| !self.series.contains_key(*metric));
         let absent = absent.map(|(metric, reason)| Absent { metric: metric.clone(), reason: reason.clone() });
@@ -154,7 +154,7 @@ impl Shared {
         self.keep_rest(readings, cpu);
     }
 
-    /// What is not of a sample.
+    /// What does not belong to a sample.
     fn keep_rest(&mut self, readings: &mut Readings, cpu: Nanos) {
         self.absent.append(&mut readings.absent);
         for (statement, undone) in readings.interventions.drain(..) {
@@ -196,7 +196,7 @@ pub(super) struct Sampler {
     started: Nanos,
 }
 
-/// The end of a stage is not sampled again when a sample is this young.
+/// The end of a stage is not sampled again if the last sample is this recent.
 const YOUNG: Nanos = Nanos::from_millis(200);
 
 impl Sampler {
@@ -211,7 +211,7 @@ impl Sampler {
 
     pub(super) fn run(self, mut source: impl Source, inbox: &Receiver<Command>) {
         let mut readings = Readings::default();
-        // When the next sample and the next look are due; `None` between stages.
+        // When the next sample and the next observation are due; `None` between stages.
         let mut due: Option<(Nanos, Nanos)> = None;
         let mut last = Nanos::ZERO;
         loop {
@@ -243,7 +243,7 @@ impl Sampler {
                     let now = self.now();
                     if now >= sample {
                         last = self.sample(&mut source, &mut readings);
-                        // What was missed while the source did not answer is not made up for.
+                        // Samples missed while the source did not answer are skipped.
                         let missed = (self.now() - sample).0 / EVERY.0;
                         let next = sample + Nanos((missed + 1) * EVERY.0);
                         due = Some((next, look));

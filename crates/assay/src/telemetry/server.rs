@@ -12,9 +12,9 @@ use super::process::{self, Device, Tree};
 use super::sampler::{Readings, Source};
 use crate::client::{Client, text};
 
-/// A server that has not answered by then is asked again at the next sample.
+/// If it has not answered by then, it is queried again at the next sample.
 const PATIENCE: Nanos = Nanos::from_secs(1);
-/// Between two looks at what sessions wait for.
+/// Between two observations of waits.
 const LOOK_EVERY: Nanos = Nanos::from_millis(100);
 
 /// A server to sample.
@@ -22,12 +22,12 @@ pub(super) struct Server {
     target: Target,
     clock: Clock,
     full: bool,
-    /// Where a local server's device goes.
+    /// Where a local server's device is reported.
     local: Option<Device>,
     client: Option<Client>,
     chosen: Vec<Chosen>,
     waits: Option<Chosen>,
-    /// Counters that we switched on: the statements that did and that take it back.
+    /// Counters that we switched on: the statements that did, and those that undo it.
     switched_on: Vec<(String, String)>,
     tree: Option<Tree>,
     folder: Option<DataFolder>,
@@ -41,7 +41,7 @@ struct Chosen {
 }
 
 impl Server {
-    /// `pooler`: the administration of the one before the server.
+    /// `pooler`: the admin console of the one in front of the server.
     pub(super) fn new(
         target: Target,
         pooler: Option<Target>,
@@ -63,7 +63,7 @@ impl Server {
         }
     }
 
-    /// Connects, and finds out what this server has and lets us see.
+    /// Connects, and finds out what this server has and permits.
     fn connect(&mut self, readings: &mut Readings) -> Result<(), String> {
         let mut client = Client::open(&self.target, self.clock, PATIENCE)?;
         let facts = client.server();
@@ -100,7 +100,7 @@ impl Server {
         Ok(())
     }
 
-    /// Counters that are off, and are wanted.
+    /// Counters that are off, and wanted.
     fn switch_on(&mut self, client: &mut Client, switched: &Switched, readings: &mut Readings) {
         let lack = |readings: &mut Readings, reason: &str| {
             switched.question.asked.iter().for_each(|asked| readings.lack(asked.metric, reason));
@@ -143,7 +143,7 @@ impl Server {
     }
 }
 
-/// The question, prepared where that is possible; why not, when the server refuses it.
+/// The question, as a prepared statement if possible; or why the server refuses it.
 fn choose(client: &mut Client, question: &Question, number: usize, readings: &mut Readings) -> Result<Chosen, String> {
     readings.statements += 2;
     let rows = client.ask(&question.sql, PATIENCE)?;
@@ -153,7 +153,7 @@ fn choose(client: &mut Client, question: &Question, number: usize, readings: &mu
     Ok(Chosen { question: question.clone(), statement: is_prepared.then_some(statement) })
 }
 
-/// How to look at what sessions wait for, where the server lets us.
+/// How to observe waits, if the server permits it.
 fn waits(client: &mut Client, waits: Option<Waits>, number: usize, readings: &mut Readings) -> Option<Chosen> {
     let waits = waits?;
     if !waits.condition.is_empty() {
@@ -212,7 +212,7 @@ impl Source for Server {
         if let Some(tree) = &mut self.tree
             && !tree.read(readings)
         {
-            // It has ended; its successor is found when it lets us in.
+            // It has ended; its successor is found once it accepts connections.
             self.tree = None;
         }
         if let Some(folder) = &mut self.folder {
@@ -251,7 +251,7 @@ impl Source for Server {
     }
 }
 
-/// What stands before a server, asked over a connection to its own administration.
+/// A pooler in front of a server, queried through its admin console.
 struct Pooler {
     target: Target,
     clock: Clock,

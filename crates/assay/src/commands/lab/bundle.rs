@@ -9,7 +9,7 @@ use crate::commands::lab::show;
 use crate::diagnostics::{Exit, Trouble};
 use crate::terminal;
 
-/// Recipe, journal, records (which hold the servers' configuration), logs, tables and page.
+/// Recipe, journal, records (which contain the servers' configuration), logs, tables and page.
 pub(super) fn run(options: &LabBundleOptions) -> Result<Exit, Trouble> {
     let path = only(options.folder.as_ref())?;
     let folder = Folder::read(&path)?;

@@ -8,17 +8,17 @@ use crate::command_line::{self, RecipeOptions, Subcommand};
 use crate::diagnostics::{Trouble, nearest};
 use crate::url_text;
 
-/// A recipe with where it came from.
+/// A recipe and its origin.
 pub(super) struct Experiment {
-    /// Of the folder: the file's name without its ending, or the recipe's own.
+    /// Name for the folder: the file's name without its ending, or the recipe's own.
     pub(super) name: String,
-    /// The text as it was read or made.
+    /// The text as read or generated.
     pub(super) text: String,
     pub(super) recipe: Recipe,
 }
 
 impl Experiment {
-    /// As the command line says.
+    /// The one that the command line requests.
     pub(super) fn of(options: &RecipeOptions) -> Result<Experiment, Trouble> {
         let (name, place, text) = match (&options.recipe, &options.server) {
             (Some(recipe), _) => found(recipe)?,
@@ -38,7 +38,7 @@ impl Experiment {
     }
 }
 
-/// Name, place and text of a recipe: a file, or one that comes with the program.
+/// Name, path and text of a recipe: a file, or a built-in one.
 fn found(recipe: &str) -> Result<(String, String, String), Trouble> {
     let path = Path::new(recipe);
     if path.is_file() {
@@ -57,7 +57,7 @@ fn found(recipe: &str) -> Result<(String, String, String), Trouble> {
     })
 }
 
-/// What is wrong with a recipe, with its place.
+/// An error in a recipe, with its position.
 pub(super) fn trouble(error: &RecipeError, place: &str) -> Trouble {
     let trouble = Trouble::usage(format!("cannot use {place}"));
     let trouble = match error.place {
@@ -70,7 +70,7 @@ pub(super) fn trouble(error: &RecipeError, place: &str) -> Trouble {
     }
 }
 
-/// The recipe that the words of the command line stand for.
+/// The recipe that corresponds to the arguments.
 fn made(server: &str, options: &RecipeOptions) -> Result<String, Trouble> {
     if options.words.is_empty() {
         return Err(Trouble::usage("no workload given").hint(

@@ -14,7 +14,7 @@ use crate::commands::lab::experiment::{Experiment, trouble};
 use crate::diagnostics::Trouble;
 use crate::terminal;
 
-/// Where experiments are kept when nobody says otherwise.
+/// The default folder of experiments.
 pub(super) const DEFAULT: &str = "assay-lab";
 
 const JOURNAL: &str = "journal.jsonl";
@@ -30,12 +30,12 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// The usual place of an experiment.
+    /// The default path of an experiment.
     pub(super) fn usual(experiment: &Experiment) -> PathBuf {
         Path::new(DEFAULT).join(format!("{}-{}", experiment.name, &experiment.recipe.hash[..8]))
     }
 
-    /// Makes the folder, or goes on in it. Held alone until the process ends.
+    /// Creates the folder, or continues in it. Locked until the process ends.
     pub(super) fn open(path: PathBuf, experiment: Experiment, options: &RecipeOptions) -> Result<Folder, Trouble> {
         for folder in [path.clone(), path.join("records"), path.join("logs")] {
             fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
@@ -77,7 +77,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Of an experiment that is there, for looking at.
+    /// An existing experiment, read-only.
     pub(super) fn read(path: &Path) -> Result<Folder, Trouble> {
         let read = |name: &str| {
             let file = path.join(name);
@@ -99,7 +99,7 @@ impl Folder {
         Ok(Folder { progress: progress(path), path: path.to_owned(), recipe, journal: None })
     }
 
-    /// Writes an event down.
+    /// Appends an event to the journal.
     pub(super) fn add(&mut self, event: Event) -> Result<(), Trouble> {
         self.append(&line(&event))?;
         self.progress.add(event);
@@ -113,7 +113,7 @@ impl Folder {
     }
 }
 
-/// The experiment that is meant where none is named: the only one.
+/// The experiment if none is named: the only one.
 pub(super) fn only(named: Option<&PathBuf>) -> Result<PathBuf, Trouble> {
     if let Some(path) = named {
         return Ok(path.clone());
@@ -138,7 +138,7 @@ pub(super) fn all() -> Vec<PathBuf> {
     all
 }
 
-/// Says which other experiments there are of the same recipe, and what differs.
+/// Reports other experiments with the same recipe, and the differences.
 pub(super) fn tell_of_relatives(name: &str, own: &Path, recipe: &Recipe) {
     let prefix = format!("{name}-");
     let is_relative = |path: &PathBuf| {

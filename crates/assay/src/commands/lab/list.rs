@@ -5,7 +5,7 @@ use assay_recipe::{Recipe, shipped};
 use crate::diagnostics::{Exit, Trouble};
 use crate::terminal;
 
-/// Name, question, what is varied, what to look at.
+/// Name, question, factors, what to look for.
 pub(super) fn run() -> Result<Exit, Trouble> {
     for (name, text) in shipped() {
         let recipe = Recipe::read(text, None, &[]).expect("a test reads every recipe");

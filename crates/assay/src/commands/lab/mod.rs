@@ -16,7 +16,7 @@ use crate::command_line::{LabAction, LabOptions};
 use crate::diagnostics::{Exit, Trouble};
 use crate::terminal;
 
-/// Does what is asked.
+/// Runs the requested action.
 pub fn run(options: &LabOptions) -> Result<Exit, Trouble> {
     match &options.action {
         LabAction::List => list::run(),

@@ -14,10 +14,10 @@ use crate::{terminal, url_text};
 
 /// Estimated seconds per trial for starting and stopping the server and restoring data.
 pub(super) const OVERHEAD_S: f64 = 8.0;
-/// More cells are summed up.
+/// A longer list of cells is summarized.
 const CELLS_SHOWN: usize = 60;
 
-/// Prints it. What is missing on this machine is said, and is not an error.
+/// Prints it. What is missing on this machine is reported, but not an error.
 pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
     let experiment = Experiment::of(options)?;
     let recipe = &experiment.recipe;

@@ -1,7 +1,7 @@
 //! `assay lab run`: runs the remaining trials of an experiment, one by one, and shows the results.
 //!
-//! Every event is in the journal before the next begins, so that whatever ends us loses the trial under way and no
-//! other.
+//! Every event is in the journal before the next one starts, so that whatever ends this process loses only the trial in
+//! progress.
 
 use std::sync::Mutex;
 use std::time::Instant;
@@ -21,7 +21,7 @@ use crate::commands::lab::trial::{Trial, interrupted};
 use crate::diagnostics::{Exit, Trouble};
 use crate::{signals, terminal};
 
-/// Runs it to its end, or until somebody interrupts it.
+/// Runs it to its end, or until it is interrupted.
 pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
     let experiment = Experiment::of(&options.recipe)?;
     let lines: Vec<Lines> =
@@ -68,13 +68,13 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
     Ok(if measured { Exit::Success } else { Exit::Server })
 }
 
-/// One trial, from its begin in the journal to its end. An error is one of ours, or an interrupt; a trial that fails is
+/// One trial, from its first journal entry to its last. An error is one of ours, or an interrupt; a trial that fails is
 /// a result.
 fn one(home: &Home, folder: &mut Folder, lines: &Lines, key: TrialKey, last_of_round: bool) -> Result<(), Trouble> {
     let recipe = folder.recipe.clone();
     let cell = &recipe.cells[key.cell];
     let (round, number, name) = (key.round, key.cell, cell.name.clone());
-    // Files of a trial that was killed may still be written to by what it left.
+    // What is left of a killed trial may still write to its files.
     let file = |attempt: u32| format!("records/round{round}-cell{}-{attempt}.json.zst", number + 1);
     let log = |attempt: u32| folder.path.join(format!("logs/round{round}-cell{}-{attempt}.log", number + 1));
     let attempt = (1..).find(|attempt| !log(*attempt).exists()).expect("numbers do not end");
@@ -140,7 +140,7 @@ fn one(home: &Home, folder: &mut Folder, lines: &Lines, key: TrialKey, last_of_r
     }
 }
 
-/// What came from outside: the generator had no CPU, or was late.
+/// Interference from outside: the generator had no CPU, or was late.
 fn spoiled(findings: &Findings) -> Vec<String> {
     let outside =
         |warning: &&Warning| matches!(warning, Warning::GeneratorStarved { .. } | Warning::GeneratorLate { .. });
@@ -159,12 +159,12 @@ fn throughput(findings: &Findings) -> String {
     findings.stages.iter().map(stage).collect::<Vec<_>>().join(", ") + " sessions"
 }
 
-/// What the names of an experiment's servers begin with.
+/// The common prefix of the names of an experiment's servers.
 fn server_prefix(recipe: &Recipe) -> String {
     format!("lab-{}-", &recipe.hash[..8])
 }
 
-/// Servers of trials of this folder that a killed process left.
+/// Servers of this folder's trials that a killed process left.
 fn remove_left_over(home: &Home, folder: &Folder) -> Result<(), Trouble> {
     let prefix = server_prefix(&folder.recipe);
     let is_ours = |server: &assay_lab::Server| server.name().starts_with(&prefix) && server.status() == Status::Stale;

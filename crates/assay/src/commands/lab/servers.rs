@@ -1,4 +1,4 @@
-//! What an experiment needs of this machine, before it begins: programs, settings that servers know, disk.
+//! What an experiment needs of this machine, checked before it starts: programs, known settings, disk space.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -11,15 +11,15 @@ use crate::commands::lab::trial::loading;
 use crate::diagnostics::Trouble;
 use crate::lab;
 
-/// What `plan` says of servers.
+/// The part of `plan` about servers.
 pub(super) struct Found {
-    /// A line for each product and for what is missing.
+    /// A line for each product and for everything that is missing.
     pub(super) text: String,
     /// A line about the disk.
     pub(super) disk: String,
 }
 
-/// Looks at the servers of all cells. What is missing is said; a setting that a server does not know is an error.
+/// Checks the servers of all cells. Missing programs are reported; an unknown setting is an error.
 pub(super) fn look(recipe: &Recipe, lines: &[Lines]) -> Result<Found, Trouble> {
     let home = Home::usual();
     let mut products: BTreeMap<String, Option<String>> = BTreeMap::new();
@@ -86,7 +86,7 @@ pub(super) fn look(recipe: &Recipe, lines: &[Lines]) -> Result<Found, Trouble> {
     Ok(Found { text, disk: disk(&home, &images, copies, unknown.len()) })
 }
 
-/// Why the server's program cannot be had, or its description cannot be followed here.
+/// Why the server's program is not available, or its description cannot be applied here.
 fn missing(home: &Home, server: &Server) -> Result<Option<String>, Trouble> {
     let described = match description(server) {
         Err(trouble) => return Ok(Some(trouble.cause)),
@@ -101,8 +101,7 @@ fn missing(home: &Home, server: &Server) -> Result<Option<String>, Trouble> {
     Ok((!fits).then(|| format!("see `assay server sources {}`", wanted.product)))
 }
 
-/// `images`: bytes of those that are kept. `copies`: of the data of one trial. `unknown`: images that are still to be
-/// made.
+/// `images`: bytes of existing ones. `copies`: of the data of one trial. `unknown`: images that do not exist yet.
 fn disk(home: &Home, images: &BTreeMap<String, u64>, copies: u64, unknown: usize) -> String {
     let free = Command::new("df").args(["--output=avail", "-B1"]).arg(existing(&home.cache)).output().ok();
     let free = free.and_then(|output| {
@@ -125,7 +124,7 @@ fn disk(home: &Home, images: &BTreeMap<String, u64>, copies: u64, unknown: usize
     }
 }
 
-/// The folder itself, or the nearest above it that exists.
+/// The folder itself, or its nearest existing parent.
 fn existing(path: &std::path::Path) -> &std::path::Path {
     path.ancestors().find(|path| path.exists()).unwrap_or(path)
 }

@@ -13,29 +13,29 @@ use crate::{url_text, values};
 
 /// A cell's command lines, checked.
 pub(super) struct Lines {
-    /// After `assay`, without the database.
+    /// Arguments of `assay`, without the database.
     pub(super) run: Vec<String>,
     /// The same without sessions and times.
     bare: Vec<String>,
-    /// After `assay prepare`; `None`: nothing is loaded.
+    /// Arguments of `assay prepare`; `None`: nothing is loaded.
     pub(super) prepare: Option<Vec<String>>,
-    /// The statements to time, as a file; `None`: it is not that kind of run.
+    /// The statements to time, as a file; `None`: a different kind of run.
     pub(super) case_file: Option<String>,
-    /// Statements are prepared at the protocol's level.
+    /// Whether statements are prepared at the protocol level.
     pub(super) prepared: bool,
-    /// A run of its own before the measured one.
+    /// A separate run before the measured one.
     pub(super) warmup: Nanos,
-    /// Seconds that the measured run and its warm-up are planned to take.
+    /// Planned seconds of the measured run and its warm-up.
     pub(super) seconds: f64,
     /// The most sessions of a ladder.
     sessions_max: u32,
 }
 
-/// What statements or files that are timed are thought to take, where nobody knows.
+/// Assumed duration of timed statements or files if it is unknown.
 const SECONDS_UNKNOWN: f64 = 10.0;
 
 impl Lines {
-    /// Reads what a cell says as the command line would.
+    /// Parses a cell as the command line would.
     pub(super) fn of(setup: &Setup) -> Result<Lines, Trouble> {
         let load = &setup.run;
         if !load.case.is_empty() {
@@ -65,7 +65,7 @@ impl Lines {
         })?;
         let asked = &options.load;
         let steps = asked.steps();
-        // Of a search nobody knows how many stages it takes; a dozen is usual.
+        // The number of stages of a search is unknown; a dozen is usual.
         let stages = if asked.searches() { STAGES_OF_SEARCH } else { steps.len() as u64 };
         let stage = asked.time.unwrap_or(Nanos::from_secs(10)).0 + asked.warmup.0;
         Ok(Lines {
@@ -132,7 +132,7 @@ impl Lines {
         }
     }
 
-    /// The warm-up's words: the most sessions of a ladder, for its own time.
+    /// The arguments of the warm-up: the most sessions of a ladder, with its own time.
     pub(super) fn warm_up(&self) -> Vec<String> {
         let mut words = self.bare.clone();
         let (most, time) = (self.sessions_max, values::display_duration(self.warmup));
@@ -156,10 +156,10 @@ fn option((name, Word(value)): (&String, &Word)) -> Option<String> {
     }
 }
 
-/// Options that are there or not, and take no value.
+/// Options without a value.
 const SWITCHES: [&str; 8] = ["cold", "explain", "counters", "same-result", "direct", "dsync", "check", "prepare"];
 
-/// A database that decides how a command line is read: dialects have options of their own.
+/// A database for parsing a command line: dialects have options of their own.
 fn database(setup: &Setup) -> String {
     match setup.first_server() {
         Some(Server { product: Some(product), .. }) => {
@@ -170,7 +170,7 @@ fn database(setup: &Setup) -> String {
     }
 }
 
-/// After `assay prepare`.
+/// Arguments of `assay prepare`.
 fn prepare(setup: &Setup) -> Result<Option<Vec<String>>, Trouble> {
     let Some(line) = &setup.data.prepare else { return Ok(None) };
     let mut prepare = words(line)?;
@@ -180,7 +180,7 @@ fn prepare(setup: &Setup) -> Result<Option<Vec<String>>, Trouble> {
     Ok(Some(prepare))
 }
 
-/// Refuses keys that this kind of run has no use for.
+/// Refuses keys that this kind of run does not use.
 fn taken(table: &str, keys: &[(&str, bool)], kind: &str) -> Result<(), Trouble> {
     match keys.iter().find(|(_, given)| *given) {
         Some((key, _)) => Err(Trouble::usage(format!("{table}.{key} has no meaning for {kind}"))),
@@ -217,7 +217,7 @@ fn within(what: &str, trouble: Trouble) -> Trouble {
     Trouble { cause: format!("{what}: {}", trouble.cause), ..trouble }
 }
 
-/// Words without some options and their values.
+/// Arguments without some options and their values.
 fn without(words: &[String], options: &[&str]) -> Vec<String> {
     let mut left = Vec::new();
     let mut rest = words.iter();
@@ -232,7 +232,7 @@ fn without(words: &[String], options: &[&str]) -> Vec<String> {
     left
 }
 
-/// What is started for a cell's trials, without its image.
+/// The servers to start for a cell's trials, without their image.
 pub(super) fn description(server: &Server) -> Result<Description, Trouble> {
     let product = server.product.as_ref().expect("a server without one is not started");
     let size = |name: &str, text: &String| {
@@ -250,7 +250,8 @@ pub(super) fn description(server: &Server) -> Result<Description, Trouble> {
         FrontDescription::parse(&words)
             .map(|described| FrontDescription { settings: asked(&front.settings), ..described })
     };
-    // The nearest to the server comes first: a pooler, then a proxy; but a proxy before several servers.
+    // The nearest to the server comes first: a pooler, then a proxy; but a proxy comes first if there are several
+    // servers.
     let mut fronts = server.front.iter().rev().map(front).collect::<Result<Vec<FrontDescription>, _>>()?;
     fronts.sort_by_key(|front| front.behind == Behind::Primary);
     Ok(Description {
@@ -269,7 +270,7 @@ pub(super) fn description(server: &Server) -> Result<Description, Trouble> {
     })
 }
 
-/// Settings in the server's own words; one without a value is only named.
+/// Settings with the server's own names; some have no value.
 pub(super) fn asked(settings: &std::collections::BTreeMap<String, Word>) -> Vec<Asked> {
     let one = |(name, Word(value)): (&String, &Word)| Asked {
         name: name.clone(),

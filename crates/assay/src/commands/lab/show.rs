@@ -15,10 +15,10 @@ use crate::commands::lab::folder::{Folder, only, unwritable};
 use crate::diagnostics::{Exit, Trouble};
 use crate::{terminal, values};
 
-/// Columns of a terminal that tables may take.
+/// Width for tables on a terminal.
 const WIDTH: usize = 80;
 
-/// Prints the tables of the recipe, and writes what else was asked for.
+/// Prints the tables of the recipe, and writes whatever else was requested.
 pub(super) fn run(options: &LabShowOptions) -> Result<Exit, Trouble> {
     let path = only(options.folder.as_ref())?;
     let unpacked;
@@ -45,7 +45,7 @@ pub(super) fn run(options: &LabShowOptions) -> Result<Exit, Trouble> {
     Ok(Exit::Success)
 }
 
-/// What a terminal shows of it.
+/// The part for a terminal.
 pub(super) fn text(folder: &Folder) -> Result<String, Trouble> {
     let recipe = &folder.recipe;
     let mut text = format!("{}\n", recipe.title);
@@ -80,7 +80,7 @@ pub(super) fn page(folder: &Folder) -> Result<String, Trouble> {
     Ok(assay_report::html(&assay_report::report(records), &shown(folder)?))
 }
 
-/// Cells that failed, and trials that something spoiled.
+/// Failed cells, and spoiled trials.
 fn failures(folder: &Folder) -> Vec<String> {
     let progress = &folder.progress;
     let failed = progress.failures().map(|(key, cause, details)| {
@@ -99,7 +99,7 @@ fn failures(folder: &Folder) -> Vec<String> {
     all
 }
 
-/// What the recipe asks for, as far as it was measured.
+/// What the recipe wants to show, as far as it was measured.
 fn shown(folder: &Folder) -> Result<Vec<Shown>, Trouble> {
     assay_report::shown(&experiment(folder)?, &asked(folder)).map_err(unknown)
 }
@@ -109,7 +109,7 @@ fn asked(folder: &Folder) -> Vec<ShowAsked> {
     if !recipe.shows.is_empty() {
         return recipe.shows.iter().map(one_asked).collect();
     }
-    // A recipe that asks for nothing gets the table that suits most.
+    // A recipe that shows nothing gets the most suitable table.
     let first = recipe.factors.first();
     vec![ShowAsked::Table(PivotAsked {
         rows: first.map_or("sessions".to_owned(), |factor| factor.name.clone()),
@@ -193,7 +193,7 @@ fn within(record: &Record, last: &str) -> Result<assay_report::Findings, Trouble
         .map_err(|error| Trouble::usage(format!("last = {last}: {error}")))
 }
 
-/// Statements that were timed are one factor more: what a trial measured is divided among them.
+/// Timed statements are an additional factor: a trial's results are split by statement.
 fn by_case(whole: Experiment, records: &[Record], names: Vec<String>) -> Experiment {
     let count = names.len();
     let cells = whole.cells.iter().flat_map(|cell| {
@@ -213,7 +213,7 @@ fn by_case(whole: Experiment, records: &[Record], names: Vec<String>) -> Experim
     Experiment { factors, cells, trials, rounds: whole.rounds }
 }
 
-/// The part of a record that is about one case; `None`: it was not timed.
+/// The part of a record about one case; `None`: it was not timed.
 fn of_case(record: &Record, name: &str) -> Option<Record> {
     let mut own = record.clone();
     own.types = vec![name.to_owned()];
@@ -233,7 +233,7 @@ fn unknown(error: NoChart) -> Trouble {
     Trouble::usage(format!("cannot show a result of the recipe: {error}"))
 }
 
-/// A bundle's content, in a folder that is removed at the end.
+/// A bundle's content, in a temporary folder.
 fn unpack(archive: &Path) -> Result<tempfile::TempDir, Trouble> {
     let failed = |error: std::io::Error| Trouble::environment(format!("cannot unpack {}: {error}", archive.display()));
     let folder = tempfile::tempdir().map_err(failed)?;

@@ -1,7 +1,7 @@
 //! One trial: starts a server from its image, runs the steps and the load, and removes the server.
 //!
-//! The load is a run of our own program, as a person would start it, so that its record holds what every record holds.
-//! What happens here is timed part by part.
+//! The load is a separate run of this program, as a person would start it, so that its record is complete. Each part is
+//! timed.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -21,10 +21,10 @@ use crate::diagnostics::{Exit, Trouble};
 use crate::lab::{self, Kept};
 use crate::{registry, signals, terminal, url_text, values};
 
-/// What a trial needs to know.
+/// What a trial needs.
 pub(super) struct Trial<'a> {
     pub(super) home: &'a Home,
-    /// What its server is called, while it is there.
+    /// The name of its server, while that exists.
     pub(super) server: String,
     pub(super) cell: &'a Cell,
     /// Factors with the cell's levels, for commands.
@@ -33,30 +33,30 @@ pub(super) struct Trial<'a> {
     pub(super) steps: &'a [Step],
     pub(super) round: u32,
     pub(super) seed: u64,
-    /// Where its record goes.
+    /// Path of its record.
     pub(super) record: PathBuf,
-    /// Where what it says goes.
+    /// Path of its log.
     pub(super) log: PathBuf,
-    /// How far its servers were brought to rest so far.
+    /// How far its servers have been settled.
     pub(super) settled: Mutex<Vec<SettledStep>>,
 }
 
 /// Seconds by part, in order.
 pub(super) type Parts = Vec<(String, f64)>;
 
-/// A server may take this long to come to rest, or to stop.
+/// Time limit for a server to settle, or to stop.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Of a server's log, in a failure.
 const LOG_LINES: usize = 20;
 
 /// A server of a trial.
 pub(super) struct Node<'a> {
-    /// As the recipe calls it.
+    /// Its name in the recipe.
     name: &'a str,
     described: &'a assay_recipe::Server,
-    /// What was started; `None`: it was there already.
+    /// The started servers; `None`: it was already running.
     kept: Option<Kept>,
-    /// Where load goes.
+    /// The URL for the load.
     url: String,
 }
 
@@ -65,14 +65,14 @@ impl Node<'_> {
         self.kept.as_ref().map(Kept::topology)
     }
 
-    /// The server itself, in the database that is loaded: a pooler might take some statements for its own.
+    /// The server itself, with the loaded database: a pooler might interpret some statements.
     fn primary_url(&self) -> String {
         self.topology().map_or(self.url.clone(), |topology| topology.primary.url("app"))
     }
 }
 
 impl Trial<'_> {
-    /// Runs it. Nothing of it is left running afterwards, however it ended.
+    /// Runs it. Afterwards nothing of it is left running, however it ended.
     pub(super) fn run(&self) -> Result<Parts, Trouble> {
         let mut parts = Parts::new();
         let mut nodes = Vec::new();
@@ -102,7 +102,7 @@ impl Trial<'_> {
         Ok(parts)
     }
 
-    /// Starts a server, on its image where data is loaded.
+    /// Starts a server, from its image if data is loaded.
     fn start<'a>(
         &self,
         name: &'a str,
@@ -135,8 +135,8 @@ impl Trial<'_> {
         Ok(Node { name, described, kept: Some(kept), url: with_parameters(url, described) })
     }
 
-    /// The image with the loaded data, and whether it was made now. It is loaded with the settings that decide the
-    /// layout and those of `[data]`, not with the cell's own: cells share it.
+    /// The image with the loaded data, and whether it was created now. It is loaded with the layout settings and those
+    /// of `[data]`, not with the cell's own: cells share it.
     fn image(&self, description: &Description, words: &[String]) -> Result<(String, bool), Trouble> {
         let binaries = description.find_binaries(self.home, &say)?;
         let loading = loading(description, &self.cell.setup, words, &binaries)?;
@@ -204,7 +204,7 @@ impl Trial<'_> {
         self.steps(When::AfterMeasure, nodes, parts)
     }
 
-    /// A step beside the run; its seconds. The run may be over before the step is due: that is an error of the recipe.
+    /// A step during the run; returns its seconds. If the run is over before the step is due, the recipe is wrong.
     fn beside(&self, step: &Step, nodes: &[Node<'_>], ended: &AtomicBool) -> Result<f64, Trouble> {
         let after = step.after.as_deref().unwrap_or("0s");
         let after = values::duration(after).map_err(|reason| Trouble::usage(format!("after = {after}: {reason}")))?;
@@ -222,7 +222,7 @@ impl Trial<'_> {
         Ok(watch.elapsed().as_secs_f64())
     }
 
-    /// Runs our own program to its end. What it says is kept, and is the cause when it fails.
+    /// Runs this program to its end. Its output is kept, and is the cause if it fails.
     fn child(&self, words: &[String], what: &str) -> Result<(), Trouble> {
         let failed = |error: std::io::Error| Trouble::environment(format!("cannot run {what}: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
@@ -250,7 +250,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Keeps what was reached, for the record.
+    /// Keeps the result, for the record.
     fn keep(&self, step: &Step, settled: Settled) -> Result<(), Trouble> {
         let Settled { reached, complete } = settled;
         let kept = SettledStep { step: step.name.clone(), reached, complete };
@@ -289,7 +289,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Runs a shell command, which finds the trial and its servers in the environment.
+    /// Runs a shell command, which gets the trial and its servers in its environment.
     fn command(&self, line: &str, nodes: &[Node<'_>]) -> Result<(), Trouble> {
         let failed = |error: std::io::Error| Trouble::environment(format!("cannot run {line}: {error}"));
         let mut command = Command::new("sh");
@@ -342,7 +342,7 @@ impl Trial<'_> {
         done
     }
 
-    /// The run knows a URL only; the record is to say which server that was, too.
+    /// The run knows only a URL; the record should also say which server that was.
     fn complete_record(&self, started: assay_record::StartedServer) -> Result<(), Trouble> {
         let failed = |words: String| Trouble::environment(format!("the record of the trial: {words}"));
         let mut record = Record::read(&self.record).map_err(|error| failed(error.to_string()))?;
@@ -351,7 +351,7 @@ impl Trial<'_> {
     }
 }
 
-/// Ctrl-C or SIGTERM came.
+/// Whether Ctrl-C or SIGTERM has arrived.
 pub(super) fn interrupted() -> Trouble {
     Trouble::new(signals::exit(), "interrupted")
 }
@@ -371,7 +371,7 @@ fn with_parameters(url: String, described: &assay_recipe::Server) -> String {
     })
 }
 
-/// Several servers' parts of one name are one part.
+/// Several servers' parts with the same name are one part.
 fn add(parts: &mut Parts, part: &str, seconds: f64) {
     match parts.iter_mut().find(|(known, _)| known == part) {
         Some((_, sum)) => *sum += seconds,
@@ -379,7 +379,7 @@ fn add(parts: &mut Parts, part: &str, seconds: f64) {
     }
 }
 
-/// As a part of a variable's name.
+/// As part of a variable's name.
 fn upper(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
 }
@@ -397,7 +397,7 @@ fn server_of<'a>(topology: &'a Topology, node: Option<&str>) -> Result<&'a assay
     })
 }
 
-/// What is started to be loaded with data, once for all cells that share it.
+/// What is started for loading data, once for all cells that share it.
 pub(super) fn loading(
     description: &Description,
     setup: &assay_recipe::Setup,
@@ -415,7 +415,7 @@ pub(super) fn loading(
     })
 }
 
-/// With the end of the log of a server that died.
+/// With the end of the log of a crashed server.
 fn with_log(trouble: Trouble, nodes: &[Node<'_>]) -> Trouble {
     nodes.iter().filter_map(Node::topology).fold(trouble, with_log_of)
 }
@@ -442,7 +442,7 @@ fn run_sql(url: &str, statements: &[String]) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Waits, in short turns that a signal ends.
+/// Waits, in short steps that a signal ends.
 fn rest(time: Duration) -> Result<(), Trouble> {
     let end = Instant::now() + time;
     while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {

@@ -18,21 +18,21 @@ pub(super) struct Desk {
     notes: Mutex<Notes>,
 }
 
-/// What was told so far.
+/// What was reported so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notes {
-    /// By script; `done` stays empty, the engine counts that.
+    /// By script; `done` stays empty, because the engine counts that.
     pub(super) scripts: Vec<Tally>,
     /// By script and command.
     pub(super) commands: Vec<Vec<CommandTally>>,
-    /// Seconds that connects took, and how many there were.
+    /// Total seconds of connects, and their number.
     pub(super) connecting: (f64, u64),
     aborted: u64,
     exits_on_abort: bool,
     found: Found,
-    /// An error was printed.
+    /// Whether an error was printed.
     told: bool,
-    /// The same of a connection for a client: the others have the same to say.
+    /// The same for a client's connection: the others would print the same.
     refused: bool,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Found {
     pub(super) partitions: Option<(Partitioning, u32)>,
 }
 
-/// What figures are about; the numbers are those of `client.lua` and `setup.lua`.
+/// The kind of a report; the numbers are those of `client.lua` and `setup.lua`.
 const SKIPPED: u32 = 1;
 const RETRIED: u32 = 2;
 const FAILED: u32 = 3;
@@ -66,7 +66,7 @@ impl Desk {
     }
 
     fn lock(&self) -> MutexGuard<'_, Notes> {
-        // A thread that panicked has told what it told.
+        // What a panicked thread reported is complete.
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -75,7 +75,7 @@ impl Desk {
         self.lock().clone()
     }
 
-    /// Clients that have ended before their time.
+    /// Clients that were aborted.
     pub(super) fn aborted(&self) -> u64 {
         self.lock().aborted
     }
@@ -88,7 +88,7 @@ impl Desk {
         self.lock().told
     }
 
-    /// From now on the first client that ends so ends the run.
+    /// From now on the first aborted client ends the run.
     pub(super) fn exit_on_abort(&self) {
         self.lock().exits_on_abort = true;
     }

@@ -23,13 +23,13 @@ pub(super) struct Life<'a> {
     connecting: Option<Duration>,
     /// Unix time of the run's start, once a line of the journal has come.
     started: Option<Duration>,
-    /// Of the journal: by script, of all, and of the span since the last progress line.
+    /// From the journal: by script, in total, and since the last progress line.
     scripts: Vec<Sums>,
     lag: Sums,
     recent_lag: Sums,
     above_limit: u64,
     files: Vec<LogFile>,
-    /// What the desk had at the last progress line.
+    /// The desk's counts at the last progress line.
     told: Tally,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Life<'a> {
         })
     }
 
-    /// Whether clients came to their first transactions.
+    /// Whether clients reached their first transactions.
     pub(super) fn has_begun(&self) -> bool {
         self.connecting.is_some()
     }
@@ -133,7 +133,7 @@ impl<'a> Life<'a> {
 
     fn on_interval(&mut self, interval: &Interval) {
         let Some(every) = self.arguments.progress else { return };
-        // The rest behind the last full interval has no line.
+        // The part after the last complete interval has no line.
         if interval.length < Nanos::from_secs(u64::from(every)) {
             return;
         }
@@ -156,14 +156,14 @@ impl<'a> Life<'a> {
         terminal::say(&report::progress(self.arguments, &span));
     }
 
-    /// What the clients have told, of all scripts.
+    /// What the clients have reported, for all scripts.
     fn told_so_far(&self) -> Tally {
         let mut all = Tally::default();
         self.desk.notes().scripts.iter().for_each(|script| all.add(script));
         all
     }
 
-    /// Everything, when the run is over. Ends the log files.
+    /// Everything, when the run is over. Completes the log files.
     pub(super) fn figures(mut self, outcome: &Outcome) -> Figures {
         for log in &mut self.files {
             if let Some(sums) = &mut log.sums {
@@ -178,7 +178,7 @@ impl<'a> Life<'a> {
             script.done = if keeps_journal(self.arguments) {
                 self.scripts[i]
             } else {
-                // The workload's own type where there is one script.
+                // The workload's own type if there is only one script.
                 let name = format!("script {}", i + 1);
                 let kind =
                     if self.scripts.len() == 1 { Some(0) } else { outcome.types.iter().position(|kind| *kind == name) };
@@ -199,13 +199,13 @@ impl<'a> Life<'a> {
     }
 }
 
-/// Whether one of so large a share is among them.
+/// Whether a sample of this share includes one more.
 fn is_chosen(share: f64) -> bool {
-    // The keys of hash maps are random, and another pair is made each time.
+    // The keys of hash maps are random, and different each time.
     (crate::plan::random_seed() as f64) < share * 2_f64.powi(63)
 }
 
-/// In milliseconds. Squares are those of the buckets, three digits of each value.
+/// In milliseconds. Squares are computed from the buckets, three digits of each value.
 fn sums(latencies: &Latencies) -> Sums {
     let squares = latencies.buckets().map(|bucket| {
         let ms = bucket.highest.0 as f64 / 1e6;

@@ -1,9 +1,9 @@
 //! `assay pgbench …`: pgbench's command line, reports, log files and exit codes. Also what the binary does when it is
 //! called `pgbench`.
 //!
-//! Words are understood, scripts turned into Lua and lines made by assay-pgbench; here they are carried out by the
-//! engine: what comes before a run, or the initialisation, in one session, then the clients, one session each. `desk`
-//! is where their Lua tells what happens, `life` watches a run.
+//! assay-pgbench parses arguments, translates scripts to Lua and formats lines; here the engine runs them: first what
+//! comes before a run, or the initialization, in one session, then the clients, one session each. Their Lua reports to
+//! `desk`, and `life` watches a run.
 
 mod desk;
 mod life;
@@ -23,16 +23,16 @@ use crate::{library, registry, signals, terminal};
 use desk::{Desk, words_of};
 use life::Life;
 
-/// Exit code of what could not be run, and of a run that a client did not finish.
+/// Exit code of anything that could not be run, and of a run that a client did not finish.
 const FAILED: u8 = 1;
 const ABORTED: u8 = 2;
 
-/// What the session does that comes before the clients.
+/// What the session before the clients does.
 const SETUP: &str = "local S = assay.share(\"pgbench_setup\")\n\
                      function before() S.before() end\n\
                      function initialise() S.initialise() end\n";
 
-/// Does what the words say, the program's name first.
+/// Runs a command line, starting with the program's name.
 pub fn run(words: Vec<String>) -> Result<ExitCode, Trouble> {
     signals::stop_listening()?;
     Ok(obey(&words).into())
@@ -63,7 +63,7 @@ fn obey(words: &[String]) -> u8 {
     }
 }
 
-/// The exit code, or what is wrong; empty when that has been told.
+/// The exit code, or the error; empty if that was printed.
 fn work(arguments: &Arguments) -> Result<u8, String> {
     let scripts = if arguments.initialise { Vec::new() } else { read_scripts(arguments)? };
     let desk = Arc::new(Desk::new(&scripts));
@@ -206,7 +206,7 @@ fn run_clients(
     Ok(0)
 }
 
-/// Why a run did not come to its end; empty when its sessions have told.
+/// Why a run did not end normally; empty if its sessions have reported it.
 fn conclusion(outcome: &Outcome, desk: &Desk) -> Option<String> {
     match &outcome.end {
         End::Complete | End::Interrupted => (!outcome.success).then(String::new),
@@ -219,7 +219,7 @@ fn conclusion(outcome: &Outcome, desk: &Desk) -> Option<String> {
     }
 }
 
-/// What is done alone tells all by itself.
+/// Whatever runs alone reports everything itself.
 struct Silent;
 
 impl Observer for Silent {

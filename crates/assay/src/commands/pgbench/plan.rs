@@ -19,17 +19,17 @@ use crate::registry;
 
 /// Longer than anybody waits.
 const FOREVER: Nanos = Nanos::from_secs(10 * 365 * 86_400);
-/// A server that does not answer a login in this time is not there.
+/// A server that does not answer a login within this time is considered absent.
 const CONNECT_TIMEOUT: Nanos = Nanos::from_secs(60);
-/// A connection is lost when the server's machine has acknowledged nothing for this long, as `assay run` has it.
+/// A connection is lost if the server's machine has acknowledged nothing for this long, as in `assay run`.
 const SILENCE_MAX: Nanos = Nanos::from_secs(30);
-/// Connects under way at once.
+/// Concurrent connects.
 const CONNECTS_PENDING: usize = 64;
 
-/// More than can be begun.
+/// More transactions than can ever start.
 const TRANSACTIONS_MAX: u64 = 1 << 60;
 
-/// The server, opened and found; else why not, in libpq's words.
+/// The server, opened and resolved; or why not, in libpq's words.
 pub(super) fn target(arguments: &Arguments) -> Result<Target, String> {
     let connect = ConnectOptions {
         prepared: arguments.mode != Mode::Simple,
@@ -60,7 +60,7 @@ pub(super) fn target(arguments: &Arguments) -> Result<Target, String> {
     }
 }
 
-/// The database's name may be a URL, or a whole connection string; what is open is for libpq's variables.
+/// The database's name may be a URL, or a whole connection string; the rest comes from libpq's variables.
 fn url(arguments: &Arguments) -> Result<String, String> {
     let database = arguments.database.clone().unwrap_or_default();
     if database.starts_with("postgres://") || database.starts_with("postgresql://") {
@@ -80,7 +80,7 @@ fn url(arguments: &Arguments) -> Result<String, String> {
     Ok(format!("postgres:///?{}", words.join("&")))
 }
 
-/// As libpq says where it tried to connect.
+/// libpq's description of where it tried to connect.
 fn place(target: &Target) -> String {
     match target.database.endpoints().first() {
         Some(Endpoint::Unix(path)) => format!("connection to server on socket \"{}\"", path.display()),
@@ -103,7 +103,7 @@ fn number(value: impl Into<f64>) -> OptionValue {
     OptionValue::Number(value.into())
 }
 
-/// What `-d` says first.
+/// The first lines of `-d`.
 pub(super) fn told(arguments: &Arguments, target: &Target) -> String {
     let given = |value: &Option<String>| value.clone().unwrap_or_default();
     let length = match arguments.time {
@@ -176,7 +176,7 @@ fn options_of_clients(arguments: &Arguments, target: &Target) -> Vec<(String, Op
     common(target).into_iter().chain(more.map(|(key, value)| (key.to_owned(), value))).collect()
 }
 
-/// Whether each transaction is looked at on its own.
+/// Whether each transaction is reported separately.
 pub(super) fn keeps_journal(arguments: &Arguments) -> bool {
     arguments.logs || arguments.rate.is_some() || arguments.latency_limit.is_some()
 }
@@ -201,7 +201,7 @@ pub(super) fn of_clients(
         time: arguments.time.map(Nanos::from_secs),
         transactions: match arguments.transactions {
             Some(each) => Some(each * u64::from(clients)),
-            // With a limit in numbers, what was begun within the time counts, as with pgbench, and not what was done.
+            // With a limit in numbers, transactions started within the time count, as in pgbench, not those completed.
             None if arguments.rate.is_none() => Some(TRANSACTIONS_MAX),
             None => None,
         },
@@ -216,7 +216,7 @@ pub(super) fn of_clients(
     plan
 }
 
-/// OS threads that drive these clients: as many as were asked for, and no more than there are CPUs.
+/// OS threads that drive these clients: as requested, but no more than there are CPUs.
 fn workers(threads: u32, clients: u32) -> usize {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     cpus.min(threads.min(clients) as usize)
@@ -232,7 +232,7 @@ pub(super) fn of_session(
     options: Vec<(String, OptionValue)>,
     seed: u64,
 ) -> Plan {
-    // What cannot be raised is told by the first connect that fails.
+    // If it cannot be raised, the first connect that fails reports it.
     let _ = FilesLimit::raise();
     Plan {
         program: Arc::clone(program),
@@ -254,7 +254,7 @@ pub(super) fn of_session(
         warmup: Nanos::ZERO,
         interval: Nanos::from_secs(1),
         policy: Policy {
-            // Clients decide about errors themselves.
+            // Clients handle errors themselves.
             ignore: Ignore::All,
             retries: 0,
             restart_ignored: false,

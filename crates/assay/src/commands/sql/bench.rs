@@ -1,4 +1,4 @@
-//! The runs themselves: one connection, rounds in drawn order, and what is asked around each run without being timed.
+//! The runs themselves: one connection, rounds in random order, and untimed queries around each run.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use crate::command_line::SqlOptions;
 use crate::diagnostics::{Exit, Trouble};
 use crate::{lab, signals, terminal, url_text};
 
-/// Everything that is needed to run the cases, and what came of them so far.
+/// Everything that is needed to run the cases, and the results so far.
 pub(super) struct Bench<'a> {
     options: &'a SqlOptions,
     file: &'a CaseFile,
@@ -27,12 +27,12 @@ pub(super) struct Bench<'a> {
     seed: u64,
     client: Client,
     questions: StatementQuestions,
-    /// To restart before each run.
+    /// For restarts before each run.
     server: Option<Server>,
-    /// What is done before each run.
+    /// Preparation for each run.
     pub(super) cold: Option<Cold>,
     cases: Vec<Case>,
-    /// Shapes of the plans of each case.
+    /// Plans of each case without estimates, to recognize them.
     shapes: Vec<Vec<String>>,
 }
 
@@ -40,21 +40,21 @@ pub(super) struct Bench<'a> {
 pub(super) enum Ended {
     Complete,
     Interrupted,
-    /// By what has to do with no case alone.
+    /// An error that concerns more than one case.
     Failed(Trouble),
 }
 
-/// A statement may take this long.
+/// Time limit of a statement.
 const PATIENCE: Nanos = Nanos::from_secs(24 * 3600);
-/// A login may.
+/// Time limit of a login.
 const LOGIN: Nanos = Nanos::from_secs(60);
-/// A server may take this long to stop and to start.
+/// Time limit for a server to stop and to start.
 const RESTART: Duration = Duration::from_secs(600);
-/// Between two lines about progress.
+/// Between two progress lines.
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
 impl<'a> Bench<'a> {
-    /// Connects, and finds out what can be asked.
+    /// Connects, and finds out what the server supports.
     pub(super) fn open(
         options: &'a SqlOptions,
         file: &'a CaseFile,
@@ -83,7 +83,7 @@ impl<'a> Bench<'a> {
         Ok(Bench { options, file, url, target, clock, seed, client, questions, server, cold: None, cases, shapes })
     }
 
-    /// Runs all of it. What `cleanup` says is run in any case.
+    /// Runs everything. `cleanup` always runs.
     pub(super) fn run(&mut self) -> Ended {
         if let Err(trouble) = self.run_all(&self.file.prepare.0) {
             return Ended::Failed(trouble);
@@ -96,7 +96,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// What the server said of itself, the cases, and whose counters they have.
+    /// What the server reported about itself, the cases, and the scope of their counters.
     pub(super) fn finish(self) -> (ServerFacts, Vec<Case>, Option<String>) {
         let facts = self.client.server();
         self.client.close();
@@ -141,7 +141,7 @@ impl<'a> Bench<'a> {
         Ended::Complete
     }
 
-    /// One run of a case. An error is one that concerns all of them; what the server refuses is the case's result.
+    /// One run of a case. Errors are those that concern all cases; if the server refuses the case, that is its result.
     fn one(&mut self, case: usize, round: Option<u32>) -> Result<(), Trouble> {
         if self.server.is_some() {
             self.cool()?;
@@ -152,7 +152,7 @@ impl<'a> Bench<'a> {
             Ok(()) => Ok(()),
             Err(words) => {
                 self.cases[case].failure = Some(words);
-                // A transaction that was aborted would be in the way of the others.
+                // An aborted transaction would block the other cases.
                 if self.client.is_open() {
                     let _ = self.run_words(&described.teardown.0);
                 }
@@ -179,7 +179,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Which of the case's plans the server would take now.
+    /// The plan that the server would use now, as an index into the case's plans.
     fn plan(&mut self, case: usize) -> Result<Option<u32>, String> {
         let sql = &self.file.case[case].sql;
         let Some(explain) = self.questions.explain.filter(|_| has_plan(sql)) else { return Ok(None) };
@@ -199,14 +199,14 @@ impl<'a> Bench<'a> {
         Ok(Some(self.shapes[case].len() as u32 - 1))
     }
 
-    /// A run of a case between two looks at the counters, less what a look itself raises.
+    /// A run of a case between two reads of the counters, minus the cost of a read itself.
     fn count(&mut self, case: usize) -> Result<(), Trouble> {
         if self.cases[case].failure.is_some() {
             return Ok(());
         }
         let described = &self.file.case[case];
-        // Some servers count a transaction when it has ended: what is run around the statement counts too. The first
-        // look reads what later ones find in the server's caches.
+        // Some servers count a transaction when it ends, so the statements around the case are counted, too. The first
+        // read fills the server's caches for later ones.
         let counted = self.counters().and_then(|_| {
             let first = self.counters()?;
             let second = self.counters()?;
@@ -248,7 +248,7 @@ impl<'a> Bench<'a> {
         Ok(found)
     }
 
-    /// Restarts the server, empties the page cache where we may, and connects again.
+    /// Restarts the server, drops the page cache if permitted, and reconnects.
     fn cool(&mut self) -> Result<(), Trouble> {
         let server = self.server.as_ref().expect("it is asked for only where there is one");
         server.restart(RESTART)?;
@@ -285,7 +285,7 @@ fn connect(target: &Target, clock: Clock, url: &str) -> Result<Client, Trouble> 
     })
 }
 
-/// The running server of the lab that this URL leads to.
+/// The lab's running server with this URL.
 fn server_of(url: &str) -> Result<Server, Trouble> {
     let home = Home::usual();
     let leads_to = |server: &Server| {
@@ -301,14 +301,14 @@ fn server_of(url: &str) -> Result<Server, Trouble> {
     })
 }
 
-/// Statements that a server has a plan for.
+/// Statements that have a plan.
 fn has_plan(sql: &str) -> bool {
     let first = sql.trim_start_matches(|c: char| c.is_whitespace() || c == '(').split_whitespace().next();
     let known = ["select", "insert", "update", "delete", "with", "values", "table", "replace", "merge"];
     first.is_some_and(|first| known.contains(&first.to_ascii_lowercase().as_str()))
 }
 
-/// Number of rows, and a hash of them that their order does not change: the sum of the hashes of rows.
+/// Number of rows, and a hash that does not depend on their order: the sum of the hashes of rows.
 fn digest(rows: &Rows) -> (u64, String) {
     let (mut count, mut sum) = (0, 0u64);
     for set in 0..rows.sets() {

@@ -1,8 +1,7 @@
 //! `assay sql`: times statements against each other, as hyperfine does for commands.
 //!
 //! Each case runs once per round, in an order drawn from the seed, on one connection. Only the statement itself is
-//! timed, from sending it to its last row. What came of it is a record like that of a run, whose transaction types are
-//! the cases.
+//! timed, from sending it to its last row. The record is like that of a run, with the cases as its transaction types.
 
 mod bench;
 
@@ -21,7 +20,7 @@ use crate::scratch::Scratch;
 use crate::{plan, record_of, render, server_settings, signals, terminal};
 use bench::{Bench, Ended};
 
-/// Times the cases, prints what came of it, and leaves a record.
+/// Times the cases, prints the result, and writes a record.
 pub fn run(options: &SqlOptions, words: &[String]) -> Result<Exit, Trouble> {
     let file = cases(options)?;
     let base = base(options, &file)?;
@@ -100,7 +99,7 @@ pub fn run(options: &SqlOptions, words: &[String]) -> Result<Exit, Trouble> {
     conclude(options, &record, ended)
 }
 
-/// Prints the result, writes the record, and says how it went.
+/// Prints the result, writes the record, and returns how it went.
 fn conclude(options: &SqlOptions, record: &Record, ended: Ended) -> Result<Exit, Trouble> {
     terminal::result(&render::result(record, options.format, terminal::view(false)))?;
     let path = match &options.record {
@@ -132,7 +131,7 @@ fn conclude(options: &SqlOptions, record: &Record, ended: Ended) -> Result<Exit,
     }
 }
 
-/// The cases of the command line and of its files, with what is run around them.
+/// The cases from the command line and its files, with the statements around them.
 fn cases(options: &SqlOptions) -> Result<CaseFile, Trouble> {
     let mut all = CaseFile::default();
     let several = options.statements.len() > 1;
@@ -171,7 +170,7 @@ fn cases(options: &SqlOptions) -> Result<CaseFile, Trouble> {
     }
 }
 
-/// The case that others are divided by; `None`: the fastest.
+/// The case by which the others are divided; `None`: the fastest.
 fn base(options: &SqlOptions, file: &CaseFile) -> Result<Option<String>, Trouble> {
     let names = || file.case.iter().map(|case| case.name.as_str());
     match options.base.as_deref() {
@@ -188,7 +187,7 @@ fn base(options: &SqlOptions, file: &CaseFile) -> Result<Option<String>, Trouble
     }
 }
 
-/// The same as transactions, which comparisons know.
+/// The same as transactions, for comparisons.
 fn stage(cases: &[record::Case], started: Time) -> record::Stage {
     let times = |case: &record::Case| -> Vec<u64> { case.executions.iter().map(|one| one.elapsed_ns).collect() };
     let tally = |case: &record::Case| {
