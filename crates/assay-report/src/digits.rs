@@ -1,6 +1,6 @@
 //! Formatting of numbers: digits, grouping, units.
 
-/// What stands for a figure that cannot be had.
+/// Shown for a missing figure.
 pub(crate) const NONE: &str = "–";
 
 /// `12,345`.
@@ -16,7 +16,7 @@ pub(crate) fn count(value: u64) -> String {
     grouped
 }
 
-/// With three significant digits, or all those before the point: `0.0123`, `1.23`, `12.3`, `12,345`.
+/// Three significant digits, or all digits before the decimal point: `0.0123`, `1.23`, `12.3`, `12,345`.
 pub(crate) fn figure(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 99.95 => return count(value.round() as u64),
@@ -30,8 +30,8 @@ pub(crate) fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// `1,998 ±12`, `5.50 ±0.25`: digits stop where the interval starts, at the second digit of its half. Where the value
-/// lies far from the middle, or the half says little, the ends stand for themselves: `1.4 [1.2, 3.1]`.
+/// `1,998 ±12`, `5.50 ±0.25`: digits stop where the interval starts, at the second digit of its half-width. If the
+/// value is far from the center, or the half-width says little, the ends are shown instead: `1.4 [1.2, 3.1]`.
 pub(crate) fn with_interval(value: f64, low: f64, high: f64) -> String {
     let (below, above) = (value - low, high - value);
     let half = below.max(above);
@@ -81,19 +81,19 @@ pub(crate) fn seconds(ns: u64) -> String {
     format!("{} s", tenths.strip_suffix(".0").unwrap_or(&tenths))
 }
 
-/// A length of time with three digits, or to the second from 100 s on: `312 ms`, `5.02 s`, `72.4 s`, `140 s`.
+/// A duration with three digits, or to the second from 100 s on: `312 ms`, `5.02 s`, `72.4 s`, `140 s`.
 pub(crate) fn length(ns: u64) -> String {
     if ns < 999_500_000 { format!("{} ms", figure(ns as f64 / 1e6)) } else { format!("{} s", figure(ns as f64 / 1e9)) }
 }
 
-/// An instant since the start, as a clock shows it: `0:30`, `12:05`, `1:00:00`; to the second below it.
+/// A time since the start, as on a clock: `0:30`, `12:05`, `1:00:00`; rounded down to the second.
 pub(crate) fn clock(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
-/// A change as `+12.3%`, `−0.4%`: one digit after the point, and none from 100 % on.
+/// A change as `+12.3%`, `−0.4%`: one decimal, and none from 100 % on.
 pub(crate) fn change(share: f64) -> String {
     let percent = share * 100.0;
     let digits = usize::from(percent.abs() < 99.95);
@@ -108,7 +108,7 @@ pub(crate) fn change(share: f64) -> String {
     format!("{sign}{text}")
 }
 
-/// A share of one as `12%`.
+/// A share as `12%`.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 9.95 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }
@@ -118,7 +118,7 @@ pub(crate) fn micros(ns: f64) -> String {
     figure(ns / 1e3)
 }
 
-/// A block for each value, as high as it is of the largest.
+/// A block per value, scaled to the largest.
 pub(crate) fn sparkline(values: &[f64]) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);

@@ -2,14 +2,14 @@
 //!
 //! Layers, each of which knows only those before it:
 //!
-//! * `digits` and `plain`: how a figure looks, and how text from elsewhere is made harmless.
+//! * `digits` and `plain`: formatting of figures, and making text from outside harmless.
 //! * `findings`: a record's rates, quantiles and warnings; comparisons, trials and reports of several records.
-//! * `words`: what is said of findings, in the same words wherever it is said.
-//! * `tables` and `charts`: findings as rows and as lines; each table has four looks, each chart two.
-//! * `output`: whole reports, put together from these.
+//! * `words`: sentences about findings, the same in every output.
+//! * `tables` and `charts`: findings as rows and as lines; each table has four formats, each chart two.
+//! * `output`: whole reports, built from these.
 //!
-//! The live line of a running trial takes the same way (`interval_findings`, `interval_line`), so that it cannot
-//! disagree with the report. Nothing here prints, reads a clock or opens a file.
+//! The live line of a running trial is built in the same way (`interval_findings`, `interval_line`), so that it cannot
+//! contradict the report. Nothing here prints, reads a clock or opens a file.
 
 #![forbid(unsafe_code)]
 

@@ -1,30 +1,30 @@
 //! Makes text from other sources harmless, and limits its length.
 
-/// How a report is looked at.
+/// The medium of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
-    /// Lines are not longer than this, as far as their words allow. `View::WIDTHS`
+    /// Lines are no longer than this, if their words allow it. `View::WIDTHS`
     pub width: usize,
-    /// With colours.
+    /// With color.
     pub colour: bool,
-    /// With everything there is: all options, figures that are zero, what the generator did.
+    /// With everything: all options, zero values, details of the load generator.
     pub verbose: bool,
 }
 
 impl View {
-    /// Narrower lines hold no table, longer ones cannot be read.
+    /// Narrower lines have no room for a table, longer ones are hard to read.
     pub const WIDTHS: std::ops::RangeInclusive<usize> = 60..=120;
 }
 
 impl Default for View {
-    /// As a pipe gets it.
+    /// For a pipe.
     fn default() -> View {
         View { width: 80, colour: false, verbose: false }
     }
 }
 
-/// Text that came from a server, a script or a file, made harmless for a terminal and at most `width` characters
-/// long: nothing in it can move the cursor, change colours, reorder the line or begin a new one.
+/// Text from a server, a script or a file, made harmless for a terminal and at most `width` characters long: it cannot
+/// move the cursor, change colors, reorder the line or start a new one.
 pub(crate) fn clean(text: &str, width: usize) -> String {
     let mut clean = String::new();
     for c in text.trim().chars() {
@@ -40,7 +40,7 @@ pub(crate) fn clean(text: &str, width: usize) -> String {
     cut(clean, width)
 }
 
-/// At most `width` characters of `text`, the last of which says whether there were more.
+/// At most `width` characters of `text`, ending with a mark if there were more.
 pub(crate) fn cut(text: String, width: usize) -> String {
     match text.chars().count() > width {
         true => text.chars().take(width.saturating_sub(1)).collect::<String>() + "…",
@@ -48,13 +48,13 @@ pub(crate) fn cut(text: String, width: usize) -> String {
     }
 }
 
-/// Characters that change how others are shown: direction marks, joiners, separators of lines, byte order marks.
+/// Characters that change how others are shown: direction marks, joiners, line separators, byte order marks.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{61c}')
 }
 
-/// `pieces` joined by `separator`, in lines of at most `width` characters as far as the pieces allow. The first line
-/// begins with `label`, the others with as many blanks.
+/// `pieces` joined by `separator`, in lines of at most `width` characters, if the pieces allow it. The first line
+/// starts with `label`, the others with as many blanks.
 pub(crate) fn wrap_to<S: AsRef<str>>(
     width: usize,
     label: &str,
@@ -82,7 +82,7 @@ pub(crate) fn wrap_to<S: AsRef<str>>(
     text
 }
 
-/// Between facts in one line.
+/// Between facts on one line.
 pub(crate) const DOT: &str = " · ";
 
 #[cfg(test)]

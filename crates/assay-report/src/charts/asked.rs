@@ -1,7 +1,6 @@
-//! Charts that somebody asked for, as they are published: of an experiment's cells, over time or over a factor, in
-//! panels.
+//! Requested charts, as in publications: of an experiment's cells, over time or over a factor, in panels.
 //!
-//! Nothing is pooled but trials of one cell. Axes that nobody gave a place become panels.
+//! Only trials of the same cell are pooled. Axes without a place become panels.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +20,7 @@ use crate::plain::clean;
 /// How an experiment is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChartKind {
-    /// Every second of every trial as a dot, with a rolling median: how even it was.
+    /// Every second of every trial as a dot, with a rolling median: shows how even it was.
     Dots,
     /// Lines over time, runs aligned at their start.
     Lines,
@@ -29,51 +28,51 @@ pub enum ChartKind {
     Boxes,
     /// Bars of a metric over the levels of a factor, with intervals; trials are points.
     Bars,
-    /// A metric by sessions, or by another factor of numbers: a line for each setting.
+    /// A metric by sessions, or by another numeric factor: a line per setting.
     Curves,
 }
 
-/// A chart that is wanted. Axes are factors, or `sessions`.
+/// A requested chart. Axes are factors, or `sessions`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChartAsked {
     /// How it is drawn.
     pub kind: ChartKind,
-    /// The factor from left to right; `None`: the first one, of curves `sessions`. Over time there is none.
+    /// The factor on the horizontal axis; `None`: the first one, for curves `sessions`. Over time there is none.
     pub x: Option<String>,
-    /// The factor told by colours; `None`: of curves and lines `setting`, if there is such a factor.
+    /// The factor shown by color; `None`: for curves and lines `setting`, if there is such a factor.
     pub colour: Option<String>,
-    /// The factor whose levels have a panel each, beside each other.
+    /// The factor with one panel per level, side by side.
     pub facet: Option<String>,
-    /// Metrics, those of one row of panels each: `tps`, `p99`; over time also readings such as `server.log_bytes`.
+    /// Metrics, one row of panels each: `tps`, `p99`; over time also readings such as `server.log_bytes`.
     pub values: Vec<String>,
-    /// `BEST`: bars and boxes as a share of the best one in their panel. Nothing else.
+    /// `BEST`: bars and boxes as a share of the best one in their panel. No other value.
     pub ratio_to: Option<String>,
 }
 
 /// Why a chart cannot be drawn.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoChart {
-    /// A factor or a metric is not there.
+    /// A factor or a metric does not exist.
     #[error(transparent)]
     Unknown(#[from] Unknown),
-    /// What was asked for does not go together.
+    /// The request is contradictory.
     #[error("{0}")]
     Unfit(String),
-    /// No trial has what was asked for.
+    /// No trial has the requested data.
     #[error("nothing was measured that it could show")]
     Empty,
 }
 
-/// Panels of one picture; more would be too small to read.
+/// Most panels in one picture; more would be too small to read.
 const PANELS_MAX: usize = 48;
 /// In a row.
 const ACROSS_MAX: usize = 4;
-/// Dots of one colour in one panel; of more, evenly chosen ones are drawn.
+/// Most dots of one color in one panel; above that, an evenly spaced selection is drawn.
 const DOTS_MAX: usize = 20_000;
 const MEDIANS: usize = 40;
 
 impl Experiment {
-    /// The chart; `number` tells charts of one report apart.
+    /// The chart; `number` distinguishes charts of one report.
     pub(crate) fn chart(&self, asked: &ChartAsked, number: usize) -> Result<Chart, NoChart> {
         let unfit = |words: &str| Err(NoChart::Unfit(words.to_owned()));
         let over_time = matches!(asked.kind, ChartKind::Dots | ChartKind::Lines);
@@ -152,7 +151,7 @@ impl Experiment {
         if chart.is_empty() { Err(NoChart::Empty) } else { Ok(chart) }
     }
 
-    /// The first factor that has no place; of curves the sessions.
+    /// The first factor without a place; for curves the sessions.
     fn usual_x(&self, kind: ChartKind, taken: [Option<Axis>; 2]) -> Option<Axis> {
         let free = |one: &Axis| !taken.contains(&Some(*one));
         match kind {
@@ -198,7 +197,7 @@ impl Experiment {
     }
 }
 
-/// What people call it, where they have a word.
+/// Its common name, if it has one.
 fn name_of(value: &str) -> &str {
     match value {
         "tps" => "throughput",
@@ -222,7 +221,7 @@ fn caption(asked: &ChartAsked) -> String {
     format!("{text}{best}").trim_start_matches(", ").to_owned()
 }
 
-/// Where a panel's cells are.
+/// The cells of a panel.
 struct Place<'a> {
     experiment: &'a Experiment,
     facet: &'a [(Axis, usize)],
@@ -231,7 +230,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// A name and a number for each colour.
+    /// A name and a number for each color.
     fn colours(&self) -> Vec<(String, Option<(Axis, usize)>)> {
         let Some(axis) = self.colour else { return vec![(String::new(), None)] };
         if self.experiment.levels(axis).len() == 1 {
@@ -247,7 +246,7 @@ impl Place<'_> {
         levels.map(|(number, level)| (clean(&name(level), NAME_WIDTH), Some((axis, number)))).collect()
     }
 
-    /// The cell of these levels, and its sessions.
+    /// The cell with these levels, and its sessions.
     fn cell(&self, colour: Option<(Axis, usize)>, x: Option<usize>) -> Option<(usize, u32)> {
         let at = self.facet.iter().copied().chain(colour).chain(self.x.zip(x));
         let (cell, step) = self.experiment.cell(at);
@@ -291,7 +290,7 @@ impl Place<'_> {
             let points = together(courses);
             let is_only = name.is_empty();
             let width = match (dots, trials) {
-                // The median of all trials in about a second.
+                // The median of all trials, per second.
                 (false, trials) => trials | 1,
                 (true, trials) => ((points.len() / MEDIANS) | 1).max((5 * trials) | 1),
             };
@@ -302,7 +301,7 @@ impl Place<'_> {
                 let name = if is_only { "each second".to_owned() } else { name.clone() };
                 lines.push(Line { group, dots: true, x, y, ..Line::new(&name, group) });
             }
-            // Of several colours, a legend needs no second entry each.
+            // With several colors, a legend needs no second entry each.
             let name = match (dots, is_only) {
                 (false, _) => name,
                 (true, true) => "median".to_owned(),
@@ -360,7 +359,7 @@ impl Place<'_> {
             let fitted = fits.get(&sessions)?.as_ref().and_then(|fit| fit.value(cell));
             let (median, interval) = match fitted {
                 Some((value, interval)) => (value, interval.map(|it| (rounded(it.low), rounded(it.high)))),
-                // A value may be zero, of which no logarithm can be fitted.
+                // A value may be zero, which has no logarithm.
                 None => (points.iter().sum::<f64>() / points.len().max(1) as f64, None),
             };
             (!points.is_empty()).then(|| Boxed {
@@ -433,14 +432,14 @@ fn label_of(value: &str, unit: &str) -> String {
     }
 }
 
-/// The points of all trials in the order of time, aligned at their start.
+/// The points of all trials in order of time, aligned at their start.
 fn together(courses: Vec<Course>) -> Vec<(f64, Option<f64>)> {
     let mut points: Vec<(f64, Option<f64>)> = courses.into_iter().flat_map(|course| course.points).collect();
     points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     points
 }
 
-/// The rolling median of what is known, at most `MEDIANS_MAX` points of it.
+/// The rolling median of the known values, at most `MEDIANS_MAX` points.
 fn medians(name: &str, points: &[(f64, Option<f64>)], width: usize) -> Line {
     const MEDIANS_MAX: usize = 7_200;
     let known: Vec<(f64, f64)> = points.iter().filter_map(|(x, y)| Some((*x, (*y)?))).collect();
@@ -450,7 +449,7 @@ fn medians(name: &str, points: &[(f64, Option<f64>)], width: usize) -> Line {
     Line { x, y, ..Line::new(name, 0) }
 }
 
-/// Logarithmic where the largest place is far from the smallest.
+/// Logarithmic if the largest value is far from the smallest.
 fn curve_scale(panels: &[Panel]) -> Scale {
     let lines = panels.iter().filter_map(|panel| match &panel.body {
         PanelBody::Lines { lines } => Some(lines),

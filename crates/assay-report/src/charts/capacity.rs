@@ -41,7 +41,7 @@ fn chart(number: usize, text: &str, searches: &[(&Entry, &CapacityFindings, &[St
         let mut points: Vec<(f64, Option<f64>)> =
             found.looks.iter().map(|look| (look.at, look.values.get(at).copied().flatten())).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.partial_cmp(&a.1).unwrap_or(std::cmp::Ordering::Equal)));
-        // Of several looks at one rate, the worst.
+        // For several looks at one rate, the worst.
         points.dedup_by_key(|point| point.0);
         lines.push(Line {
             name: if several { clean(&format!("{name}, {}", entry.name), NAME_WIDTH) } else { name.clone() },

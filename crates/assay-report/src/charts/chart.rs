@@ -1,8 +1,8 @@
 //! A chart's content, independent of how it is drawn.
 //!
-//! A `Chart` knows no colour, no size and no program. The page and the drawings show the same charts, and a table
-//! of the same figures stands behind each. What is drawn has bounds, so that no record can make a chart nobody
-//! can open; where they are reached, the caption says what was merged or left out.
+//! A `Chart` knows no color, no size and no program. The page and the pictures show the same charts, and each has a
+//! table of the same figures. The amount of data is limited, so that no record can create a chart that nobody can open;
+//! if a limit is reached, the caption says what was merged or omitted.
 
 use serde::Serialize;
 
@@ -13,19 +13,19 @@ use crate::findings::arithmetic::median;
 pub struct Chart {
     /// Unique in a report: letters, digits, hyphens.
     pub id: String,
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// A few words on how to read it, shorter than the title; may be empty.
     pub caption: String,
-    /// What was measured: workload, server, sessions, load and date, for pictures that stand alone.
+    /// What was measured: workload, server, sessions, load and date, for self-contained pictures.
     pub subject: String,
     /// Name of its picture's file, without the ending; unique in a report.
     pub file: String,
-    /// Across.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// The vertical axis.
     pub y: Axis,
-    /// Spans of `x` worth a remark; ascending within a kind.
+    /// Spans of `x` with a remark; ascending within a kind.
     pub marks: Vec<Mark>,
     /// What is drawn.
     #[serde(flatten)]
@@ -37,32 +37,32 @@ pub struct Chart {
 pub struct Axis {
     /// What it measures, with the unit.
     pub label: String,
-    /// How values become places.
+    /// How values become positions.
     pub scale: Scale,
 }
 
-/// How values become places on an axis.
+/// How values become positions on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// Evenly, from zero.
+    /// Linear, from zero.
     Linear,
-    /// Evenly, in seconds from zero, shown as 1:00 and 1:00:00.
+    /// Linear, in seconds from zero, shown as 1:00 and 1:00:00.
     Time,
-    /// Evenly, from below the smallest value.
+    /// Linear, from below the smallest value.
     Around,
-    /// By their logarithm; all are above zero.
+    /// Logarithmic; all are above zero.
     Log,
     /// The values are nines: 0 is the smallest value, 1 is 90 %, 2 is 99 %.
     Nines,
-    /// There are no values: names side by side.
+    /// No values: names side by side.
     Names,
 }
 
-/// A span worth a remark.
+/// A span with a remark.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mark {
-    /// Where it begins, in units of the axis.
+    /// Its start, in units of the axis.
     pub from: f64,
     /// from <= to
     pub to: f64,
@@ -72,17 +72,17 @@ pub struct Mark {
     pub text: String,
 }
 
-/// What a mark stands for.
+/// What a mark means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MarkKind {
     /// A stage of a ladder.
     Stage,
-    /// The step of a ladder after which throughput stops growing: a place, no span.
+    /// The step of a ladder after which throughput stops growing: a point, not a span.
     Knee,
     /// No transaction finished: see `OutageFindings`.
     Outage,
-    /// Errors were met.
+    /// There were errors.
     Errors,
 }
 
@@ -95,13 +95,13 @@ pub enum Body {
         /// In the order of the legend.
         lines: Vec<Line>,
     },
-    /// How many values lie where.
+    /// How many values are where.
     Heat {
         /// Left and right edge of every column; they ascend and do not overlap.
         columns: Vec<(f64, f64)>,
         /// Edges of the rows: one more than there are rows, ascending.
         edges: Vec<f64>,
-        /// Values per second of every column, and in it of every row, the lowest first.
+        /// Values per second of every column and row, the lowest row first.
         cells: Vec<Vec<f64>>,
     },
     /// A box for each of several sets of values.
@@ -109,7 +109,7 @@ pub enum Body {
         /// From left to right.
         boxes: Vec<Boxed>,
     },
-    /// Small charts that share their axes: those in a row the upper one, all of them the one across.
+    /// Small charts that share their axes: those in a row the vertical one, all of them the horizontal one.
     Panels {
         /// Panels in a row.
         across: usize,
@@ -121,9 +121,9 @@ pub enum Body {
 /// One of several charts in a picture.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Panel {
-    /// What tells it from those beside it; may be empty.
+    /// What distinguishes it from its neighbors; may be empty.
     pub name: String,
-    /// Upwards; the same for all in a row.
+    /// The vertical axis; the same for all in a row.
     pub y: Axis,
     /// What is drawn.
     #[serde(flatten)]
@@ -143,59 +143,59 @@ pub enum PanelBody {
     Columns {
         /// Names, from left to right.
         levels: Vec<String>,
-        /// Columns of one colour.
+        /// Columns of one color.
         sets: Vec<ColumnSet>,
-        /// Bars from zero to the value, instead of boxes.
+        /// Whether bars from zero to the value replace boxes.
         bars: bool,
     },
 }
 
-/// Columns of one colour, one for each level.
+/// Columns of one color, one for each level.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ColumnSet {
     /// For the legend; may be empty.
     pub name: String,
-    /// Its colour's number.
+    /// Its color's number.
     pub group: usize,
-    /// Over each level; `None` where nothing was measured.
+    /// Over each level; `None` if nothing was measured.
     pub columns: Vec<Option<Boxed>>,
 }
 
-/// A line: `x` ascends, and all lists are as long; `None` is a gap.
+/// A line: `x` ascends, and all lists have the same length; `None` is a gap.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
     /// For the legend.
     pub name: String,
-    /// Its colour's number: that of its setting, or its own.
+    /// Its color's number: that of its setting, or its own.
     pub group: usize,
-    /// Separate points instead of a line through them.
+    /// Whether it is separate points instead of a line.
     pub dots: bool,
-    /// It stands on the line before it: `y` is the sum so far, and `band` reaches from there down to the line before.
+    /// Whether it is stacked on the previous line: `y` is the sum so far, and `band` extends down to the line before.
     pub stacked: bool,
-    /// Across.
+    /// Horizontal positions.
     pub x: Vec<f64>,
-    /// Upwards.
+    /// Values.
     pub y: Vec<Option<f64>>,
-    /// Lowest and highest value of the trials whose median `y` is; empty for a single trial.
+    /// Lowest and highest value of the trials whose median is `y`; empty for a single trial.
     pub band: Vec<Option<(f64, f64)>>,
 }
 
-/// A row of values: a box, or points where they are fewer than ten.
+/// A set of values: a box, or points if there are fewer than ten.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Boxed {
-    /// What its values are of.
+    /// Its name.
     pub name: String,
-    /// Its colour's number: that of its setting.
+    /// Its color's number: that of its setting.
     pub group: usize,
     /// Number of values.
     pub count: usize,
     /// Of all values.
     pub median: f64,
-    /// The box and its whiskers; none of fewer than ten values.
+    /// The box and its whiskers; `None` for fewer than ten values.
     pub quartiles: Option<Quartiles>,
-    /// Confidence interval of the median at 95 %, where one is drawn and known.
+    /// 95 % confidence interval of the median, if it is drawn and known.
     pub interval: Option<(f64, f64)>,
-    /// All of few values; of many those outside the whiskers, evenly chosen when these are many too.
+    /// All values if they are few; otherwise outliers, an even selection if these are many, too.
     pub points: Vec<f64>,
 }
 
@@ -219,7 +219,7 @@ pub(crate) const STAGES_MAX: usize = 200;
 pub(crate) const NAME_WIDTH: usize = 76;
 
 impl Chart {
-    /// Without marks; `named` says later what it is of.
+    /// Without marks; `named` sets its subject later.
     pub(crate) fn new(
         id: impl Into<String>,
         title: &str,
@@ -245,7 +245,7 @@ impl Chart {
         Chart { marks, ..self }
     }
 
-    /// Lines that belong together are distinguished instead.
+    /// Lines that belong together are distinguished otherwise.
     pub(crate) fn with_groups(mut self) -> Chart {
         if let Body::Lines { lines } = &mut self.body
             && lines.windows(2).all(|two| two[0].group == two[1].group)
@@ -283,7 +283,7 @@ impl Line {
         }
     }
 
-    /// One more point: the median of `values`, with a band when they are several.
+    /// One more point: the median of `values`, with a band if there are several.
     pub(crate) fn push(&mut self, x: f64, values: &[f64]) {
         self.x.push(x);
         self.y.push(median(values.iter().copied()).map(rounded));
@@ -296,7 +296,7 @@ pub(crate) fn axis(label: &str, scale: Scale) -> Axis {
     Axis { label: label.into(), scale }
 }
 
-/// Five digits: more than a screen shows, and shorter to pass on.
+/// Five digits: more than a screen shows, and less to transfer.
 pub(crate) fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;

@@ -8,9 +8,9 @@ use crate::findings::report::{Entry, Setting};
 use crate::findings::stage::StageFindings;
 use crate::plain::clean;
 
-/// Throughput and latency by the number of sessions, of settings that have several: medians of their trials.
+/// Throughput and latency by the number of sessions, for settings with several: medians of their trials.
 pub(crate) fn ladders(settings: &[Setting]) -> Vec<Chart> {
-    // The stages of a search for a rate all have the same sessions.
+    // The stages of a search for a rate all have the same number of sessions.
     let rises = |trial: &Entry| {
         let stages = &trial.findings.stages;
         stages.iter().any(|stage| stage.sessions != stages[0].sessions)
@@ -79,7 +79,7 @@ fn line(name: &str, setting: &Setting, of: &dyn Fn(&StageFindings) -> Option<f64
     line
 }
 
-/// Where all trials of a setting have theirs.
+/// If all trials of a setting have theirs.
 fn knee(setting: &Setting, several: bool) -> Option<Mark> {
     let of = |trial: &&Entry| trial.findings.stages.iter().find(|stage| stage.knee).map(|stage| stage.sessions);
     let sessions = of(setting.trials.first()?)?;

@@ -6,7 +6,7 @@ use crate::charts::chart::{Axis, Body, Boxed, Chart, Line, Panel, PanelBody, Sca
 use crate::charts::palette::SERIES_MANY;
 use crate::digits::figure;
 
-/// For the page and for pictures. A page that shows a part of a chart finds ticks of its own where too few of these are
+/// For the page and for pictures. A page that shows a part of a chart computes its own ticks if too few of these are
 /// left.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Layout {
@@ -16,7 +16,7 @@ pub(crate) struct Layout {
     pub(crate) looks: Vec<Look>,
 }
 
-/// What an axis shows when it shows everything.
+/// The full range of an axis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Range {
     pub(crate) low: f64,
@@ -36,21 +36,21 @@ pub(crate) struct Tick {
     pub(crate) text: String,
 }
 
-/// How a line looks.
+/// The style of a line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Look {
     /// In `Palette::series`.
     pub(crate) colour: usize,
-    /// Lengths of strokes and gaps; empty for a whole line.
+    /// Lengths of dashes and gaps; empty for a solid line.
     pub(crate) dash: &'static [f32],
 }
 
 const DASHES: [&[f32]; 3] = [&[], &[7.0, 3.0], &[2.0, 3.0]];
-/// Ticks wanted across, and upwards.
+/// Number of ticks wanted, horizontally and vertically.
 const ACROSS: f64 = 10.0;
 const UPWARDS: f64 = 6.0;
 const UPWARDS_IN_PANELS: f64 = 5.0;
-/// More numbers of sessions than these are not named each.
+/// More numbers of sessions than this are not all labeled.
 const NAMED_MAX: usize = 16;
 
 impl Layout {
@@ -83,7 +83,7 @@ impl Layout {
     }
 }
 
-/// What panels share: all of them the axis across, those in a row the one upwards.
+/// What panels share: all of them the horizontal axis, those in a row the vertical one.
 pub(crate) fn panel_ranges(chart: &Chart, columns: usize, panels: &[Panel]) -> (Range, Vec<Range>) {
     let lines = |panels: &[Panel]| -> Vec<Line> {
         let of = |panel: &Panel| match &panel.body {
@@ -115,7 +115,7 @@ pub(crate) fn panel_ranges(chart: &Chart, columns: usize, panels: &[Panel]) -> (
     (x, panels.chunks(columns.max(1)).map(row).collect())
 }
 
-/// Everything that is drawn of a box.
+/// Everything drawn for a box.
 fn values(one: &Boxed) -> impl Iterator<Item = f64> {
     let quartiles = one.quartiles.iter().flat_map(|of| [of.low, of.high]);
     let ends = one.interval.iter().flat_map(|(low, high)| [*low, *high]);
@@ -207,7 +207,7 @@ fn even_ticks(low: f64, high: f64, wanted: f64) -> Vec<f64> {
         .collect()
 }
 
-/// Seconds that people count by: about `ACROSS` multiples of one of these.
+/// Seconds in units that people use: about `ACROSS` multiples of one of these.
 fn time_ticks(low: f64, high: f64) -> Vec<f64> {
     const STEPS: [f64; 20] = [
         0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,
@@ -223,7 +223,7 @@ fn time_ticks(low: f64, high: f64) -> Vec<f64> {
     }
 }
 
-/// Seconds as `0:05`, `1:00`, `1:00:00`; tenths only where there are some.
+/// Seconds as `0:05`, `1:00`, `1:00:00`; tenths only if needed.
 pub(crate) fn clock(seconds: f64) -> String {
     let tenths = (seconds * 10.0).round() as u64;
     let (whole, rest) = (tenths / 10, tenths % 10);
@@ -232,7 +232,7 @@ pub(crate) fn clock(seconds: f64) -> String {
     if hours > 0 { format!("{hours}:{minutes:02}:{left:02}{rest}") } else { format!("{minutes}:{left:02}{rest}") }
 }
 
-/// 1, 2 and 5 of every decade; of wide ranges only the decades.
+/// 1, 2 and 5 of every decade; for wide ranges only the decades.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     if !(low > 0.0 && high > low && high.is_finite()) {
         return vec![];

@@ -29,7 +29,7 @@ pub struct Charts {
     pub of_all: Vec<Chart>,
 }
 
-/// Every chart that `report` has figures for.
+/// Every chart for which `report` has data.
 pub fn charts(report: &Report) -> Charts {
     let several = report.entries.len() > 1;
     let of_entry = |(number, entry): (usize, &Entry)| {
@@ -38,7 +38,7 @@ pub fn charts(report: &Report) -> Charts {
             let what = chart.id.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('-');
             Chart { subject: subject.clone(), file: format!("{name}-{what}"), ..chart }.of_window([&entry.findings])
         };
-        // What a run did, and below it what servers and their machine did at the same time.
+        // A run, and below it servers and their machine over the same time.
         let all = time::of_entry(entry, number).into_iter().chain(telemetry::of_entry(entry, number));
         all.map(named).collect()
     };
@@ -54,7 +54,7 @@ impl Charts {
         self.of_entries.iter().flatten().chain(&self.of_all)
     }
 
-    /// The chart of this name.
+    /// The chart with this name.
     pub(crate) fn get(&self, id: &str) -> Option<&Chart> {
         self.iter().find(|chart| chart.id == id)
     }
@@ -92,7 +92,7 @@ fn of_all(report: &Report) -> Vec<Chart> {
 }
 
 impl Chart {
-    /// Says in the caption which part of the runs it shows.
+    /// States in the caption which part of the runs it shows.
     pub(crate) fn of_window<'a>(mut self, records: impl IntoIterator<Item = &'a Findings>) -> Chart {
         let Some(window) = window_words(records.into_iter().flat_map(|record| &record.stages)) else { return self };
         let told = std::mem::take(&mut self.caption);

@@ -1,6 +1,6 @@
 //! Chart colors, for light and dark backgrounds.
 //!
-//! Series are Okabe and Ito's (2008), darkened or lightened for their ground; heat runs along viridis, from few to
+//! Series are Okabe and Ito's (2008), darkened or lightened for their background; heat runs along viridis, from few to
 //! many.
 
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// Red, green, blue.
 pub(crate) type Colour = [u8; 3];
 
-/// The ground of a picture.
+/// The background of a picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Theme {
     /// White, for print.
@@ -18,7 +18,7 @@ pub enum Theme {
     Dark,
 }
 
-/// The colours of one ground.
+/// The colors of one background.
 pub(crate) struct Palette {
     pub(crate) paper: Colour,
     pub(crate) ink: Colour,
@@ -33,7 +33,7 @@ pub(crate) struct Palette {
     heat: [Colour; 6],
 }
 
-/// Series told apart by colour.
+/// Series distinguished by color.
 pub(crate) const SERIES_MANY: usize = 8;
 
 const LIGHT: Palette = Palette {
@@ -101,7 +101,7 @@ impl Palette {
         }
     }
 
-    /// A colour of the heat map; `share`: 0 (few) … 1 (many).
+    /// A color of the heat map; `share`: 0 (few) … 1 (many).
     pub(crate) fn heat(&self, share: f64) -> Colour {
         let at = share.clamp(0.0, 1.0) * (self.heat.len() - 1) as f64;
         let (one, other) = (self.heat[at.floor() as usize], self.heat[at.ceil() as usize]);
@@ -115,7 +115,7 @@ pub(crate) fn hex([red, green, blue]: Colour) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// The same colours for the page, as properties of its root: `--ink`, `--s0` …, `--h0` ….
+/// The same colors for the page, as CSS properties of its root: `--ink`, `--s0` …, `--h0` ….
 pub(crate) fn css() -> String {
     format!(
         ":root {{{}}}\n@media (prefers-color-scheme: dark) {{ :root:not(.light) {{{}}} }}\n",

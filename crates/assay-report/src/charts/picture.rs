@@ -1,5 +1,5 @@
-//! Charts as pictures, without a browser: SVG, and PNG from the same shapes. A picture stands alone: below its title is
-//! what it is of.
+//! Charts as pictures, without a browser: SVG, and PNG from the same shapes. A picture is self-contained: the line
+//! below its title says what it shows.
 
 use tiny_skia::Pixmap;
 
@@ -9,16 +9,16 @@ use crate::charts::palette::{Colour, Palette, Theme, hex};
 use crate::charts::shape::{Anchor, DENSITY, Shape, width_of};
 use crate::plain::{DOT, clean};
 
-/// How pictures are to look.
+/// Appearance of pictures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PictureOptions {
-    /// Stands in the place of a chart's title, which then begins the line below.
+    /// Replaces a chart's title, which then starts the line below.
     pub title: Option<String>,
-    /// In pixels of an SVG; a PNG has twice as many. `PICTURE_SIZES`
+    /// Width in pixels of an SVG; a PNG has twice as many. `PICTURE_SIZES`
     pub width: u32,
-    /// The same upwards; a picture of many rows takes what they need.
+    /// The height; a picture with many rows takes what they need.
     pub height: u32,
-    /// Its ground.
+    /// Its background.
     pub theme: Theme,
 }
 
@@ -34,11 +34,11 @@ impl Default for PictureOptions {
 const LEFT: f32 = 76.0;
 const RIGHT: f32 = 30.0;
 const BOX_ROW: f32 = 34.0;
-/// From the axis to the foot, without the legend.
+/// From the axis to the bottom, without the legend.
 const BELOW_AXIS: f32 = 50.0;
 const LEGEND_ROW: f32 = 20.0;
 const FOOT: f32 = 8.0;
-/// Least height between the axes.
+/// Minimum height between the axes.
 const PLOT_MIN: f32 = 100.0;
 /// Between panels, and above those with names.
 const PANEL_GAP: f32 = 24.0;
@@ -83,12 +83,12 @@ struct Drawing {
     palette: &'static Palette,
     width: f32,
     height: f32,
-    /// Upper and lower end of what lies between the axes.
+    /// Top and bottom of the plot area.
     top: f32,
     bottom: f32,
 }
 
-/// An axis between two places.
+/// An axis between two positions.
 struct Place<'a> {
     from: f32,
     to: f32,
@@ -138,7 +138,7 @@ impl Drawing {
                     drawing.bands(lines, &layout.looks, (&x, &y));
                     drawing.lines(chart, lines, &layout.looks, (&x, &y));
                 }
-                // Its ground is full: the axes' lines would be under it.
+                // Its area is filled: the grid lines would be below it.
                 Body::Heat { columns, edges, cells } => {
                     drawing.heat(columns, edges, cells, (&x, &y));
                     drawing.axes(chart, &x, &y);
@@ -162,7 +162,7 @@ impl Drawing {
         self.shapes.push(Shape::Rect { at, size, fill });
     }
 
-    /// The title, and what the picture is of: as many lines as they need.
+    /// The title, and the subject of the picture: as many lines as they need.
     fn head(&mut self, chart: &Chart, title: Option<&str>) {
         let subject = match title {
             Some(_) => [&*chart.title, &*chart.subject].join(DOT).trim_end_matches(DOT).to_owned(),
@@ -283,7 +283,7 @@ impl Drawing {
         self.line(vec![(median, middle - 10.0), (median, middle + 10.0)], palette.ink, 2.5);
     }
 
-    /// A grid of small charts. `legend`: the room that it wants below.
+    /// A grid of small charts. `legend`: the room that it needs below.
     fn panels(&mut self, chart: &Chart, across: usize, panels: &[Panel], legend: f32) {
         let across = across.max(1);
         let rows = panels.len().div_ceil(across);
@@ -310,8 +310,8 @@ impl Drawing {
         self.text((middle, self.bottom + 38.0), &chart.x.label, 12.0, self.palette.soft, Anchor::Middle);
     }
 
-    /// `is_first`: of its row, with names of the axis upwards; `is_lowest`: of its column, with those of the axis
-    /// across.
+    /// `is_first`: of its row, with labels of the vertical axis; `is_lowest`: of its column, with those of the
+    /// horizontal axis.
     fn panel(&mut self, chart: &Chart, panel: &Panel, (x, y): (&Place, &Place), (is_first, is_lowest): (bool, bool)) {
         let (palette, bottom, top) = (self.palette, y.from, y.to);
         if !panel.name.is_empty() {
@@ -339,7 +339,7 @@ impl Drawing {
         self.line(vec![(x.from, bottom), (x.to, bottom)], palette.soft, 1.0);
         match &panel.body {
             PanelBody::Lines { lines } => {
-                // The last name would run into the first of the next panel.
+                // The last label would run into the first one of the next panel.
                 let has_room = |tick: &&Tick| {
                     x.of(tick.at) + width_of(&tick.text, 12.0) / 2.0 <= x.to + PANEL_GAP / 3.0
                         || x.to + RIGHT >= self.width
@@ -377,7 +377,7 @@ impl Drawing {
         }
     }
 
-    /// `at`: its middle, and half its width.
+    /// `at`: its center, and half its width.
     fn column(&mut self, one: &Boxed, group: usize, bars: bool, (at, half): (f32, f32), y: &Place) {
         let palette = self.palette;
         let colour = palette.series[group % palette.series.len()];
@@ -411,7 +411,7 @@ impl Drawing {
         self.line(vec![(at - half, y.of(one.median)), (at + half, y.of(one.median))], palette.ink, 2.0);
     }
 
-    /// What panels have in common is stated once.
+    /// What panels have in common is shown once.
     fn panel_legend(&self, panels: &[Panel]) -> Vec<(Swatch, String)> {
         let mut told: Vec<(String, usize, bool)> = Vec::new();
         let mut entries = Vec::new();
@@ -506,7 +506,7 @@ impl Drawing {
         });
     }
 
-    /// What the legend says, in as many rows as it needs, each entry with its place from the left.
+    /// The legend's entries, in as many rows as needed, each with its horizontal position.
     fn legend_rows(&self, chart: &Chart, looks: &[Look]) -> Vec<Vec<(f32, Swatch, String)>> {
         let mut entries: Vec<(Swatch, String)> = Vec::new();
         if let Body::Panels { panels, .. } = &chart.body {
@@ -584,7 +584,7 @@ impl Swatch {
     }
 }
 
-/// As many as have room for their names.
+/// As many as have room for their labels.
 fn side_by_side(ticks: &[Tick], place: impl Fn(f64) -> f32) -> Vec<&Tick> {
     let mut free = f32::NEG_INFINITY;
     let has_room = |tick: &&Tick| {
@@ -598,7 +598,7 @@ fn side_by_side(ticks: &[Tick], place: impl Fn(f64) -> f32) -> Vec<&Tick> {
     ticks.iter().filter(has_room).collect()
 }
 
-/// `text` in lines of at most `room`, broken at `separator`; what has none is cut. At most three lines.
+/// `text` in lines of at most `room`, broken at `separator`; what has none is truncated. At most three lines.
 fn wrapped(text: &str, size: f32, room: f32, separator: &str) -> Vec<String> {
     const LINES_MAX: usize = 3;
     let mut lines: Vec<String> = Vec::new();
@@ -614,7 +614,7 @@ fn wrapped(text: &str, size: f32, room: f32, separator: &str) -> Vec<String> {
     lines.iter().map(|line| fitting(line, size, room)).collect()
 }
 
-/// As much of `text` as has room.
+/// As much of `text` as fits.
 fn fitting(text: &str, size: f32, room: f32) -> String {
     if width_of(text, size) <= room {
         return text.to_owned();

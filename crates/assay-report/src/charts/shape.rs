@@ -1,6 +1,6 @@
 //! Drawing primitives in pixels: as SVG, and rasterized at twice the size.
 //!
-//! Text is measured, and in a PNG drawn, with the one font we carry, so that a picture looks the same on every machine.
+//! Text is measured, and in a PNG drawn, with the one embedded font, so that a picture looks the same on every machine.
 
 use std::sync::LazyLock;
 
@@ -32,7 +32,7 @@ pub(crate) enum Shape {
         size: (f32, f32),
         fill: Colour,
     },
-    /// Of a closed line; `opacity`: 0 … 1.
+    /// A closed path; `opacity`: 0 … 1.
     Area {
         points: Vec<(f32, f32)>,
         colour: Colour,

@@ -14,10 +14,10 @@ use crate::words::run::sessions;
 
 const BOXES_MAX: usize = 48;
 const OUTSIDE_MAX: usize = 60;
-/// A box of fewer values would be drawn from hardly more figures than there are values.
+/// With fewer values, a box would have hardly fewer numbers than the values themselves.
 const BOX_MIN: usize = 10;
 
-/// What the verdicts are about: every trial of every setting as a point, their median and its interval.
+/// The basis of the verdicts: every trial of every setting as a point, with median and interval.
 pub(crate) fn trials(report: &Report, settings: &[Setting]) -> Option<Chart> {
     if report.entries.len() < 2 {
         return None;
@@ -83,7 +83,7 @@ pub(crate) fn boxes(settings: &[Setting]) -> Option<Chart> {
     ))
 }
 
-/// Points where values are few, else a box with what lies outside its whiskers; `None` of nothing.
+/// Points if there are few values, else a box with outliers; `None` without values.
 pub(crate) fn boxed(values: Vec<f64>) -> Option<Boxed> {
     let found = box_figures(values.iter().copied())?;
     let few = found.count < BOX_MIN;
@@ -105,8 +105,7 @@ pub(crate) fn boxed(values: Vec<f64>) -> Option<Boxed> {
     })
 }
 
-/// A line for every setting and number of sessions; where they are too many, for the best number of sessions of every
-/// setting.
+/// A line per setting and number of sessions; if there are too many, for the best number of sessions of every setting.
 pub(crate) fn percentiles(settings: &[Setting]) -> Option<Chart> {
     let all = stages(settings);
     let few = all.len() <= LINES_MAX;
@@ -123,7 +122,7 @@ pub(crate) fn percentiles(settings: &[Setting]) -> Option<Chart> {
     ))
 }
 
-/// The curves of all trials have the same percentiles, as far as each goes.
+/// The curves of all trials have the same percentiles, up to their ends.
 fn percentile_line(one: &Stages) -> Line {
     let longest = one.stages.iter().max_by_key(|stage| stage.total.response_curve.len());
     let mut line = Line::new(&one.name, one.group);
@@ -143,7 +142,7 @@ fn percentile_line(one: &Stages) -> Line {
 
 /// The same number of sessions of all trials of a setting.
 struct Stages<'a> {
-    /// As short as can be told apart.
+    /// The shortest length that can be distinguished.
     name: String,
     group: usize,
     stages: Vec<&'a StageFindings>,

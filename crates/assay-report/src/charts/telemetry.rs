@@ -13,7 +13,7 @@ const MIB: f64 = 1_048_576.0;
 /// Points of a line; more samples are merged.
 const POINTS_MAX: usize = 7_200;
 
-/// What to draw of one metric.
+/// How to draw one metric.
 struct Drawn {
     metric: &'static str,
     name: &'static str,
@@ -120,7 +120,7 @@ const OF_MACHINE: [Plan; 3] = [
     },
 ];
 
-/// The charts of everything that was read in a record. `number`: of the record.
+/// The charts of all readings of a record. `number`: of the record.
 pub(super) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
     let time = &TimeLine::new(&entry.findings);
     let mut keys: Vec<(ScopeKind, u32)> = Vec::new();
@@ -167,11 +167,11 @@ struct Scope<'a> {
     target: u32,
 }
 
-/// Seconds since the start, and what was read there.
+/// Seconds since the start, and the reading.
 type Reading = (f64, Option<f64>);
 
 impl<'a> Scope<'a> {
-    /// Where each stage begins, and what was read in it.
+    /// Start of each stage, and its readings.
     fn stages(&self) -> impl Iterator<Item = (f64, &'a ScopeFindings)> {
         self.time.stages.iter().filter_map(|(begin, _, stage)| {
             let is = |scope: &&ScopeFindings| scope.scope == self.kind && scope.target == self.target;
@@ -185,7 +185,7 @@ impl<'a> Scope<'a> {
             let of = |found: &TelemetryFindings| found.points.clone();
             for Point { at_ns, value } in scope.metric(metric).map(of).unwrap_or_default() {
                 let at = instant(begin, at_ns);
-                // A file that somebody made up may have times that do not ascend.
+                // A forged file may have times that do not ascend.
                 if points.last().is_none_or(|(last, _)| at > *last) {
                     points.push((at, value));
                 }
@@ -230,7 +230,7 @@ impl<'a> Scope<'a> {
         vec![line("hit ratio", reads.iter().zip(&misses).map(ratio).collect())].into_iter().filter(has_values).collect()
     }
 
-    /// The events that were seen most, in the order of the first stage that saw them.
+    /// The most frequent events, in order of appearance.
     fn waits(&self) -> Vec<Line> {
         let mut names: Vec<&str> = Vec::new();
         for event in self.stages().flat_map(|(_, scope)| scope.waits.iter().flatten()) {
@@ -255,7 +255,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Each line on the one before it. They are of the same instants; others are left as they are.
+/// Each line on top of the previous one. They have the same instants; others are left unchanged.
 fn stacked(mut lines: Vec<Line>) -> Vec<Line> {
     if lines.windows(2).any(|two| two[0].x != two[1].x) {
         return lines;
@@ -279,7 +279,7 @@ fn has_values(line: &Line) -> bool {
     line.y.iter().any(Option::is_some)
 }
 
-/// A line of at most `POINTS_MAX` points: of several merged into one, the last.
+/// A line of at most `POINTS_MAX` points: when several are merged, the last one remains.
 fn line(name: &str, points: Vec<(f64, Option<f64>)>) -> Line {
     let every = points.len().div_ceil(POINTS_MAX).max(1);
     let kept = points.chunks(every).filter_map(|chunk| chunk.last().copied());

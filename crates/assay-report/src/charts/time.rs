@@ -22,9 +22,9 @@ const COLUMNS_MAX: usize = 300;
 const MARKS_MAX: usize = 200;
 /// With fewer points than this, a line through them shows as much as a median would.
 const DOTS_MIN: usize = 20;
-/// About as many medians as these lie side by side without overlapping.
+/// About as many medians as can be distinguished side by side.
 const MEDIANS: usize = 40;
-/// More types of transactions are not told apart by colour.
+/// More transaction types cannot be distinguished by color.
 const TYPES_MAX: usize = 8;
 
 /// The charts of one record: throughput, latency and troubles over time, and the heat map.
@@ -127,7 +127,7 @@ pub(crate) fn over_time(settings: &[Setting]) -> Vec<Chart> {
     ]
 }
 
-/// The trials of a setting as one line. Parts of the same number in the same stage belong together.
+/// The trials of a setting as one line. Parts with the same number in the same stage belong together.
 fn pooled(setting: &Setting, trials: &[TimeLine], of: &dyn Fn(&Part) -> Option<f64>) -> Line {
     let name = clean(setting.name, NAME_WIDTH);
     let Some(longest) = trials.iter().max_by_key(|trial| trial.parts.len()) else {
@@ -164,13 +164,13 @@ pub(super) struct TimeLine<'a> {
     parts: Vec<Part<'a>>,
     /// Intervals in a part.
     merged: usize,
-    /// Where each stage lies, and its sessions.
+    /// Position of each stage, and its sessions.
     pub(super) stages: Vec<(f64, f64, &'a StageFindings)>,
     /// Stages are distinguished by their rates.
     by_rate: bool,
 }
 
-/// One or more intervals of a stage, in a row.
+/// One or more consecutive intervals of a stage.
 struct Part<'a> {
     from: f64,
     to: f64,
@@ -193,7 +193,7 @@ impl<'a> TimeLine<'a> {
                 let at = |ns: u64| instant(offset, ns);
                 let (first, last) = (&intervals[0], &intervals[intervals.len() - 1]);
                 let (from, to) = (at(first.start_ns).max(end), at(last.end_ns));
-                // A file that somebody made up may have times that do not ascend.
+                // A forged file may have times that do not ascend.
                 if to > from {
                     line.parts.push(Part { from, to, stage: number, intervals });
                     end = to;
@@ -204,7 +204,7 @@ impl<'a> TimeLine<'a> {
         line
     }
 
-    /// Where points are merged: rates are means, times the largest.
+    /// When points are merged, rates are averaged, and the largest times remain.
     fn caption(&self, text: &str) -> String {
         let merged = (self.merged > 1).then(|| format!("{} in a point", count(self.merged as u64)));
         [text.to_owned()].into_iter().filter(|text| !text.is_empty()).chain(merged).collect::<Vec<_>>().join(", ")
@@ -224,7 +224,7 @@ impl<'a> TimeLine<'a> {
         before.zip(part).is_some_and(|(before, part)| before.stage != part.stage && part.from > before.to)
     }
 
-    /// A point for every part, at its end, and a gap between stages.
+    /// A point per part, at its end, and a gap between stages.
     fn line(&self, name: &str, mut of: impl FnMut(&Part) -> Option<f64>) -> Line {
         let mut line = Line::new(name, 0);
         for (at, part) in self.parts.iter().enumerate() {
@@ -238,7 +238,7 @@ impl<'a> TimeLine<'a> {
         line
     }
 
-    /// Every interval as a dot, and their rolling median; of few intervals a line.
+    /// Every interval as a dot, and their rolling median; a line if there are few intervals.
     fn throughput(&self) -> Vec<Line> {
         let rate = |part: &Part| part.per_second(|interval| interval.transactions);
         let all = self.line("transactions/s", |part| Some(rate(part)));
@@ -256,7 +256,7 @@ impl<'a> TimeLine<'a> {
         vec![Line { name, dots: true, ..all }, median]
     }
 
-    /// A line for every type that has ended any, those with the most first.
+    /// A line per type that has ended any, the most frequent first.
     fn by_type(&self) -> Vec<Line> {
         let Some((_, _, stage)) = self.stages.first() else { return Vec::new() };
         let sum = |number: usize| {
@@ -296,7 +296,7 @@ impl<'a> TimeLine<'a> {
         let (Some(lowest), Some(highest)) = (buckets.clone().min(), buckets.max()) else {
             return Body::Heat { columns: Vec::new(), edges: Vec::new(), cells: Vec::new() };
         };
-        // The lowest bucket begins as far below its bound as the others do; the highest ends as far above.
+        // The lowest bucket starts as far below its bound as the others do; the highest ends as far above.
         let edge = |bucket: usize| rounded(1e-3 * 10f64.powf((bucket as f64 - 1.0) / 20.0));
         debug_assert!(highest <= bounds.len());
         let edges = (lowest..=highest + 1).map(edge).collect();
@@ -353,7 +353,7 @@ impl<'a> TimeLine<'a> {
         marks
     }
 
-    /// Parts in a row that have something in common.
+    /// Consecutive parts that have something in common.
     fn runs(&self, kind: MarkKind, is: impl Fn(&Part) -> bool, text: impl Fn(&[Part]) -> String) -> Vec<Mark> {
         let runs = self.parts.chunk_by(|one, other| one.stage == other.stage && is(one) == is(other));
         let mark = |run: &[Part]| Mark { from: run[0].from, to: run[run.len() - 1].to, kind, text: text(run) };
@@ -387,7 +387,7 @@ impl Part<'_> {
     }
 }
 
-/// Of runs of which a part is shown, instants count from the start of that part.
+/// If only a part of runs is shown, instants count from its start.
 pub(crate) fn time_axis<'a>(findings: impl IntoIterator<Item = &'a Findings>) -> Axis {
     let cut = findings.into_iter().flat_map(|of| &of.stages).any(|stage| stage.window.is_some());
     let start = if cut { "the start of the window" } else { "the first measured second" };

@@ -2,7 +2,7 @@
 
 use assay_record::ByClass;
 
-/// Zero when no time passed: nothing can have been done in it.
+/// Zero if no time passed: nothing can have been done in it.
 pub(crate) fn per_second(count: u64, ns: u64) -> f64 {
     ratio(count as f64 * 1e9, ns as f64).unwrap_or(0.0)
 }
@@ -23,7 +23,7 @@ pub(crate) fn map<T, U>(classes: &ByClass<T>, of: impl Fn(&T) -> U) -> ByClass<U
     ByClass { read: of(&classes.read), write: of(&classes.write), other: of(&classes.other) }
 }
 
-/// Between the two in the middle where their number is even; `None` of nothing.
+/// For an even number, halfway between the two in the middle; `None` if empty.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut sorted: Vec<f64> = values.into_iter().collect();
     sorted.sort_by(f64::total_cmp);
@@ -35,7 +35,7 @@ pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     }
 }
 
-/// The median of each value and those around it: at most `width` of them, fewer at the ends. `width` is odd.
+/// The median of each value and its neighbors: at most `width` of them, fewer at the ends. `width` is odd.
 pub(crate) fn rolling_median(values: &[f64], width: usize) -> Vec<f64> {
     let reach = width / 2;
     let around = |at: usize| {

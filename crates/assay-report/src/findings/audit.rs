@@ -1,7 +1,7 @@
-//! A workload's audit: its rules with the observed values; and its named throughput metrics.
+//! A workload's audit: its rules with the observed values; and its named rates.
 //!
-//! How a verdict comes about is in `assay_stats::audit`. A promise about something that was never counted cannot be
-//! judged, and says so by its missing value.
+//! `assay_stats::audit` determines the verdicts. A rule about something that was never counted cannot be judged, which
+//! its missing value shows.
 
 use assay_record as record;
 use assay_record::{Measure, Rate, Record, Rule};
@@ -14,15 +14,15 @@ use crate::findings::latency::distribution;
 /// One rule of the audit, in one stage. Values are shares of one, means, or nanoseconds, as `unit` says.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RuleFindings {
-    /// What people call it.
+    /// Its name.
     pub name: String,
-    /// Where the workload's specification says so; may be empty.
+    /// The clause of the workload's specification; may be empty.
     pub clause: String,
-    /// What the values are.
+    /// The unit of the values.
     pub unit: Unit,
-    /// As observed; `None` when nothing of the kind happened.
+    /// As observed; `None` if nothing was.
     pub observed: Option<f64>,
-    /// Ends of the 95 % interval of the true value; `None` when too little happened, and for percentiles.
+    /// Ends of the 95 % interval of the true value; `None` if too little was observed, and for percentiles.
     pub interval: Option<(f64, f64)>,
     /// Smallest value allowed.
     pub low: Option<f64>,
@@ -34,7 +34,7 @@ pub struct RuleFindings {
     pub verdict: RuleVerdict,
 }
 
-/// What the values of a rule are.
+/// The unit of a rule's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -50,45 +50,45 @@ pub enum Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleVerdict {
-    /// Within what is allowed.
+    /// Within the limits.
     Passed,
-    /// Outside.
+    /// Outside the limits.
     Failed,
-    /// The run was too short to tell.
+    /// The run was too short for a verdict.
     TooShort,
 }
 
-/// A throughput with a name of its own, in one stage.
+/// A named rate, in one stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RateFindings {
-    /// What people call it.
+    /// Its name.
     pub name: String,
     /// The time unit of the rate.
     pub per_ns: u64,
     /// How many.
     pub rate: f64,
-    /// The most that is possible by the workload's rules; none where terminals' times were scaled.
+    /// The highest rate that the workload's rules allow; `None` if think times were scaled.
     pub nominal: Option<f64>,
     /// `rate` as a share of that.
     pub efficiency: Option<f64>,
-    /// Transactions of its type that were rolled back by design and are not in it.
+    /// Transactions of its type that were rolled back on purpose and are not included.
     pub rolled_back: u64,
 }
 
-/// What a workload counted itself, in one stage, in transactions that finished well.
+/// What a workload counted in one stage, in successful transactions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CounterFindings {
     /// Its name.
     pub name: String,
-    /// All that was counted.
+    /// The total count.
     pub sum: u64,
     /// The same per second.
     pub per_s: f64,
     /// Transactions that counted anything.
     pub transactions: u64,
-    /// What such a transaction counted.
+    /// Mean count of such a transaction.
     pub mean: Option<f64>,
-    /// A rule of the audit looks at it, so that reports show it there.
+    /// Whether a rule of the audit uses it, so that reports show it there.
     pub audited: bool,
 }
 
@@ -135,7 +135,7 @@ fn judge(rule: &Rule, tally: &record::Tally) -> RuleFindings {
         }
         Measure::Percentile { of, ppm } => {
             let response = of_type(of).map(|one| distribution(&one.response)).unwrap_or_default();
-            // The percentile is within its bound when at least so many of all responses are.
+            // The percentile is within its limit if at least this many responses are.
             let within = response.counts(&[rule.high.unwrap_or(f64::INFINITY) as u64])[0];
             let needed = Bounds { low: f64::from(*ppm) / 1e6, high: f64::INFINITY };
             let [observed] = response.quantiles([*ppm]);
@@ -166,8 +166,8 @@ pub(crate) fn ended(one: &record::TransactionTally) -> u64 {
     one.count.saturating_add(one.rolled_back)
 }
 
-/// The named throughputs of a record in a stage's tally. What is possible by the rules is so for users who take the
-/// times that the rules give them: nothing is said of it when those were scaled.
+/// The named rates of a record in a stage's tally. The allowed maximum assumes users with the rules' times: it is
+/// omitted if those were scaled.
 pub(crate) fn rates(record: &Record, tally: &record::Tally, measured_ns: u64) -> Vec<RateFindings> {
     let is_scaled = record.manifest.terminals.is_some_and(|terminals| terminals.think_scale != 1.0);
     let rate = |rate: &Rate| {

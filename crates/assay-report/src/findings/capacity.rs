@@ -1,8 +1,8 @@
-//! What a search for capacity came to: the highest rate that keeps a promise, or the number of sessions after which
+//! The result of a search for capacity: the highest rate that keeps a promise, or the number of sessions beyond which
 //! throughput stops growing.
 //!
-//! A run that searches asks here after every stage where to look next, and whoever reads its record repeats the
-//! conclusion from the same stages.
+//! A running search asks here after every stage where to look next, and a reader of its record derives the same result
+//! from the same stages.
 
 use assay_record as record;
 use assay_stats::{Bracket, Look, Search, Step, bracket_of};
@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::findings::arithmetic::{per_second, sum};
 use crate::findings::promise::Promise;
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CapacityFindings {
     /// What was searched for.
@@ -35,10 +35,10 @@ pub enum Capacity {
         /// The promises, as they were written.
         promises: Vec<String>,
     },
-    /// The fewest sessions with `KNEE_SHARE` of the most transactions per second: the first value beyond the search's
-    /// own, which is too few sessions.
+    /// The fewest sessions with `KNEE_SHARE` of the highest throughput: the first value beyond the search's own, which
+    /// is too few sessions.
     Sessions {
-        /// No more sessions were tried.
+        /// The largest number tried.
         max: u32,
     },
 }
@@ -47,11 +47,11 @@ pub enum Capacity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchState {
-    /// Between `low` and `high`; each was looked at twice.
+    /// Between `low` and `high`; each was measured twice.
     Found,
-    /// The promise never broke: at least `low`.
+    /// The promise was never broken: at least `low`.
     AtLeast,
-    /// It broke at `low` and above because of the generator: at least `low`.
+    /// At `low` and above, it was broken because of the generator: at least `low`.
     GeneratorLimit,
     /// It was never kept: not even `high`.
     NotEven,
@@ -59,7 +59,7 @@ pub enum SearchState {
     Unfinished,
 }
 
-/// What a stage said of the promises.
+/// A stage's results for the promises.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LookFindings {
     /// Rate or sessions.
@@ -68,22 +68,22 @@ pub struct LookFindings {
     pub kept: bool,
     /// Transactions that ended per second.
     pub reached_per_s: f64,
-    /// What the stage has of each promise, nanoseconds or a share; `None`: transactions that never ended decide it, or
+    /// The stage's value for each promise, nanoseconds or a share; `None`: transactions that never ended decide it, or
     /// there were none.
     pub values: Vec<Option<f64>>,
-    /// Promises that were broken: indices.
+    /// Broken promises: indices.
     pub broken: Vec<usize>,
-    /// Transactions waited for a session, more and more of them.
+    /// Whether an increasing number of transactions waited for a session.
     pub backlog_grew: bool,
     /// More than 1 % of what was due was not done.
     pub fell_short: bool,
 }
 
-/// A stage of these many transactions per second is at the knee, as a share of the most.
+/// A stage with this share of the highest throughput is at the knee.
 pub(crate) const KNEE_SHARE: f64 = 0.95;
-/// Due transactions that may be missing.
+/// Share of due transactions that may be missing.
 const SHORT_SHARE: f64 = 0.01;
-/// A backlog that grew is one of this much work at least.
+/// A growing backlog counts if it is at least this much work.
 const BACKLOG_SECONDS: f64 = 0.1;
 
 const RATES: Search =
@@ -126,7 +126,7 @@ fn looks(search: &record::Search, stages: &[record::Stage]) -> Vec<LookFindings>
     }
 }
 
-/// Promises of a record, which a person may have edited: those that cannot be read say nothing.
+/// Promises in a record, which may have been edited: invalid ones are ignored.
 fn read(promises: &[String]) -> Vec<Promise> {
     promises.iter().filter_map(|text| text.parse().ok()).collect()
 }
@@ -190,7 +190,8 @@ fn look_at_rate(stage: &record::Stage, promises: &[Promise]) -> LookFindings {
     }
 }
 
-/// The least that waited in the last third of the stage is more than the most in the first, and worth waiting for.
+/// The minimum that waited in the last third of the stage is more than the maximum in the first, and large enough to
+/// matter.
 fn grows(stage: &record::Stage, rate: f64) -> bool {
     let backlogs: Vec<u64> = stage.intervals.iter().map(|interval| interval.backlog).collect();
     let third = backlogs.len() / 3;
@@ -207,7 +208,7 @@ fn reached(stage: &record::Stage) -> f64 {
     per_second(sum(stage.total.transactions.iter().map(ended)), stage.measured_ns)
 }
 
-/// Where half as many sessions and less did `KNEE_SHARE` of the most, there are enough.
+/// If at most half as many sessions reached `KNEE_SHARE` of the maximum, that is enough.
 fn looks_at_sessions(stages: &[record::Stage]) -> Vec<LookFindings> {
     let all: Vec<(f64, f64)> = stages.iter().map(|stage| (f64::from(stage.sessions), reached(stage))).collect();
     let most = all.iter().map(|(_, tps)| *tps).fold(0.0, f64::max);
@@ -227,8 +228,8 @@ fn looks_at_sessions(stages: &[record::Stage]) -> Vec<LookFindings> {
 }
 
 impl CapacityFindings {
-    /// The last look at what the search came to: the highest rate that keeps the promises, the fewest sessions that are
-    /// enough.
+    /// The last look at the result of the search: the highest rate that keeps the promises, the fewest sessions that
+    /// are enough.
     pub(crate) fn best_look(&self) -> Option<usize> {
         let at = match self.of {
             Capacity::Rate { .. } => self.low.or(self.high),

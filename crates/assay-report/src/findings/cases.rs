@@ -1,7 +1,7 @@
-//! Statements timed one by one: their times, how they compare, and whether they gave the same rows.
+//! Statements compared by `assay sql`: their times, ratios, and whether they returned the same rows.
 //!
-//! A round runs every case once, in drawn order: rounds are blocks (`assay_stats::Blocks`), so that what drifts between
-//! rounds is in no ratio.
+//! A round runs every case once, in random order: rounds are blocks (`assay_stats::Blocks`), so that drift between
+//! rounds does not affect the ratios.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use crate::findings::verdict::Verdict;
 
-/// What was timed, and what came of it.
+/// The cases and their results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CasesFindings {
-    /// The case that others are divided by; `None`: no case was timed.
+    /// The case by which the others are divided; `None`: no case was timed.
     pub base: Option<String>,
     /// The case with the lowest median.
     pub fastest: Option<String>,
@@ -22,11 +22,11 @@ pub struct CasesFindings {
     pub warmup: u32,
     /// What was done before every execution.
     pub cold: Option<Cold>,
-    /// Whose counters those of the cases are: `session` or `database`.
+    /// Scope of the cases' counters: `session` or `database`.
     pub counters_of: Option<String>,
-    /// In the order in which they were named.
+    /// In the order given.
     pub cases: Vec<CaseFindings>,
-    /// Names of results that not all of their cases agree on.
+    /// Names of results on which their cases disagree.
     pub disagreements: Vec<String>,
 }
 
@@ -35,13 +35,13 @@ pub struct CasesFindings {
 pub struct CaseFindings {
     /// Its name.
     pub name: String,
-    /// What was timed.
+    /// The timed statement.
     pub sql: String,
     /// Timed executions.
     pub runs: u64,
     /// Their median.
     pub median_ns: Option<f64>,
-    /// Interval of the median at 95 %: its lower end. `None` for fewer than five.
+    /// 95 % interval of the median: its lower end. `None` for fewer than five.
     pub low_ns: Option<f64>,
     /// Its upper end.
     pub high_ns: Option<f64>,
@@ -49,36 +49,36 @@ pub struct CaseFindings {
     pub min_ns: Option<u64>,
     /// The longest.
     pub max_ns: Option<u64>,
-    /// Its time by that of the base; `None` for the base itself.
+    /// Ratio of its time to the base's; `None` for the base itself.
     pub ratio: Option<RatioFindings>,
     /// Rows of the last execution.
     pub rows: Option<u64>,
-    /// Hash of these rows, whatever their order.
+    /// Hash of these rows, in any order.
     pub digest: Option<String>,
-    /// The result that it is to give, with others of this name.
+    /// The name of the result that it must return, together with other cases.
     pub result: Option<String>,
-    /// Two executions gave different rows.
+    /// Whether two executions returned different rows.
     pub result_changed: bool,
-    /// The plans seen, in the order in which they appeared.
+    /// The plans seen, in the order of their first appearance.
     pub plans: Vec<PlanFindings>,
-    /// By how much one execution raised the server's counters.
+    /// How much one execution increased the server's counters.
     pub counters: BTreeMap<String, i64>,
     /// Why it was given up.
     pub failure: Option<String>,
 }
 
-/// A case's time by that of the base.
+/// Ratio of a case's time to the base's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RatioFindings {
     /// Below 1: faster than the base.
     pub ratio: f64,
-    /// Its interval; with those of the other cases at 95 %.
+    /// Its interval; all cases' together hold at 95 %.
     pub low: Option<f64>,
     /// Its upper end.
     pub high: Option<f64>,
-    /// What follows.
+    /// The verdict.
     pub verdict: Verdict,
-    /// The same as assay-stats has it.
+    /// The same in assay-stats' type.
     #[serde(skip)]
     pub(crate) found: Ratio,
 }
@@ -86,11 +86,11 @@ pub struct RatioFindings {
 /// A plan with how often it was seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlanFindings {
-    /// As the server shows it to people.
+    /// As text.
     pub text: String,
-    /// As the server shows it to programs.
+    /// In the server's machine-readable form.
     pub json: Option<String>,
-    /// Executions before which it was seen.
+    /// Number of executions before which it was seen.
     pub executions: u64,
     /// The round in which it first appeared, from 1.
     pub first_round: Option<u32>,
@@ -155,7 +155,7 @@ fn verdict(found: assay_stats::Verdict) -> Verdict {
     }
 }
 
-/// A fit costs the cube of its rounds.
+/// The cost of a fit is cubic in its rounds.
 const ROUNDS_FITTED_MAX: usize = 500;
 const OBSERVATIONS_MAX: usize = 100_000;
 
@@ -195,7 +195,7 @@ fn of_case(case: &Case, found: Option<&assay_stats::Trials>, ratio: Option<Ratio
     }
 }
 
-/// Results that two cases, or two executions of one, gave differently.
+/// Results that differed between two cases, or two executions of one.
 fn disagreements(cases: &[Case]) -> Vec<String> {
     let mut by_name: BTreeMap<&str, Vec<&Case>> = BTreeMap::new();
     for case in cases {

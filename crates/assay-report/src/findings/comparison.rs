@@ -1,8 +1,8 @@
 //! Baseline against candidate: the settings that differ, the changes, and the verdict.
 //!
-//! A side is the trials of one setting, one value of every metric per trial. The method is `change` of assay-stats.
-//! What makes a comparison doubtful (other work, other hosts, broken trials) is found here too, and shown before any
-//! number.
+//! A side is the trials of one setting, with one value of every metric per trial. The method is `change` of
+//! assay-stats. Doubts about the comparison (other work, other hosts, broken trials) are found here, too, and shown
+//! before any number.
 
 use assay_record::{Load, Status};
 use assay_stats::{Change, Verdict as Found, change};
@@ -24,45 +24,45 @@ pub struct Comparison {
     pub baseline: SideFindings,
     /// The other one.
     pub candidate: SideFindings,
-    /// What the sides do not share, the most disturbing first.
+    /// What the sides do not share, the most important first.
     pub differences: Vec<Difference>,
     /// The smallest difference that matters, a share.
     pub margin: f64,
-    /// The metric that the verdict in words is about: `tps` in a closed loop; in an open one, whose rate is given,
-    /// `p99`; of searches for a rate `capacity`.
+    /// The metric of the verdict in words: `tps` in a closed loop; `p99` in an open one, whose rate is given;
+    /// `capacity` for searches for a rate.
     pub headline: String,
-    /// One per number of sessions that both sides measured; where each measured another one only, that pair.
+    /// One per number of sessions that both sides measured; if each measured a single different one, that pair.
     pub stages: Vec<StageComparison>,
-    /// What `--fail-if` asked for, and what became of it.
+    /// The conditions of `--fail-if`, and their outcomes.
     pub conditions: Vec<ConditionFindings>,
 }
 
 /// One side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SideFindings {
-    /// What the user calls it.
+    /// The user's name for it.
     pub name: String,
-    /// Where its records are, in order.
+    /// Paths of its records, in order.
     pub records: Vec<String>,
     /// The workload of the first.
     pub workload: String,
     /// Product and version of the first's servers.
     pub servers: Vec<String>,
-    /// What its trials do not share: they are not trials of one setting then.
+    /// What its trials do not share, which means that they are not trials of one setting.
     pub mixed: Vec<Mixed>,
     /// Trials, counted from 1, that did not end as planned, and how they ended.
     pub incomplete: Vec<(usize, Status)>,
     /// Trials in which the generator was the bottleneck, starved, or late.
     pub limited_by_generator: usize,
-    /// The same by what it was.
+    /// The same by reason.
     pub generator: LimitedTrials,
     /// Transactions given up, over all trials.
     pub failed: u64,
-    /// How throughput changed from the first trial to the last, as a share of its median, where that is no chance.
+    /// The change in throughput from the first trial to the last, as a share of its median, if it is significant.
     pub drift: Option<f64>,
 }
 
-/// One number of sessions, or one of each side where the sides measured one each.
+/// One number of sessions, or one per side if the sides measured a single different one each.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StageComparison {
     /// Sessions taking transactions: of the baseline.
@@ -79,39 +79,39 @@ pub struct MetricComparison {
     /// Which.
     #[serde(flatten)]
     pub metric: Metric,
-    /// Over the trials of the baseline; `None` when none has it.
+    /// Over the trials of the baseline; `None` if none has it.
     pub baseline: Option<TrialsFindings>,
     /// Over the trials of the candidate.
     pub candidate: Option<TrialsFindings>,
-    /// What changed; `None` when a side has no values, or some that are zero.
+    /// The change; `None` if a side has no values, or some that are zero.
     pub change: Option<ChangeFindings>,
 }
 
-/// What changed.
+/// A change.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ChangeFindings {
-    /// Candidate by baseline: 1.03 is 3 % more.
+    /// Ratio of candidate to baseline: 1.03 is 3 % more.
     pub ratio: f64,
-    /// Its interval at 95 %: the lower end. `None` when a side has too few trials for one.
+    /// Its 95 % interval: the lower end. `None` if a side has too few trials for one.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
-    /// Effect size: share of the pairs of trials in which the candidate's value is larger, ties counted half.
+    /// Effect size: share of the pairs of trials in which the candidate's value is larger, ties count half.
     pub superiority: f64,
     /// Pairs of trials.
     pub pairs: usize,
-    /// What follows.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
 /// The trials of one setting, as a comparison takes them.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// What to call it.
+    /// Its name.
     pub name: &'a str,
-    /// Where the records are.
+    /// Paths of the records.
     pub records: &'a [String],
-    /// What they say, in the same order; at least one.
+    /// Their findings, in the same order; at least one.
     pub trials: &'a [Findings],
 }
 
@@ -154,7 +154,7 @@ pub fn compare(baseline: Side<'_>, candidate: Side<'_>, margin: f64) -> Comparis
 }
 
 impl Comparison {
-    /// Whether the sides differ in how much was asked of the server, so that a change is that of the load.
+    /// Whether the sides differ in the offered load, so that a change is that of the load.
     pub(crate) fn has_other_load(&self, stage: &StageComparison) -> bool {
         let is_load = |one: &Difference| one.kind == SettingKind::Work && ["load", "terminals"].contains(&&*one.what);
         stage.sessions != stage.candidate_sessions || self.differences.iter().any(is_load)
@@ -169,8 +169,7 @@ impl StageComparison {
 }
 
 impl MetricComparison {
-    /// Whether somebody who divides the two medians finds another change than ours, by more than 2 %: few or uneven
-    /// trials.
+    /// Whether dividing the two medians gives a change that differs from ours by more than 2 %: few or uneven trials.
     pub(crate) fn is_not_of_medians(&self) -> bool {
         let (Some(baseline), Some(candidate), Some(change)) = (&self.baseline, &self.candidate, &self.change) else {
             return false;
@@ -198,7 +197,7 @@ pub(crate) fn side_findings(side: Side<'_>) -> SideFindings {
     }
 }
 
-/// Of the number of sessions that all trials share and that has the most throughput.
+/// For the number of sessions that all trials share and that has the most throughput.
 fn drift(trials: &[Findings]) -> Option<f64> {
     let of = |sessions: u32| -> Option<Vec<f64>> {
         let of_trial =
@@ -209,7 +208,7 @@ fn drift(trials: &[Findings]) -> Option<f64> {
     assay_stats::drift(&values.max_by(|a, b| a[0].total_cmp(&b[0]))?)
 }
 
-/// A metric, and what the trials of a side have of it.
+/// A metric, and its values in a side's trials.
 type Measured = (Metric, Option<TrialsFindings>);
 
 fn metric_comparisons(baseline: Vec<Measured>, candidate: Vec<Measured>, margin: f64) -> Vec<MetricComparison> {
@@ -242,7 +241,7 @@ fn change_findings(found: &Change, pairs: usize, better: Better) -> ChangeFindin
     }
 }
 
-/// What a difference means of a metric that is better when it is higher, or lower.
+/// What a difference means for a metric that is better when higher, or lower.
 fn verdict_of(found: Found, better: Better) -> Verdict {
     match (found, better) {
         (Found::More, Better::Higher) | (Found::Less, Better::Lower) => Verdict::Better,

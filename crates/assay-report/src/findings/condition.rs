@@ -1,7 +1,7 @@
 //! Conditions on a comparison, for CI: `tps < -3%`, `new_order.p99 > +10%`.
 //!
-//! A condition is met when the change, as estimated, is beyond its limit and the interval of the change excludes "no
-//! change". Without such an interval the change may be chance, and nobody can tell whether the condition holds.
+//! A condition holds if the estimated change is beyond its limit and the interval of the change excludes "no change".
+//! Without such an interval the change may be chance, and the condition is undecided.
 
 use crate::findings::comparison::{Comparison, StageComparison};
 use crate::findings::judgement::{ConditionFindings, Judgement, Outcome};
@@ -9,11 +9,11 @@ use crate::findings::judgement::{ConditionFindings, Judgement, Outcome};
 /// A condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
-    /// As the user wrote it.
+    /// As written by the user.
     pub text: String,
     /// Name of the metric.
     pub metric: String,
-    /// Whether changes below the limit meet it, or those above.
+    /// Whether changes below or above the limit meet it.
     pub side: Beyond,
     /// The limit, a share: −0.03.
     pub limit: f64,
@@ -28,7 +28,7 @@ pub enum Beyond {
     Above,
 }
 
-/// A condition that cannot be read.
+/// An invalid condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a metric, < or >, and a change in percent, such as 'tps < -3%' or 'p99 > +10%'")]
 pub struct BadCondition;
@@ -50,7 +50,7 @@ impl std::str::FromStr for Condition {
 }
 
 impl Condition {
-    /// What becomes of it. The metric must be one that the comparison has.
+    /// Evaluates it. The metric must be part of the comparison.
     pub fn judge(&self, comparison: &Comparison) -> ConditionFindings {
         let stages = comparison.stages.iter().map(|stage| self.judge_stage(stage)).collect();
         ConditionFindings { condition: self.text.clone(), stages }

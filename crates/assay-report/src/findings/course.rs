@@ -1,6 +1,6 @@
-//! One figure over the time of a stage, by name: what charts over time draw.
+//! One figure over the time of a stage, by name: the data of charts over time.
 //!
-//! Names are those of `metric`, as far as a second has the figure, and those of telemetry as it was read: `tps`, `p99`,
+//! Names are those of `metric`, if they exist per second, and those of telemetry readings: `tps`, `p99`,
 //! `new_order.tps`, `server.log_bytes`, `machine.device_written_bytes`.
 
 use assay_record::{Reading, ScopeKind, Unit};
@@ -13,9 +13,9 @@ use crate::findings::telemetry::{ScopeFindings, TelemetryFindings};
 
 /// A figure over time.
 pub(crate) struct Course {
-    /// What its values are in.
+    /// The unit of its values.
     pub(crate) unit: &'static str,
-    /// Seconds since the start of the stage (or of its window), and the value there.
+    /// Seconds since the start of the stage (or of its window), and the value.
     pub(crate) points: Vec<(f64, Option<f64>)>,
 }
 
@@ -98,7 +98,7 @@ fn telemetry(stage: &StageFindings, name: &str) -> Option<Course> {
     Some(Course { unit, points: found.points.iter().map(point).collect() })
 }
 
-/// What a metric is shown in, and what its values are divided by.
+/// A metric's unit for display, and the divisor of its values.
 fn unit(found: &TelemetryFindings) -> (&'static str, f64) {
     match (found.reading, found.unit) {
         (Reading::Counter, Unit::Count) => ("per second", 1.0),

@@ -1,7 +1,7 @@
 //! An experiment: cells of a grid over rounds, as pivot tables with ratios.
 //!
-//! Rounds are blocks (`assay_stats::Blocks`): what drifted between rounds is taken out of every ratio, and shown by
-//! itself. A ladder's steps are fitted each by themselves, since they share a server's start.
+//! Rounds are blocks (`assay_stats::Blocks`): drift between rounds is removed from every ratio, and shown separately.
+//! Each step of a ladder is fitted separately, because the steps share a start of the server.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::findings::metric::{Better, MetricUnit, metrics, stage_sessions, trial
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 
-/// What was measured of a grid.
+/// The measurements of a grid.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     /// Names of factors, each with those of its levels.
@@ -28,11 +28,11 @@ pub struct Experiment {
 /// One setting of an experiment.
 #[derive(Clone, Debug)]
 pub struct ExperimentCell {
-    /// Of each factor, the number of its level.
+    /// For each factor, the index of its level.
     pub levels: Vec<usize>,
     /// In any currency.
     pub price_per_hour: Option<f64>,
-    /// A trial of it failed.
+    /// Whether a trial of it failed.
     pub failed: bool,
 }
 
@@ -45,33 +45,33 @@ pub struct ExperimentTrial {
     pub round: usize,
     /// What was measured.
     pub findings: Findings,
-    /// What was done around it, in seconds.
+    /// Durations of its steps, in seconds.
     pub parts: Vec<(String, f64)>,
 }
 
-/// A pivot table that is wanted. Axes are factors, or `sessions`.
+/// A requested pivot table. Axes are factors, or `sessions`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PivotAsked {
     /// A row per level.
     pub rows: String,
     /// A column per level.
     pub columns: Option<String>,
-    /// A metric's name, `per_price`, or that of a part, for its seconds.
+    /// A metric's name, `per_price`, or the name of a step, for its seconds.
     pub value: String,
-    /// The level of `columns`, or of `rows` without columns, that the others are divided by; `BEST`: every value as a
+    /// The level of `columns`, or of `rows` without columns, by which the others are divided; `BEST`: every value as a
     /// share of the best one in its table.
     pub ratio_to: Option<String>,
-    /// Which of its trials stand for a cell.
+    /// Which of its trials represent a cell.
     pub of: OfTrials,
 }
 
-/// The level that is no level: the best value of a table or a chart is 100 %.
+/// A pseudo-level: the best value of a table or a chart is 100 %.
 pub const BEST: &str = "best";
 
-/// Which of its trials stand for a cell.
+/// Which of its trials represent a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OfTrials {
-    /// All of them, by the fit of cells and rounds.
+    /// All of them, through the fit of cells and rounds.
     #[default]
     All,
     /// The worst one.
@@ -80,15 +80,15 @@ pub enum OfTrials {
     Best,
 }
 
-/// Something that was asked for is not there.
+/// Something requested does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no {what} {name:?}; there are: {known}")]
 pub struct Unknown {
     /// `trial has a value`, `level of memory`.
     pub what: String,
-    /// As asked.
+    /// The requested name.
     pub name: String,
-    /// With commas between.
+    /// Separated by commas.
     pub known: String,
 }
 
@@ -99,44 +99,43 @@ pub(crate) struct Pivot {
     pub(crate) rows: String,
     pub(crate) columns: Option<String>,
     pub(crate) column_levels: Vec<String>,
-    /// The column, or the row without columns, that others are divided by.
+    /// The column, or the row without columns, by which the others are divided.
     pub(crate) base: Option<usize>,
-    /// Values are shown by the best one too.
+    /// Whether values are also shown relative to the best one.
     pub(crate) by_best: bool,
-    /// What there would have to be more of to tell more: `rounds`, or `trials` of records that were not measured in
-    /// rounds.
+    /// What is needed for clearer results: more `rounds`, or more `trials` of records that were not measured in rounds.
     pub(crate) more_of: &'static str,
     pub(crate) facets: Vec<Facet>,
     /// Standard deviation of a trial, as a share; the largest of all steps of a ladder.
     pub(crate) deviation: Option<f64>,
-    /// The last round by the first, of the step where it was most.
+    /// Ratio of the last round to the first, for the step where it was largest.
     pub(crate) drift: Option<Ratio>,
 }
 
 pub(crate) struct Facet {
     /// `memory=1G, sessions=4`; empty when there is only one.
     pub(crate) name: String,
-    /// Levels with what stands in each column.
+    /// Levels with their cells.
     pub(crate) rows: Vec<(String, Vec<Place>)>,
 }
 
-/// What stands where a row and a column meet.
+/// A cell of the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Place {
-    /// A value with its interval, by trials; and by the base.
+    /// A value with its interval; and its ratio to the base.
     Measured {
         value: f64,
         interval: Option<(f64, f64)>,
         ratio: Option<Ratio>,
-        /// By the best value of its table: 1 is the best, where more is better and where less is.
+        /// Relative to the best value of its table: 1 is the best, whether more or less is better.
         of_best: Option<f64>,
     },
     Failed,
-    /// Left out, or not yet measured.
+    /// Omitted, or not yet measured.
     Nothing,
 }
 
-/// An axis: a factor by its number, or the steps of a ladder.
+/// An axis: a factor by its index, or the steps of a ladder.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Axis {
     Factor(usize),
@@ -144,7 +143,7 @@ pub(crate) enum Axis {
 }
 
 pub(crate) const SESSIONS: &str = "sessions";
-/// The axis of whatever differs beside the other axes.
+/// The axis of everything else that differs.
 pub(crate) const SETTING: &str = "setting";
 const PER_PRICE: &str = "per_price";
 
@@ -230,7 +229,7 @@ impl Experiment {
         sessions
     }
 
-    /// The axis of this name.
+    /// The axis with this name.
     pub(crate) fn axis(&self, name: &str) -> Result<Axis, Unknown> {
         if name == SESSIONS {
             return Ok(Axis::Sessions);
@@ -262,7 +261,7 @@ impl Experiment {
         all.filter(|one| !axes.contains(&Some(*one))).collect()
     }
 
-    /// Every combination of the levels of some axes; one that is empty when there are no axes.
+    /// Every combination of the levels of some axes; a single empty one if there are no axes.
     pub(crate) fn combinations(&self, axes: &[Axis]) -> Vec<Vec<(Axis, usize)>> {
         axes.iter().fold(vec![Vec::new()], |all, axis| {
             let levels = self.levels(*axis).len();
@@ -273,7 +272,7 @@ impl Experiment {
         })
     }
 
-    /// The cell where these levels meet, and the number of its step of a ladder.
+    /// The cell where these levels meet, and the index of its step of a ladder.
     pub(crate) fn cell(&self, at: impl Iterator<Item = (Axis, usize)>) -> (Option<usize>, usize) {
         let mut levels = vec![0; self.factors.len()];
         let mut step = 0;
@@ -291,14 +290,14 @@ impl Experiment {
         let several =
             facet.iter().map(|(axis, level)| (*axis, self.levels(*axis), *level)).filter(|one| one.1.len() > 1);
         let name = |(axis, levels, level): (Axis, Vec<String>, usize)| match self.axis_name(axis) {
-            // It says itself what it is.
+            // The heading already says it.
             SETTING => levels[level].clone(),
             name => format!("{name}={}", levels[level]),
         };
         several.map(name).collect::<Vec<_>>().join(", ")
     }
 
-    /// The level that others are divided by.
+    /// The level by which the others are divided.
     fn base(&self, axis: Axis, name: &str) -> Result<usize, Unknown> {
         let levels = if axis == Axis::Sessions { Vec::new() } else { self.levels(axis) };
         levels.iter().position(|level| level == name).ok_or_else(|| Unknown {
@@ -327,7 +326,7 @@ impl Experiment {
         if least { values.min_by(f64::total_cmp) } else { values.max_by(f64::total_cmp) }
     }
 
-    /// Which way a value is good; what trials are timed by is better when it is short.
+    /// Which direction of a value is good; durations are better when short.
     pub(crate) fn better(&self, value: &str) -> Better {
         if value == PER_PRICE {
             return Better::Higher;
@@ -366,7 +365,7 @@ impl Experiment {
         found.into_iter().find(|(metric, _)| metric.name == name).and_then(|(_, value)| value)
     }
 
-    /// A value's unit, and what makes it so.
+    /// A value's unit, and the factor to it.
     pub(crate) fn unit(&self, name: &str) -> Result<(&'static str, f64), Unknown> {
         let stages = || self.trials.iter().flat_map(|trial| &trial.findings.stages);
         let mut known: BTreeMap<String, MetricUnit> = BTreeMap::new();
@@ -395,7 +394,7 @@ impl Experiment {
 }
 
 impl Facet {
-    /// The best value is 1, and so is what is as good.
+    /// The best value is 1, and so is any equally good one.
     fn compare_with_best(&mut self, better: Better) {
         let value = |place: &Place| match place {
             Place::Measured { value, .. } => Some(*value),
@@ -412,7 +411,7 @@ impl Facet {
     }
 }
 
-/// Where all trials are of one round, what is needed is trials, and more than there were.
+/// If all trials are in one round, more trials are needed than there were.
 fn with_more_than(trials: usize, ratio: Ratio) -> Ratio {
     let verdict = match ratio.verdict {
         Verdict::CannotTell { trials_needed } => Verdict::CannotTell { trials_needed: trials_needed.max(trials + 1) },

@@ -1,7 +1,7 @@
-//! Records as an experiment: what they differ in becomes its factors, and their trials its rounds.
+//! Records as an experiment: their differences become factors, their trials rounds.
 //!
-//! Records that differ in more than the axes that were asked for are never taken together: what is left over becomes a
-//! factor of its own, `setting`. What follows from the axes (a default that the server derives) does not.
+//! Records that differ in more than the requested axes are never merged: the remaining differences become an additional
+//! factor, `setting`. Consequences of the axes (defaults that the server derives) do not count.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::findings::experiment::{Experiment, ExperimentCell, ExperimentTrial, S
 use crate::findings::report::{Entry, Report};
 use crate::findings::setting::{SettingKind, Settings, names, settings};
 
-/// Of a level that is made of several values.
+/// Between the values of a combined level.
 const LEVEL_WIDTH: usize = 44;
 /// A value that a record does not have.
 const ABSENT: &str = "none";
@@ -17,8 +17,8 @@ const ABSENT: &str = "none";
 type Key = (SettingKind, String);
 
 impl Experiment {
-    /// `axes`: names of settings, options, facts or tags, as reports write them; `setting` for everything else that
-    /// differs; `sessions`.
+    /// `axes`: names of settings, options, facts or tags, as in reports; `setting` for everything else that differs;
+    /// `sessions`.
     pub fn of_report(report: &Report, axes: &[String]) -> Result<Experiment, Unknown> {
         let all: Vec<Settings> =
             report.entries.iter().map(|entry| without_sessions(settings(&entry.findings))).collect();
@@ -78,8 +78,8 @@ fn without_sessions(mut all: Settings) -> Settings {
     all
 }
 
-/// The setting that people call so: `shared_buffers` is the server's, `tables` an option, `disk` a tag. One that
-/// differs comes before one that does not, and a tag before all others.
+/// The setting with this name: `shared_buffers` is the server's, `tables` an option, `disk` a tag. One that differs
+/// comes before one that does not, and a tag before all others.
 fn key_of(axis: &str, all: &[Settings]) -> Result<Key, Unknown> {
     let keys: BTreeSet<&Key> = all.iter().flat_map(|one| one.keys()).collect();
     let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "_");
@@ -105,7 +105,7 @@ fn short(what: &str) -> &str {
     }
 }
 
-/// What each record has beside the axes, without what these decide.
+/// What each record has besides the axes, without consequences of these.
 fn rest(all: &[Settings], columns: &[(String, Vec<String>)], taken: &BTreeSet<Key>) -> Vec<Settings> {
     let same_place = |a: usize, b: usize| columns.iter().all(|(_, values)| values[a] == values[b]);
     let follows = |key: &Key| {
@@ -120,7 +120,7 @@ fn rest(all: &[Settings], columns: &[(String, Vec<String>)], taken: &BTreeSet<Ke
     all.iter().map(only).collect()
 }
 
-/// A name for what is left over of each record; what are different settings never have one name.
+/// A name for the rest of each record; different settings never have the same name.
 fn named(rest: &[Settings], report: &Report) -> Vec<String> {
     let mut distinct: Vec<Settings> = Vec::new();
     for one in rest {
@@ -139,7 +139,7 @@ fn named(rest: &[Settings], report: &Report) -> Vec<String> {
     rest.iter().map(name).collect()
 }
 
-/// Each value once: by size where all are sizes, else in the order of the records.
+/// Distinct values: by size if all are sizes, else in the order of the records.
 fn levels(values: &[String]) -> Vec<String> {
     let mut levels: Vec<String> = Vec::new();
     for value in values {
@@ -156,7 +156,7 @@ fn levels(values: &[String]) -> Vec<String> {
     levels
 }
 
-/// A number, with a unit behind it or not: `128MB`, `0.5`, `30 s`. `None`: it is not one.
+/// A number, with or without a unit: `128MB`, `0.5`, `30 s`. `None`: something else.
 pub(crate) fn size(text: &str) -> Option<f64> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-').unwrap_or(text.len());
@@ -178,8 +178,8 @@ pub(crate) fn size(text: &str) -> Option<f64> {
     Some(number * scale)
 }
 
-/// The round of each record, from 0: the first trials of all cells, then the second, when they were measured so. Where
-/// cells were measured one after the other there are no rounds, and all have the same number.
+/// The round of each record, from 0: the first trials of all cells, then the second, if they were measured in this
+/// order. If cells were measured one after the other, there are no rounds, and all have the same number.
 fn rounds(entries: &[Entry], cells: &[usize]) -> Vec<usize> {
     let sessions = |entry: &Entry| entry.findings.stages.iter().map(|stage| stage.sessions).collect::<Vec<_>>();
     let mut order: Vec<usize> = (0..entries.len()).collect();

@@ -1,11 +1,11 @@
-//! What may differ between trials of one setting: names of things and places, and counters, none of which makes a
-//! server faster or slower.
+//! What may differ between trials of one setting: names of things and paths, and counters, none of which makes a server
+//! faster or slower.
 //!
-//! The list is short on purpose: what is not on it makes two settings. docs/methodology.md says so to users.
+//! The list is deliberately short: any other difference makes two settings. docs/methodology.md explains it to users.
 
 use crate::findings::run::ServerFindings;
 
-/// Settings of servers that never matter.
+/// Server settings that never matter.
 const SETTINGS: [&str; 62] = [
     // PostgreSQL
     "application_name",
@@ -73,10 +73,10 @@ const SETTINGS: [&str; 62] = [
     "wsrep_node_name",
 ];
 
-/// Folders, which do not matter where the filesystem and the drive below them are known.
+/// Folders, which do not matter if the filesystem and the drive below them are known.
 const FOLDERS: [&str; 3] = ["data_directory", "datadir", "tmpdir"];
 
-/// Facts of a server's process that stand for its settings, which are known better.
+/// Facts of a server's process that mirror its settings, which are known better.
 const FACTS: [&str; 2] = ["command line", "data directory"];
 
 /// Whether a setting of this server may differ between trials of one setting.

@@ -30,7 +30,7 @@ pub struct IntervalFindings {
     pub qps_by_class: ByClass<f64>,
     /// Response times of all types together.
     pub response: LatencyFindings,
-    /// Errors met.
+    /// Errors.
     pub errors: u64,
     /// Retries of transactions.
     pub retries: u64,
@@ -38,32 +38,32 @@ pub struct IntervalFindings {
     pub failed: u64,
     /// Reconnects.
     pub reconnects: u64,
-    /// Transactions that became due per second; in a closed loop those begun. `None`: not known.
+    /// Transactions that became due per second; in a closed loop, those started. `None`: not known.
     pub due_per_s: Option<f64>,
     /// Open loop: due and waiting for a session at its end.
     pub backlog: u64,
-    /// CPUs we used: CPU time per time.
+    /// CPUs used by the generator: CPU time divided by time.
     pub cpus_used: f64,
-    /// How many response times lie in which bucket (see `bucket_bounds_ns`): the numbers of buckets that hold any,
-    /// ascending, each with its count. For charts; the JSON has the quantiles.
+    /// Number of response times by bucket (see `bucket_bounds_ns`): the indices of nonempty buckets, ascending, with
+    /// their counts. For charts; the JSON has the quantiles.
     #[serde(skip)]
     pub buckets: Vec<(usize, u64)>,
 }
 
-/// Upper bounds of the buckets of `IntervalFindings::buckets`, ascending: 1 µs to one hour, twenty to a decade, so that
-/// each is 12 % above the one before. The last bucket has none: it holds what took longer.
+/// Upper bounds of the buckets of `IntervalFindings::buckets`, ascending: 1 µs to one hour, twenty per decade, so that
+/// each is 12 % above the previous one. The last bucket has no upper bound.
 pub fn bucket_bounds_ns() -> &'static [u64] {
     static BOUNDS: LazyLock<Vec<u64>> =
         LazyLock::new(|| (0..192).map(|step| (1e3 * 10f64.powf(f64::from(step) / 20.0)).round() as u64).collect());
     &BOUNDS
 }
 
-/// What `interval` says.
+/// The findings of `interval`.
 pub fn interval_findings(interval: &Interval) -> IntervalFindings {
     interval_with_counts(interval, &[]).0
 }
 
-/// The same, and how many of its response times lie at or below each of `bounds` (ascending) and above the one before.
+/// The same, with the number of response times at or below each of `bounds` (ascending) and above the previous one.
 pub(crate) fn interval_with_counts(interval: &Interval, bounds: &[u64]) -> (IntervalFindings, Vec<u64>) {
     let rate = |count| per_second(count, interval.length_ns);
     let transactions = sum(interval.transactions.iter().copied());

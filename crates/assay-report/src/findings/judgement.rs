@@ -2,27 +2,27 @@
 
 use serde::Serialize;
 
-/// What became of a condition.
+/// The outcome of a condition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ConditionFindings {
-    /// As the user wrote it.
+    /// As written by the user.
     pub condition: String,
     /// One per stage of the comparison.
     pub stages: Vec<Judgement>,
 }
 
-/// What became of it in one stage.
+/// Its outcome in one stage.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Judgement {
     /// Sessions of the stage.
     pub sessions: u32,
-    /// What follows.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The change, a share; `None` when it is not known.
+    /// The change, a share; `None` if unknown.
     pub change: Option<f64>,
 }
 
-/// What follows.
+/// The outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -34,17 +34,17 @@ pub enum Outcome {
     MayBeChance,
     /// The change is not beyond the limit.
     NotMet,
-    /// One of the sides does not have the figure.
+    /// A side lacks the figure.
     Unknown,
 }
 
 impl ConditionFindings {
-    /// Whether the condition is met in any stage.
+    /// Whether the condition holds in any stage.
     pub fn is_met(&self) -> bool {
         self.stages.iter().any(|stage| stage.outcome == Outcome::Met)
     }
 
-    /// Whether it is not known to be met but may be, in any stage.
+    /// Whether it may hold, in any stage, without being certain.
     pub fn is_unsure(&self) -> bool {
         let unsure = |outcome| matches!(outcome, Outcome::TooFewTrials | Outcome::MayBeChance | Outcome::Unknown);
         !self.is_met() && self.stages.iter().any(|stage| unsure(stage.outcome))

@@ -4,7 +4,7 @@ use assay_record as record;
 use assay_stats::Distribution;
 use serde::Serialize;
 
-/// Figures of a latency distribution. A quantile is `None` when not even one value can be expected above it.
+/// Figures of a latency distribution. A quantile is `None` if not even one value can be expected above it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LatencyFindings {
     /// Number of values.
@@ -46,7 +46,7 @@ pub(crate) fn latency_findings(distribution: &Distribution) -> LatencyFindings {
     }
 }
 
-/// Twenty points to every nine, up to 99.9999 %, as far as there are enough values for them.
+/// Twenty points per nine, up to 99.9999 %, if there are enough values.
 pub(crate) fn curve(response: &Distribution) -> Vec<(f64, u64)> {
     const POINTS: usize = 120;
     let nines: [f64; POINTS] = std::array::from_fn(|point| (point + 1) as f64 / 20.0);

@@ -5,25 +5,25 @@ use serde::Serialize;
 use crate::findings::run::Findings;
 use crate::findings::warning::Warning;
 
-/// Why the generator itself may be what was measured.
+/// Why the generator itself may have been the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    /// A worker had hardly any time left.
+    /// A worker was almost always busy.
     Bottleneck,
     /// A worker waited for a CPU.
     Starved,
-    /// Transactions were begun late, without either.
+    /// Transactions were started late, for neither reason.
     Late,
 }
 
-/// Number of trials by what the generator did to them; a trial of several stages may count under several.
+/// Number of trials by how the generator affected them; a trial with several stages may count several times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LimitedTrials {
-    /// A worker had hardly any time left.
+    /// A worker was almost always busy.
     pub bottleneck: usize,
     /// A worker waited for a CPU.
     pub starved: usize,
-    /// Transactions were begun late, without either.
+    /// Transactions were started late, for neither reason.
     pub late: usize,
 }
 
@@ -40,7 +40,7 @@ impl Limit {
     }
 }
 
-/// Each that a run has a warning about.
+/// Each one about which a run has a warning.
 pub(crate) fn limits(run: &Findings) -> Vec<Limit> {
     let has = |limit: &Limit| run.warnings.iter().any(|warning| Limit::of(warning) == Some(*limit));
     Limit::ALL.into_iter().filter(has).collect()
@@ -53,7 +53,7 @@ impl LimitedTrials {
         LimitedTrials { bottleneck, starved, late }
     }
 
-    /// Number of trials of which that can be said.
+    /// Number of trials to which that applies.
     pub(crate) fn by(&self, limit: Limit) -> usize {
         match limit {
             Limit::Bottleneck => self.bottleneck,

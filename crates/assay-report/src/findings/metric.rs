@@ -1,6 +1,6 @@
 //! The metrics that can be compared: one value per stage and trial, by name.
 //!
-//! The names are those of the JSON without units, and what `--fail-if` takes: `tps`, `p99`, `new_order.p99`, `tpmC`,
+//! The names are those of the JSON without units, and those of `--fail-if`: `tps`, `p99`, `new_order.p99`, `tpmC`,
 //! `lines_per_transaction`.
 
 use std::collections::BTreeSet;
@@ -22,13 +22,13 @@ use crate::findings::stage::StageFindings;
 pub struct Metric {
     /// `tps`, `p99`, `new_order.p99`.
     pub name: String,
-    /// What its values are in.
+    /// The unit of its values.
     pub unit: MetricUnit,
-    /// Which way is good.
+    /// Which direction is good.
     pub better: Better,
 }
 
-/// Which way is good.
+/// Which direction is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
@@ -36,26 +36,26 @@ pub enum Better {
     Higher,
     /// Times.
     Lower,
-    /// Neither: what a workload counts.
+    /// Neither: a workload's counter.
     Neither,
 }
 
 /// One metric over the trials of a setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TrialsFindings {
-    /// One per trial that has the figure, in their order.
+    /// One per trial that has it, in order.
     pub values: Vec<f64>,
     /// Their median.
     pub median: f64,
-    /// Interval of the median at 95 %: its lower end. `None` for fewer than five trials.
+    /// 95 % interval of the median: its lower end. `None` for fewer than five trials.
     pub low: Option<f64>,
     /// Its upper end.
     pub high: Option<f64>,
-    /// Largest less smallest, by the median.
+    /// Largest minus smallest value, divided by the median.
     pub spread: f64,
 }
 
-/// Every metric of a stage; `None` where it was not measured.
+/// Every metric of a stage; `None` if it was not measured.
 pub(crate) fn metrics(stage: &StageFindings) -> Vec<(Metric, Option<f64>)> {
     let total = &stage.total;
     let rate = |name: &str, value: f64| (metric(name, MetricUnit::PerSecond, Better::Higher), Some(value));
@@ -69,7 +69,7 @@ pub(crate) fn metrics(stage: &StageFindings) -> Vec<(Metric, Option<f64>)> {
         all.extend(latencies(&name, &one.response));
     }
     all.extend(stage.rates.iter().map(|one| (metric(&one.name, MetricUnit::Own, Better::Higher), Some(one.rate))));
-    // Where there were outages at all: most runs have none, and no column is needed to say so.
+    // Only if there were outages: most runs have none, and need no column for them.
     let outages: u64 = stage.throughput.outages.iter().map(|one| one.length_ns).sum();
     all.push((metric("outage", MetricUnit::Ns, Better::Lower), (outages > 0).then_some(outages as f64)));
     all.extend(latencies("service_", &total.service));
@@ -114,7 +114,7 @@ fn metric(name: &str, unit: MetricUnit, better: Better) -> Metric {
     Metric { name: name.to_owned(), unit, better }
 }
 
-/// The numbers of sessions that any of `all` measured, each once, in the order of the first that did.
+/// The numbers of sessions measured by any of `all`, without duplicates, in order of appearance.
 pub(crate) fn stage_sessions<'a>(all: impl IntoIterator<Item = &'a Findings>) -> Vec<u32> {
     let mut sessions = Vec::new();
     for findings in all {
@@ -128,7 +128,7 @@ pub(crate) fn stage_sessions<'a>(all: impl IntoIterator<Item = &'a Findings>) ->
     sessions
 }
 
-/// A search is compared as one stage: of these sessions, or the most that it may have tried.
+/// A search is compared as one stage, with its fixed number of sessions, or the largest that it may try.
 fn search_sessions(findings: &Findings) -> Option<u32> {
     match findings.capacity.as_ref()?.of {
         Capacity::Rate { .. } => findings.stages.first().map(|stage| stage.sessions),
@@ -156,7 +156,7 @@ pub(crate) fn trial_metrics(findings: &Findings, sessions: u32) -> Vec<(Metric, 
     capacity.into_iter().chain(findings.main_stage().map(metrics).unwrap_or_default()).collect()
 }
 
-/// All metrics over `all` trials with this number of sessions, in the order of the first trial that has each.
+/// All metrics over `all` trials with this number of sessions, in order of appearance.
 pub(crate) fn over_trials(all: &[Findings], sessions: u32) -> Vec<(Metric, Option<TrialsFindings>)> {
     let mut found: Vec<(Metric, Vec<f64>)> = Vec::new();
     for (metric, value) in all.iter().flat_map(|one| trial_metrics(one, sessions)) {

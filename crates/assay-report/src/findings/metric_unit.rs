@@ -1,8 +1,8 @@
-//! What the values of a metric are in.
+//! Units of metrics.
 
 use serde::Serialize;
 
-/// What values are in.
+/// The unit of a metric's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricUnit {
@@ -14,9 +14,9 @@ pub enum MetricUnit {
     EventsPerSecond,
     /// Nanoseconds.
     Ns,
-    /// Per transaction finished well.
+    /// Per successful transaction.
     PerTransaction,
-    /// Per time of the workload's own: `tpmC`.
+    /// Per the workload's own time unit: `tpmC`.
     Own,
     /// A level of a server or machine, in the unit at the end of its name.
     Level,

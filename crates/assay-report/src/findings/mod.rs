@@ -1,4 +1,5 @@
-//! The numbers derived from records: every number of a report is computed in these files, and none of its words.
+//! The numbers derived from records: every number of a report is computed in these files, and no sentence is written
+//! here.
 
 pub(crate) mod arithmetic;
 pub(crate) mod audit;

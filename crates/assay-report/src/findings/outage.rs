@@ -1,7 +1,7 @@
 //! Outages: periods in which no transaction finished although there was work.
 //!
-//! One definition for every output: from the last transaction that finished before to the first that finished after, a
-//! second or longer. Where intervals are longer than a second, those within one of them are not seen.
+//! One definition for every output: from the last transaction that finished before to the first that finished after, at
+//! least a second. If intervals are longer than a second, outages within one of them are not visible.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use crate::findings::arithmetic::{per_second, sum};
 pub struct OutageFindings {
     /// When the last transaction before it finished, since the start of the measured part.
     pub start_ns: u64,
-    /// Until the first transaction after it finished.
+    /// Up to the end of the first transaction after it.
     pub length_ns: u64,
-    /// It lasted to the end of the stage.
+    /// Whether it lasted to the end of the stage.
     pub to_end: bool,
-    /// Errors in the intervals that it touched.
+    /// Errors in the intervals that overlap it.
     pub errors: u64,
-    /// From its end until a second began with nine tenths of the median throughput before it; `None`: not within the
-    /// stage, or nobody knows what throughput was before.
+    /// From its end to the start of a second with nine tenths of the median throughput before it; `None`: not within
+    /// the stage, or the throughput before it is unknown.
     pub recovery_ns: Option<u64>,
 }
 
@@ -34,7 +34,7 @@ pub struct ListedOutage {
     /// When, and for how long.
     #[serde(flatten)]
     pub outage: OutageFindings,
-    /// Its errors by class; empty where the record does not have them.
+    /// Its errors by class; empty if the record does not have them.
     pub errors_by_class: BTreeMap<String, u64>,
 }
 
@@ -44,15 +44,15 @@ impl OutageFindings {
     }
 }
 
-/// Shorter ones cannot be told apart from others within an interval of a second.
+/// Shorter ones cannot be distinguished within an interval of a second.
 const OUTAGE_MIN_NS: u64 = 1_000_000_000;
-/// An outage is one only where that many transactions could be expected in it.
+/// An outage counts only if this many transactions could be expected in it.
 const EXPECTED_MIN: f64 = 10.0;
-/// Throughput is back at this share of what it was before.
+/// Throughput has recovered at this share of its previous value.
 const RECOVERED: f64 = 0.9;
 
-/// The outages of a stage, in order. `usual_ns`: how long a transaction takes. Where transactions take long, several
-/// may finish at once and none for as long as one takes: what is shorter than two of them is no outage.
+/// The outages of a stage, in order. `usual_ns`: how long a transaction takes. If transactions are long, several may
+/// finish at once and none for the duration of one: anything shorter than two of them is not an outage.
 pub(crate) fn outages(intervals: &[Interval], measured_ns: u64, usual_ns: Option<u64>) -> Vec<OutageFindings> {
     let number = |interval: &Interval| sum(interval.transactions.iter().copied());
     let tps = per_second(sum(intervals.iter().map(number)), measured_ns);
@@ -96,7 +96,7 @@ pub(crate) fn listed(intervals: &[Interval], measured_ns: u64, of_all: &[OutageF
     all
 }
 
-/// The interval as if this server had been the only one.
+/// The interval as if there were only this server.
 fn of_target(interval: &Interval, target: usize) -> Interval {
     let of = interval.targets.get(target).cloned().unwrap_or_default();
     Interval {
@@ -111,7 +111,7 @@ fn of_target(interval: &Interval, target: usize) -> Interval {
     }
 }
 
-/// From the end of `outage` to the first interval with the throughput from before it.
+/// From the end of `outage` to the first interval with the previous throughput.
 fn recovery(intervals: &[Interval], outage: Silence) -> Option<u64> {
     let rate = |interval: &Interval| per_second(sum(interval.transactions.iter().copied()), interval.length_ns);
     let before = intervals.iter().filter(|interval| end_of(interval) <= outage.start_ns);
@@ -136,9 +136,9 @@ impl Silence {
     }
 }
 
-/// Silences of a second or longer, in order.
+/// Silences of at least a second, in order.
 ///
-/// Records of 0.1.0 know whole intervals only. Of those the last may be short, and is not looked at.
+/// Records of 0.1.0 have whole intervals only. The last of those may be short, and is ignored.
 fn silences(intervals: &[Interval]) -> Vec<Silence> {
     let Some((first, last)) = intervals.first().zip(intervals.last()) else { return Vec::new() };
     let is_exact = intervals.iter().any(|interval| interval.last_done_ns.is_some());

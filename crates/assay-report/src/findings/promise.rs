@@ -8,30 +8,30 @@ use crate::findings::latency::all;
 /// A condition on a stage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Promise {
-    /// As the user wrote it.
+    /// As written by the user.
     pub text: String,
-    /// The transaction type that it is about; `None`: all of them.
+    /// The transaction type; `None`: all of them.
     pub of: Option<String>,
     /// What must be below the limit.
     pub figure: PromisedFigure,
     /// Nanoseconds of a time, a share of errors.
     pub limit: f64,
-    /// The limit itself is allowed.
+    /// Whether the limit itself is allowed.
     pub inclusive: bool,
 }
 
-/// What a promise is about.
+/// The value that a promise limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromisedFigure {
     /// A percentile of the response times, in millionths.
     Percentile(u32),
     /// The longest response time.
     Max,
-    /// Transactions that were given up or never ended, as a share of those begun.
+    /// Transactions that were given up or never ended, as a share of those started.
     Errors,
 }
 
-/// A promise that cannot be read.
+/// An invalid promise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected 'p99 < 10ms', 'max < 1s', 'errors < 0.1%', or the same of a transaction type: 'new_order.p95 < 50ms'"
@@ -45,7 +45,7 @@ impl std::str::FromStr for Promise {
         let (name, rest) = text.split_once('<').ok_or(BadPromise)?;
         let (inclusive, limit) = rest.strip_prefix('=').map_or((false, rest), |limit| (true, limit));
         let (name, limit) = (name.trim(), limit.trim());
-        // A name of a type may have dots, and so may a percentile.
+        // A type's name may contain dots, and so may a percentile.
         let dots = name.match_indices('.').map(|(at, _)| at);
         let of_type = |at: usize| Some((Some(&name[..at]).filter(|of| !of.is_empty())?, figure(&name[at + 1..])?));
         let (of, figure) = match figure(name) {
@@ -75,7 +75,7 @@ fn figure(name: &str) -> Option<PromisedFigure> {
     }
 }
 
-/// No sign, no exponent, nothing that is not finite.
+/// No sign, no exponent, only finite values.
 fn number(text: &str) -> Option<f64> {
     let text = text.trim();
     let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -96,14 +96,14 @@ fn nanoseconds(text: &str) -> Option<f64> {
 }
 
 impl Promise {
-    /// What a stage has of the figure, nanoseconds or a share; infinite where transactions that never ended decide it,
-    /// `None` when there is nothing to know it from.
+    /// A stage's value, in nanoseconds or as a share; infinite if transactions that never ended decide it, `None` if it
+    /// is unknown.
     pub(crate) fn value(&self, stage: &record::Stage) -> Option<f64> {
         let total = &stage.total;
         let types = || total.transactions.iter().filter(|one| self.of.as_ref().is_none_or(|of| *of == one.name));
         let ended = sum(types().map(|one| one.count.saturating_add(one.rolled_back)));
         let failed = sum(types().map(|one| one.failed));
-        // Nobody knows of which type those are that were not begun.
+        // The types of transactions that were not started are unknown.
         let lost = match self.of {
             None => sum([total.dropped, total.unstarted, total.unfinished].into_iter()),
             Some(_) => 0,

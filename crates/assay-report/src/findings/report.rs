@@ -1,7 +1,7 @@
 //! Several records in one report: which of them are trials of one setting, and how each is named.
 //!
-//! Two records have the same setting when everything that was asked for, the server and the machine are the same; the
-//! seed and the time of day do not count. A record's name is what tells its setting from the others'.
+//! Two records have the same setting if everything requested, the server and the machine are the same; seed and time of
+//! day do not count. A record's name is what distinguishes its setting from the others'.
 
 use assay_stats::MARGIN_DEFAULT;
 use serde::Serialize;
@@ -10,14 +10,14 @@ use crate::findings::comparison::{Comparison, Side, compare};
 use crate::findings::run::Findings;
 use crate::findings::setting::{Group, groups};
 
-/// Records, told together.
+/// Records in one report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// The trials of a setting side by side, otherwise in the order given.
+    /// The trials of a setting together, otherwise in the order given.
     pub entries: Vec<Entry>,
     /// Number of different settings.
     pub settings: usize,
-    /// What to call each of them.
+    /// Their names.
     #[serde(skip)]
     pub names: Vec<String>,
     /// The reader's own title, if any.
@@ -32,17 +32,17 @@ pub struct Report {
 pub struct Entry {
     /// The file it came from.
     pub file: String,
-    /// What tells it from the others.
+    /// What distinguishes it from the others.
     pub name: String,
-    /// Entries of the same number are trials of one setting. Counted from 0 in the order of their first entry.
+    /// Entries with the same number are trials of one setting. Counted from 0 in order of appearance.
     pub setting: usize,
-    /// What it says.
+    /// Its findings.
     pub findings: Findings,
 }
 
 /// The trials of one setting.
 pub(crate) struct Setting<'a> {
-    /// What to call it.
+    /// Its name.
     pub(crate) name: &'a str,
     /// Counted from 0.
     pub(crate) number: usize,
@@ -61,17 +61,17 @@ impl Report {
         self.names.iter().enumerate().map(setting).filter(|setting| !setting.trials.is_empty()).collect()
     }
 
-    /// What to call each record where there are several, and what it says.
+    /// The name of each record if there are several, and its findings.
     pub(crate) fn runs(&self) -> impl Iterator<Item = (&str, &Findings)> {
         let several = self.entries.len() > 1;
         self.entries.iter().map(move |entry| (if several { entry.name.as_str() } else { "" }, &entry.findings))
     }
 }
 
-/// More settings than these are seen side by side, and compared by `assay compare`.
+/// More settings than this are shown side by side, and compared by `assay compare`.
 const SETTINGS_COMPARED_MAX: usize = 9;
 
-/// What `records` (file and findings) say together.
+/// The report of `records` (file and findings).
 pub fn report(records: Vec<(String, Findings)>) -> Report {
     let groups = groups(records);
     let (comparisons, settings) = (comparisons(&groups), groups.len());

@@ -1,7 +1,7 @@
 //! The numbers of one run; every number of a report is computed here and in the files next to it.
 //!
-//! Figures that cannot be had from what was measured are `None`, never zero: a mean of nothing, a p99.9 of few values.
-//! Sums saturate, so that no file can make a report panic.
+//! Figures that cannot be derived from what was measured are `None`, never zero: a mean of nothing, a p99.9 of few
+//! values. Sums saturate, so that no file can make a report panic.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::findings::tally::{ErrorFindings, errors_by_kind};
 use crate::findings::telemetry::{SamplingFindings, sampling};
 use crate::findings::warning::{Observed, Warning, warnings};
 
-/// What a record says.
+/// The findings of a record.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Findings {
     /// Name and version of the assay that made the record.
@@ -28,7 +28,7 @@ pub struct Findings {
     pub status: Status,
     /// Why it failed.
     pub failure: Option<String>,
-    /// The command line that made it, without passwords.
+    /// The command line of the run, without passwords.
     pub command: Vec<String>,
     /// The workload.
     pub workload: String,
@@ -42,11 +42,11 @@ pub struct Findings {
     pub distribution: Option<String>,
     /// When transactions were due.
     pub load: Load,
-    /// How the rate changed during every stage; empty: it did not.
+    /// How the rate changed during every stage; empty: it was constant.
     pub profile: Vec<RatePoint>,
-    /// The file whose instants transactions were due at.
+    /// The file with the due instants of transactions.
     pub trace: Option<Trace>,
-    /// What the search came to that the stages were.
+    /// The result of the search that the stages belong to.
     pub capacity: Option<CapacityFindings>,
     /// Users who shared the sessions.
     pub terminals: Option<Terminals>,
@@ -56,17 +56,17 @@ pub struct Findings {
     pub warmup_ns: u64,
     /// Start of the run.
     pub started: Time,
-    /// Its length, connects included.
+    /// Its length, including connects.
     pub elapsed_ns: u64,
     /// Statements run on every new connection.
     pub session_sql: Vec<String>,
-    /// Protocol-level prepared statements were used.
+    /// Whether protocol-level prepared statements were used.
     pub prepared: bool,
-    /// What was to be done about errors.
+    /// What happened after errors.
     pub policy: Policy,
     /// Worker threads.
     pub workers: u32,
-    /// How they talked to the kernel; `None` where there were no sockets, or not known.
+    /// How they talked to the kernel; `None` if there were no sockets, or not known.
     pub event_loop: Option<EventLoop>,
     /// The generator's machine.
     pub host: GeneratorHost,
@@ -74,20 +74,20 @@ pub struct Findings {
     pub cpus: u32,
     /// More of that machine, by name.
     pub facts: BTreeMap<String, String>,
-    /// What the user says of the run.
+    /// The user's tags.
     pub tags: BTreeMap<String, String>,
     /// The servers.
     pub targets: Vec<ServerFindings>,
     /// One per stage, in order.
     pub stages: Vec<StageFindings>,
-    /// What reading servers and machines took; `None`: they were not read.
+    /// The cost of sampling servers and machines; `None`: they were not sampled.
     pub sampling: Option<SamplingFindings>,
     /// Errors over all stages, the most frequent first.
     pub errors: Vec<ErrorFindings>,
-    /// Statements that were timed one by one; `None`: it was a run.
+    /// Statements compared by `assay sql`; `None` for a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cases: Option<CasesFindings>,
-    /// What the reader should know before believing a number.
+    /// What the reader should know before trusting a number.
     pub warnings: Vec<Warning>,
 }
 
@@ -102,12 +102,12 @@ pub enum Task {
     Prepare,
     /// Its tables were checked: one transaction.
     Check,
-    /// It is a test of the machine itself: a transaction is an event.
+    /// A machine test: a transaction is an event.
     Machine,
 }
 
 impl Task {
-    /// One that is not known is a run.
+    /// An unknown task counts as a run.
     fn of(name: &str) -> Task {
         match name {
             "prepare" => Task::Prepare,
@@ -137,7 +137,7 @@ impl Task {
     }
 }
 
-/// The machine that made the load.
+/// The load generator's machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GeneratorHost {
     /// Its name.
@@ -155,7 +155,7 @@ pub struct GeneratorHost {
 pub struct ServerFindings {
     /// Its URL, without a password.
     pub url: String,
-    /// Product name; empty when it never answered.
+    /// Product name; empty if it never answered.
     pub product: String,
     /// Version.
     pub version: String,
@@ -163,22 +163,22 @@ pub struct ServerFindings {
     pub tls: Option<String>,
     /// Where it ran.
     pub place: Place,
-    /// Settings that matter for performance or differ from their defaults, as it spells them.
+    /// Settings that affect performance or differ from their defaults, as the server spells them.
     pub settings: BTreeMap<String, String>,
-    /// Where the values of those that differ came from.
+    /// Origin of the values that differ.
     pub origins: BTreeMap<String, String>,
     /// Of a local server's process, data directory and drive.
     pub facts: BTreeMap<String, String>,
 }
 
 impl Findings {
-    /// A database ran inside the generator, on its workers.
+    /// Whether a database ran inside the generator, on its workers.
     pub(crate) fn is_embedded(&self) -> bool {
         self.targets.iter().any(|target| target.place == Place::Embedded)
     }
 
-    /// The stage that a report is about where it can be about one only: of a search the one at the highest value within
-    /// capacity, else the best of several, or the last.
+    /// The stage for reports that can show only one: for a search, the one with the highest value within capacity;
+    /// otherwise the best of several, or the last.
     pub(crate) fn main_stage(&self) -> Option<&StageFindings> {
         if let Some(stage) = self.capacity.as_ref().and_then(|found| self.stages.get(found.best_look()?)) {
             return Some(stage);
@@ -213,7 +213,7 @@ pub fn findings(record: &Record) -> Findings {
     let by_generator: Vec<bool> = (0..stages.len()).map(of_generator).collect();
     let capacity = capacity_findings(record, &by_generator);
     if let Some(found) = &capacity {
-        // Beyond capacity servers do not keep up: that is what the search was for.
+        // Beyond capacity servers do not keep up: that is what the search is for.
         let best = found.best_look();
         warnings.retain(|warning| warning.stage().is_none() || warning.stage() == best);
         if let (Capacity::Sessions { .. }, Some(stage)) = (&found.of, best.and_then(|best| stages.get_mut(best))) {
@@ -262,7 +262,7 @@ pub fn findings(record: &Record) -> Findings {
     }
 }
 
-/// Throughput that grows less from a step to the best of all later ones does not grow.
+/// If throughput grows by less than this from a step to the best later one, it has stopped growing.
 const KNEE_GROWTH: f64 = 0.05;
 
 fn knee(stages: &[StageFindings]) -> Option<usize> {

@@ -1,5 +1,5 @@
-//! What a run was of: everything that must be the same before two results may be compared, what differs, and what to
-//! call settings by their differences.
+//! The setting of a run: everything that must be the same before two results may be compared, the differences, and
+//! names of settings by their differences.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,20 +11,20 @@ use crate::findings::harmless::{is_harmless_fact, is_harmless_setting};
 use crate::findings::run::{Findings, Task};
 use crate::plain::clean;
 
-/// Something that two sides do not share.
+/// A difference between two sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// What kind of thing it is.
     pub kind: SettingKind,
     /// Its name: `option tables`, `session SQL`, `host`.
     pub what: String,
-    /// Values in the baseline, several when its trials differ.
+    /// Values in the baseline, several if its trials differ.
     pub baseline: Vec<String>,
     /// Values in the candidate.
     pub candidate: Vec<String>,
 }
 
-/// What a setting belongs to, the most disturbing first.
+/// Kinds of differences, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingKind {
@@ -36,11 +36,11 @@ pub enum SettingKind {
     Server,
     /// How sessions were set up.
     Session,
-    /// What the user says of the run.
+    /// The user's tags.
     Tag,
 }
 
-/// A setting that not all trials of one side share.
+/// A setting in which the trials of one side differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mixed {
     /// Its name.
@@ -51,7 +51,7 @@ pub struct Mixed {
 
 pub(crate) type Settings = BTreeMap<(SettingKind, String), String>;
 
-/// All settings of one run as text, by kind and name. Seeds are not among them: trials differ in them; nor is what
+/// All settings of one run as text, by kind and name. Without seeds, in which trials differ, and without what
 /// `harmless` lists.
 pub(crate) fn settings(run: &Findings) -> Settings {
     let mut all = Settings::new();
@@ -134,7 +134,7 @@ pub(crate) fn settings(run: &Findings) -> Settings {
     all
 }
 
-/// What the sides do not share, the most disturbing first.
+/// What the sides do not share, the most important first.
 pub fn differences(baseline: &[Findings], candidate: &[Findings]) -> Vec<Difference> {
     let (baseline, candidate) = (values(baseline), values(candidate));
     let names: BTreeSet<_> = baseline.keys().chain(candidate.keys()).collect();
@@ -152,20 +152,18 @@ pub fn differences(baseline: &[Findings], candidate: &[Findings]) -> Vec<Differe
 /// The trials of one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// What to call it: what it does not share with the others.
+    /// Its name: what it does not share with the others.
     pub name: String,
-    /// Where its records are.
+    /// Paths of its records.
     pub records: Vec<String>,
-    /// What they say, in the same order; at least one.
+    /// Their findings, in the same order; at least one.
     pub trials: Vec<Findings>,
 }
 
-/// Of a setting's name, the same wherever it stands: it leaves room for figures beside it, and for a trial's number and
-/// sessions in a legend.
+/// Length of a setting's name: leaves room for figures beside it, and for a trial's number and sessions in a legend.
 pub(crate) const SETTING_WIDTH: usize = 32;
 
-/// Puts together the trials of each setting, in the order of the first of each. Names are those of `names`,
-/// `SETTING_WIDTH` wide.
+/// Groups the trials of each setting, in order of appearance. Names are those of `names`, at most `SETTING_WIDTH` wide.
 pub fn groups(trials: Vec<(String, Findings)>) -> Vec<Group> {
     let mut groups: Vec<(Settings, Group)> = Vec::new();
     for (record, trial) in trials {
@@ -189,9 +187,9 @@ pub fn groups(trials: Vec<(String, Findings)>) -> Vec<Group> {
     groups
 }
 
-/// What to call each: its tags where they tell them apart, otherwise everything that they do not share. When that is
-/// too long, what statements have in common is left out, then what is not needed to tell them apart; what is still too
-/// long is cut. No two are alike.
+/// The name of each: its tags if they distinguish all, otherwise everything that they do not share. If that is too
+/// long, the common part of statements is omitted, then everything that is not needed to distinguish them; what is
+/// still too long is truncated. No two are alike.
 pub(crate) fn names(all: &[Settings], width: usize) -> Vec<String> {
     let tags = |settings: &Settings| -> Settings {
         settings.clone().into_iter().filter(|((kind, _), _)| *kind == SettingKind::Tag).collect()
@@ -217,7 +215,7 @@ fn are_distinct(all: &[Settings]) -> bool {
     all.iter().enumerate().all(|(number, one)| !all[..number].contains(one))
 }
 
-/// Session SQL without the words at its beginning and its end that all have.
+/// Session SQL without common words at its beginning and its end.
 fn without_common_words(all: &[Settings]) -> Vec<Settings> {
     let key = (SettingKind::Session, SESSION_SQL.to_owned());
     let texts: Vec<Vec<&str>> =
@@ -238,7 +236,7 @@ fn without_common_words(all: &[Settings]) -> Vec<Settings> {
     all
 }
 
-/// Only what is needed to tell settings apart: the first value that does it alone, or the first few that do it
+/// Only what is needed to distinguish settings: the first value that does it alone, or the first few that do it
 /// together.
 fn necessary(all: &[Settings]) -> Vec<Settings> {
     let keys: BTreeSet<&(SettingKind, String)> = all.iter().flat_map(BTreeMap::keys).collect();
@@ -263,11 +261,11 @@ fn necessary(all: &[Settings]) -> Vec<Settings> {
     only(&chosen)
 }
 
-/// What of `settings` not all of `all` share.
+/// The `settings` that not all of `all` share.
 fn name(settings: &Settings, all: &[Settings]) -> String {
     let differs = |key: &&(SettingKind, String)| all.iter().any(|other| other.get(*key) != settings.get(*key));
     let keys: BTreeSet<_> = all.iter().flat_map(BTreeMap::keys).filter(differs).collect();
-    // A setting of the server that session SQL names is told once.
+    // A server setting that also appears in session SQL is shown once.
     let sql: Vec<&String> = keys
         .iter()
         .filter(|(_, what)| what == SESSION_SQL)
@@ -283,7 +281,7 @@ fn name(settings: &Settings, all: &[Settings]) -> String {
 
 const SESSION_SQL: &str = "session SQL";
 
-/// A setting in a name: values that speak for themselves do without a word before them.
+/// A setting in a name: self-explanatory values need no word before them.
 fn words(what: &str, value: Option<&String>) -> String {
     let value = value.map_or("", String::as_str);
     match (what, value) {
@@ -316,7 +314,7 @@ fn values(side: &[Findings]) -> BTreeMap<(SettingKind, String), BTreeSet<String>
     all
 }
 
-/// The value of an option, as it would be given.
+/// The value of an option, as written on the command line.
 pub(crate) fn option_text(value: &OptionValue) -> String {
     match value {
         OptionValue::Bool(value) => value.to_string(),

@@ -13,12 +13,12 @@ use crate::findings::tally::{TallyFindings, tally_findings};
 use crate::findings::telemetry::{ScopeFindings, scopes};
 use crate::findings::throughput::{Beside, Steps, ThroughputFindings, throughput_findings};
 
-/// The part of a stage that its figures are of.
+/// The part of a stage that its figures cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct WindowFindings {
-    /// Since the start of the measured part. What is told of the stage counts its instants from here.
+    /// Since the start of the measured part. The stage's instants count from here.
     pub from_ns: u64,
-    /// The same of its end. from_ns < to_ns
+    /// Its end, on the same scale. from_ns < to_ns
     pub to_ns: u64,
     /// Length of the whole stage.
     pub of_ns: u64,
@@ -33,24 +33,24 @@ pub struct StageFindings {
     pub started: Time,
     /// Length of the measured part.
     pub measured_ns: u64,
-    /// The part of the stage that all figures are of; `None`: of the whole.
+    /// The part of the stage that all figures cover; `None`: the whole stage.
     pub window: Option<WindowFindings>,
-    /// Most transactions per second of all stages; only when there are several.
+    /// Whether it has the most transactions per second of several stages.
     pub best: bool,
-    /// The step of a ladder after which throughput stops growing: no later one has `KNEE_GROWTH` more. Not marked on
-    /// the last step, after which nobody knows, nor when the numbers of sessions do not rise.
+    /// Whether it is the step of a ladder after which throughput stops growing: no later one has `KNEE_GROWTH` more.
+    /// Never the last step, after which nothing is known, and never set if the numbers of sessions do not increase.
     pub knee: bool,
     /// All targets together.
     pub total: TallyFindings,
-    /// Each target apart, in the order of `Findings::targets`; empty when there is only one.
+    /// Each target, in the order of `Findings::targets`; empty if there is only one.
     pub targets: Vec<TallyFindings>,
-    /// Fewest transactions finished by one session.
+    /// Fewest successful transactions of one session.
     pub session_transactions_min: u64,
     /// Transactions finished per session.
     pub session_transactions_mean: f64,
-    /// Most transactions finished by one session.
+    /// Most successful transactions of one session.
     pub session_transactions_max: u64,
-    /// The workload's own throughputs, in the order declared.
+    /// The workload's named rates, in the order declared.
     pub rates: Vec<RateFindings>,
     /// The rules of the audit, in the order declared.
     pub audit: Vec<RuleFindings>,
@@ -60,22 +60,22 @@ pub struct StageFindings {
     pub open: Option<OpenFindings>,
     /// Terminals only.
     pub queue: Option<QueueFindings>,
-    /// What the generator did to itself; `None` in a partial record, which cannot know it of its last stage.
+    /// The load generator's own use of resources; `None` in a partial record, where it is unknown for the last stage.
     pub generator: Option<GeneratorFindings>,
     /// Throughput over time.
     pub throughput: ThroughputFindings,
-    /// Every outage: of all servers together, as in `throughput`, then of each of several.
+    /// Every outage: of all servers, as in `throughput`, then of each of several.
     pub outages: Vec<ListedOutage>,
-    /// How well the quantiles of `total.response` are known.
+    /// Precision of the quantiles of `total.response`.
     pub response_intervals: LatencyIntervals,
-    /// What servers and their machine did.
+    /// Servers and their machine.
     pub telemetry: Vec<ScopeFindings>,
     /// One per interval.
     pub intervals: Vec<IntervalFindings>,
 }
 
-/// Intervals, at 95 %, of the quantiles of response times over time: lower and upper end. `None` when the stage is too
-/// short to know, or its seconds depend on each other too much.
+/// 95 % intervals of the quantiles of response times over time: lower and upper end. `None` if the stage is too short,
+/// or its seconds are too strongly correlated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LatencyIntervals {
     /// Of the median.
@@ -86,56 +86,56 @@ pub struct LatencyIntervals {
     pub p99_ns: Option<(u64, u64)>,
 }
 
-/// An open loop's promise and what became of it.
+/// The rate of an open loop, and what became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct OpenFindings {
-    /// Transactions that were to be due per second.
+    /// Transactions that should have become due per second.
     pub rate_per_s: f64,
     /// Transactions that became due.
     pub due: u64,
     /// The same per second.
     pub due_per_s: f64,
-    /// Dropped because of the bound on the backlog.
+    /// Dropped because of the backlog's limit.
     pub dropped: u64,
-    /// Due, but not begun when the stage ended.
+    /// Due, but not started when the stage ended.
     pub unstarted: u64,
     /// Largest backlog at any instant; in records of 0.1.0, at the end of an interval.
     pub backlog_max: u64,
 }
 
-/// What the terminals of a stage wanted, and what they waited for.
+/// What the terminals of a stage requested, and how long they waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct QueueFindings {
     /// Transactions that became due.
     pub due: u64,
-    /// Due, but not begun when the stage ended.
+    /// Due, but not started when the stage ended.
     pub unstarted: u64,
     /// Most that waited for a connection at any instant; in records of 0.1.0, at the end of an interval.
     pub waiting_max: u64,
 }
 
-/// What the generator did to itself.
+/// The load generator's own use of resources.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct GeneratorFindings {
     /// CPU time, user and system.
     pub cpu_ns: u64,
-    /// The same per statement answered; `None` when there was none.
+    /// CPU time per answered statement; `None` without statements.
     pub cpu_ns_per_statement: Option<f64>,
-    /// The same per transaction finished well; `None` when there was none.
+    /// CPU time per successful transaction; `None` without transactions.
     pub cpu_ns_per_transaction: Option<f64>,
-    /// Share of all CPUs of the machine that we used, 0 … 1.
+    /// Share of all CPUs of the machine used by the generator, 0 … 1.
     pub cpu_share_of_machine: f64,
-    /// Share of the workers' own CPUs (one per worker) that we used, 0 … 1.
+    /// Share of the workers' own CPUs (one per worker) used by the generator, 0 … 1.
     pub cpu_share_of_workers: f64,
-    /// Share of the measured time the busiest worker was not asleep, 0 … 1: on a CPU, or waiting for one.
+    /// Share of the measured time, 0 … 1, that the busiest worker was not asleep: on a CPU, or waiting for one.
     pub busiest_worker: f64,
-    /// Share of the measured time that the worker waited for a CPU which waited longest, 0 … 1; `None`: not known.
+    /// Share of the measured time, 0 … 1, that the worker with the longest wait waited for a CPU; `None`: not known.
     pub waited_for_cpu: Option<f64>,
     /// Worker threads.
     pub workers: u32,
     /// Context switches, of both kinds, per statement.
     pub switches_per_statement: Option<f64>,
-    /// Events taken per turn of an event loop: how much was batched.
+    /// Events per turn of an event loop: the size of batches.
     pub events_per_turn: Option<f64>,
     /// Largest resident set so far.
     pub memory_max_bytes: u64,

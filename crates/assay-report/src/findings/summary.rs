@@ -8,7 +8,7 @@ use crate::findings::metric::{Metric, TrialsFindings, over_trials, stage_session
 /// Several trials of one setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Which, and whether they belong together.
+    /// Which ones, and whether they belong together.
     pub side: SideFindings,
     /// One per number of sessions.
     pub stages: Vec<StageSummary>,
@@ -31,11 +31,11 @@ pub struct MetricSummary {
     /// Which.
     #[serde(flatten)]
     pub metric: Metric,
-    /// Over the trials; `None` when none has it.
+    /// Over the trials; `None` if none has it.
     pub trials: Option<TrialsFindings>,
 }
 
-/// What the trials of one setting say together.
+/// The summary of one setting's trials.
 pub fn summarise(side: Side<'_>) -> Summary {
     let stage = |sessions: u32| {
         let of = side.trials.iter().filter_map(|one| one.stages.iter().find(|stage| stage.sessions == sessions));

@@ -25,29 +25,29 @@ pub struct TallyFindings {
     pub statements_by_class: ByClass<u64>,
     /// The same per second.
     pub qps_by_class: ByClass<f64>,
-    /// Ended rolled back by design: not in `transactions`.
+    /// Rolled back on purpose: not in `transactions`.
     pub rolled_back: u64,
     /// Failed transactions.
     pub failed: u64,
     /// Retries of transactions.
     pub retries: u64,
-    /// Those of them after the answer to a commit was lost: the server may have done that run's work too.
+    /// Retries after the answer to a commit was lost: the server may have committed that attempt, too.
     pub retries_in_doubt: u64,
     /// Errors, including retried ones.
     pub errors: u64,
     /// Reconnects.
     pub reconnects: u64,
-    /// Begun, but not finished when the grace period was over.
+    /// Started, but not finished when the grace period was over.
     pub unfinished: u64,
-    /// Ended with their session, by the script's wish, without being counted.
+    /// Ended together with their session because the script wanted that, without being counted.
     pub stopped: u64,
     /// Response times of all types together.
     pub response: LatencyFindings,
     /// Service times of all types together.
     pub service: LatencyFindings,
-    /// Open loop and terminals: how long due transactions waited for a session to be free.
+    /// Open loop and terminals: how long due transactions waited for a free session.
     pub wait: LatencyFindings,
-    /// How late we were ourselves.
+    /// How late the generator was.
     pub lag: LatencyFindings,
     /// Service times of statements.
     pub statement_service: ByClass<LatencyFindings>,
@@ -65,17 +65,17 @@ pub struct TallyFindings {
 pub struct TypeFindings {
     /// Its name.
     pub name: String,
-    /// Finished well.
+    /// Successful.
     pub transactions: u64,
     /// The same per second.
     pub tps: f64,
-    /// Share of all transactions that ended, rolled back by design or not: the mix. 0 … 1
+    /// Share of all transactions that ended, whether or not they were rolled back on purpose: the mix. 0 … 1
     pub share: f64,
-    /// Ended rolled back by design: not in `transactions`, but in the latencies.
+    /// Rolled back on purpose: not in `transactions`, but in the latencies.
     pub rolled_back: u64,
     /// Given up.
     pub failed: u64,
-    /// Runs that were started over.
+    /// Retries.
     pub retries: u64,
     /// done − due.
     pub response: LatencyFindings,
@@ -84,7 +84,7 @@ pub struct TypeFindings {
 }
 
 impl TypeFindings {
-    /// Whether there is anything to say of it: a workload that names its types leaves its own name unused.
+    /// Whether there is anything to report: if a workload names its types, its own name is unused.
     pub(crate) fn has_ended(&self) -> bool {
         self.transactions > 0 || self.rolled_back > 0 || self.failed > 0
     }
@@ -93,15 +93,15 @@ impl TypeFindings {
 /// One kind of error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ErrorFindings {
-    /// Who refused.
+    /// Where it was raised.
     pub origin: String,
-    /// What kind of trouble.
+    /// Its class.
     pub class: String,
-    /// Errno where there is one, else SQLSTATE, else empty.
+    /// Errno if there is one, else SQLSTATE, else empty.
     pub code: String,
-    /// Times met.
+    /// Number of occurrences.
     pub count: u64,
-    /// The first one's words.
+    /// The message of the first occurrence.
     pub message: String,
 }
 
@@ -153,7 +153,7 @@ fn type_findings(transaction: &record::TransactionTally, ended: u64, measured_ns
     }
 }
 
-/// The same kind of error may come from several stages; the first one's words stand for all.
+/// The same kind of error may occur in several stages; the first message represents all.
 pub(crate) fn errors_by_kind<'a>(errors: impl IntoIterator<Item = &'a record::ErrorTally>) -> Vec<ErrorFindings> {
     let mut kinds: BTreeMap<_, ErrorFindings> = BTreeMap::new();
     for error in errors {

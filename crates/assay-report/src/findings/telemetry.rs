@@ -1,7 +1,7 @@
 //! Telemetry of a stage: rates and levels of servers and their machine, and their cost per transaction.
 //!
-//! A rate divides by the time between two readings as it really was, and a figure per transaction by the transactions
-//! that ended between them. Counters that went down began anew: that step has no figure, and is marked.
+//! A rate divides by the actual time between two readings, and a value per transaction by the transactions that ended
+//! between them. Counters that decreased were reset: that step has no value, and is marked.
 
 use assay_record as record;
 use assay_record::{Reading, ScopeKind, Unit};
@@ -12,15 +12,15 @@ use crate::findings::arithmetic::ratio;
 /// One server or machine in a stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScopeFindings {
-    /// What it is.
+    /// Server or machine.
     pub scope: ScopeKind,
-    /// Index into the targets: which server; of a machine, the first server on it.
+    /// Index into the targets: the server; for a machine, the first server on it.
     pub target: u32,
     /// Every metric with a value in the stage, in the order of the record.
     pub metrics: Vec<TelemetryFindings>,
-    /// Sessions active on average, by what they waited for, the most frequent first; `None`: not sampled.
+    /// Mean active sessions by wait event, the most frequent first; `None`: not sampled.
     pub waits: Option<Vec<WaitFindings>>,
-    /// When each of the sampled steps ended, since the start of the stage, with its sessions by event: for charts.
+    /// End of each sampled step, since the start of the stage, with its sessions by event: for charts.
     #[serde(skip)]
     pub wait_points: Vec<(u64, Vec<f64>)>,
 }
@@ -34,14 +34,13 @@ pub struct TelemetryFindings {
     pub unit: Unit,
     /// Counters have rates, gauges have levels.
     pub reading: Reading,
-    /// Where it was read.
+    /// Its source.
     pub source: String,
-    /// Of a counter.
+    /// Of a counter, per second.
     pub per_s: Option<f64>,
-    /// Of a counter: by transaction finished well.
+    /// Of a counter: per successful transaction.
     pub per_transaction: Option<f64>,
-    /// Its interval at 95 %: the lower end. `None`: the stage is too short to know, or its seconds depend on each other
-    /// too much.
+    /// Its 95 % interval: the lower end. `None`: the stage is too short, or its seconds are too strongly correlated.
     pub per_transaction_low: Option<f64>,
     /// The upper end.
     pub per_transaction_high: Option<f64>,
@@ -51,45 +50,45 @@ pub struct TelemetryFindings {
     pub max: Option<f64>,
     /// Of a gauge, at the end of the stage.
     pub last: Option<f64>,
-    /// When the counter began anew, since the start of the stage: a restart, or a reset.
+    /// When the counter was reset, since the start of the stage: a restart, or a reset.
     pub resets_ns: Vec<u64>,
     /// Rates of a counter, levels of a gauge: for charts.
     #[serde(skip)]
     pub points: Vec<Point>,
 }
 
-/// A value over a step between two samples; of a gauge, at its end.
+/// A value over a step between two samples; for a gauge, at its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// End of the step, since the start of the stage.
     pub at_ns: u64,
-    /// Per second, or a level. `None`: it could not be read, or the counter began anew.
+    /// Per second, or a level. `None`: it could not be read, or the counter was reset.
     pub value: Option<f64>,
 }
 
-/// Something sessions waited for.
+/// A wait event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WaitFindings {
-    /// As the server calls it; `CPU` for sessions that waited for nothing.
+    /// The server's name for it; `CPU` for sessions that wait for nothing.
     pub event: String,
-    /// Sessions in it, on average over the looks.
+    /// Sessions in it, averaged over the observations.
     pub sessions: f64,
-    /// Of all active sessions seen, 0 … 1.
+    /// Share of all active sessions seen, 0 … 1.
     pub share: f64,
 }
 
-/// What the readings of a run took, and what could not be read.
+/// The cost of sampling a run, and what could not be read.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SamplingFindings {
-    /// Reports show all metrics.
+    /// Whether reports show all metrics.
     pub full: bool,
     /// CPU time used for sampling, divided by the time of the stages: 0.01 is 1 % of a CPU.
     pub cpu_share: f64,
     /// Statements per second sent to servers.
     pub statements_per_s: f64,
-    /// What one took to be answered.
+    /// Mean time until one was answered.
     pub statement_ns: Option<f64>,
-    /// What was changed on servers for the sake of readings.
+    /// Changes made to servers for sampling.
     pub interventions: Vec<record::Intervention>,
     /// Unavailable metrics, by scope, and why.
     pub absent: Vec<AbsentFindings>,
@@ -98,7 +97,7 @@ pub struct SamplingFindings {
 /// A metric that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AbsentFindings {
-    /// Of what.
+    /// Its scope.
     pub scope: ScopeKind,
     /// Which server.
     pub target: u32,
@@ -116,7 +115,7 @@ impl ScopeFindings {
 }
 
 impl TelemetryFindings {
-    /// What to compare it by, and under what name: a counter per transaction, a gauge by its mean.
+    /// The value and the name for comparisons: a counter per transaction, a gauge by its mean.
     pub(crate) fn compared(&self) -> (String, Option<f64>) {
         match self.reading {
             Reading::Counter => (format!("{}_per_transaction", self.metric), self.per_transaction),
@@ -125,7 +124,7 @@ impl TelemetryFindings {
     }
 }
 
-/// What the samples of a run took.
+/// The cost of a run's samples.
 pub(crate) fn sampling(telemetry: &record::Telemetry, stages: &[record::Stage]) -> SamplingFindings {
     let seconds = stages.iter().map(|stage| stage.measured_ns as f64).sum::<f64>() / 1e9;
     let record::Cost { cpu_ns, statements, statements_ns } = telemetry.cost;
@@ -147,10 +146,10 @@ pub(crate) fn sampling(telemetry: &record::Telemetry, stages: &[record::Stage]) 
     }
 }
 
-/// Samples this much after the end of a stage still belong to it: a sampler may be late.
+/// Samples up to this long after the end of a stage still belong to it: a sampler may be late.
 const SLACK_NS: u64 = 300_000_000;
 
-/// What was read in a stage, which is one of these; empty when its place on the clock of the samples is not known.
+/// The readings of a stage; empty if its position on the clock of the samples is unknown.
 pub(crate) fn scopes(
     telemetry: &record::Telemetry,
     stage: &record::Stage,
@@ -159,7 +158,7 @@ pub(crate) fn scopes(
     let Some(start_ns) = stage.start_ns else { return Vec::new() };
     let next_ns = stages.iter().filter_map(|other| other.start_ns).filter(|other| *other > start_ns).min();
     let end_ns = start_ns.saturating_add(stage.measured_ns).saturating_add(SLACK_NS);
-    // The first sample of the next stage is not of this one.
+    // The first sample of the next stage does not belong to this one.
     let end_ns = next_ns.map_or(end_ns, |next| end_ns.min(next - 1));
     let done = Done::of(stage);
     telemetry.scopes.iter().map(|scope| scope_findings(scope, start_ns, end_ns, &done)).collect()
@@ -259,7 +258,7 @@ type WaitsOverTime = Vec<(u64, Vec<f64>)>;
 
 fn waits_findings(waits: &record::Waits, within: &[(usize, i128)]) -> (Option<Vec<WaitFindings>>, WaitsOverTime) {
     let looks_at = |number: usize| waits.looks.get(number).copied().unwrap_or(0);
-    // The looks of a sample lie between the one before and itself: those of the first are not of this stage.
+    // The observations of a sample are between the previous one and itself: those of the first are before this stage.
     let steps: Vec<(usize, i128)> =
         within.iter().skip(1).copied().filter(|(number, _)| looks_at(*number) > 0).collect();
     let looks: f64 = steps.iter().map(|(number, _)| f64::from(looks_at(*number))).sum();
@@ -285,7 +284,7 @@ fn waits_findings(waits: &record::Waits, within: &[(usize, i128)]) -> (Option<Ve
     ((looks > 0.0).then(|| found.collect()), points)
 }
 
-/// Transactions finished well by any instant of a stage, as if they ended evenly within each interval.
+/// Successful transactions up to any instant of a stage, as if they ended evenly within each interval.
 struct Done {
     /// Ends of intervals since the start, and transactions until then; ascending.
     ends: Vec<(f64, f64)>,

@@ -1,7 +1,7 @@
 //! Throughput over time: the steady part with its confidence interval, shifts, variation, waves.
 //!
-//! Figures are of seconds. Shorter intervals are put together to whole seconds; longer ones are taken as they are. A
-//! rest at the end that is shorter than half a step is left out: its rate is mostly chance.
+//! Figures are per second. Shorter intervals are combined into whole seconds; longer ones are used as they are. A rest
+//! at the end that is shorter than half a step is ignored: its rate is mostly chance.
 
 use assay_record::Interval;
 use assay_stats::{Course, LENGTH_MIN, STEADY_LENGTH_MIN, Second, Steady, Unsteady, Variability};
@@ -10,10 +10,10 @@ use serde::Serialize;
 use crate::findings::arithmetic::{per_second, sum};
 use crate::findings::outage::OutageFindings;
 
-/// How throughput went over the time of a stage.
+/// The course of throughput in a stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ThroughputFindings {
-    /// What the figures are of: a second, or the interval when that is longer.
+    /// Length of a step: a second, or the interval if that is longer.
     pub step_ns: u64,
     /// Number of steps.
     pub steps: usize,
@@ -21,15 +21,15 @@ pub struct ThroughputFindings {
     pub steady: SteadyFindings,
     /// Where it changed from one level to another, in order; outages apart.
     pub shifts: Vec<ShiftFindings>,
-    /// Standard deviation by mean; `None` when there are fewer than two steps, or nothing was done.
+    /// Standard deviation divided by the mean; `None` if there are fewer than two steps, or nothing was done.
     pub variation: Option<f64>,
     /// Median of the steps, per second.
     pub tps_p50: Option<f64>,
     /// Mean of the lowest hundredth of the steps (at least one), per second.
     pub tps_lowest_1pct: Option<f64>,
-    /// Every time in which no transaction finished, in order.
+    /// Every period in which no transaction finished, in order.
     pub outages: Vec<OutageFindings>,
-    /// Waves, wherever they are.
+    /// Waves, in any part.
     pub waves: Option<WavesFindings>,
 }
 
@@ -38,7 +38,7 @@ pub struct ThroughputFindings {
 pub struct ShiftFindings {
     /// When, since the start of the measured part.
     pub start_ns: u64,
-    /// Transactions per second from the shift before, or from the start.
+    /// Transactions per second since the previous shift, or the start.
     pub tps_before: f64,
     /// Until the next shift, or to the end.
     pub tps_after: f64,
@@ -48,20 +48,20 @@ pub struct ShiftFindings {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum SteadyFindings {
-    /// From here to the end: without an outage, and known to a tenth.
+    /// From here to the end: without an outage, and with a mean known to a tenth.
     Steady {
         /// Since the start of the measured part.
         start_ns: u64,
         /// Transactions per second in it.
         tps: f64,
-        /// The interval that holds the true rate at 95 %: its lower end. >= 0.9 tps
+        /// The 95 % interval of the true rate: its lower end. >= 0.9 tps
         tps_low: f64,
         /// Its upper end. <= 1.1 tps
         tps_high: f64,
     },
-    /// Too short to tell.
+    /// Too short for a verdict.
     TooShort {
-        /// Time it takes.
+        /// The time needed.
         needed_ns: u64,
     },
     /// No transaction finished for some time: see `outages`.
@@ -81,7 +81,7 @@ pub enum SteadyFindings {
     },
     /// Too few waves to average over.
     Waves {
-        /// How many there were.
+        /// Their number.
         count: f64,
     },
     /// A second had less than a tenth of the median.
@@ -91,12 +91,12 @@ pub enum SteadyFindings {
         /// Its throughput.
         tps: f64,
     },
-    /// Nothing speaks against it, but seconds resemble their neighbours so much that the mean is not known.
+    /// No evidence against it, but seconds are so strongly correlated that the mean is unknown.
     Dependent {
         /// Transactions per second.
         tps: f64,
     },
-    /// Nothing speaks against it, but the mean is not known to a tenth.
+    /// No evidence against it, but the mean is not known to a tenth.
     Uncertain {
         /// Transactions per second.
         tps: f64,
@@ -105,7 +105,7 @@ pub enum SteadyFindings {
         /// Its upper end.
         tps_high: f64,
     },
-    /// Open loop: throughput kept to the rate, but mean response times shifted.
+    /// Open loop: throughput matched the rate, but mean response times shifted.
     ResponseShifted {
         /// When.
         start_ns: u64,
@@ -114,14 +114,14 @@ pub enum SteadyFindings {
         /// And after.
         after_ns: f64,
     },
-    /// Open loop: throughput kept to the rate, but response times rose or fell all the time.
+    /// Open loop: throughput matched the rate, but response times rose or fell all the time.
     ResponseTrend {
         /// From start to end, as a share of the mean; negative when falling.
         change: f64,
     },
-    /// Open loop: more and more transactions were waiting.
+    /// Open loop: the backlog grew.
     Backlog {
-        /// Waiting in the first third of the stage, at the median of its steps.
+        /// Median backlog of the steps in the first third of the stage.
         first: u64,
         /// In the last tenth.
         last: u64,
@@ -131,13 +131,13 @@ pub enum SteadyFindings {
 /// Waves of throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct WavesFindings {
-    /// From one to the next.
+    /// Period.
     pub period_ns: u64,
     /// Share of the variance that repeats, 0 … 1.
     pub strength: f64,
 }
 
-/// Intervals put together to steps: where each begins and ends among them.
+/// Intervals combined into steps: where each step starts and ends.
 pub(crate) struct Steps {
     length_ns: u64,
     ranges: Vec<std::ops::Range<usize>>,
@@ -158,7 +158,7 @@ impl Steps {
         Steps { length_ns, ranges: ranges.filter(is_whole).collect() }
     }
 
-    /// For each step: how many of all response times lie at or below the quantile. `at_most`: the same of each
+    /// For each step: how many of all response times are at or below the quantile. `at_most`: the same for each
     /// interval.
     pub(crate) fn seconds(&self, intervals: &[Interval], at_most: &[u64]) -> Vec<Second> {
         let second = |range: &std::ops::Range<usize>| Second {
@@ -178,11 +178,11 @@ impl Steps {
         outages.iter().any(|outage| outage.start_ns < to && outage.end_ns() > from)
     }
 
-    /// What speaks against a steady open loop, whose throughput is given: response times and the backlog.
+    /// Evidence against a steady open loop, whose throughput is given: response times and the backlog.
     fn open_loop(&self, intervals: &[Interval], kept: &[usize], due: u64) -> Option<SteadyFindings> {
-        /// Response times vary more than throughput: smaller changes are no news.
+        /// Response times vary more than throughput: smaller changes are not reported.
         const CHANGE_MIN: f64 = 0.2;
-        /// A backlog that grew by less than this share of all that was due is none.
+        /// A backlog that grew by less than this share of all due transactions does not count.
         const BACKLOG_MIN: f64 = 0.005;
         let waiting = |steps: std::ops::Range<usize>| {
             let mut waiting: Vec<u64> =
@@ -229,24 +229,24 @@ fn length(intervals: &[Interval]) -> u64 {
     sum(intervals.iter().map(|interval| interval.length_ns))
 }
 
-/// What is known of a stage besides its intervals.
+/// What is known about a stage besides its intervals.
 pub(crate) struct Beside<'a> {
     pub(crate) outages: &'a [OutageFindings],
-    /// Transactions that became due in an open loop; `None`: a closed one.
+    /// Transactions that became due in an open loop; `None`: a closed loop.
     pub(crate) due: Option<u64>,
 }
 
 /// A mean is known well enough within this share of it.
 const KNOWN: f64 = 0.1;
 
-/// What `intervals` of one stage say.
+/// The course of the `intervals` of one stage.
 pub(crate) fn throughput_findings(steps: &Steps, intervals: &[Interval], beside: &Beside) -> ThroughputFindings {
     let rates = steps.rates(intervals);
     let ns = |steps_many: f64| (steps_many * steps.length_ns as f64) as u64;
     let waves = assay_stats::waves(&rates);
     let variability = assay_stats::variability(&rates);
     let figure = |of: fn(&Variability) -> f64| variability.as_ref().map(of);
-    // An outage has a name of its own; what is left is judged without it.
+    // Outages are reported separately; the rest is judged without them.
     let kept: Vec<usize> =
         (0..rates.len()).filter(|step| !steps.has_outage(*step, intervals, beside.outages)).collect();
     let kept_rates: Vec<f64> = kept.iter().map(|step| rates[*step]).collect();

@@ -1,8 +1,8 @@
-//! What follows from a difference.
+//! The verdict on a difference.
 
 use serde::Serialize;
 
-/// What follows from a change.
+/// The verdict on a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Verdict {
@@ -10,15 +10,15 @@ pub enum Verdict {
     Better,
     /// The candidate is worse: slower.
     Worse,
-    /// The candidate has more of what is neither good nor bad.
+    /// The candidate has more of something neutral.
     More,
-    /// The candidate has less of it.
+    /// The candidate has less of something neutral.
     Less,
-    /// If there is a difference it is smaller than the margin.
+    /// Any difference is smaller than the margin.
     NoDifference,
     /// There may be a difference larger than the margin, in either direction.
     CannotTell {
-        /// Trials per side that would find one of the margin four times of five.
+        /// Trials per side that would detect a difference of the margin four times out of five.
         trials_needed: usize,
     },
 }

@@ -1,7 +1,7 @@
 //! What a reader should know before trusting a number.
 //!
-//! Warnings are values: what was seen, and advice that takes into account what was tried. Their words are made in
-//! `words/warning.rs`. A false alarm costs trust, so each says here when it stays silent.
+//! Warnings are values: an observation, and advice that takes into account what was tried. Their texts are in
+//! `words/warning.rs`. A false alarm costs trust, so each one documents here when it is not raised.
 
 use assay_record::{Place, Status};
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::findings::stage::StageFindings;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Warning {
-    /// The run did not do all it was to do: interrupted, failed, or killed (`running`).
+    /// The run is incomplete: interrupted, failed, or killed (`running`).
     EndedEarly {
         /// How it ended.
         status: Status,
@@ -30,14 +30,14 @@ pub enum Warning {
         stage: usize,
         /// Those that finished.
         transactions: u64,
-        /// As many as p99.9 needs.
+        /// The number needed for p99.9.
         transactions_needed: u64,
     },
-    /// Transactions were given up: what they would have taken is in no latency.
+    /// Transactions were given up: their durations are in no latency.
     Failures {
         /// Over all stages.
         failed: u64,
-        /// Share of those that finished or were given up, 0 … 1.
+        /// Share of those that succeeded or were given up, 0 … 1.
         share: f64,
     },
     /// No transaction finished for some time, although there was work: see `throughput.outages`.
@@ -53,11 +53,13 @@ pub enum Warning {
         /// Of the measured time, 0 … 1.
         share: f64,
     },
-    /// The latencies are too low: what had none, or was not even begun because of an outage, would have had high ones.
+    /// The latencies are too low: transactions that have none, or were not even started because of an outage, would
+    /// have had high ones.
     LowerBounds {
         /// Which.
         stage: usize,
-        /// Transactions that had not finished when the grace period was over; 0: a closed loop began none in an outage.
+        /// Transactions that had not finished when the grace period was over; 0: a closed loop that started none in an
+        /// outage.
         unfinished: u64,
     },
     /// Transactions were retried after the answer to a commit was lost.
@@ -71,14 +73,14 @@ pub enum Warning {
         stage: usize,
         /// Transactions due.
         due: u64,
-        /// Those dropped, or not even begun when the stage ended.
+        /// Those dropped, or not even started when the stage ended.
         undone: u64,
-        /// How long half of the others waited for a session; `None` in records that do not know.
+        /// Median wait of the others for a session; `None` in records that do not have it.
         wait_p50_ns: Option<u64>,
-        /// How long they took then.
+        /// Their median duration after that.
         service_p50_ns: Option<u64>,
     },
-    /// A worker of the generator had hardly any time left: the server could perhaps have done more.
+    /// A worker of the generator was almost always busy: the server might have done more.
     GeneratorBusy {
         /// Which.
         stage: usize,
@@ -87,20 +89,20 @@ pub enum Warning {
         /// What to do.
         advice: Advice,
     },
-    /// A worker of the generator waited for a CPU for much of the time: what it waited is in the response times.
+    /// A worker of the generator waited for a CPU for much of the time: that wait is part of the response times.
     GeneratorStarved {
         /// Which.
         stage: usize,
-        /// Share of the time that the worker waited which waited longest, 0 … 1.
+        /// Share of the time that the worker with the longest wait waited for a CPU.
         waited_for_cpu: f64,
         /// What to do.
         advice: Advice,
     },
-    /// The generator was late by an amount that shows in the response times.
+    /// The generator was late enough to affect the response times.
     GeneratorLate {
         /// Which.
         stage: usize,
-        /// p99 of lag; the largest where there are too few values to tell it.
+        /// p99 of lag; the maximum if there are too few values.
         lag_ns: u64,
         /// p50 of response, for comparison.
         response_p50_ns: u64,
@@ -117,7 +119,7 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// It comes before every figure: without it they would be misread.
+    /// Whether it comes before every figure, which would be misleading without it.
     pub(crate) fn is_headline(&self) -> bool {
         matches!(self, Warning::Outage { .. } | Warning::Overload { .. })
     }
@@ -138,51 +140,50 @@ impl Warning {
         }
     }
 
-    /// The generator itself may be what was measured.
+    /// Whether the generator itself may have been the limit.
     pub fn is_of_generator(&self) -> bool {
         use Warning::{GeneratorBusy, GeneratorLate, GeneratorStarved};
         matches!(self, GeneratorBusy { .. } | GeneratorStarved { .. } | GeneratorLate { .. })
     }
 }
 
-/// What to do about a generator in its own way.
+/// What to do about a generator that limits itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "action")]
 pub enum Advice {
     /// Not all CPUs have a worker.
     AddWorkers {
-        /// There were.
+        /// Number of workers.
         workers: u32,
-        /// There could be.
+        /// Possible number of workers.
         useful: u32,
     },
     /// Server and generator compete for the same CPUs.
     SeparateFromServer,
     /// The generator uses the whole machine.
     LargerMachine,
-    /// Every CPU has a worker, and there is CPU left: something else held the workers up.
+    /// Every CPU has a worker, and there is CPU time left: something else delayed the workers.
     QuietMachine,
 }
 
-/// What p99.9 needs.
+/// Values needed for p99.9.
 const TRANSACTIONS_NEEDED: u64 = 1000;
 /// A worker this busy has queues: at 90 % a random arrival waits nine times its own service time (M/M/1).
 const BUSY: f64 = 0.9;
-/// Answers wait as long as their worker does: a worker that waited this share of the time makes response times longer
-/// by up to a quarter.
+/// Answers wait as long as their worker does: with this share of waiting, response times are longer by up to a quarter.
 const STARVED: f64 = 0.2;
-/// Lag matters from this share of the median response time.
+/// Lag matters from this share of the median response time on.
 const LATE: f64 = 0.2;
-/// Lag below this is what waking up costs on any machine.
+/// Lag below this is the cost of waking up on any machine.
 const LATE_NS: u64 = 100_000;
-/// Shorter waits for a session say nothing of the server.
+/// Shorter waits for a session say nothing about the server.
 const WAIT_MIN_NS: u64 = 1_000_000;
-/// CPU time below this share of a busy worker's time means it waited for a CPU rather than used it.
+/// CPU time below this share of a busy worker's time means that it waited for a CPU instead of using it.
 const COMPUTING: f64 = 0.7;
 /// Outages of this share of the measured time would show in p99, if a closed loop did not hide them.
 const HIDDEN: f64 = 0.01;
 
-/// What warnings are found in: a run, as far as its findings are made by then.
+/// What warnings are derived from: a run, as far as its findings exist by then.
 pub(crate) struct Observed<'a> {
     pub(crate) status: Status,
     pub(crate) stages: &'a [StageFindings],
@@ -239,7 +240,7 @@ fn outage(stage: usize, findings: &StageFindings) -> Option<Warning> {
     Some(Warning::Outage { stage, times: outages.len() as u64, longest, length_ns, share })
 }
 
-/// A closed loop begins nothing during an outage.
+/// A closed loop starts nothing during an outage.
 fn lower_bounds(stage: usize, findings: &StageFindings) -> Option<Warning> {
     let is_closed = findings.open.is_none() && findings.queue.is_none();
     let hides =
@@ -258,8 +259,8 @@ fn is_undone(findings: &StageFindings) -> bool {
     findings.open.is_some_and(|open| open.dropped.saturating_add(open.unstarted) > open.due / 100)
 }
 
-/// The whole run is judged, not only its end: half of all transactions waited longer for a session than the server then
-/// took, or many were not done at all. What an outage at the end left undone is no fault of the rate.
+/// The whole run is judged, not only its end: half of all transactions waited for a session longer than the server then
+/// took, or many were not done at all. What an outage at the end left undone is not the rate's fault.
 fn overload(stage: usize, findings: &StageFindings) -> Option<Warning> {
     let open = findings.open?;
     let (wait, service) = (findings.total.wait.p50_ns, findings.total.service.p50_ns);
@@ -280,7 +281,7 @@ fn over_range(stage: usize, findings: &StageFindings) -> Option<Warning> {
     (count > 0).then_some(Warning::OverRange { stage, count })
 }
 
-/// Silent when the database runs inside this process: then the generator's time is the database's.
+/// Not raised if the database runs inside this process: then the generator's time is the database's.
 fn generator(stage: usize, findings: &StageFindings, run: &Observed) -> Option<Warning> {
     let is = |place| run.places.contains(&place);
     if is(Place::Embedded) || findings.total.transactions == 0 {
@@ -313,8 +314,8 @@ fn generator(stage: usize, findings: &StageFindings, run: &Observed) -> Option<W
     if generator.busiest_worker >= BUSY {
         return Some(Warning::GeneratorBusy { stage, busiest_worker: generator.busiest_worker, advice });
     }
-    // One of a few that was late is chance, unless the rate could not be kept: then the generator may have hardly got a
-    // CPU.
+    // A single late one of a few is chance, unless the rate could not be kept: then the generator may have had hardly
+    // any CPU time.
     let lag = &findings.total.lag;
     let largest = || lag.max_ns.filter(|_| is_undone(findings));
     let (lag_ns, response_p50_ns) = (lag.p99_ns.or_else(largest)?, findings.total.response.p50_ns?);

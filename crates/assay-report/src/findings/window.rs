@@ -1,8 +1,8 @@
-//! A part of a run: of every stage the intervals from one instant to another, as if nothing else had been measured.
+//! A part of a run: the intervals of every stage from one instant to another, as if nothing else had been measured.
 //!
-//! What a record keeps for each interval is of the part alone: counts, throughput, response times, errors, telemetry.
-//! What it keeps for whole stages only is left out (times of types, service times, counters, audits, servers apart) or,
-//! for the generator and its lag, stays that of the whole stage.
+//! What a record has per interval is restricted to the part: counts, throughput, response times, errors, telemetry.
+//! What it has only per stage is omitted (times of types, service times, counters, audits, single servers) or, for the
+//! generator and its lag, remains that of the whole stage.
 
 use assay_record::{Interval, Record, Stage, StatementTally, Tally, Time, TransactionTally};
 
@@ -13,10 +13,10 @@ use crate::findings::stage::{StageFindings, WindowFindings};
 use crate::findings::tally::ErrorFindings;
 use crate::findings::throughput::SteadyFindings;
 
-/// Which part of every stage is wanted.
+/// The requested part of every stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// The last so many nanoseconds; all of a stage that is shorter.
+    /// The last nanoseconds; all of a shorter stage.
     Last {
         /// > 0
         ns: u64,
@@ -28,7 +28,7 @@ pub enum Window {
         /// The second, or the end; from_ns < to_ns.
         to_ns: Option<u64>,
     },
-    /// From where the stage was steady on.
+    /// From the start of the steady part on.
     Steady {
         /// Until then, or the end.
         to_ns: Option<u64>,
@@ -38,13 +38,13 @@ pub enum Window {
 /// There is no such part.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoWindow {
-    /// No whole interval lies in it.
+    /// It contains no whole interval.
     #[error("no whole interval of a run of {} lies in it", crate::digits::seconds(*measured_ns))]
     Empty {
         /// Length of the stage.
         measured_ns: u64,
     },
-    /// `Window::Steady` of a stage that was not.
+    /// `Window::Steady` of a stage without a steady part.
     #[error("throughput was not steady, or is not known to be")]
     NotSteady,
     /// Stages of a search have no times of their own.
@@ -52,7 +52,7 @@ pub enum NoWindow {
     Search,
 }
 
-/// What `record` says of a part of each stage.
+/// The findings about a part of each stage of `record`.
 pub fn findings_within(record: &Record, window: Window) -> Result<Findings, NoWindow> {
     let whole = findings(record);
     if whole.capacity.is_some() {
@@ -72,7 +72,7 @@ pub fn findings_within(record: &Record, window: Window) -> Result<Findings, NoWi
     Ok(found)
 }
 
-/// Keeps the intervals of a stage that lie in `window`, and of its sums those that follow from them.
+/// Keeps the intervals of a stage that are in `window`, and the sums that follow from them.
 fn narrow(stage: &mut Stage, whole: &StageFindings, window: Window) -> Result<WindowFindings, NoWindow> {
     let of_ns = stage.measured_ns;
     let (from_ns, to_ns) = match window {
@@ -84,7 +84,7 @@ fn narrow(stage: &mut Stage, whole: &StageFindings, window: Window) -> Result<Wi
         },
     };
     let end_of = |interval: &Interval| interval.start_ns.saturating_add(interval.length_ns);
-    // Runs end a little late: what lies in the window but for a tenth of its length is in it.
+    // Runs end slightly late: an interval that exceeds the window by a tenth of its length still counts.
     let is_in = |one: &Interval| {
         let slack = one.length_ns / 10;
         one.start_ns.saturating_add(slack) >= from_ns && end_of(one) <= to_ns.saturating_add(slack)
@@ -110,7 +110,7 @@ fn narrow(stage: &mut Stage, whole: &StageFindings, window: Window) -> Result<Wi
     Ok(WindowFindings { from_ns, to_ns, of_ns })
 }
 
-/// The sums of some intervals. Behind the types stands one more for each interval, which carries what is known of all
+/// The sums of some intervals. An additional type per interval, after the real ones, carries what is known only for all
 /// types together.
 fn tally(whole: &Tally, intervals: &[Interval]) -> Tally {
     let of_type = |number: usize| sum(intervals.iter().map(|one| one.transactions.get(number).copied().unwrap_or(0)));
@@ -145,7 +145,7 @@ fn tally(whole: &Tally, intervals: &[Interval]) -> Tally {
     }
 }
 
-/// Puts in what is known of the whole stage only, and takes out what `tally` put in to carry it.
+/// Restores what is known only for the whole stage, and removes the additional types of `tally`.
 fn complete(stage: &mut StageFindings, whole: &StageFindings, window: WindowFindings) {
     stage.window = Some(window);
     stage.generator = whole.generator;

@@ -1,7 +1,7 @@
 //! Comparisons, grids and summaries of trials as text: at most 80 columns, readable without color.
 //!
-//! The verdict first, then what makes it doubtful, then the numbers. No difference is shown without its interval, or
-//! without saying that there is none. Puts together what `words` and `tables` made, and computes nothing.
+//! The verdict first, then doubts, then the numbers. Every difference is shown with its interval, or with a remark that
+//! there is none. Combines what `words` and `tables` created, and computes nothing.
 
 use crate::findings::comparison::{Comparison, MetricComparison, SideFindings, StageComparison};
 use crate::findings::judgement::{ConditionFindings, Judgement};

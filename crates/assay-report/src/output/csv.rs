@@ -1,6 +1,6 @@
 //! CSV tables: one row per stage, server and transaction type; per metric of a comparison; per trial.
 //!
-//! Figures are plain: no grouping, nanoseconds, empty where there is none. docs/record.md lists the columns.
+//! Figures are plain: no grouping, nanoseconds, empty if missing. docs/record.md lists the columns.
 
 use crate::findings::comparison::Comparison;
 use crate::findings::latency::LatencyFindings;
@@ -14,8 +14,8 @@ use crate::plain::clean;
 use crate::tables::latency::latency_cells;
 use crate::tables::table::{Cell, Column, Table};
 
-/// The table, head first. `target` and `type` are empty in rows of all of them together; figures that are not known
-/// by type are empty in rows of one type.
+/// The table with headers. `target` and `type` are empty in rows of all of them; figures that are unknown by type are
+/// empty in rows of one type.
 pub fn csv(findings: &Findings) -> String {
     let names = "stage,sessions,measured_ns,target,type,transactions,tps,failed,retries,statements,qps,errors,response_ns_min,\
          response_ns_mean,response_ns_p50,response_ns_p90,response_ns_p95,response_ns_p99,response_ns_p999,response_ns_max,\
@@ -83,7 +83,7 @@ pub fn summary_csv(summary: &Summary) -> String {
     table.csv()
 }
 
-/// An empty table; `names` of its columns.
+/// An empty table with these columns.
 pub(crate) fn headed(names: &str) -> Table {
     Table::new(names.split(',').map(Column::figures))
 }
@@ -114,7 +114,7 @@ fn unit(unit: MetricUnit) -> Cell {
     })
 }
 
-/// The verdict, and the trials it would need.
+/// The verdict, and the number of trials needed.
 fn verdict(verdict: Verdict) -> [Cell; 2] {
     let (word, needed) = match verdict {
         Verdict::Better => ("better", Cell::Blank),

@@ -6,7 +6,7 @@ use crate::findings::experiment::Experiment;
 use crate::findings::metric::metrics;
 use crate::tables::table::{Cell, Column, Table};
 
-/// A row per trial and step of its ladder: factors, round, sessions, every metric, every part's seconds.
+/// A row per trial and step of its ladder: factors, round, sessions, every metric, seconds of every part.
 pub fn experiment_csv(experiment: &Experiment) -> String {
     let stages =
         || experiment.trials.iter().flat_map(|trial| trial.findings.stages.iter().map(move |stage| (trial, stage)));

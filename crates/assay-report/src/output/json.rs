@@ -12,7 +12,7 @@ pub fn json(findings: &impl Serialize) -> String {
     serde_json::to_string_pretty(findings).expect("findings are plain data with text keys") + "\n"
 }
 
-/// A report as JSON: findings of every record, and the figures of every chart.
+/// A report as JSON: findings of every record, and the data of every chart.
 pub fn report_json(report: &Report) -> String {
     #[derive(Serialize)]
     struct WithCharts<'a> {

@@ -1,7 +1,7 @@
 //! A report as Markdown, for an issue, a pull request or a wiki.
 //!
-//! Tables and words only. Text from records cannot become markup, a link or a mention: every character that means
-//! something to CommonMark or to the places that show it is escaped.
+//! Tables and words only. Text from records cannot become markup, a link or a mention: every character with a meaning
+//! in CommonMark or on the sites that show it is escaped.
 
 use crate::findings::report::{Entry, Report};
 use crate::findings::run::Findings;
@@ -22,7 +22,7 @@ const TEXT_WIDTH: usize = 200;
 const COMMAND_WIDTH: usize = 4000;
 const ENTRIES_MAX: usize = 200;
 
-/// The Markdown; what somebody asked to see comes first.
+/// The Markdown; requested charts and tables come first.
 pub fn markdown(report: &Report, asked: &[Shown]) -> String {
     let mut text = format!("# {}\n", escaped(&title(report), TEXT_WIDTH));
     for sentence in summary(report) {
@@ -91,7 +91,7 @@ fn setup(findings: &Findings) -> String {
     format!("\n{}\n{}", facts.concat(), block("sh", &clean(&command_line(findings), COMMAND_WIDTH)))
 }
 
-/// A block of code that no run of backquotes in `text` can end.
+/// A code block that no run of backquotes in `text` can end.
 fn block(language: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

@@ -1,8 +1,8 @@
 //! A report as one self-contained HTML file.
 //!
 //! Style, script and the chart library are in the file; a content security policy forbids everything else, so that the
-//! page can ask no other machine for anything. Texts from records are escaped by the templates, after `shown` made them
-//! harmless; the figures of charts travel as JSON in which no `<` is left.
+//! page cannot contact any machine. The templates escape texts from records, after `shown` made them harmless; the data
+//! of charts is JSON without any `<`.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ use crate::words::warning::warnings_by_hint;
 
 const CSS: &str = include_str!("../../page/page.css");
 const SCRIPT: &str = include_str!("../../page/page.js");
-/// The library and its licence, which goes wherever it goes.
+/// The library and its license, which must accompany it.
 const LIBRARY: &str = concat!(
     "/*\n",
     include_str!("../../page/vendor/uplot/LICENSE"),
@@ -59,10 +59,10 @@ const UPLOT_CSS: &str = include_str!("../../page/vendor/uplot/uPlot.min.css");
 
 const COMMAND_WIDTH: usize = 4000;
 const FAILURE_WIDTH: usize = 2000;
-/// Of the line that a closed box of warnings shows.
+/// In the line that a closed box of warnings shows.
 const FIRST_WARNING_WIDTH: usize = 160;
 
-/// The page; what somebody asked to see comes first.
+/// The page; requested charts and tables come first.
 pub fn html(report: &Report, asked: &[Shown]) -> String {
     let (title, charts) = (title(report), charts(report));
     let mut sections = sections(report, &charts);
@@ -113,7 +113,7 @@ pub fn html(report: &Report, asked: &[Shown]) -> String {
     page.into_string()
 }
 
-/// A chart as the page's script takes it.
+/// A chart as the page's script expects it.
 #[derive(Serialize)]
 struct ChartOnPage<'a> {
     #[serde(flatten)]
@@ -127,7 +127,7 @@ impl ChartOnPage<'_> {
     }
 }
 
-/// A source expression of a content security policy: this text and no other.
+/// A source expression of a content security policy: exactly this text.
 fn hash(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
 }
@@ -158,7 +158,7 @@ fn head(report: &Report, title: &str, sections: &[Section]) -> Markup {
     }
 }
 
-/// A part of the page, in the order in which readers ask.
+/// A part of the page, in the order of a reader's questions.
 struct Section {
     id: &'static str,
     title: &'static str,
@@ -185,7 +185,7 @@ fn main(report: &Report, sections: &[Section]) -> Markup {
     }
 }
 
-/// Verdict, ladder, audit, time, distribution, environment; those that a report has something for.
+/// Verdict, ladder, audit, time, distribution, environment; those for which the report has data.
 fn sections(report: &Report, charts: &Charts) -> Vec<Section> {
     let section = |id, title, content: Markup| Section { id, title, content };
     let one = match &report.entries[..] {
@@ -243,7 +243,7 @@ fn ladders(report: &Report, charts: &Charts) -> Markup {
     }
 }
 
-/// Statements that were timed one by one.
+/// Statements compared by `assay sql`.
 fn statements(report: &Report) -> Markup {
     let several = report.entries.len() > 1;
     let of_cases = report.entries.iter().filter_map(|entry| Some((entry, entry.findings.cases.as_ref()?)));
@@ -301,7 +301,7 @@ fn records(report: &Report, charts: &Charts) -> Markup {
     }
 }
 
-/// The figures that count, large.
+/// The key figures, large.
 fn tiles(findings: &Findings) -> Markup {
     let Some(stage) = findings.main_stage() else { return Markup::default() };
     let (total, response) = (&stage.total, &stage.total.response);
@@ -329,7 +329,7 @@ fn tiles(findings: &Findings) -> Markup {
     }
 }
 
-/// One box, closed: its first line says what is most important, and the result stays on the screen.
+/// One box, closed: its first line has the most important warning, and the result stays on the screen.
 fn warnings(report: &Report) -> Markup {
     let failures = report.entries.iter().filter_map(|entry| entry.findings.failure.as_ref());
     let all = warnings_by_hint(report.runs(), |_| true);
@@ -362,7 +362,7 @@ fn warnings(report: &Report) -> Markup {
     }
 }
 
-/// A row for each record; a ladder is represented by its best stage.
+/// A row per record; a ladder is represented by its best stage.
 fn side_by_side(report: &Report) -> Markup {
     fn row(entry: &Entry) -> Option<(String, &StageFindings)> {
         let stage = entry.findings.main_stage()?;
@@ -378,7 +378,7 @@ fn side_by_side(report: &Report) -> Markup {
     }
 }
 
-/// A setting beside the first: what makes the comparison doubtful, then its figures with intervals and verdicts, in the
+/// A setting compared with the first: doubts about the comparison, then its figures with intervals and verdicts, in the
 /// words of `assay compare`.
 fn compared(comparison: &Comparison) -> Markup {
     let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
@@ -464,7 +464,7 @@ fn figure_of(chart: &Chart) -> Markup {
     }
 }
 
-/// Charts stand here as the pictures they are, for light and for dark ground.
+/// Charts are embedded as pictures, for light and for dark backgrounds.
 fn shown_on_page(asked: &[Shown]) -> Markup {
     let picture = |chart: &Chart, theme: Theme, class: &str| {
         let options = PictureOptions { theme, ..PictureOptions::default() };
@@ -604,7 +604,7 @@ fn setup(entry: &Entry) -> Markup {
     }
 }
 
-/// `name = value` of each.
+/// `name = value` for each.
 fn named(values: &BTreeMap<String, String>, between: &str) -> String {
     let one = |(name, value): (&String, &String)| format!("{name} = {value}");
     values.iter().take(ROWS_MAX).map(one).collect::<Vec<_>>().join(between)

@@ -4,26 +4,26 @@ use crate::digits::{clock, count, short, short_count, short_ms, sparkline};
 use crate::findings::interval::IntervalFindings;
 use crate::plain::View;
 
-/// How far a run is, and how it goes.
+/// The progress of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// Which part of the run is on: `trial 2 of 5`; may be empty.
+    /// The current part: `trial 2 of 5`; may be empty.
     pub label: String,
-    /// Since the start of all of it.
+    /// Since the start of the first part.
     pub elapsed_ns: u64,
-    /// How long all of it is to take; `None`: nobody knows.
+    /// Planned duration of all parts; `None`: unknown.
     pub total_ns: Option<u64>,
     /// Throughput so far, one value per interval or trial.
     pub tps: Vec<f64>,
     /// Response time of the last interval.
     pub p99_ns: Option<u64>,
-    /// So far.
+    /// Errors so far.
     pub errors: u64,
 }
 
-/// A bar with the time gone and left, the throughput of now and of before; as much of it as fits into the view.
+/// A bar with elapsed and remaining time, current and earlier throughput; as much of it as fits.
 pub fn progress_line(progress: &Progress, view: View) -> String {
-    /// Wider ones say no more.
+    /// A wider bar is not more useful.
     const HISTORY_MAX: usize = 30;
     const HISTORY_MIN: usize = 8;
     let elapsed = progress.total_ns.map_or(progress.elapsed_ns, |total| progress.elapsed_ns.min(total));
@@ -37,7 +37,7 @@ pub fn progress_line(progress: &Progress, view: View) -> String {
     let of_interval = |text: String| (!progress.tps.is_empty()).then_some(text);
     let errors =
         if progress.errors == 1 { "1 error".into() } else { format!("{} errors", short_count(progress.errors)) };
-    // What is left out first when it does not fit has the highest number.
+    // The part with the highest number is omitted first if the line does not fit.
     let parts = [
         (0, Some(format!("{}{}{total}", bar.unwrap_or_default(), clock(elapsed)))),
         (4, left),
@@ -59,18 +59,18 @@ pub fn progress_line(progress: &Progress, view: View) -> String {
     format!("{line}  {}", sparkline(&progress.tps[progress.tps.len().saturating_sub(room)..]))
 }
 
-/// Which columns a line has.
+/// Columns of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineOf {
-    /// Of a closed loop.
+    /// For a closed loop.
     Closed,
-    /// The backlog too.
+    /// With the backlog.
     Open,
-    /// Where the rate changes: what is due per second too, in place of statements that neither read nor write.
+    /// If the rate changes: transactions due per second, instead of statements that neither read nor write.
     Varying,
 }
 
-/// The heads of `interval_line`'s columns, without a line end.
+/// The headers of `interval_line`'s columns, without a line end.
 pub fn interval_header(of: LineOf) -> String {
     let latencies = ["p50 ms", "p95 ms", "p99 ms"];
     let last = if of == LineOf::Varying { "due/s" } else { "other/s" };
@@ -97,7 +97,7 @@ pub fn interval_line(interval: &IntervalFindings, of: LineOf) -> String {
     if of == LineOf::Closed { line } else { format!("{line} {:>7}", short_count(interval.backlog)) }
 }
 
-/// Fixed widths, since later lines are not known: 99 columns with the backlog.
+/// Fixed widths, because later lines are unknown: 99 columns with the backlog.
 fn line<S: AsRef<str>>(figures: [S; 7], latencies: [S; 3], troubles: [S; 2]) -> String {
     let widths = [6, 8, 7, 7, 7, 7, 7, 6, 6, 6, 6, 7];
     let cells = figures.iter().chain(&latencies).chain(&troubles);

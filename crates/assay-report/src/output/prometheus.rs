@@ -1,8 +1,8 @@
-//! Metrics for Prometheus: the final state of records as OpenMetrics 1.0, and a run while it goes on in the older text
+//! Metrics for Prometheus: the final state of records as OpenMetrics 1.0, and a run in progress in the older text
 //! format (0.0.4), which every scraper reads.
 //!
-//! Names begin with `assay_`, units are seconds and bytes, counters end in `_total`. Label values are escaped, and
-//! bounded in length and number.
+//! Names start with `assay_`, units are seconds and bytes, counters end in `_total`. Label values are escaped, and
+//! limited in length and number.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use crate::findings::telemetry::ScopeFindings;
 use crate::plain::clean;
 
 const LABEL_WIDTH: usize = 120;
-/// Kinds of errors and types of transactions told for each stage.
+/// Most error kinds and transaction types per stage.
 const SERIES_MAX: usize = 200;
 
 /// Metrics by name, each with its samples.
@@ -69,7 +69,7 @@ impl Exposition {
         self.metrics.iter().map(|metric| metric.text(&metric.name)).collect()
     }
 
-    /// As OpenMetrics: a counter is called without the `_total` of its samples, and the file says where it ends.
+    /// As OpenMetrics: a counter's name lacks the `_total` of its samples, and the file has an end marker.
     fn open_metrics(&self) -> String {
         let text = |metric: &Metric| match metric.kind.as_str() {
             "counter" => metric.text(metric.name.trim_end_matches("_total")),
@@ -168,7 +168,7 @@ fn of_findings(all: &mut Exposition, record: &str, findings: &Findings) {
     }
 }
 
-/// Rates and levels under the names of telemetry: `assay_server_log_bytes_per_second`,
+/// Rates and levels with the names of telemetry: `assay_server_log_bytes_per_second`,
 /// `assay_server_log_bytes_per_transaction`, `assay_machine_memory_dirty_bytes`.
 fn of_telemetry(all: &mut Exposition, of_stage: &[(&str, &str)], scopes: &[ScopeFindings]) {
     for scope in scopes {
@@ -214,7 +214,7 @@ fn quantiles(all: &mut Exposition, metric: Definition, labels: &[(&str, &str)], 
     }
 }
 
-/// A run while it goes on: counters since its start, gauges of its last interval.
+/// A run in progress: counters since its start, gauges of its last interval.
 #[derive(Clone, Debug, Default)]
 pub struct LiveMetrics {
     workload: String,
@@ -232,12 +232,12 @@ pub struct LiveMetrics {
     telemetry: Vec<(String, String, bool, u64)>,
 }
 
-/// Every fourth bound of the intervals' buckets: 1 µs, 1.6 µs, 2.5 µs, 4 µs, 6.3 µs, 10 µs, … Fewer and the quantiles
-/// that Prometheus makes of them would be guesses, more and every run would be a thousand series.
+/// Every fourth bound of the intervals' buckets: 1 µs, 1.6 µs, 2.5 µs, 4 µs, 6.3 µs, 10 µs, … With fewer, the quantiles
+/// computed by Prometheus would be guesses; with more, every run would have a thousand series.
 const BUCKET_STEP: usize = 4;
 
 impl LiveMetrics {
-    /// Of a run that has not measured anything yet.
+    /// A run that has not measured anything yet.
     pub fn new(workload: &str, tags: &BTreeMap<String, String>) -> LiveMetrics {
         LiveMetrics {
             workload: workload.to_owned(),
@@ -271,7 +271,7 @@ impl LiveMetrics {
         self.last = Some(findings);
     }
 
-    /// The last reading of everything that was read of servers and their machine: raw counters and levels.
+    /// The last reading of every metric of servers and their machine: raw counters and levels.
     pub fn read(&mut self, telemetry: &Telemetry) {
         self.telemetry.clear();
         for scope in &telemetry.scopes {
@@ -285,7 +285,7 @@ impl LiveMetrics {
         }
     }
 
-    /// The metrics as they are now.
+    /// The current metrics.
     pub fn text(&self) -> String {
         let mut all = Exposition::default();
         let mut info = vec![("workload", self.workload.as_str())];

@@ -1,6 +1,6 @@
 //! Time series for other programs: one row per interval, and one row per record for change point detection tools.
 //!
-//! Figures are plain: no grouping, nanoseconds or the unit in the column's name, empty where there is none.
+//! Figures are plain: no grouping; nanoseconds, or the unit in the column's name; empty if missing.
 
 use std::collections::BTreeSet;
 
@@ -15,9 +15,9 @@ use crate::tables::latency::latency_cells;
 use crate::tables::table::{Cell, Column, Table};
 use crate::words::run::{load, servers};
 
-/// One row per interval, type of transactions and class of statements: `type` is empty in rows of all types together,
-/// `class` in rows of all classes, and what is not known of one of them is empty too. Every row has the time of day,
-/// the load and the options of its record.
+/// One row per interval, transaction type and statement class: `type` is empty in rows of all types, `class` in rows of
+/// all classes, and so are figures that are unknown for one of them. Every row has the time of day, the load and the
+/// options of its record.
 pub fn intervals_csv(report: &Report) -> String {
     let options = option_names(report);
     let mut table = headed(
@@ -75,7 +75,7 @@ pub fn intervals_csv(report: &Report) -> String {
     text
 }
 
-/// More options than these have no column.
+/// Options beyond this number have no column.
 const OPTIONS_MAX: usize = 100;
 const OPTION_WIDTH: usize = 60;
 
@@ -85,7 +85,7 @@ fn option_names(report: &Report) -> Vec<String> {
     all.into_iter().take(OPTIONS_MAX).cloned().collect()
 }
 
-/// What the record was of, in every row: servers, load, seed, and the value of each of `options`.
+/// The columns of a record, in every row: servers, load, seed, and the value of each of `options`.
 fn settings(entry: &Entry, options: &[String]) -> Vec<Cell> {
     let findings = &entry.findings;
     let mut cells = vec![Cell::foreign(&servers(findings)), Cell::foreign(&load(findings))];
@@ -100,8 +100,8 @@ fn padded(mut cells: Vec<Cell>, width: usize) -> Vec<Cell> {
     cells
 }
 
-/// One row per reading that has a figure: rates of counters, levels of gauges, sessions by what they waited for.
-/// `time_ns` is the end of the step between two samples, since the start of the stage.
+/// One row per reading with a figure: rates of counters, levels of gauges, sessions by wait event. `time_ns` is the end
+/// of the step between two samples, since the start of the stage.
 pub fn telemetry_csv(report: &Report) -> String {
     let mut table = headed("record,file,setting,stage,sessions,time_ns,scope,target,metric,unit,value");
     let mut text = table.csv_head();
@@ -143,7 +143,7 @@ pub fn telemetry_csv(report: &Report) -> String {
     text
 }
 
-/// Records that make no series.
+/// Records that do not form a series.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a time series needs records of the same workload: {first} ran {first_did}, {other} ran {other_did}")]
 pub struct MixedSeries {
@@ -157,11 +157,11 @@ pub struct MixedSeries {
     pub other_did: String,
 }
 
-/// One row per record, the oldest first, as Apache Otava and its kin read them: `time` and the attributes `tool` and
-/// `record`, then metrics; those of a ladder begin with `sessions_N_`.
+/// One row per record, the oldest first, as Apache Otava and similar tools read them: `time` and the attributes `tool`
+/// and `record`, then metrics; those of a ladder start with `sessions_N_`.
 ///
-/// No cell needs quotes, whatever quote character the reader was told. Cells of figures that are not known are empty.
-/// All records must be of the same workload and sessions.
+/// No cell needs quotes, whatever quote character the reader uses. Unknown figures are empty. All records must have the
+/// same workload and sessions.
 pub fn change_points_csv(report: &Report) -> Result<String, MixedSeries> {
     let mut entries: Vec<&Entry> = report.entries.iter().collect();
     entries.sort_by_key(|entry| entry.findings.started);
@@ -200,7 +200,7 @@ pub fn change_points_csv(report: &Report) -> Result<String, MixedSeries> {
     Ok(table.csv())
 }
 
-/// Text in which nothing could be a separator, a quote or a formula.
+/// Text without separators, quotes or formulas.
 fn word(text: &str) -> Cell {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "._-/".contains(c) { c } else { '_' };
     let word: String = clean(text, 200).chars().map(safe).collect();

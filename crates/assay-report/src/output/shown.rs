@@ -1,5 +1,4 @@
-//! What somebody asked to see of an experiment, or of records: pivot tables with what has to be known of them, and
-//! charts. Made once for every output.
+//! Requested views of an experiment, or of records: pivot tables with notes, and charts. Created once for every output.
 
 use crate::charts::asked::{ChartAsked, NoChart};
 use crate::charts::chart::Chart;
@@ -12,7 +11,7 @@ use crate::tables::table::Table;
 use crate::words::subject::subject;
 use crate::words::window::window_words;
 
-/// Something to be shown.
+/// A requested view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShowAsked {
     /// A pivot table.
@@ -21,11 +20,11 @@ pub enum ShowAsked {
     Chart(ChartAsked),
 }
 
-/// Something that can be shown.
+/// A view with its data.
 pub struct Shown(pub(crate) Content);
 
 pub(crate) enum Content {
-    /// One per facet, and what has to be known of them.
+    /// One per facet, and notes.
     Tables {
         tables: Vec<Table>,
         notes: Vec<String>,
@@ -34,7 +33,7 @@ pub(crate) enum Content {
     Chart(Box<Chart>),
 }
 
-/// What was asked for, in its order.
+/// The requested views, in order.
 pub fn shown(experiment: &Experiment, asked: &[ShowAsked]) -> Result<Vec<Shown>, NoChart> {
     let records = || experiment.trials.iter().map(|trial| &trial.findings);
     let window = window_words(records().flat_map(|record| &record.stages));
@@ -96,7 +95,7 @@ pub fn shown_text(all: &[Shown], width: usize) -> String {
     text
 }
 
-/// As Markdown; charts as tables, since a text has no pictures.
+/// As Markdown; charts as tables, because a text has no pictures.
 pub fn shown_markdown(all: &[Shown]) -> String {
     let mut text = String::new();
     for one in all {
@@ -119,7 +118,7 @@ pub fn shown_markdown(all: &[Shown]) -> String {
     text
 }
 
-/// The figures of all of it, each with a head of its own and a blank line between them.
+/// The data of all views, each with headers of its own and a blank line in between.
 pub fn shown_csv(all: &[Shown]) -> String {
     let csv = |one: &Shown| match &one.0 {
         Content::Tables { figures, .. } => figures.csv(),
@@ -132,7 +131,7 @@ fn in_brackets(caption: &str) -> String {
     if caption.is_empty() { String::new() } else { format!(" ({})", clean(caption, 200)) }
 }
 
-/// What has to be known of a table.
+/// The notes of a table.
 fn notes(pivot: &Pivot) -> Vec<String> {
     let mut notes = Vec::new();
     match pivot.deviation {

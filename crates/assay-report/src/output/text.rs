@@ -1,7 +1,7 @@
 //! The final report as text: the result first, then warnings, then tables. Units are in the column headers.
 //!
-//! Puts together what `words` and `tables` made, and computes nothing. A run of several stages is a table of them, then
-//! the details of the best one; every stage's details are in the JSON.
+//! Combines what `words` and `tables` created, and computes nothing. A run with several stages shows a table of them,
+//! then the details of the best one; the JSON has the details of every stage.
 
 use assay_record::{OptionValue, Status};
 
@@ -30,17 +30,17 @@ use crate::words::window::window_sentence;
 
 const FACT_WIDTH: usize = 80;
 const FAILURE_LINES_MAX: usize = 40;
-/// Of the names before facts.
+/// Width of names before facts.
 const LABEL_WIDTH: usize = 12;
-/// Of a bar in the table of a ladder.
+/// Width of a bar in the table of a ladder.
 const BAR_WIDTH: usize = 12;
 
-/// The final report as a pipe gets it.
+/// The final report for a pipe.
 pub fn text(findings: &Findings) -> String {
     text_in(findings, View::default())
 }
 
-/// The final report, as it is looked at.
+/// The final report for a view.
 pub fn text_in(findings: &Findings, view: View) -> String {
     if let Some(cases) = &findings.cases {
         let text = statements(findings, cases, view);
@@ -74,7 +74,7 @@ pub fn text_in(findings: &Findings, view: View) -> String {
     if view.colour { coloured(&text) } else { text }
 }
 
-/// Statements that were timed one by one.
+/// Statements compared by `assay sql`.
 fn statements(findings: &Findings, found: &CasesFindings, view: View) -> String {
     let facts = [clean(&findings.workload, FACT_WIDTH), encrypted_servers(findings)];
     let mut text = wrap_to(view.width, "", facts.into_iter().chain(cases::how(found)), DOT);
@@ -103,7 +103,7 @@ fn statements(findings: &Findings, found: &CasesFindings, view: View) -> String 
 fn head(findings: &Findings, view: View) -> String {
     let mut numbers: Vec<String> = findings.stages.iter().map(|stage| count(stage.sessions.into())).collect();
     if findings.capacity.is_some() {
-        // The table has each.
+        // The table has them.
         numbers.sort_by_key(|number| (number.len(), number.clone()));
         numbers.dedup();
     }
@@ -123,7 +123,7 @@ fn head(findings: &Findings, view: View) -> String {
     text + &given(findings, view)
 }
 
-/// How it ended, and when it began.
+/// How it ended, and when it started.
 fn ended(findings: &Findings, view: View) -> String {
     let took = seconds(findings.elapsed_ns);
     let ended = match findings.status {
@@ -154,7 +154,7 @@ fn given(findings: &Findings, view: View) -> String {
     text
 }
 
-/// The distribution of rows, where it is not the usual one.
+/// The distribution of rows, if it is not the default.
 fn rows(findings: &Findings, view: View) -> Option<String> {
     let name = findings.distribution.as_ref().filter(|name| view.verbose || *name != "uniform")?;
     Some(format!("{} rows", clean(name, NAME_WIDTH)))
@@ -168,7 +168,7 @@ fn encrypted_servers(findings: &Findings) -> String {
     servers(findings) + &tls.map(|tls| format!(" ({})", clean(tls, 40))).unwrap_or_default()
 }
 
-/// Throughput and latencies, then how well they are known and what went wrong.
+/// Throughput and latencies, then their precision and what went wrong.
 fn result(stage: &StageFindings, findings: &Findings, view: View) -> String {
     let response = &stage.total.response;
     let bound = if has_lower_bounds(stage) { "≥" } else { "" };
@@ -204,7 +204,7 @@ fn warnings(findings: &Findings, which: fn(&Warning) -> bool, view: View) -> Str
     text
 }
 
-/// A row per step, with a bar as long as its throughput is high.
+/// A row per step, with a bar for its throughput.
 fn ladder(all: &[StageFindings], view: View) -> String {
     let rows = all.iter().map(|stage| (count(stage.sessions.into()), stage));
     let mut table = stages("sessions", rows);
@@ -260,7 +260,7 @@ fn details(stage: &StageFindings, findings: &Findings, view: View) -> String {
 
 fn listed(facts: impl IntoIterator<Item = Facts>, view: View) -> String {
     let line = |(name, facts): Facts| {
-        // A long fact is broken between its words; a line holds whole facts where it can.
+        // A long fact is broken between words; otherwise a line has whole facts.
         let words = facts.iter().any(|fact| fact.chars().count() + LABEL_WIDTH > view.width);
         let label = format!("{name:LABEL_WIDTH$}");
         if words {
@@ -277,7 +277,7 @@ fn below(table: Option<Table>, view: View) -> String {
     table.map(|table| format!("\n{}", table.text(view.width))).unwrap_or_default()
 }
 
-/// The rate in bold; warnings, hints, errors and verdicts in the colours that they have on stderr.
+/// The rate in bold; warnings, hints, errors and verdicts in the colors used on stderr.
 fn coloured(text: &str) -> String {
     let paint = |colour: &str, text: &str| format!("\u{1b}[{colour}m{text}\u{1b}[0m");
     let line = |line: &str| match line {

@@ -6,7 +6,7 @@ use crate::tables::table::{Cell, Table};
 const TEXT_WIDTH: usize = 200;
 
 impl Table {
-    /// Head first.
+    /// Headers first.
     pub(crate) fn csv(&self) -> String {
         self.csv_head() + &self.csv_rows()
     }
@@ -16,7 +16,7 @@ impl Table {
         heads.join(",") + "\n"
     }
 
-    /// Cells that a row does not have are empty.
+    /// Missing cells of a row are empty.
     pub(crate) fn csv_rows(&self) -> String {
         let mut text = String::new();
         for row in &self.rows {
@@ -37,7 +37,7 @@ fn plain(cell: &Cell) -> String {
     }
 }
 
-/// RFC 4180, and no formula: a spreadsheet would run a name that begins with one of `=+-@`.
+/// RFC 4180, and no formulas: a spreadsheet would execute a name that starts with one of `=+-@`.
 fn quoted(name: &str) -> String {
     let name = clean(name, TEXT_WIDTH);
     let name = if name.starts_with(['=', '+', '-', '@']) { format!("'{name}") } else { name };

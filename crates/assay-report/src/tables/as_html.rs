@@ -8,16 +8,16 @@ use crate::tables::table::{Content, Table};
 
 /// Longest text of a record shown in one place.
 const TEXT_WIDTH: usize = 400;
-/// A made-up record could have millions of rows.
+/// A forged record could have millions of rows.
 pub(crate) const ROWS_MAX: usize = 200;
 
 impl Table {
-    /// The first cell of a row is its head.
+    /// The first cell of a row is its header.
     pub(crate) fn html(&self) -> Markup {
         let label = (!self.caption.is_empty()).then(|| clean(&self.caption, TEXT_WIDTH));
         let left = self.rows.len().saturating_sub(ROWS_MAX);
         html! {
-            // Beside the table and not in it: a wide table scrolls, and would take its caption along.
+            // Outside the table: a wide table scrolls, and would take its caption along.
             @if let Some(caption) = &label {
                 p.caption { (caption) }
             }
@@ -55,7 +55,7 @@ impl Table {
     }
 }
 
-/// Anybody's text: harmless, and not too long.
+/// Any text: made harmless, and not too long.
 pub(crate) fn shown(text: &str) -> impl Render {
     shown_to(TEXT_WIDTH, text)
 }

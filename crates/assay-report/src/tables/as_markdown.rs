@@ -5,11 +5,11 @@ use crate::plain::clean;
 use crate::tables::table::{Content, Table};
 
 const TEXT_WIDTH: usize = 200;
-/// A made-up record could have millions of rows.
+/// A forged record could have millions of rows.
 const ROWS_MAX: usize = 200;
 
 impl Table {
-    /// A pipe table, between blank lines where the caption is.
+    /// A pipe table, between blank lines, after its caption.
     pub(crate) fn markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let mut text = line(self.columns.iter().map(|column| escaped(&column.head, TEXT_WIDTH)).collect());
@@ -26,14 +26,14 @@ impl Table {
     }
 }
 
-/// Text of which no character means anything to CommonMark or to the places that show it.
+/// Text in which no character has a meaning in CommonMark or on the sites that show it.
 pub(crate) fn escaped(text: &str, width: usize) -> String {
     let mut escaped = String::new();
     let text = clean(text, width);
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {
         match c {
-            // A mention would call somebody, an address would become a link.
+            // A mention would notify somebody, an address would become a link.
             '@' => escaped.push_str("&#64;"),
             ':' if rest.peek() == Some(&'/') => escaped.push_str("&#58;"),
             '&' => escaped.push_str("&amp;"),

@@ -5,14 +5,14 @@ use crate::tables::table::{Cell, Column, Content, NAME_WIDTH, Table};
 
 /// Between columns.
 const GAP: &str = "  ";
-/// Below this width names are cut.
+/// Below this width names are truncated.
 const NARROW: usize = 80;
-/// From this width on nothing is cut that need not be.
+/// From this width on nothing is truncated unless necessary.
 const ROOMY: usize = 100;
 
 impl Table {
-    /// The first column and words flush left, figures flush right. No blanks at line ends. A narrow terminal gets fewer
-    /// columns, and less of long words.
+    /// The first column and texts are left-aligned, figures right-aligned. No blanks at line ends. A narrow terminal
+    /// gets fewer columns, and shorter texts.
     pub(crate) fn text(&self, width: usize) -> String {
         let last = self.columns.len().saturating_sub(1);
         let words_max = |number: usize, words: usize| match (number, words) {

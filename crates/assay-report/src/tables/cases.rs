@@ -1,4 +1,4 @@
-//! Statements timed one by one, as tables.
+//! Tables of statements compared by `assay sql`.
 
 use crate::digits::with_interval;
 use crate::findings::cases::{CaseFindings, CasesFindings};
@@ -55,7 +55,7 @@ fn remark(case: &CaseFindings, found: &CasesFindings) -> &'static str {
     }
 }
 
-/// A row per counter that any case raised, a column per case; `None`: there is none.
+/// A row per counter that increased in any case, a column per case; `None` if there is none.
 pub(crate) fn counters(found: &CasesFindings) -> Option<Table> {
     let mut names: Vec<&String> = found.cases.iter().flat_map(|case| case.counters.keys()).collect();
     names.sort();

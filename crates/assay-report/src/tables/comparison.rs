@@ -9,7 +9,7 @@ use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
 use crate::words::comparison::{change_text, metric_name, middle, ratio, verdict};
 use crate::words::run::sessions;
 
-/// A row per metric: both sides, the change with its interval and what follows from it.
+/// A row per metric: both sides, the change with its interval, and the verdict.
 pub(crate) fn changes(stage: &StageComparison) -> Table {
     let with = match (stage.sessions, stage.candidate_sessions) {
         (one, other) if one == other => sessions(one),
@@ -20,7 +20,7 @@ pub(crate) fn changes(stage: &StageComparison) -> Table {
     let mut table = Table::new(columns.chain([Column::words("at 95%", NAME_WIDTH)]));
     let of_all = ["capacity", "tps", "p50", "p95", "p99", "cpu_per_transaction"];
     let types: Vec<&MetricComparison> = stage.metrics.iter().filter(|one| one.metric.name.ends_with(".p99")).collect();
-    // The only type has the figures of all.
+    // A single type has the same figures as the total.
     let types = if types.len() > 1 { types } else { Vec::new() };
     let own = stage.metrics.iter().filter(|one| one.metric.unit == MetricUnit::Own);
     for metric in of_all.into_iter().filter_map(|name| stage.metric(name)).chain(types).chain(own) {
@@ -62,7 +62,7 @@ fn known(trials: Option<&TrialsFindings>, metric: Option<&MetricComparison>) -> 
     Cell::of(trials, |trials| Cell::Words(middle(trials, metric)))
 }
 
-/// A row per trial, then their median with its interval, and how far they are apart.
+/// A row per trial, then their median with its interval, and their spread.
 pub(crate) fn trials(stage: &StageSummary) -> Table {
     type Unit = fn(f64) -> Cell;
     const METRICS: [(&str, &str, Unit); 5] = [
@@ -77,7 +77,7 @@ pub(crate) fn trials(stage: &StageSummary) -> Table {
     let mut table = Table::new([Column::words("trial", NAME_WIDTH)].into_iter().chain(heads));
     for (at, failed) in stage.failed.iter().enumerate() {
         let mut row = vec![Cell::Words((at + 1).to_string())];
-        // A figure that only some trials have cannot be said to be of this one.
+        // A figure that only some trials have cannot be assigned to this one.
         let of = |column: &TrialsFindings| {
             column.values.get(at).copied().filter(|_| column.values.len() == stage.failed.len())
         };

@@ -12,7 +12,7 @@ use crate::tables::table::{Cell, Column, Table};
 const LEVEL_WIDTH: usize = 40;
 
 impl Pivot {
-    /// One per facet. Ratios stand in columns of their own, after all values.
+    /// One per facet. Ratios are in columns of their own, after all values.
     pub(crate) fn tables(&self) -> Vec<Table> {
         let mut columns = vec![Column::words(clean(&self.rows, LEVEL_WIDTH), LEVEL_WIDTH)];
         let axis = self.columns.as_ref().map(|axis| clean(axis, LEVEL_WIDTH));
@@ -20,7 +20,7 @@ impl Pivot {
             None => columns.push(Column::figures(self.value.clone())),
             Some(axis) => {
                 let head = |level: &String| match axis.as_str() {
-                    // It says itself what it is.
+                    // The heading already says it.
                     SETTING => clean(level, LEVEL_WIDTH),
                     axis => format!("{axis} {}", clean(level, LEVEL_WIDTH)),
                 };
@@ -59,7 +59,7 @@ impl Pivot {
         self.facets.iter().map(table).collect()
     }
 
-    /// A row for each place, for spreadsheets.
+    /// A row per place, for spreadsheets.
     pub(crate) fn figures(&self) -> Table {
         let rows = clean(&self.rows, LEVEL_WIDTH);
         let columns = self.columns.as_ref().map(|name| clean(name, LEVEL_WIDTH));
@@ -107,7 +107,7 @@ fn plain(place: &Place) -> Vec<Cell> {
     }
 }
 
-/// With its share of the best one behind it.
+/// Followed by its share of the best one.
 fn value(place: &Place, by_best: bool) -> Cell {
     match place {
         Place::Measured { value, interval, of_best, .. } => {
@@ -127,7 +127,7 @@ fn ratio(place: &Place, more_of: &str) -> Cell {
     }
 }
 
-/// `1.12 [1.08, 1.16]`, and what cannot be told without more rounds or trials.
+/// `1.12 [1.08, 1.16]`, or what cannot be said without more rounds or trials.
 pub(crate) fn ratio_words(found: &Ratio, more_of: &str) -> String {
     let interval = found.interval.map_or(String::new(), |(low, high)| format!(" [{}, {}]", figure(low), figure(high)));
     let verdict = match found.verdict {

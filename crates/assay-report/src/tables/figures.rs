@@ -1,4 +1,4 @@
-//! What a chart that was asked for shows, as figures: for spreadsheets, and for people who do not see it.
+//! The data of a requested chart: for spreadsheets, and for readers who cannot see it.
 
 use crate::charts::chart::{Boxed, Chart, Line, Panel, PanelBody};
 use crate::tables::table::{Cell, Column, Table};
@@ -6,7 +6,7 @@ use crate::tables::table::{Cell, Column, Table};
 const NAME_WIDTH: usize = 76;
 
 impl Chart {
-    /// A row for each point, box and bar: `low` and `high` are the ends of an interval, a band or the whiskers.
+    /// A row per point, box and bar: `low` and `high` are the ends of an interval, a band or the whiskers.
     pub(crate) fn figures(&self) -> Table {
         let names = ["panel", "value", "series", "x"].map(|name| Column::words(name, NAME_WIDTH));
         let figures = ["y", "low", "high", "lower_quartile", "upper_quartile", "count"].map(Column::figures);
@@ -48,7 +48,7 @@ impl Chart {
         }
     }
 
-    /// A table for each panel, for a terminal: figures, and beside them what they look like.
+    /// A table per panel, for a terminal: figures, with a sketch beside them.
     pub(crate) fn sketches(&self) -> Vec<Table> {
         let several = self.panels().len() > 1;
         let table = |panel: &Panel| {
@@ -117,14 +117,14 @@ fn ends(one: &Boxed) -> [f64; 2] {
     [low, high]
 }
 
-/// What is certain is full, what lies in the interval is half.
+/// The certain part is solid, the interval is shaded.
 fn bar(one: &Boxed, most: f64) -> String {
     let (low, high) = one.interval.unwrap_or((one.median, one.median));
     let [low, high] = [low, high].map(|value| place(value, most));
     "█".repeat(low) + &"▒".repeat(high.saturating_sub(low))
 }
 
-/// `   ├──▒▒┃▒▒▒───┤`; points where values are few.
+/// `   ├──▒▒┃▒▒▒───┤`; points if there are few values.
 fn box_strip(one: &Boxed, most: f64) -> String {
     let mut strip = vec![' '; STRIP_WIDTH];
     let at = |value: f64| place(value, most).min(STRIP);
@@ -141,7 +141,7 @@ fn place(value: f64, most: f64) -> usize {
     if most > 0.0 { (value / most * STRIP as f64).round().clamp(0.0, STRIP as f64) as usize } else { 0 }
 }
 
-/// How each line goes.
+/// The course of each line.
 fn line_table(x: &str, lines: &[Line]) -> Table {
     let mut table = Table::new([
         Column::words("", 40),

@@ -4,7 +4,7 @@ use crate::findings::run::Findings;
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
 use crate::words::run::sessions;
 
-/// A row for each stage; where the database ran in the same process, its work is in the figures.
+/// A row per stage; if the database ran in the same process, its work is included.
 pub(crate) fn generator(findings: &Findings) -> Table {
     let embedded = findings.is_embedded();
     let heads = [

@@ -6,7 +6,7 @@ use crate::findings::stage::StageFindings;
 use crate::findings::warning::has_lower_bounds;
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
 
-/// Heads of `latency_cells`.
+/// Headers of `latency_cells`.
 pub(crate) const LATENCY_HEADS: [&str; 8] = ["min", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"];
 
 /// Under `LATENCY_HEADS`.
@@ -17,9 +17,9 @@ pub(crate) fn latency_cells(of: &LatencyFindings) -> [Cell; 8] {
     [min, mean, p50, p90, p95, p99, p999, max]
 }
 
-/// Response times by type, then what they are made of. Those that are too low say so. An embedded database runs on our
-/// workers: a session that is sent late waits while its worker answers another, which is its database's doing and not
-/// our lag.
+/// Response times by type, then their components, marked if they are too low. An embedded database runs on our workers:
+/// a session that is sent late waits while its worker answers another one, which is the database's doing and not our
+/// lag.
 pub(crate) fn responses(stage: &StageFindings, of: &Findings) -> Table {
     let (total, is_bound) = (&stage.total, has_lower_bounds(stage));
     /// Under `LATENCY_HEADS`: the width of terminals that show them.

@@ -8,7 +8,7 @@ use crate::findings::throughput::SteadyFindings;
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Row, Table};
 use crate::words::capacity::look_words;
 
-/// `head`: what tells the rows apart.
+/// `head`: header of the column that distinguishes the rows.
 pub(crate) fn stages<'a>(head: &str, rows: impl IntoIterator<Item = (String, &'a StageFindings)>) -> Table {
     let remark = |stage: &StageFindings| {
         let remarks = [(stage.knee, "knee"), (stage.best, "most tx/s")];
@@ -17,7 +17,7 @@ pub(crate) fn stages<'a>(head: &str, rows: impl IntoIterator<Item = (String, &'a
     remarked(head, rows.into_iter().map(|(name, stage)| (name, stage, remark(stage))))
 }
 
-/// The stages of a search, in the order in which it asked for them.
+/// The stages of a search, in the order in which it requested them.
 pub(crate) fn looks(found: &CapacityFindings, findings: &Findings) -> Table {
     let head = match found.of {
         Capacity::Rate { .. } => "due/s",
@@ -27,10 +27,10 @@ pub(crate) fn looks(found: &CapacityFindings, findings: &Findings) -> Table {
     remarked(head, rows.map(|(stage, look)| (figure(look.at), stage, look_words(found, look))))
 }
 
-/// A row for each, with something to say of it.
+/// A row per stage, with a remark.
 fn remarked<'a>(head: &str, rows: impl IntoIterator<Item = (String, &'a StageFindings, String)>) -> Table {
     let rows: Vec<(String, &StageFindings, String)> = rows.into_iter().collect();
-    // Short steps have no interval; a column of dashes says nothing.
+    // Short steps have no interval; a column of dashes is useless.
     let known = rows.iter().any(|(_, stage, _)| half_interval(stage).is_some());
     let figures = |head: &str| Column::figures(head);
     let mut columns = vec![Column::words(head, NAME_WIDTH), figures("tx/s")];
@@ -58,7 +58,7 @@ fn row(name: &str, stage: &StageFindings, known: bool, remark: String) -> Row {
     Row { cells, best: stage.best }
 }
 
-/// Half the width of the interval of the steady throughput, when that is all of the stage's.
+/// Half the width of the interval of the steady throughput, if the whole stage was steady.
 fn half_interval(stage: &StageFindings) -> Option<f64> {
     match stage.throughput.steady {
         SteadyFindings::Steady { start_ns: 0, tps_low, tps_high, .. } => Some((tps_high - tps_low) / 2.0),

@@ -1,19 +1,19 @@
 //! A table without a format: columns with headers, and rows of values and words.
 //!
-//! A cell keeps its figure as it was measured. Digits, units, escapes and widths belong to the looks: `as_text`,
+//! A cell keeps its value as measured. Digits, units, escapes and widths belong to the formats: `as_text`,
 //! `as_markdown`, `as_html` and `as_csv`.
 
 use crate::digits::{NONE, count, figure, micros, percent};
 use crate::plain::clean;
 
-/// Of a name in a terminal.
+/// Longest name on a terminal.
 pub(crate) const NAME_WIDTH: usize = 24;
-/// Longest text from elsewhere kept in a cell.
+/// Longest text from outside kept in a cell.
 const FOREIGN_WIDTH: usize = 400;
 
 /// Rows under columns.
 pub(crate) struct Table {
-    /// What the table shows, where it stands alone; may be empty.
+    /// Caption, for a table that stands alone; may be empty.
     pub(crate) caption: String,
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Row>,
@@ -21,34 +21,34 @@ pub(crate) struct Table {
 
 /// A column.
 pub(crate) struct Column {
-    /// With the unit; in CSV, the column's name.
+    /// With the unit; also the column's name in CSV.
     pub(crate) head: String,
     pub(crate) content: Content,
-    /// Left out in a terminal, whose lines are short.
+    /// Omitted on a terminal, where lines are short.
     pub(crate) roomy: bool,
-    /// Left out in a terminal with fewer columns than this. What is shown depends on no figure, so that two reports
-    /// have the same columns.
+    /// Omitted on a terminal with fewer columns than this. This depends on no figure, so that two reports have the same
+    /// columns.
     pub(crate) from: usize,
 }
 
 /// What a column holds.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Content {
-    /// Flush right.
+    /// Right-aligned.
     Figures,
-    /// Flush left, and in a terminal no wider than this. Those after the figures speak for themselves: a terminal shows
-    /// them without a head.
+    /// Left-aligned, and on a terminal no wider than this. Texts after the figures are self-explanatory: a terminal
+    /// shows them without a header.
     Words(usize),
 }
 
-/// A row: a cell for each column, or fewer.
+/// A row: a cell per column, or fewer.
 pub(crate) struct Row {
     pub(crate) cells: Vec<Cell>,
-    /// Stands out, where there are means to.
+    /// Highlighted, if the format can.
     pub(crate) best: bool,
 }
 
-/// What stands where a row and a column meet.
+/// A cell.
 #[derive(Clone)]
 pub(crate) enum Cell {
     /// Harmless words (`clean`); or a figure with its interval.
@@ -60,11 +60,11 @@ pub(crate) enum Cell {
     Ms(f64),
     /// Nanoseconds, shown as microseconds.
     Micros(f64),
-    /// A share of one, shown in percent.
+    /// A share, shown in percent.
     Share(f64),
-    /// A figure that cannot be had.
+    /// A missing figure.
     Unknown,
-    /// There is no such figure here.
+    /// Not applicable.
     Blank,
 }
 
@@ -110,17 +110,17 @@ impl Column {
 }
 
 impl Cell {
-    /// Words of ours.
+    /// Our own words.
     pub(crate) fn words(text: impl Into<String>) -> Cell {
         Cell::Words(text.into())
     }
 
-    /// Text that came from a server, a script or a file.
+    /// Text from a server, a script or a file.
     pub(crate) fn foreign(text: &str) -> Cell {
         Cell::Words(clean(text, FOREIGN_WIDTH))
     }
 
-    /// `as_what` of a value, where there is one.
+    /// `as_what` of a value, if there is one.
     pub(crate) fn of<T>(value: Option<T>, as_what: impl FnOnce(T) -> Cell) -> Cell {
         value.map_or(Cell::Unknown, as_what)
     }

@@ -11,10 +11,10 @@ use crate::words::telemetry::in_unit;
 
 const METRIC_WIDTH: usize = 30;
 const SOURCE_WIDTH: usize = 60;
-/// Changes shown of a comparison.
+/// Number of changes shown in a comparison.
 const CHANGES_SHOWN: usize = 8;
 
-/// A row per metric: rates and figures per transaction of counters, levels of gauges.
+/// A row per metric: rates and values per transaction of counters, levels of gauges.
 pub(crate) fn metrics(scope: &ScopeFindings) -> Table {
     let figures = ["per s", "per transaction", "mean", "max"].map(Column::figures);
     let columns = [Column::words("metric", METRIC_WIDTH)].into_iter().chain(figures);
@@ -42,8 +42,8 @@ fn per_transaction(one: &TelemetryFindings) -> Cell {
     }
 }
 
-/// What changed with the headline: what a transaction cost servers and machine, and levels, the largest changes first;
-/// `None` when nothing did.
+/// What else changed: costs per transaction of servers and machine, and levels, the largest changes first; `None` if
+/// nothing did.
 pub(crate) fn changes(stage: &StageComparison) -> Option<Table> {
     let of_telemetry =
         |one: &&MetricComparison| one.metric.name.starts_with("server") || one.metric.name.starts_with("machine.");

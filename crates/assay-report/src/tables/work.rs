@@ -14,7 +14,7 @@ const RULE_WIDTH: usize = 36;
 const URL_WIDTH: usize = 44;
 const MESSAGE_WIDTH: usize = 52;
 
-/// When nothing finished; `None` when that never was.
+/// When nothing finished; `None` if that never happened.
 pub(crate) fn outages(outages: &[ListedOutage], servers: &[ServerFindings]) -> Option<Table> {
     let several = servers.len() > 1;
     let figures = ["length s", "errors", "throughput back after s"].map(Column::figures);
@@ -39,7 +39,7 @@ pub(crate) fn outages(outages: &[ListedOutage], servers: &[ServerFindings]) -> O
     (!outages.is_empty()).then(|| Table::new(columns).with_rows(outages.iter().map(row)))
 }
 
-/// Transactions and statements, and how long they took. `all`: also classes that had none.
+/// Transactions and statements, and their durations. `all`: also classes without any.
 pub(crate) fn throughput(total: &TallyFindings, all: bool) -> Table {
     let figures = ["total", "per s"].map(Column::figures);
     let latencies = ["p50 ms", "p99 ms", "max ms"].map(|head| Column::figures(head).roomy());
@@ -61,7 +61,7 @@ pub(crate) fn throughput(total: &TallyFindings, all: bool) -> Table {
     Table::new(columns).with_rows(rows.into_iter().filter(|(is, _)| all || *is).map(|(_, row)| row))
 }
 
-/// How each type of transaction ended; `None` when there is only one, and none was rolled back by design.
+/// How each type of transaction ended; `None` if there is only one, and none was rolled back on purpose.
 pub(crate) fn types(total: &TallyFindings) -> Option<Table> {
     let ended: Vec<_> = total.types.iter().filter(|one| one.has_ended()).collect();
     if ended.len() < 2 && total.rolled_back == 0 {
@@ -90,7 +90,7 @@ pub(crate) fn types(total: &TallyFindings) -> Option<Table> {
     })))
 }
 
-/// Servers side by side; `None` when there is only one.
+/// Servers side by side; `None` if there is only one.
 pub(crate) fn targets(servers: &[ServerFindings], tallies: &[TallyFindings]) -> Option<Table> {
     if tallies.is_empty() {
         return None;
@@ -113,7 +113,7 @@ pub(crate) fn targets(servers: &[ServerFindings], tallies: &[TallyFindings]) -> 
     })))
 }
 
-/// Errors by kind, the most frequent first; `None` when there were none.
+/// Errors by kind, the most frequent first; `None` if there were none.
 pub(crate) fn errors(errors: &[ErrorFindings]) -> Option<Table> {
     let columns = [
         Column::words("error", usize::MAX),
@@ -127,7 +127,7 @@ pub(crate) fn errors(errors: &[ErrorFindings]) -> Option<Table> {
     (!errors.is_empty()).then(|| Table::new(columns).with_rows(errors.iter().map(row)))
 }
 
-/// Throughput as defined by the workload, and what of the possible that is; `None` when it does not.
+/// Throughput as defined by the workload, and its share of the possible maximum; `None` if it defines none.
 pub(crate) fn rates(rates: &[RateFindings]) -> Option<Table> {
     let columns =
         [Column::words("", NAME_WIDTH), Column::figures(""), Column::figures(""), Column::words("", NAME_WIDTH * 2)];
@@ -143,7 +143,7 @@ pub(crate) fn rates(rates: &[RateFindings]) -> Option<Table> {
     (!rates.is_empty()).then(|| Table::new(columns).with_rows(rates.iter().map(row)))
 }
 
-/// Workload counters and no rule of its audit looks at; `None` when there is nothing.
+/// Workload counters that no rule of its audit uses; `None` if there are none.
 pub(crate) fn counters(counters: &[CounterFindings]) -> Option<Table> {
     let figures = ["total", "per s", "mean"].map(Column::figures);
     let row = |one: &CounterFindings| {
@@ -154,7 +154,7 @@ pub(crate) fn counters(counters: &[CounterFindings]) -> Option<Table> {
     (!rows.is_empty()).then(|| Table::new(columns).with_rows(rows))
 }
 
-/// The workload's own rules; `None` when it has none.
+/// The workload's own rules; `None` if it has none.
 pub(crate) fn audit(rules: &[RuleFindings]) -> Option<Table> {
     let columns = [
         Column::words("audit", usize::MAX),

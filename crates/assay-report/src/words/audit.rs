@@ -3,7 +3,7 @@
 use crate::digits::count;
 use crate::findings::audit::{RuleFindings, RuleVerdict};
 
-/// `17 passed, 4 need a longer run`; nothing without rules.
+/// `17 passed, 4 need a longer run`; empty without rules.
 pub(crate) fn audit_words(rules: &[RuleFindings]) -> Option<String> {
     let number = |verdict: RuleVerdict| rules.iter().filter(|rule| rule.verdict == verdict).count() as u64;
     let [failed, passed, short] = [RuleVerdict::Failed, RuleVerdict::Passed, RuleVerdict::TooShort].map(number);

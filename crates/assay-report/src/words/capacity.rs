@@ -8,7 +8,7 @@ use crate::words::run::{promised, sessions};
 
 const PROMISE_WIDTH: usize = 60;
 
-/// The answer, without a full stop.
+/// The result, without a full stop.
 pub fn capacity_words(found: &CapacityFindings) -> String {
     match &found.of {
         Capacity::Rate { promises } => rate_words(found, &promised(promises)),
@@ -59,7 +59,7 @@ pub(crate) fn look_words(found: &CapacityFindings, look: &LookFindings) -> Strin
         let promise: Promise = promises.get(*number)?.parse().ok()?;
         Some(broken_words(&promise, look.values.get(*number).copied().flatten()))
     };
-    // Where work was left undone, percentiles say no more.
+    // If work was left undone, percentiles are meaningless.
     if look.fell_short {
         return "fell short".into();
     }
@@ -76,7 +76,7 @@ fn broken_words(promise: &Promise, value: Option<f64>) -> String {
     }
 }
 
-/// One measurement of a search, for progress output.
+/// One stage of a search, for progress output.
 pub fn look_line(findings: &CapacityFindings) -> Option<String> {
     let look = findings.looks.last()?;
     let words = look_words(findings, look);

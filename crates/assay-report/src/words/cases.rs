@@ -1,4 +1,4 @@
-//! What is said of statements timed one by one.
+//! Statements compared by `assay sql`, in words.
 
 use assay_record::Cold;
 
@@ -6,7 +6,7 @@ use crate::digits::count;
 use crate::findings::cases::{CaseFindings, CasesFindings};
 use crate::plain::clean;
 
-/// Of a statement, a failure or a plan's line.
+/// Length of a statement, an error or a plan's line.
 const LINE_WIDTH: usize = 400;
 
 /// How they were timed.
@@ -26,7 +26,7 @@ fn plural(number: u64, what: &str) -> String {
     format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// What the table does not say: different results, changed plans, failures.
+/// What the table does not show: different results, changed plans, errors.
 pub(crate) fn notes(found: &CasesFindings) -> Vec<String> {
     let mut notes = Vec::new();
     for name in &found.disagreements {
@@ -68,7 +68,7 @@ pub(crate) fn notes(found: &CasesFindings) -> Vec<String> {
     notes
 }
 
-/// A statement with its name in front, and the plans that it had.
+/// A statement after its name, and its plans.
 pub(crate) fn plan_lines(case: &CaseFindings) -> Vec<String> {
     let several = case.plans.len() > 1;
     let of = |(number, plan): (usize, &crate::findings::cases::PlanFindings)| {

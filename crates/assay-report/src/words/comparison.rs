@@ -42,16 +42,16 @@ pub(crate) fn side_facts(side: &SideFindings) -> Vec<String> {
     facts
 }
 
-/// Differences that mean the same.
+/// Differences with the same meaning.
 pub(crate) struct DifferenceGroup<'a> {
-    /// What they mean, before they are listed.
+    /// Their meaning, before the list.
     pub(crate) words: &'static str,
-    /// They make the comparison doubtful; else they are what is compared.
+    /// Whether they make the comparison doubtful; otherwise they are what is compared.
     pub(crate) is_warning: bool,
     pub(crate) differences: Vec<&'a Difference>,
 }
 
-/// What the sides do not share, the most disturbing first.
+/// What the sides do not share, the most important first.
 pub(crate) fn differences_by_kind(differences: &[Difference]) -> Vec<DifferenceGroup<'_>> {
     let kinds = [
         (
@@ -82,7 +82,7 @@ pub(crate) fn named(value: &str) -> &str {
     if value.is_empty() { "none" } else { value }
 }
 
-/// What makes a side doubtful.
+/// Doubts about a side.
 pub(crate) fn doubts_of(side: &SideFindings) -> Vec<String> {
     let name = clean(&side.name, SETTING_WIDTH);
     let mut doubts = Vec::new();
@@ -171,7 +171,7 @@ pub(crate) fn ratio(found: &ChangeFindings) -> String {
         (Some(_), Some(_)) => "",
         _ => "?",
     };
-    // Four digits, where the first of them counts.
+    // Four digits, if the first of them matters.
     if found.ratio < 9.9995 { format!("{:.3}{mark}", found.ratio) } else { figure(found.ratio) + mark }
 }
 
@@ -189,14 +189,14 @@ pub(crate) fn verdict(metric: &str, verdict: Verdict) -> &'static str {
     }
 }
 
-/// What follows, in a sentence; nothing where a side did not measure what counts.
+/// The verdict in a sentence; empty if a side did not measure what counts.
 pub(crate) fn conclusion(found: &Comparison, stage: &StageComparison) -> Option<String> {
     let metric = stage.metric(&found.headline)?;
     let change = metric.change?;
     let (mut baseline, mut candidate) =
         (clean(&found.baseline.name, SIDE_WIDTH), clean(&found.candidate.name, SIDE_WIDTH));
     if baseline == candidate {
-        // They differ where they are cut.
+        // They differ in the truncated part.
         (baseline, candidate) = ("the baseline".into(), "the candidate".into());
     }
     let median = |side: &Option<TrialsFindings>| side.as_ref().map(|side| middle_alone(side, metric));
@@ -247,7 +247,7 @@ pub(crate) fn conclusion(found: &Comparison, stage: &StageComparison) -> Option<
     })
 }
 
-/// What became of a condition in one of `several` stages.
+/// The outcome of a condition in one of `several` stages.
 pub(crate) fn judgement_words(one: &Judgement, several: bool) -> String {
     let at = if several { format!(" with {}", sessions(one.sessions)) } else { String::new() };
     let by = one.change.map_or("not known".into(), change);

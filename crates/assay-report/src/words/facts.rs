@@ -7,7 +7,7 @@ use crate::findings::tally::TallyFindings;
 use crate::plain::clean;
 use crate::words::run::number_of;
 
-/// A name, and what is to be said under it.
+/// A name, and its facts.
 pub(crate) type Facts = (&'static str, Vec<String>);
 
 /// Work that was not done, and what went wrong.
@@ -51,7 +51,7 @@ fn trouble(total: &TallyFindings) -> Vec<String> {
     if facts.is_empty() { vec!["none".into()] } else { facts }
 }
 
-/// How evenly sessions were served, and what the generator took; nothing in a partial record.
+/// How evenly sessions were served, and the generator's use of resources; empty in a partial record.
 pub(crate) fn generator(stage: &StageFindings, findings: &Findings) -> Vec<Facts> {
     let Some(generator) = &stage.generator else { return Vec::new() };
     let (least, most) = (count(stage.session_transactions_min), count(stage.session_transactions_max));
@@ -86,7 +86,7 @@ fn effort(generator: &GeneratorFindings, lag_ns_p99: Option<u64>, findings: &Fin
     facts
 }
 
-/// Why io_uring was not used, where it would have been.
+/// Why io_uring was not used, if it would have been better.
 pub(crate) fn fallback(findings: &Findings) -> Option<String> {
     let why = findings.event_loop.as_ref()?.fallback.as_ref()?;
     Some(format!("not used: {}", clean(why, 104)))

@@ -1,4 +1,4 @@
-//! How the load generator affected its own measurement, by the same three names everywhere.
+//! How the load generator affected its own measurement, with the same three names everywhere.
 
 use crate::findings::limit::Limit;
 

@@ -25,13 +25,13 @@ pub(crate) fn number_of(number: u64, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{} {what}s", count(number)) }
 }
 
-/// `deadlock 40P01`; without a code, its class alone.
+/// `deadlock 40P01`; without a code, only its class.
 pub(crate) fn error_name(error: &ErrorFindings) -> String {
     let (class, code) = (clean(&error.class, 24), clean(&error.code, 12));
     if code.is_empty() { class } else { format!("{class} {code}") }
 }
 
-/// `PostgreSQL 15.14`, the URL of one that never answered, or how many there were.
+/// `PostgreSQL 15.14`, the URL of a server that never answered, or the number of servers.
 pub(crate) fn servers(findings: &Findings) -> String {
     match &findings.targets[..] {
         [] => "no server".into(),
@@ -79,7 +79,7 @@ pub(crate) fn load(findings: &Findings) -> String {
     }
 }
 
-/// What throughput is of.
+/// The unit of throughput.
 pub(crate) fn per_second(unit: MetricUnit) -> &'static str {
     match unit {
         MetricUnit::RowsPerSecond => "rows/s",
@@ -88,7 +88,7 @@ pub(crate) fn per_second(unit: MetricUnit) -> &'static str {
     }
 }
 
-/// The workload, and what was done with it unless it ran.
+/// The workload, and what was done with it if it was not a run.
 pub(crate) fn work(findings: &Findings, width: usize) -> String {
     let name = clean(&findings.workload, width);
     match findings.task {
@@ -98,7 +98,7 @@ pub(crate) fn work(findings: &Findings, width: usize) -> String {
     }
 }
 
-/// `100 at 0 s, 2,000 at 60 s`: straight lines between them.
+/// `100 at 0 s, 2,000 at 60 s`, linear in between.
 pub(crate) fn profile(points: &[RatePoint]) -> String {
     const POINTS_MAX: usize = 12;
     let point = |point: &RatePoint| format!("{} at {}", figure(point.per_s), seconds(point.at_ns));
@@ -112,7 +112,7 @@ pub(crate) fn promised(promises: &[String]) -> String {
     promises.iter().map(|text| clean(text, OPTION_WIDTH)).collect::<Vec<_>>().join(" and ")
 }
 
-/// Whether throughput stopped growing on the way up a ladder; nothing where nobody knows.
+/// Whether throughput stopped growing on a ladder; empty if unknown.
 pub(crate) fn growth(stages: &[StageFindings]) -> Option<&'static str> {
     if stages.iter().any(|stage| stage.knee) {
         Some("knee: no later step has 5% more transactions per second")
@@ -147,7 +147,7 @@ pub(crate) fn is_given(findings: &Findings, name: &str) -> bool {
     findings.command.iter().any(is)
 }
 
-/// The command that repeats the run, to be pasted into a shell: with its seed, and so that it writes over no record.
+/// The command that repeats the run, ready to paste: with its seed, and without overwriting a record.
 pub(crate) fn command_line(findings: &Findings) -> String {
     /// Options with a value that belong to this one run.
     const OWN: [&str; 4] = ["--record", "--journal", "--trials", "--seed"];

@@ -90,7 +90,7 @@ fn shift_words(shift: &ShiftFindings) -> String {
     format!("{} → {} tx/s{by} at {}", figure(tps_before), figure(tps_after), clock(start_ns))
 }
 
-/// How well the quantiles of response times are known, at 95 %.
+/// The precision of response time quantiles, at 95 %.
 pub(crate) fn latency_intervals(stage: &StageFindings) -> Vec<String> {
     let found = &stage.response_intervals;
     let known = [("p50", found.p50_ns), ("p95", found.p95_ns), ("p99", found.p99_ns)];

@@ -1,4 +1,4 @@
-//! What a chart is about: in the line below its title, and in its file name.
+//! What a chart shows: in the line below its title, and in its file name.
 
 use crate::digits::count;
 use crate::findings::report::Entry;
@@ -7,9 +7,9 @@ use crate::plain::{DOT, clean};
 use crate::words::run::{load, servers};
 
 const WORKLOAD_WIDTH: usize = 40;
-/// More values of one kind than these are counted, not listed.
+/// More values of one kind than this are counted, not listed.
 const LISTED_MAX: usize = 2;
-/// Of a name of a file, without its ending.
+/// Length of a file name without its ending.
 const SLUG_WIDTH: usize = 80;
 
 /// `oltp_read_write · PostgreSQL 15.14 · 16 sessions · closed loop · 2026-03-14`; what records do not share is listed
@@ -39,7 +39,7 @@ pub(crate) fn subject<'a>(records: impl IntoIterator<Item = &'a Findings>) -> St
     facts.join(DOT)
 }
 
-/// `1, 2, 4 sessions`; of a long ladder its first and last.
+/// `1, 2, 4 sessions`; of a long ladder, the first and the last.
 fn sessions_of(findings: &Findings) -> String {
     let numbers: Vec<String> = findings.stages.iter().map(|stage| count(stage.sessions.into())).collect();
     match &numbers[..] {
@@ -50,7 +50,7 @@ fn sessions_of(findings: &Findings) -> String {
     }
 }
 
-/// Letters, digits, `_` and hyphens: the workload, and where records are several what tells this one from the others.
+/// Letters, digits, `_` and hyphens: the workload and, if there are several records, what distinguishes this one.
 pub(crate) fn slug(entry: &Entry, several: bool) -> String {
     let mut text = entry.findings.workload.trim_end_matches(".lua").to_owned();
     if several && entry.name != entry.findings.workload {

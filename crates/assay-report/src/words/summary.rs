@@ -21,7 +21,7 @@ const NAME_WIDTH: usize = 80;
 /// More settings than this are left to the tables.
 const SETTINGS_MAX: usize = 8;
 
-/// What the report is of.
+/// The subject of the report.
 pub(crate) fn title(report: &Report) -> String {
     if let Some(title) = &report.title {
         return clean(title, 120);
@@ -66,7 +66,7 @@ fn sentences(report: &Report) -> Vec<String> {
     }
 }
 
-/// What follows from every comparison; once when it follows with every number of sessions.
+/// The verdict of every comparison; once if it is the same for every number of sessions.
 fn verdicts(comparisons: &[Comparison]) -> Vec<String> {
     let of = |comparison: &Comparison| {
         let stages = comparison.stages.iter();
@@ -133,7 +133,7 @@ fn knee(findings: &Findings) -> String {
     knee.map(|stage| format!(" Beyond {}, throughput hardly grew.", sessions(stage.sessions))).unwrap_or_default()
 }
 
-/// Of the stage that `outcome` tells about.
+/// Of the stage that `outcome` describes.
 fn steadiness(findings: &Findings) -> String {
     let told = findings.main_stage().map(over_time).unwrap_or_default();
     told.first().map(|(_, facts)| format!("Steady: {}.", facts.join(", "))).unwrap_or_default()
@@ -178,7 +178,7 @@ fn generator(findings: &Findings) -> String {
     }
 }
 
-/// What the generator took in a stage, where that is known.
+/// The generator's use of resources in a stage, if known.
 pub(crate) fn generator_figures(stage: &StageFindings) -> Option<String> {
     let generator = stage.generator?;
     Some(format!(
@@ -216,7 +216,7 @@ fn several(entries: &[Entry], settings: usize) -> Vec<String> {
     sentences
 }
 
-/// Throughput over the trials of one setting, with the number of sessions that had the most.
+/// Throughput over the trials of one setting, with the number of sessions that had the highest.
 fn over_trials(trials: &[&Entry]) -> String {
     let records: Vec<String> = trials.iter().map(|entry| entry.file.clone()).collect();
     let findings: Vec<Findings> = trials.iter().map(|entry| entry.findings.clone()).collect();

@@ -10,10 +10,10 @@ use crate::plain::clean;
 use crate::words::facts::Facts;
 
 const EVENT_WIDTH: usize = 32;
-/// Events shown beside each other.
+/// Number of events shown together.
 const EVENTS_SHOWN: usize = 4;
 
-/// The figures that tell most, by server and machine, and what reading them took.
+/// The most important figures, by server and machine, and the cost of sampling.
 pub(crate) fn telemetry(stage: &StageFindings, findings: &Findings) -> Vec<Facts> {
     let mut all: Vec<Facts> = Vec::new();
     for scope in &stage.telemetry {
@@ -80,7 +80,7 @@ fn sampling(found: &SamplingFindings) -> Vec<String> {
     facts
 }
 
-/// What was changed on servers to read it.
+/// Changes made to servers for sampling.
 fn interventions(found: &SamplingFindings) -> Option<String> {
     let all = &found.interventions;
     let left = all.iter().filter(|one| one.undone.is_none()).count();
@@ -91,21 +91,21 @@ fn interventions(found: &SamplingFindings) -> Option<String> {
     }
 }
 
-/// What was in the server's own memory of the pages it wanted.
+/// Share of requested pages that were in the server's own memory.
 pub(crate) fn hit_ratio(scope: &ScopeFindings) -> Option<f64> {
     let [reads, misses] = ["buffer_reads", "buffer_misses"].map(|name| scope.metric(name).and_then(|one| one.per_s));
     let (reads, misses) = (reads.filter(|reads| *reads > 0.0)?, misses?);
     Some((1.0 - misses / reads).clamp(0.0, 1.0))
 }
 
-/// Log since the last checkpoint as a share of what makes the server begin or hasten one: on average, and at most.
+/// Log since the last checkpoint as a share of the size that makes the server start or hasten one: mean and maximum.
 fn checkpoint_share(scope: &ScopeFindings) -> Option<(f64, f64)> {
     let (age, limit) = (scope.metric("checkpoint_age_bytes")?, scope.metric("checkpoint_age_limit_bytes")?);
     let limit = limit.mean.filter(|limit| *limit > 0.0)?;
     Some((age.mean? / limit, age.max? / limit))
 }
 
-/// Of the time, that some operation was under way.
+/// Share of the time in which some operation was in progress.
 fn busy_share(scope: &ScopeFindings) -> Option<f64> {
     scope.metric("device_busy_us")?.per_s.map(|us| (us / 1e6).min(1.0))
 }
@@ -118,7 +118,7 @@ fn cpu_shares(scope: &ScopeFindings) -> Vec<(&'static str, f64)> {
     shown.filter(|(_, per_s)| all > 0.0 && *per_s > 0.0).map(|(name, per_s)| (name, per_s / all)).collect()
 }
 
-/// What a CPU does, as people stack it.
+/// Kinds of CPU time, in the order in which they are stacked.
 pub(crate) const CPU_KINDS: [(&str, &str); 5] = [
     ("user", "cpu_user_us"),
     ("system", "cpu_system_us"),

@@ -10,14 +10,14 @@ use crate::findings::warning::{Advice, Warning};
 use crate::words::generator::limited;
 use crate::words::outage::outages_words;
 
-/// Of one run; a made-up record could have millions of stages.
+/// Stages listed per run; a forged record could have millions of stages.
 const WARNINGS_MAX: usize = 200;
 
 /// With the same advice.
 const CAUSES_MAX: usize = 12;
 
-/// The warnings of all runs (what to call each, which may be nothing, and its findings): what is wrong, and what to do
-/// about it, which may be nothing. The steps of a ladder, and trials, often have the same trouble: what to do is said
+/// The warnings of all runs (the name of each, which may be empty, and its findings): what is wrong, and what to do
+/// about it, which may be empty. The steps of a ladder, and trials, often have the same problem: the advice is given
 /// once. `which`: the warnings that are wanted.
 pub(crate) fn warnings_by_hint<'a>(
     runs: impl IntoIterator<Item = (&'a str, &'a Findings)>,
@@ -165,7 +165,7 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
     }
 }
 
-/// What a warning about lag is about.
+/// The subject of a warning about lag.
 fn lag_name(stage: Option<&StageFindings>) -> &'static str {
     if stage.is_some_and(|stage| stage.total.lag.p99_ns.is_none()) { "the largest lag" } else { "lag p99" }
 }

@@ -1,11 +1,11 @@
-//! Which part of a run figures are of.
+//! Which part of a run the figures cover.
 
 use crate::digits::{clock, seconds};
 use crate::findings::stage::StageFindings;
 use crate::findings::stage::WindowFindings;
 
-/// `1:00 to 2:00`; of several runs that were cut in different places `last 60 s` or what else they have in common.
-/// `None`: nothing was cut.
+/// `1:00 to 2:00`; for several runs with different parts, `last 60 s` or whatever they have in common. `None`: the
+/// whole runs.
 pub(crate) fn window_words<'a>(stages: impl IntoIterator<Item = &'a StageFindings>) -> Option<String> {
     let windows: Vec<WindowFindings> = stages.into_iter().filter_map(|stage| stage.window).collect();
     let first = windows.first()?;
