@@ -1,8 +1,8 @@
 //! Latencies in logarithmic buckets: sysbench's definition of a percentile, and its histogram output.
 //!
-//! There are 1024 buckets from 0.001 ms to 100,000 ms, each 1.8 % wider than the one before; a percentile is the value of
-//! the bucket in which the requested share of all values is reached. Two things are better than in sysbench: a percentile
-//! is never outside the measured range, and values beyond the last bucket do not count as 100 s.
+//! There are 1024 buckets from 0.001 ms to 100,000 ms, each 1.8 % wider than the one before; a percentile is the value
+//! of the bucket in which the requested share of all values is reached. Two things are better than in sysbench: a
+//! percentile is never outside the measured range, and values beyond the last bucket do not count as 100 s.
 
 /// Values by bucket.
 #[derive(Clone, Debug, PartialEq)]
