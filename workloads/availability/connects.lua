@@ -9,11 +9,11 @@ local course = { connect, first_query, close }
 
 function thread_init()
   driver, step = sysbench.sql.driver(), 1
-  -- A server that is not there ends the run before it begins.
+  -- If the server is not available, the run ends before it starts.
   driver:connect():close()
 end
 
---- Steps that fail are begun again: the next one needs what they do.
+--- Failed steps are repeated: the next one needs their result.
 function event()
   course[step]()
   step = step % #course + 1

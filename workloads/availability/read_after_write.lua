@@ -1,8 +1,9 @@
---- Staleness of a replica: writes at the first --db, reads at the second until the write is seen there.
+--- Staleness of a replica: writes on the first --db, reads on the second until the write is visible there.
 --
--- A write and the wait for it are two transactions: the response time of `visible` is how long after its commit a
--- write could not be read. A session writes a row of its own, so that sessions do not wait for each other. Prepare
--- it at the first server alone: the other one gets the table by replication.
+--
+-- A write and the wait for it are two transactions: the response time of `visible` is how long after its commit a write
+-- could not be read. A session writes a row of its own, so that sessions do not wait for each other. Prepare it on the
+-- first server only: the other one gets the table by replication.
 
 sysbench.cmdline.options = {
   rows = { "Rows: the most sessions", 1000 },

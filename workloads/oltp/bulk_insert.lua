@@ -1,7 +1,8 @@
 --- Appends one row per transaction, each session to its own table, sent as multi-row INSERT statements.
 --
--- A row costs nothing until its insert is full, so the throughput of this workload is one of rows, and its latency says
--- little: one transaction in some ten thousand waits for the server on behalf of all.
+--
+-- A row costs nothing until its insert is full, so the throughput of this workload is in rows, and its latency is
+-- meaningless: one transaction in some ten thousand waits for the server on behalf of all.
 
 local function table_name(n) return "sbtest" .. n end
 
@@ -51,7 +52,7 @@ sysbench.cmdline.commands = { check = { check } }
 
 local con, id
 
---- A second run goes on after the first.
+--- A second run continues after the first.
 function last_id(name) return tonumber(con:query_row("SELECT MAX(id) FROM " .. name)) or 0 end
 
 function thread_init()

@@ -1,7 +1,7 @@
 --- One insert, sent as text, without a transaction around it. The tables grow.
 require("oltp_common")
 
---- With ids of our own, which are drawn from all 32-bit numbers, rows that are there already could be in the way.
+--- Our own ids are drawn from all 32-bit numbers, so existing rows could collide with them.
 sysbench.cmdline.commands.prepare = {
   function()
     if not sysbench.opt.auto_inc then sysbench.opt.table_size = 0 end
@@ -19,7 +19,7 @@ function event()
   if sysbench.opt.auto_inc and drv:name() ~= "mysql" then
     con:query(("INSERT INTO sbtest%d (k, c, pad) VALUES (%d, '%s', '%s')"):format(n, k, c, pad))
   else
-    -- Zero asks MySQL for the next number; otherwise a signed number of 32 bits that no other session has.
+    -- Zero asks MySQL for the next number; otherwise a signed 32-bit number that no other session has.
     local id = sysbench.opt.auto_inc and 0 or sysbench.rand.unique() - 2147483648
     con:query(("INSERT INTO sbtest%d (id, k, c, pad) VALUES (%d, %d, '%s', '%s')"):format(n, id, k, c, pad))
   end

@@ -1,7 +1,8 @@
 --- How the tables of the OLTP workloads are created, filled, checked and dropped.
 --
+--
 -- A part of `oltp_common` that all sessions share, loaded when one of its functions is needed: sessions that run
--- transactions need none. Each function below that is not `local` is a global that a script may replace, and it is
+-- transactions do not need it. Each function below that is not `local` is a global that a script may replace, and it is
 -- looked up when it is called.
 
 local oltp = assay.share("oltp_transactions")
@@ -12,7 +13,7 @@ local opt, formats, is_redshift, tell = oltp.opt, oltp.formats, oltp.is_redshift
 local function groups_regex(groups) return "'^([0-9]{11}-){" .. groups - 1 .. "}[0-9]{11}$'" end
 local function groups_glob(groups) return "'" .. (("[0-9]"):rep(11) .. "-"):rep(groups):sub(1, -2) .. "'" end
 
--- `tables`, `index`: which of the named ones exist. `has_groups`: whether a column has the form above.
+-- `tables`, `index`: which of these names exist. `has_groups`: whether a column has the form above.
 local dialects = {
   mysql = {
     analyze = "ANALYZE TABLE %s",
@@ -34,7 +35,7 @@ local dialects = {
     tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN (%s)",
     index = "SELECT COUNT(*) FROM sqlite_master WHERE type = 'index' AND tbl_name = '%s' AND name = '%s'",
     has_groups = function(column, groups) return column .. " GLOB " .. groups_glob(groups) end,
-    -- One session at a time can write, so one session does what changes the schema or loads it.
+    -- Only one session at a time can write, so one session does everything that changes the schema or loads it.
     one_writer = true,
   },
 }
@@ -55,7 +56,7 @@ function get_pad_value() return sysbench.rand.string(formats.pad) end
 local C_CELL, PAD_CELL = assay.random_cell(formats.c), assay.random_cell(formats.pad)
 local own_c_value, own_pad_value = get_c_value, get_pad_value
 
---- On PostgreSQL sorting the ids once is quicker than putting each row's into its place. On the others rows lie in the
+--- On PostgreSQL sorting the ids once is faster than inserting each row's into its place. On the others rows are in the
 -- key.
 local function has_late_key(driver)
   return oltp.key_is_late and driver:name() == "pgsql" and not (sysbench.opt.secondary or is_redshift())
@@ -92,7 +93,7 @@ end
 
 local function row_loader(connection, n) return connection:loader(table_name(n), "id,k,c,pad") end
 
---- Everything a table gets once its rows are there.
+--- Everything a table gets after its rows.
 local function finish_table(driver, connection, n)
   local name, kind = table_name(n), driver:name()
   if is_redshift() then return end
@@ -150,11 +151,11 @@ local function existing_tables(driver, connection, count)
   return found
 end
 
--- Rows a session claims at a time. Small enough that sessions end together, large enough to be appended in order.
+-- Rows that a session claims at a time: few enough that sessions finish together, many enough to be appended in order.
 local CHUNK = 50000
 
---- Loads chunks of table `n` until no session has any left to claim. Rows are those of the seed, whichever session
--- makes them.
+--- Loads chunks of table `n` until none are left to claim. Rows depend on the seed only, not on the session that
+-- generates them.
 local function load_chunks(connection, n)
   local size, counter, loader = opt("table_size"), "rows of " .. table_name(n), nil
   while true do
@@ -184,7 +185,7 @@ function cmd_prepare()
 
   local lock = sysbench.tid == 0 and require("prepare_lock")(driver)
   assay.barrier()
-  -- Every session looks before any of them creates, so that all refuse or none.
+  -- Every session checks before any of them creates, so that all refuse or none.
   local existing = sysbench.opt.replace and {} or existing_tables(driver, connection, tables)
   for n = 1, tables do
     if existing[table_name(n)] then
@@ -201,15 +202,15 @@ function cmd_prepare()
   end)
   assay.barrier()
 
-  -- Sessions start at tables far apart and help each other at the end: appending to one table from two sessions is
-  -- slower than to two (on InnoDB the second waits for the first one's AUTO-INC lock).
+  -- Sessions start at tables far apart and help each other at the end: two sessions appending to one table are slower
+  -- than to two (on InnoDB the second waits for the first one's AUTO-INC lock).
   local start = dialect_of(driver).one_writer and 0 or math.floor(sysbench.tid * tables / threads)
   for i = 0, tables - 1 do load_chunks(connection, (start + i) % tables + 1) end
   assay.barrier()
 
   if driver:name() == "pgsql" and threads > 1 and tables >= threads then
-    -- Each session sorts a table: helpers of the server's would only get in each other's way. Servers before 11 have
-    -- none.
+    -- Each session sorts a table: the server's parallel workers would only get in each other's way. Servers before 11
+    -- have none.
     local setting = "max_parallel_maintenance_workers"
     connection:query(("SELECT set_config(name, '0', false) FROM pg_settings WHERE name = '%s'"):format(setting))
   end
@@ -232,8 +233,8 @@ function cleanup()
 end
 local own_cleanup = cleanup
 
---- Runs `cleanup` in all sessions, and says what there was to remove; one that a script put in its place expects to be
---- called once.
+--- Runs `cleanup` in all sessions, and reports what there was to remove; a script's own version expects to be called
+--- once.
 function cmd_cleanup()
   if cleanup ~= own_cleanup then
     if sysbench.tid == 0 then return cleanup() end
@@ -261,9 +262,8 @@ function cmd_cleanup()
   end
 end
 
---- Says when the tables are not those that the options describe: transactions would leave out a part of them, or look
---- for rows that do not exist. Looks at the ends of the index only. `one`: the workload reads one table, however many
---- there are.
+--- Warns if the tables differ from the options: transactions would omit a part of them, or look for rows that do not
+--- exist. Checks only the ends of the index. `one`: the workload reads one table, however many there are.
 function compare_tables(connection, one)
   if create_table ~= own_create_table then return end
   local tables, size = opt("tables"), opt("table_size")
@@ -273,7 +273,7 @@ function compare_tables(connection, one)
   for n = 1, tables do
     if not existing[table_name(n)] then return end -- the first statement says so
     local last = tonumber((connection:query_row("SELECT MAX(id) FROM " .. table_name(n)))) or 0
-    -- Runs that delete may have taken the last few.
+    -- Runs that delete may have removed the last few.
     if last < size * 0.9 then smaller = smaller or { table_name(n), last } end
     if last > size and rows_max == size then larger = larger or { table_name(n), last } end
   end
@@ -314,13 +314,13 @@ function cmd_prewarm() return cmd_warmup() end
 
 -- Check --------------------------------------------------------------------------------------------------------------
 
---- What a table may hold after any number of transactions: least and most rows, least and greatest id.
+--- What a table may contain after any number of transactions: fewest and most rows, smallest and largest id.
 function expected_rows()
   local size = opt("table_size")
   return size, size, 1, size
 end
 
---- Compares table `n` with what it should be; tells each difference to `found(what, expected, actual)`.
+--- Compares table `n` with what it should be; reports each difference to `found(what, expected, actual)`.
 local function check_table(driver, connection, n, found)
   local dialect, name = dialect_of(driver), table_name(n)
   local function wrong_unless(condition) return ("SUM(CASE WHEN %s THEN 0 ELSE 1 END)"):format(condition) end
@@ -352,7 +352,7 @@ local function check_table(driver, connection, n, found)
   return rows
 end
 
---- Verifies all tables; says what it found, a line for each difference. False when there is any.
+--- Verifies all tables and prints a line for each difference. Returns false if there is any.
 function cmd_check()
   local driver = sysbench.sql.driver()
   local connection = driver:connect()

@@ -1,9 +1,10 @@
 --- The statements, transactions and options of the OLTP workloads.
 --
--- A part of `oltp_common` that all sessions share: what differs between them (`con`, `stmt`, `param`) are globals of
--- theirs.
 --
--- Left out on purpose: preparing statements anew after a lost connection, which the driver does by itself.
+-- A part of `oltp_common` that all sessions share: what differs between them (`con`, `stmt`, `param`) are their own
+-- globals.
+--
+-- Deliberately missing: preparing statements again after a lost connection, which the driver does.
 
 local options = {
   tables = { "Number of tables", 1 },
@@ -32,7 +33,7 @@ local options = {
 local rand, defaults = sysbench.rand, {}
 for name, option in pairs(options) do defaults[name] = option[2] end
 
---- A number or text option. A script that replaced the table of options need not have declared it.
+--- A number or text option. A script that replaced the table of options may not have declared it.
 local function opt(name)
   local value = sysbench.opt[name]
   if value == nil then return defaults[name] end
@@ -45,7 +46,7 @@ local formats = { c = ("###########-"):rep(9) .. "###########", pad = ("########
 local oltp = {
   options = options, opt = opt, formats = formats,
   is_redshift = function() return sysbench.opt.pgsql_variant == "redshift" end,
-  -- All sessions load each table; and on PostgreSQL its primary key comes when the rows are there.
+  -- All sessions load each table; and on PostgreSQL its primary key is added after the rows.
   tables_are_shared = true, key_is_late = true,
 }
 
@@ -75,13 +76,13 @@ function prepare_for_each_table(key)
       parameters[i - 1] = statement:bind_create(definition[i][1], definition[i][2])
     end
     statement:bind_param(unpack(parameters))
-    -- A statement is a list of its parameters too.
+    -- A statement is also the list of its parameters.
     stmt[n][key], param[n][key] = statement, statement
   end
 end
 
--- A plain BEGIN takes SQLite's write lock at the first write. When that comes after a read, and another session has
--- written in between, SQLite can only refuse: the transaction would start over, again and again under load.
+-- A plain BEGIN takes SQLite's write lock at the first write. If that comes after a read, and another session has
+-- written in between, SQLite can only refuse: the transaction would restart again and again under load.
 function prepare_begin() stmt.begin = con:prepare(drv:name() == "sqlite" and "BEGIN IMMEDIATE" or "BEGIN") end
 
 --- For transactions that never write: on SQLite they need not queue up for the write lock.
@@ -104,7 +105,7 @@ function prepare_index_updates() prepare_for_each_table("index_updates") end
 function prepare_non_index_updates() prepare_for_each_table("non_index_updates") end
 
 --- On PostgreSQL a DELETE that waited for another transaction's delete and insert of the same id does not see the new
---- row, and the INSERT after it finds the id taken. Nobody's mistake: the transaction is started over, as after a
+--- row, and the INSERT after it finds the id taken. That is nobody's error: the transaction is restarted, as after a
 --- deadlock.
 local function is_lost_race(failure) return failure.sql_state == "23505" end
 
@@ -116,7 +117,7 @@ function prepare_delete_inserts()
   end
 end
 
---- Without a table, or a row to read, there is nothing to do: an option that says so is a slip.
+--- Without a table or a row to read there is nothing to do: such an option is a mistake.
 function oltp.check_sizes(rows_min)
   for _, bound in ipairs { { "tables", 1 }, { "table_size", rows_min } } do
     local name, least = bound[1], bound[2]
@@ -169,7 +170,7 @@ function begin() stmt.begin:perform() end
 
 function commit() stmt.commit:perform() end
 
---- `count`: how many, if not what the option says.
+--- `count`: how many, if not the option's value.
 function execute_point_selects(count)
   local n = pick_table()
   local statement, id = stmt[n].point_selects, param[n].point_selects[1]

@@ -1,4 +1,4 @@
---- One select of the rows whose k is one of 10 random values.
+--- One select of the rows with one of 10 random values in k.
 require("oltp_common")
 
 sysbench.cmdline.options.random_points = { "Number of values in the IN list", 10 }

@@ -1,4 +1,4 @@
---- One select that counts the rows whose k lies in one of 10 random ranges.
+--- One select that counts the rows with k in one of 10 random ranges.
 require("oltp_common")
 
 sysbench.cmdline.options.number_of_ranges = { "Number of BETWEEN conditions", 10 }

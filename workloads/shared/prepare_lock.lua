@@ -1,8 +1,9 @@
 --- Keeps two prepares of one database apart: `require("prepare_lock")(driver)` is a lock until it is disconnected.
 --
--- The server keeps the lock for a connection of its own, so that it is gone when the prepare ends, however it ends. On
--- PostgreSQL it lasts as long as a transaction, which connection poolers keep on one connection. SQLite has no such
--- locks, and servers that only speak the language of another may have none: there nothing is kept apart.
+--
+-- The server keeps the lock for a separate connection, so that it is released when the prepare ends, however it ends.
+-- On PostgreSQL it lasts as long as a transaction, which connection poolers keep on one connection. SQLite has no such
+-- locks, and neither may servers that only imitate another's language: there nothing is kept apart.
 
 local statements = {
   pgsql = {

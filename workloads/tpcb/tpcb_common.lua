@@ -1,8 +1,9 @@
---- What the workloads after pgbench's built-in scripts share: their option, their tables, and the check of these.
+--- Shared by the workloads that correspond to pgbench's built-in scripts: their option, tables, and checks.
 --
--- The tables have the names, columns and rows of pgbench's, so that either tool runs on what the other made;
--- PostgreSQL's own options of `pgbench -i` are those of `assay pgbench -i`. Parts of 10,000 accounts are loaded by
--- whichever session is free.
+--
+-- The tables have the names, columns and rows of pgbench's, so that either tool can use what the other created;
+-- PostgreSQL's own options of `pgbench -i` are in `assay pgbench -i`. Parts of 10,000 accounts are loaded by whichever
+-- session is free.
 
 local tpcb = {}
 
@@ -29,7 +30,7 @@ local function create(con)
   for _, definition in ipairs(TABLES) do
     local name, columns, key = unpack(definition)
     con:query("DROP TABLE IF EXISTS " .. name)
-    -- Where a key can be added later, the load is faster without it.
+    -- If a key can be added later, the load is faster without it.
     if key and not late_keys then columns = columns .. ", primary key (" .. key .. ")" end
     con:query(("CREATE TABLE %s(%s)"):format(name, columns))
   end
@@ -41,7 +42,7 @@ local function create(con)
   tellers:done()
 end
 
---- All sessions together make and fill the tables.
+--- All sessions together create and fill the tables.
 local function prepare()
   local con = connect()
   if sysbench.tid == 0 then
@@ -66,9 +67,9 @@ local function prepare()
   end
 end
 
---- Every teller and branch is there, and all balances agree: those of accounts, tellers and branches with the sum of
---- the history. `tellers`: tellers and branches take part (the workload `tpcb`); `tpcb_simple_update` leaves them as
---- they are.
+--- Every teller and branch exists, and all balances agree: those of accounts, tellers and branches with the sum of the
+--- history. `tellers`: whether tellers and branches take part (the workload `tpcb`); `tpcb_simple_update` does not
+--- change them.
 function check()
   local con = connect()
   local function number(text) return tonumber((con:query_row(text))) end

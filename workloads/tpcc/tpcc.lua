@@ -1,19 +1,21 @@
 --- TPC-C 5.11: orders, payments and deliveries of a wholesaler, audited clause by clause while they run.
 --
+--
 -- A session, its deck of cards, and the audit. Each transaction has a file of its own, with its statements, inputs and
--- counts: `tpcc_new_order`, `tpcc_payment`, `tpcc_order_status`, `tpcc_delivery`, `tpcc_stock_level`. `tpcc_load` makes
--- the tables, `tpcc_check` verifies them, `tpcc_isolation` tries what transactions see of each other, `tpcc_procedures`
--- has the transactions as stored procedures. docs/tpcc.md says clause by clause what is followed and what is not.
+-- counts: `tpcc_new_order`, `tpcc_payment`, `tpcc_order_status`, `tpcc_delivery`, `tpcc_stock_level`. `tpcc_load`
+-- creates the tables, `tpcc_check` verifies them, `tpcc_isolation` tests the isolation of transactions,
+-- `tpcc_procedures` has the transactions as stored procedures. docs/tpcc.md lists clause by clause what is followed and
+-- what is not.
 --
 -- Functions that are not `local`, here and in those files, may be replaced by a script that requires this one, and so
--- may the statements (procedures are made of them by the `prepare` of that script).
+-- may the statements (that script's `prepare` creates the procedures from them).
 local tpcc = require("tpcc_common")
 
 sysbench.cmdline.options = tpcc.options
--- Clause 2.1.6 says which rows are accessed.
+-- Clause 2.1.6 determines which rows are accessed.
 sysbench.cmdline.own_rows = true
 
--- The parts that only commands need are loaded by them.
+-- Parts that only commands need are loaded by those commands.
 local open_session, parts -- what the inspection and the isolation tests need of the transactions
 local PARALLEL = sysbench.cmdline.PARALLEL_COMMAND
 sysbench.cmdline.commands = {
@@ -42,8 +44,9 @@ local TRANSACTIONS = {
 
 -- Name → text and the kinds of its parameters. {name} is a table of the set, <lock> and <now> are the dialect's.
 --
--- What is read to be written, or found by a row that is locked, is read with a lock. At REPEATABLE READ InnoDB answers
--- other reads from a snapshot that may be older than the locked row: the order of a new order, say, may not be in it.
+-- Reads before a write, and rows found through a locked row, are read with a lock. At REPEATABLE READ InnoDB answers
+-- other reads from a snapshot that may be older than the locked row: for example, the order of a new order may be
+-- missing in it.
 tpcc.statements = {}
 for _, part in ipairs { require("tpcc_customers"), unpack(TRANSACTIONS) } do
   for name, definition in pairs(part.statements) do tpcc.statements[name] = definition end
@@ -66,7 +69,7 @@ end
 local by_statements = {}
 for _, transaction in ipairs(TRANSACTIONS) do by_statements[transaction.name] = transaction.by_statements end
 
---- Are the procedures there, and made of the statements that would be executed without them?
+--- Whether the procedures exist and were created from the statements that would be executed without them.
 local function check_procedures(dialect, set, state)
   local settings = session.settings
   local wanted = assay.constant("tpcc_procedures of " .. dialect.kind, function()
@@ -82,7 +85,7 @@ local function check_procedures(dialect, set, state)
     state.procedures and "belong to another version or to other statements" or "do not exist", command)
 end
 
---- What is there to run on, by the tables' own account.
+--- What there is to run on, according to the tables themselves.
 local function read_states(dialect)
   local settings, warehouses, customers, items = session.settings, nil, nil, nil
   for set = 1, settings.sets do
@@ -105,8 +108,8 @@ local function read_states(dialect)
   session.is_scaled_down = customers < 3000 or items < 100000
 end
 
---- What isolation there really is. The transactions that write lock what they depend on; Order-Status reads without
---- locks, and sees one state of the database (level 3 of clause 3.4.1) only where a transaction has one snapshot.
+--- The actual isolation. The transactions that write lock what they depend on; Order-Status reads without locks, and
+--- sees one state of the database (level 3 of clause 3.4.1) only if a transaction has one snapshot.
 local function read_levels(dialect, begin_text, begin_reading_text)
   local settings, con = session.settings, session.con
   local level, reading = tpcc.level(con, dialect, begin_text), nil
@@ -127,7 +130,7 @@ end
 
 local mix -- the kinds of all cards of a deck
 
---- 5.2.4.2: so many cards of each kind.
+--- 5.2.4.2: the number of cards of each kind.
 local function read_mix()
   local text, kind = sysbench.opt.mix, 0
   mix = {}
@@ -142,7 +145,7 @@ local function read_mix()
   end
 end
 
--- The rules of clause 9.2.2.5 and others that say how often something happens, or that it never does.
+-- The rules of clause 9.2.2.5, and others about how often something happens, or that it never does.
 local function declare_audit()
   local function rule(clause, name, what)
     what.clause, what.name = clause, name
@@ -151,7 +154,7 @@ local function declare_audit()
   for _, share in ipairs { { "payment", 0.43 }, { "order_status", 0.04 }, { "delivery", 0.04 }, { "stock_level", 0.04 } } do
     rule("5.2.3", share[1] .. " in the mix", { mix = share[1], low = share[2] })
   end
-  -- Two decks that were shuffled apart have the same kind of card at a place as often as two cards drawn at random.
+  -- Two separately shuffled decks have the same kind of card at a position as often as two cards drawn at random.
   local alike, cards = 0, {}
   for _, kind in ipairs(mix) do cards[kind] = (cards[kind] or 0) + 1 end
   for _, number in pairs(cards) do alike = alike + (number / #mix) ^ 2 end
@@ -170,8 +173,8 @@ local function declare_audit()
     local name, seconds = limit[1], limit[2]
     rule(seconds == 80 and "2.7.2.2" or "5.2.5.3", "p90 of " .. name, { percentile = 90, of = name, high = seconds })
   end
-  -- 4.2.1: ten terminals to a warehouse, whose times to key in and think allow 12.86 New-Orders per minute and
-  -- warehouse. Without these times there is no tpmC.
+  -- 4.2.1: ten terminals per warehouse, whose keying and think times allow 12.86 New-Orders per minute and warehouse.
+  -- Without these times there is no tpmC.
   if (sysbench.opt.terminals or 0) > 0 and (sysbench.opt.think_scale or 1) == 1 then
     assay.rate {
       name = "tpmC", of = "new_order", per = "minute", rolled_back = true,
@@ -220,8 +223,8 @@ function open_session()
   return dialect
 end
 
---- Notes in tpcc_load how many warehouses there was a run on, which `check` has to know. Some sessions see to it, so
---- that it is done on each server where there are several; a note that is there already is no error.
+--- Records in tpcc_load the number of warehouses of a run, which `check` needs. Several sessions do it, so that each
+--- server has it if there are several; an existing row is not an error.
 local function note_run(dialect)
   for set = 1, sysbench.tid < 16 and session.settings.sets or 0 do
     if not session.sets[set].runs[session.warehouses] then
@@ -231,7 +234,7 @@ local function note_run(dialect)
   end
 end
 
---- Points out numbers of terminals and times that are no TPC-C, before a run that may take long.
+--- Warns about numbers of terminals and times that do not conform to TPC-C, before a run that may take long.
 local function point_out()
   local terminals = sysbench.opt.terminals or 0
   if terminals == 0 or assay.claim("pointed out") > 0 then return end
@@ -268,7 +271,7 @@ function thread_done() session.con:disconnect() end
 -- Terminals and the mix
 -- --------------------------------------------------------------------------------------------------
 
---- The kind of a user's next transaction: each has a deck, shuffled anew when its last card was drawn.
+--- The kind of a user's next transaction: each user has a deck, shuffled again when its last card was drawn.
 local function draw_card(of)
   local deck, left = of.deck, of.left
   if left == 0 then left = #deck end
@@ -303,19 +306,19 @@ function terminal_init()
   assay.think(time_to_think(1) + TRANSACTIONS[one.next].keying) -- as if each had just ended a New-Order
 end
 
--- The running transaction: what was drawn before it begins, so that one that is started over does the same again; whose
--- it is; what executes it.
+-- The running transaction: what was drawn before it starts, so that a retry does the same; its user; how it is
+-- executed.
 local input = { item = {}, supply = {}, quantity = {}, number = {} }
 local user, kind, execute
 
---- Remembers the card that the running transaction has, at its place of the deck, and the one that was there before it.
+--- Remembers the card of the running transaction, at its position in the deck, and the previous one there.
 local function enter_card(of)
   local place = of.turn % #mix + 1
   of.turn = of.turn + 1
   of.before, of.dealt[place] = of.dealt[place], kind
 end
 
---- Counts what all transactions have to observe.
+--- Counts what every transaction must observe.
 local function count_card(home, of)
   count("cards")
   if home ~= of.number % session.warehouses + 1 then count("cards_away") end
@@ -327,7 +330,7 @@ end
 
 for _, transaction in ipairs(TRANSACTIONS) do transaction.counted = assay.transaction(transaction.name, transaction.run) end
 
---- What the user does next; the time until the transaction after it is asked for.
+--- What the user does next; the time until the next transaction is requested.
 local function choose()
   user = this_user()
   kind = user.next
@@ -347,7 +350,7 @@ function event(_, attempt)
   count_card(home, user)
 end
 
---- For `tpcc_isolation`: a session with its transactions, their input, and what it takes to stop in one.
+--- For `tpcc_isolation`: a session with its transactions, their input, and the means to stop inside one.
 function parts()
   if sysbench.opt.deferred_delivery then fail("--deferred-delivery: the isolation tests do not write a result file") end
   if sysbench.opt.procedures then
@@ -371,5 +374,5 @@ function parts()
   }
 end
 
---- After a kill check: are all acknowledged orders there?
+--- After a kill check: whether all acknowledged orders exist.
 function verify() return require("tpcc_check").verify() end

@@ -1,10 +1,11 @@
---- Verifies the data of TPC-C: the twelve consistency conditions of clause 3.3.2, what tables hold and how many rows,
---- what transactions since the load have left there, and what those that only read answer.
+--- Verifies the data of TPC-C: the twelve consistency conditions of clause 3.3.2, contents and row counts of the
+--- tables, the effects of transactions since the load, and the answers of those that only read.
 --
--- Every condition is one statement that answers with the rows that break it, none when it holds. They group and join
--- whole tables instead of looking at one district after another, and compare in both directions (UNION ALL, then GROUP
--- BY), so that a row that is missing on either side is found as well. Shares (what was drawn at random, as the data has
--- it) are one statement each too, which counts; `tpcc_inspection` executes the transactions that read.
+--
+-- Every condition is one statement that returns the rows that violate it, none if it holds. The statements group and
+-- join whole tables instead of looking at one district after another, and compare in both directions (UNION ALL, then
+-- GROUP BY), so that a row that is missing on either side is found as well. Shares (what was drawn at random, as seen
+-- in the data) are one statement each, too, which counts; `tpcc_inspection` executes the transactions that read.
 
 local tpcc = require("tpcc_common")
 
@@ -12,12 +13,12 @@ local check = {}
 
 local format = string.format
 
--- A WHERE clause for rows that break any of the conditions, or have NULL where one looks.
+-- A WHERE clause for rows that violate any of the conditions, or have NULL in a tested column.
 local function unless(conditions)
   return "CASE WHEN " .. table.concat(conditions, " AND ") .. " THEN 0 ELSE 1 END = 1"
 end
 
---- `column`s, each a text of so many characters.
+--- `column`s, each a text with this many characters.
 local function lengths(low, high, columns)
   local parts = {}
   for column in columns:gmatch("[%w_]+") do parts[#parts + 1] = format("LENGTH(%s) BETWEEN %d AND %d", column, low, high) end
@@ -36,7 +37,7 @@ for d = 1, tpcc.DISTRICTS do
 end
 DISTRICT_TEXTS, DISTRICT_TEXT = table.concat(DISTRICT_TEXTS, " IS NOT NULL AND "), table.concat(DISTRICT_TEXT, " ") .. " END"
 
--- 4.3.2.3, of the number c_id - 1
+-- 4.3.2.3, for the number c_id - 1
 local SYLLABLES = {}
 for place, ones in ipairs { 100, 10, 1 } do
   local cases = { format("CASE ((c_id - 1) %% %d - (c_id - 1) %% %d) / %d", ones * 10, ones, ones) }
@@ -46,8 +47,8 @@ end
 local NAMES = {}
 for n = 0, 999 do NAMES[n + 1] = "'" .. tpcc.last_name(n) .. "'" end
 
--- Clause, what must hold, the statement. {name} is a table of the set; <…> makes a sum of money comparable; JOINED(a,
--- b) is text put together; #name is a number of the load.
+-- Clause, condition, statement. {name} is a table of the set; <…> makes a sum of money comparable; JOINED(a, b)
+-- concatenates texts; #name is a number from the load.
 local CONDITIONS = {
   {
     "3.3.2.1", "w_ytd is the sum of its districts' d_ytd",
@@ -126,8 +127,8 @@ local CONDITIONS = {
       GROUP BY w, d, c HAVING <SUM(balance)> <> <SUM(delivered) - SUM(paid)>]],
   },
   {
-    -- The specification says 2100 (3000 customers less 900 new orders), which holds until the first delivery. Each one
-    -- turns a new order into one that is none, and counts in c_delivery_cnt.
+    -- The specification says 2100 (3000 customers less 900 new orders), which holds until the first delivery. Each
+    -- delivery removes a new order, and is counted in c_delivery_cnt.
     "3.3.2.11", "orders that are not new: 70 % of the customers, and one for each delivery",
     [[SELECT w, d, SUM(orders) AS order_rows, SUM(new_orders) AS new_order_rows, SUM(deliveries) AS sum_c_delivery_cnt
       FROM (
@@ -148,7 +149,7 @@ local CONDITIONS = {
       GROUP BY w, d, c HAVING <SUM(balance) + SUM(paid)> <> <SUM(delivered)>]],
   },
   {
-    -- No condition of 3.3.2 sees a workload that leaves these alone.
+    -- No condition of 3.3.2 detects a workload that leaves these unchanged.
     "2.4.2.2", "s_ytd, s_order_cnt and s_remote_cnt count the order lines since the load",
     [[SELECT w, i, SUM(ytd) AS s_ytd, SUM(quantity) AS sum_ol_quantity, SUM(orders) AS s_order_cnt, SUM(line) AS order_lines,
         SUM(remote) AS s_remote_cnt, SUM(remote_line) AS remote_lines FROM (
@@ -159,7 +160,7 @@ local CONDITIONS = {
           GROUP BY ol_supply_w_id, ol_i_id) t
       GROUP BY w, i HAVING SUM(ytd) <> SUM(quantity) OR SUM(orders) <> SUM(line) OR SUM(remote) <> SUM(remote_line)]],
   },
-  -- Rows: how many there are, of which numbers.
+  -- Rows: their number, and their ids.
   {
     "1.2.1", "item has each i_id from 1 to the number of items",
     [[SELECT COUNT(*) AS item_rows, MIN(i_id) AS min_i_id, MAX(i_id) AS max_i_id FROM {item}
@@ -187,7 +188,7 @@ local CONDITIONS = {
     [[SELECT o_w_id, o_d_id, MIN(o_id) AS min_o_id, MAX(o_id) AS max_o_id, COUNT(*) AS order_rows
       FROM {orders} GROUP BY o_w_id, o_d_id HAVING MIN(o_id) <> 1 OR MAX(o_id) <> COUNT(*)]],
   },
-  -- Columns: nothing is NULL that should not be, and all is in its range.
+  -- Columns: no unexpected NULLs, and all values in range.
   {
     "1.3", "columns of warehouse are in their ranges",
     "SELECT w_id, w_name, w_tax, w_ytd FROM {warehouse} WHERE "
@@ -234,7 +235,7 @@ local CONDITIONS = {
     "SELECT ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_dist_info FROM {order_line}"
       .. " WHERE " .. unless {
         "ol_i_id BETWEEN 1 AND #items", "ol_supply_w_id BETWEEN 1 AND #warehouses", "ol_quantity BETWEEN 1 AND 10",
-        -- Orders are loaded with 5 pieces a line, and those that are delivered with an amount of 0.
+        -- Orders are loaded with 5 pieces per line, and delivered ones with an amount of 0.
         "ol_amount <= 9999.99", "(ol_o_id > #customers OR ol_quantity = 5)", lengths(24, 24, "ol_dist_info"),
         "CASE WHEN ol_o_id <= #delivered THEN ol_amount = 0 ELSE ol_amount > 0 END",
       },
@@ -252,7 +253,7 @@ local CONDITIONS = {
       lengths(26, 50, "s_data"),
     },
   },
-  -- What was loaded, and nothing changes.
+  -- What was loaded, and never changes.
   {
     "4.3.3.1", "each customer has one of the orders that were loaded",
     [[SELECT o_w_id, o_d_id, o_c_id, COUNT(*) AS loaded_orders FROM {orders} WHERE o_id <= #customers
@@ -326,10 +327,9 @@ local CONDITIONS = {
   },
 }
 
--- Shares: what was drawn at random since the load, as the data has it. Clause, what should be; a statement that answers
--- with rows of a number and how often it was found; which numbers each are as often as any other, or the shares of
--- some. `even`: the first and the last of the numbers; `load`: rows of the load that are among those of the first
--- number.
+-- Shares: what was drawn at random since the load, as seen in the data. Clause, condition; a statement that returns
+-- rows of a number and how often it occurs; which numbers must be equally frequent, or the shares of some. `even`: the
+-- first and the last of the numbers; `load`: rows of the load that are counted for the first number.
 local SHARES = {
   {
     "2.4.1.2", "orders are spread evenly over districts", even = { 1, 10 },
@@ -376,8 +376,8 @@ local SHARES = {
   },
 }
 
--- A share is broken when its interval of five standard deviations (Wilson 1927) lies outside of what is allowed. Even
--- without any room there that happens by chance to one of 1.7 million.
+-- A share is violated if its interval of five standard deviations (Wilson 1927) is outside the allowed range. Even
+-- without any tolerance, that happens by chance in one of 1.7 million cases.
 local SIGMAS = 5
 local ENOUGH = 100 -- of fewer rows nothing is told: the isolation tests make some that are not drawn at random
 local ROOM = 0.2 -- of a share: transactions that fail for good are not in the data, and long orders fail more often
@@ -388,8 +388,9 @@ local function interval(part, whole)
   return (centre - half) / (1 + z2 / whole), (centre + half) / (1 + z2 / whole)
 end
 
---- The shares a rule allows: a list of { name, part, whole, low, high }. `found`: number → how often. Nil: there is
--- nothing to tell.
+--- The shares that a rule allows: a list of { name, part, whole, low, high }. `found`: number → how often. Nil: there
+--- is
+-- nothing to say.
 local function allowed_shares(share, found, state)
   local whole, list = 0, {}
   for _, times in pairs(found) do whole = whole + times end
@@ -405,7 +406,7 @@ local function allowed_shares(share, found, state)
   elseif share.shares then
     for number, bounds in pairs(share.shares) do allow(number, found[number] or 0, whole, bounds[1], bounds[2]) end
   else
-    -- On how many warehouses runs were: in data of several such numbers nothing more can be told.
+    -- The number of warehouses of the runs: data from several such numbers allows no further conclusions.
     local warehouses, others = nil, 0
     for number in pairs(state.runs) do warehouses, others = number, others + 1 end
     local away = whole - (found[0] or 0)
@@ -426,7 +427,7 @@ local function statement(condition, set, dialect, state)
   }
   local text = condition[3]:gsub("<([%u(][^<>]*)>", function(sum) return dialect.money:format(sum) end):gsub("<amount>", dialect.amount)
   text = text:gsub("JOINED(%b())", function(parts)
-    -- As bytes: numbers have the connection's collation, which need not be a column's.
+    -- As bytes: numbers have the connection's collation, which may differ from a column's.
     if dialect.kind == "mysql" then return "CAST(CONCAT" .. parts .. " AS BINARY)" end
     return (parts:gsub(", ", " || "))
   end)
@@ -443,7 +444,7 @@ local function columns(condition)
   return names
 end
 
---- Runs one condition; false when rows break it.
+--- Checks one condition; returns false if rows violate it.
 local function holds(connection, dialect, set, state, condition)
   local result = connection:query(statement(condition, set, dialect, state) .. format(" LIMIT %d", SHOWN + 1))
   local label = format("set %d, clause %s: %s", set, condition[1], condition[2])
@@ -461,7 +462,7 @@ local function holds(connection, dialect, set, state, condition)
   return false
 end
 
---- Looks at one share; false when it is broken.
+--- Checks one share; returns false if it is violated.
 local function is_as_drawn(connection, dialect, set, state, share)
   local result, found = connection:query(statement(share, set, dialect, state)), {}
   for _ = 1, result.nrows do
@@ -494,8 +495,8 @@ local function is_as_drawn(connection, dialect, set, state, share)
   return false
 end
 
---- Verifies all table sets; a line for each condition. False when any is broken. `open_session` makes the session ready
---- to execute transactions.
+--- Verifies all table sets; prints a line for each condition. False if any is violated. `open_session` prepares the
+--- session to execute transactions.
 function check.check(open_session)
   local settings = tpcc.settings()
   local connection, dialect = tpcc.connect(settings)
@@ -512,7 +513,7 @@ function check.check(open_session)
   local work = {}
   local function add(kind, list)
     for i, one in ipairs(list) do
-      -- What reads the order lines lasts the longest, joins above all, and is taken first.
+      -- Statements that read the order lines take longest, especially joins, and come first.
       local text = tostring(one[3])
       local cost = (text:find("{order_line}", 1, true) and 2 or 0) + (text:find("JOIN", 1, true) and 1 or 0)
       work[#work + 1] = { kind = kind, one = one, cost = cost, place = #work }
@@ -528,7 +529,7 @@ function check.check(open_session)
     if states[set].complete == 1 and not next.kind(connection, dialect, set, states[set], next.one) then right = false end
   end
   connection:disconnect()
-  -- Last, by one session: transactions need whole tables.
+  -- Last, in one session: transactions need whole tables.
   if not right then assay.claim("broken") end
   assay.barrier()
   if sysbench.tid > 0 then return right end
@@ -539,8 +540,8 @@ function check.check(open_session)
   return require("tpcc_inspection").inspect(open_session)
 end
 
---- Looks for the new orders that were acknowledged before and after a crash; false when any is missing. The keys come
---- in order: one query reads the orders of a district.
+--- Looks for the new orders that were acknowledged before and after a crash; false if any is missing. The keys are
+--- sorted: one query reads the orders of a district.
 function check.verify()
   local connection = tpcc.connect(tpcc.settings())
   local seen, orders, shown, missing = nil, nil, {}, 0

@@ -1,20 +1,21 @@
 --- Shared by the parts of the TPC-C workload: options, tables, dialects, and the random values of the specification.
 --
+--
 -- Clauses are those of the TPC-C standard specification, revision 5.11. The parts are `tpcc` (sessions, mix and audit),
 -- a file for each transaction, `tpcc_customers` (how they choose customers), `tpcc_load` (prepare and cleanup),
 -- `tpcc_check` (the consistency conditions), `tpcc_isolation` (the isolation tests) and `tpcc_procedures`
--- (--procedures); the latter four are loaded by who needs them only, so that other sessions do not carry them.
+-- (--procedures); the latter four are loaded only when needed, so that other sessions do not carry them.
 
 local tpcc = {}
 
---- What the transactions of this session share; `thread_init` makes it ready. `settings`: the options; `con`: the
+--- What the transactions of this session share, initialized by `thread_init`. `settings`: the options; `con`: the
 --- connection; `begin`, `begin_reading`, `commit`, `rollback`: statements; `defer`: executes a statement whose answer
---- nothing waits for, at once or, with --batch-statements, with the next one; `sets`: per table set, its statements, or
---- calls, and the constant for last names; `by`: the transactions as they are executed, by statements or calls;
---- `warehouses`, `customers`, `items`, `names`: how many there are; `c_for_customers`, `c_for_items`: constants of
---- NURand; `has_vanishing_rows`: see the dialects; `level_of_writing`: what the other transactions run at, Stock-Level
---- apart; `level_of_reading`, `is_isolated`: what Order-Status reads at, and whether that is what 3.4.1 asks for;
---- `enter_delivery`: writes a line of the result file (2.7.2.2).
+--- nothing waits for, immediately or, with --batch-statements, with the next one; `sets`: per table set, its
+--- statements, or calls, and the constant for last names; `by`: how transactions are executed, by statements or calls;
+--- `warehouses`, `customers`, `items`, `names`: their numbers; `c_for_customers`, `c_for_items`: constants of NURand;
+--- `has_vanishing_rows`: see the dialects; `level_of_writing`: the level of the other transactions, except Stock-Level;
+--- `level_of_reading`, `is_isolated`: the level of Order-Status, and whether 3.4.1 allows it; `enter_delivery`: writes
+--- a line of the result file (2.7.2.2).
 tpcc.session = {}
 
 -- Options ------------------------------------------------------------------------------------------------------------
@@ -54,12 +55,12 @@ local LEVELS = {
 
 local SWITCH = { ["0"] = false, off = false, no = false, ["false"] = false, ["1"] = true, on = true, yes = true, ["true"] = true }
 
---- Raises an error without a place.
+--- Raises an error without a position.
 function tpcc.fail(...) error(string.format(...), 0) end
 
 local refuse = tpcc.fail
 
---- The value of a text option that an older name may have given.
+--- The value of a text option that may have been given by an older name.
 local function either(name, older)
   local given = sysbench.opt[older]
   if given == "" then return sysbench.opt[name] end
@@ -82,7 +83,7 @@ local function within(name, low, high)
   return value
 end
 
---- The options, checked; older names folded into the present ones. `warehouses` is 0 when it was not given.
+--- The options, checked; older names converted to the current ones. `warehouses` is 0 if it was not given.
 function tpcc.settings()
   local opt = sysbench.opt
   local settings = {
@@ -149,12 +150,12 @@ local dialects = {
   },
   pgsql = {
     begin = "BEGIN",
-    -- Order-Status reads without locks: of one state of the database (3.4.1) only when it has one snapshot.
+    -- Order-Status reads without locks: one state of the database (3.4.1) only if it has one snapshot.
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ",
     now = "CURRENT_TIMESTAMP",
     timestamp = "TIMESTAMP(0)",
     lock = " FOR UPDATE",
-    -- Hint bits and the visibility map too, or autovacuum makes them during a run.
+    -- Hint bits and the visibility map, too, or autovacuum writes them during a run.
     analyze = "VACUUM ANALYZE %s",
     isolation = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL %s",
     level = "SHOW transaction_isolation",
@@ -170,13 +171,13 @@ local dialects = {
       .. " AND tablename = '%s' AND indexname = '%s'",
     foreign_key = "SELECT COUNT(*) FROM information_schema.table_constraints WHERE table_schema = current_schema()"
       .. " AND table_name = '%s' AND constraint_name = '%s'",
-    -- SELECT … LIMIT 1 FOR UPDATE answers with no row when the one it had chosen, and waited for, is gone meanwhile.
+    -- SELECT … LIMIT 1 FOR UPDATE returns no row if the one it had chosen, and waited for, disappears meanwhile.
     vanishing_rows = true,
     keys_last = true, -- rows lie in a heap: keys are built faster when it is full
   },
   sqlite = {
-    -- A plain BEGIN takes the write lock at the first write. When that comes after a read, and another session has
-    -- written in between, SQLite can only refuse: the transaction would start over, again and again under load.
+    -- A plain BEGIN takes the write lock at the first write. If that comes after a read, and another session has
+    -- written in between, SQLite can only refuse: the transaction would restart again and again under load.
     begin = "BEGIN IMMEDIATE",
     begin_reading = "BEGIN",
     now = "CURRENT_TIMESTAMP",
@@ -192,7 +193,7 @@ local dialects = {
   },
 }
 
---- Connects as the options want it. Returns the connection and the dialect.
+--- Connects as configured. Returns the connection and the dialect.
 function tpcc.connect(settings)
   local driver = sysbench.sql.driver()
   local kind = driver:name()
@@ -214,7 +215,7 @@ function tpcc.connect(settings)
   return connection, dialect
 end
 
---- The isolation level that a transaction has which this statement begins, by the server's own account.
+--- The isolation level of a transaction started by this statement, as reported by the server.
 function tpcc.level(connection, dialect, begin)
   if not dialect.level then return "SERIALIZABLE" end -- SQLite has no other
   connection:query(begin)
@@ -295,8 +296,8 @@ function tpcc.sql(text, set)
   return (text:gsub("{([%w_]+)}", "%1" .. set))
 end
 
---- What was prepared, by the tables' own account: name → number; `pieces`, a set of "kind number"; `runs`, on how many
---- warehouses there were any: number → true. Raises the server's error when the table is not there.
+--- What was prepared, according to the tables: name → number; `pieces`, a set of "kind number"; `runs`, the numbers of
+--- warehouses of past runs: number → true. Raises the server's error if the table does not exist.
 function tpcc.read_state(connection, set)
   local state, pieces, runs = {}, {}, {}
   local result = connection:query(tpcc.sql("SELECT what, n, v FROM {tpcc_load}", set))
@@ -319,7 +320,7 @@ end
 local uniform = sysbench.rand.uniform
 local bor, floor = bit.bor, math.floor
 
---- Clause 2.1.6: non-uniform random within [low .. high]. `c` is a constant of the run, of the load for last names.
+--- Clause 2.1.6: non-uniform random within [low .. high]. `c` is a constant of the run, or of the load for last names.
 function nurand(a, c, low, high)
   return (bor(uniform(0, a), uniform(low, high)) + c) % (high - low + 1) + low
 end
@@ -353,9 +354,9 @@ local function pairs_of(a, low, high)
   return of, range
 end
 
---- Which values NURand favours: more likely than an even generator makes them, in the upper half, and of every second
---- run of a + 1, so that a larger `a` and a smaller range show as well. For values less low and the constant, modulo
---- how many there are: a text with a 1 for each that is favoured. And the share of all draws that these should have.
+--- Which values NURand favors: those more likely than with a uniform generator, in the upper half, and in every second
+--- run of a + 1, so that a larger `a` and a smaller range show as well. For values minus low and the constant, modulo
+--- their number: a text with a 1 for each favored one. And the share of all draws that these should have.
 function tpcc.favoured(a, low, high)
   local of, range = pairs_of(a, low, high)
   local flags, favoured, is_short = {}, 0, range < 2 * (a + 1)
@@ -373,7 +374,7 @@ function tpcc.home_of(number)
   return number % warehouses + 1, floor(number / warehouses) % tpcc.DISTRICTS + 1
 end
 
---- Of the other warehouses, from the next one on, is `w` in the second half? And how many of them are, as a share.
+--- Of the other warehouses, starting with the next one, is `w` in the second half? And the share of that half.
 function tpcc.is_far(home, w)
   local warehouses = tpcc.session.warehouses
   return (w - home) % warehouses > floor((warehouses - 1) / 2)
@@ -392,10 +393,11 @@ function tpcc.last_name(n)
   return syllables[floor(n / 100)] .. syllables[floor(n / 10) % 10] .. syllables[n % 10]
 end
 
---- How many last names there are: a third of the customers, so that none belongs to nobody, and some to several.
+--- How many last names there are: a third of the customers, so that every name has customers, and some have several.
 function tpcc.last_names(customers) return floor(customers / 3) end
 
---- How many orders of a district are loaded as delivered: 2,100 of 3,000 (4.3.3.1). Whole: customers come in twenties.
+--- How many orders of a district are loaded as delivered: 2,100 of 3,000 (4.3.3.1). Always whole: customers come in
+--- twenties.
 function tpcc.delivered(customers) return customers * 7 / 10 end
 
 --- A number from 0 to n − 1 that all sessions of a run agree on, whatever they draw themselves.
@@ -415,10 +417,10 @@ function tpcc.constant_for_last_names(load)
   return allowed[tpcc.constant_of_run(255, #allowed) + 1]
 end
 
---- True in so many of 100 cases.
+--- True in this many of 100 cases.
 function tpcc.chance(percent) return uniform(1, 100) <= percent end
 
---- Any warehouse but this one; this one when there is no other.
+--- Any warehouse but this one; this one if there is no other.
 function tpcc.another_warehouse(w)
   local warehouses = tpcc.session.warehouses
   if warehouses == 1 then return w end

@@ -1,5 +1,5 @@
---- Customers as Payment and Order-Status choose them (TPC-C 5.11, clauses 2.5.1.2 and 2.6.1.2): by last name in 60 of
---- 100 cases, else by number.
+--- How Payment and Order-Status choose customers (TPC-C 5.11, clauses 2.5.1.2 and 2.6.1.2): by last name in 60 of 100
+--- cases, else by number.
 
 local tpcc = require("tpcc_common")
 
@@ -45,7 +45,7 @@ function customers.count_number(c)
   if favoured_numbers:byte((c - 1 - session.c_for_customers) % session.customers + 1) == FAVOURED then count("favoured_customers") end
 end
 
---- 2.1.6.1: how far the constants of a run and its load may be apart.
+--- 2.1.6.1: the allowed differences between the constants of a run and its load.
 local function is_allowed(run, load)
   local delta = math.abs(run - load)
   return run >= 0 and run <= 255 and delta >= 65 and delta <= 119 and delta ~= 96 and delta ~= 112
@@ -60,7 +60,7 @@ function customers.count(input)
   if not is_allowed(set.c_last, set.c_last_of_load) then count("names_by_a_wrong_constant") end
 end
 
---- Rules on what was drawn.
+--- Rules about what was drawn.
 function customers.declare_rules(rule)
   local names, numbers
   favoured_numbers, numbers = unpack(assay.constant("tpcc customers favoured of " .. session.customers, function()

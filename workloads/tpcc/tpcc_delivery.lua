@@ -6,7 +6,7 @@ local tpcc = require("tpcc_common")
 local session, count = tpcc.session, assay.count
 local DISTRICTS = tpcc.DISTRICTS
 
---- Seconds to key it in, and to think afterwards on average (5.2.5.7).
+--- Seconds of keying, and mean think time afterwards (5.2.5.7).
 local delivery = { name = "delivery", keying = 2, thinking = 5 }
 
 delivery.statements = {
@@ -30,11 +30,11 @@ delivery.statements = {
 --- 2.7.1
 function delivery.draw(input) input.carrier = sysbench.rand.uniform(1, 10) end
 
---- 2.7.4.2: one order of a district. Its number, or nil when there is none to deliver.
+--- 2.7.4.2: one order of a district. Its number, or nil if there is none to deliver.
 local function deliver(set, w, d, carrier)
   local defer, o = session.defer, set.oldest_new_order:row(w, d)
   while not o do
-    -- Where another delivery may have taken the order that this one waited for: is there still another?
+    -- If another delivery may have taken the order that this one waited for: is there still another?
     if not session.has_vanishing_rows or not set.any_new_order:row(w, d) then return nil end
     o = set.oldest_new_order:row(w, d)
   end
@@ -49,7 +49,7 @@ local function deliver(set, w, d, carrier)
   return o
 end
 
---- 2.7.4. Enters the orders into `delivered`; how many districts were skipped.
+--- 2.7.4. Adds the orders to `delivered`; returns how many districts were skipped.
 function delivery.by_statements(set, w, carrier, delivered)
   local skipped = 0
   session.defer(session.begin)
@@ -80,7 +80,7 @@ function delivery.run(input, home)
     local o = delivered[d]
     if o then
       found = found + 1
-      -- An order is delivered once, and an older one never after it.
+      -- An order is delivered once, and never before an older one.
       if is_comparable and before[d] and o <= before[d] then again = true end
     end
     if o or not is_comparable then before[d] = o end

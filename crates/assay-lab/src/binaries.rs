@@ -147,7 +147,7 @@ fn out_of_container(
     let missing: Vec<&str> = ["unshare", "chroot", "tar"].into_iter().filter(|name| !is_on_path(name)).collect();
     if !missing.is_empty() {
         return Err(Fault::environment(format!("programs of the image {name} cannot run here"))
-            .detail(format!("missing for that: {}", missing.join(", ")))
+            .detail(format!("missing: {}", missing.join(", ")))
             .hint("apt-get install util-linux coreutils tar"));
     }
     let tree = home.binaries().join(format!("container-{}", container::identity(engine, name)?));
@@ -309,7 +309,7 @@ pub fn fetch(
 ) -> Result<Binaries> {
     let missing: Vec<&str> = ["mvn", "unzip", "tar", "xz"].into_iter().filter(|name| !is_on_path(name)).collect();
     if !missing.is_empty() {
-        return Err(Fault::environment(format!("{} {} has to be downloaded first", product.title(), artifact.version))
+        return Err(Fault::environment(format!("{} {} must be downloaded first", product.title(), artifact.version))
             .detail(format!("this needs: {}", missing.join(", ")))
             .hint("apt-get install maven unzip xz-utils")
             .hint("or give the folder with its programs with `--binaries`"));

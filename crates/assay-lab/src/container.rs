@@ -144,7 +144,7 @@ pub(crate) fn named(path: &Path) -> Option<String> {
 pub(crate) fn engine_of(name: &str) -> Result<&'static str> {
     let engines = engines();
     if engines.is_empty() {
-        return Err(Fault::environment(format!("there is neither docker nor podman here to have the image {name}"))
+        return Err(Fault::environment(format!("the image {name} needs docker or podman, and neither is installed"))
             .hint("apt-get install podman"));
     }
     let mut last = None;

@@ -573,7 +573,7 @@ impl Server {
         }
         let found = product
             .in_effect(&mut self.session()?, &asked)
-            .map_err(|words| Fault::server("cannot ask the server which settings are in effect").detail(words))?;
+            .map_err(|words| Fault::server("cannot query the settings in effect").detail(words))?;
         in_effect.clone_from(&found);
         self.save(state)?;
         Ok(found)

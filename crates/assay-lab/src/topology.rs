@@ -204,7 +204,7 @@ impl Topology {
         let state = self.primary.snapshot();
         let product = state.product().expect("a primary has data");
         let settled = product.settle(&mut self.primary.session()?, &state.binaries.version, patience);
-        settled.map_err(|words| Fault::server("cannot bring the server to rest").detail(words))
+        settled.map_err(|words| Fault::server("cannot settle the server").detail(words))
     }
 
     /// Makes the primary write everything that is only in memory, for at most `patience`.
@@ -587,8 +587,8 @@ fn front_programs(
     for (number, described) in description.fronts.iter().enumerate() {
         let name = &described.name;
         if described.behind != Behind::Primary && number > 0 {
-            return Err(Fault::usage(format!("{name} stands before another front, not before servers"))
-                .hint("name the front that stands before the servers first"));
+            return Err(Fault::usage(format!("{name} is in front of another front, not of servers"))
+                .hint("put the front that is nearest to the servers first"));
         }
         let servers = match described.behind {
             Behind::Primary => 1,
@@ -596,12 +596,12 @@ fn front_programs(
             Behind::All => 1 + description.replicas,
         };
         if servers == 0 {
-            return Err(Fault::usage(format!("there are no replicas for {name} to stand before"))
+            return Err(Fault::usage(format!("there are no replicas behind {name}"))
                 .hint("add them with `--replicas`"));
         }
         if servers > 1 && !front(name)?.takes_several() {
-            return Err(Fault::usage(format!("{name} stands before one server, not before {servers}"))
-                .hint("put haproxy before the servers, and it before that"));
+            return Err(Fault::usage(format!("{name} supports one server, not {servers}"))
+                .hint("put haproxy in front of the servers, and it in front of haproxy"));
         }
     }
     let of = |described: &FrontDescription| {

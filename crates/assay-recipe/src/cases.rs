@@ -60,7 +60,7 @@ pub(crate) fn check(cases: &[StatementCase]) -> Result<(), String> {
             return Err(format!("case {}: name and sql must not be empty", number + 1));
         }
         if cases[..number].iter().any(|other| other.name == case.name) {
-            return Err(format!("there are two cases {}", case.name));
+            return Err(format!("two cases are named {}", case.name));
         }
     }
     Ok(())

@@ -64,7 +64,7 @@ fn factor(name: &str, value: &Value) -> Result<Factor, RecipeError> {
         }
         Value::Table(table) => match table.get("levels") {
             Some(Value::Table(levels)) if table.len() == 1 => (name.to_owned(), named(levels)?),
-            Some(_) => return Err(RecipeError::new("`levels` is a table of levels, and stands alone")),
+            Some(_) => return Err(RecipeError::new("`levels` must be a table and the only key")),
             None => (name.to_owned(), together(table)?),
         },
         _ => {
@@ -95,7 +95,7 @@ fn together(table: &Table) -> Result<Vec<Level>, RecipeError> {
         }
         if levels.len() != values.len() {
             return Err(RecipeError::new(format!(
-                "`{path}` has {} levels, and the path before it {}",
+                "`{path}` has {} levels, but the path before it has {}",
                 values.len(),
                 levels.len()
             )));

@@ -196,7 +196,7 @@ impl Server {
                 }
             }
             (Some(_), None) if self.socket && !self.front.is_empty() => {
-                return Err(RecipeError::new(format!("server.{name}: socket leads to the server, past its front")));
+                return Err(RecipeError::new(format!("server.{name}: socket would bypass its front")));
             }
             (Some(_), None) => {}
         }

@@ -136,7 +136,7 @@ impl Written {
             return Err(RecipeError::new(format!("step {number}: node is for restart and crash")));
         }
         if self.when == When::DuringMeasure && matches!(action, Action::Command(_) | Action::Rest(_)) {
-            return Err(RecipeError::new(format!("step {number}: {kind} cannot be done beside the measured run")));
+            return Err(RecipeError::new(format!("step {number}: {kind} is not possible during the measured run")));
         }
         if self.after.is_some() != (self.when == When::DuringMeasure) {
             let mut error =

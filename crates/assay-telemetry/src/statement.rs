@@ -34,10 +34,10 @@ pub fn statement_questions(product: &str, version: &str) -> StatementQuestions {
         },
         "SQLite" => StatementQuestions {
             explain: Some("EXPLAIN QUERY PLAN "),
-            no_counters: "SQLite has no counters that a statement can ask for",
+            no_counters: "SQLite has no counters",
             ..StatementQuestions::default()
         },
-        _ => StatementQuestions { no_counters: "the counters of this server are not known", ..Default::default() },
+        _ => StatementQuestions { no_counters: "the counters of this server are unknown", ..Default::default() },
     }
 }
 
@@ -49,7 +49,7 @@ fn postgres(version: &str) -> StatementQuestions {
         explain_json: Some("EXPLAIN (FORMAT JSON) "),
         counters: if is_recent { POSTGRES_COUNTERS } else { &[] },
         of_session: false,
-        no_counters: "PostgreSQL reports counters in time from version 15 on",
+        no_counters: "PostgreSQL before version 15 reports counters too late",
     }
 }
 

@@ -89,7 +89,7 @@ impl Journal {
         Some(
             Trouble::environment(format!("cannot write the journal {path}: {error}"))
                 .detail(format!("it stops after {lines} lines; the run continued without it"))
-                .hint("choose a place with more space with `--journal FILE`"),
+                .hint("free some space, or choose another file with `--journal FILE`"),
         )
     }
 }

@@ -107,7 +107,7 @@ impl Measured {
         };
         let record = &mut self.record;
         record.status = if outcome.success { Status::Complete } else { Status::Failed };
-        record.failure = (!outcome.success).then(|| "the tables are not as they should be".to_owned());
+        record.failure = (!outcome.success).then(|| "the check found errors in the tables".to_owned());
         record.elapsed_ns = outcome.elapsed.0;
         record.types = vec![name.to_owned()];
         record_of::servers(record, outcome);

@@ -296,7 +296,7 @@ impl Task<'_> {
         if self.workload.program.draws_own_rows() && generator.rand_type != "uniform" {
             let name = &self.workload.name;
             return Err(Trouble::usage(format!("--rand-type {} has no effect on {name}", generator.rand_type))
-                .hint("leave it out: the workload has rules of its own for which rows it accesses"));
+                .hint("leave it out: the workload itself determines which rows it accesses"));
         }
         let seed = generator.seed.unwrap_or_else(random_seed);
         let setup = Setup {

@@ -1,13 +1,14 @@
---- A client of pgbench: its connection, its transactions one after the other, and what it does about errors.
+--- A client of pgbench: its connection, its transactions one after the other, and its error handling.
 --
--- Serialization failures and deadlocks are tried again as often as was asked for, with the same random numbers; any
--- other error ends the client, and the others go on. What happens is told to the program in figures (`commands/pgbench`
--- reads them); how long transactions take is measured by the engine. Runs once per Lua state.
+--
+-- Serialization failures and deadlocks are retried as often as requested, with the same random numbers; any other error
+-- ends the client, and the others continue. Events are reported to the program as numbers (`commands/pgbench` reads
+-- them); the engine measures how long transactions take. Runs once per Lua state.
 local R = assay.share("pgbench_runtime")
 local front = pgbench_front
 local C = {}
 
--- What figures are about: `Figure` in commands/pgbench.
+-- Kinds of reports: `Figure` in commands/pgbench.
 local SKIPPED, RETRIED, FAILED, ABORTED, COMMAND, CONNECTED = 1, 2, 3, 4, 5, 6
 -- How a transaction ends: in the journal, and for `front.ending`.
 local SERIALIZATION, DEADLOCK, SKIPPED_ENDING = 1, 2, 3
@@ -15,16 +16,16 @@ local FAILS, IS_NOT_DONE = 2, 3
 
 local clients = {} -- by number
 local options -- sysbench.opt, the same for all
--- Those of them that each transaction looks at.
+-- Whether each transaction reports it.
 local rate, latency_limit, tries_max, reconnects, writes_journal
 local journal
 local total_weight = 0
 
---- What a connection that could not be made says, as libpq would.
+--- libpq's message for a connection that could not be made.
 local function connection_error(failure)
   local words = failure.refused
   if failure.class == "connection" then
-    -- The system's own, behind where it was.
+    -- The system's message, after the address.
     words = words:match(": ([^:]+)$") or words
     words = words:sub(1, 1):upper() .. words:sub(2)
     if sysbench.opt.place:find(" on socket ", 1, true) then
@@ -38,7 +39,7 @@ local function connection_error(failure)
   return prefix .. words
 end
 
---- A connection, or nil and why there is none.
+--- A connection, or nil and the reason.
 local function connect()
   local ok, result = pcall(function() return sysbench.sql.driver():connect() end)
   if ok then return result end
@@ -63,7 +64,7 @@ function C.init(tid, scripts, given)
   for i, script in ipairs(scripts) do
     self.statements[i] = {}
     self.counts[i], self.sums[i], self.failures[i], self.retries[i] = {}, {}, {}, {}
-    -- A type of transaction for each script, where there are several.
+    -- A type of transaction for each script, if there are several.
     if #scripts > 1 then self.types[i] = front.type_named("script " .. i) end
   end
   clients[tid] = self
@@ -78,7 +79,7 @@ function C.init(tid, scripts, given)
   end
 end
 
---- A command took so long.
+--- A command took this long.
 local function took(self, seconds)
   local counts, sums, at = self.counts[self.script], self.sums[self.script], self.at
   counts[at] = (counts[at] or 0) + 1
@@ -88,7 +89,7 @@ end
 --- With -d: what the client does.
 function C.tell(self, what) front.tell(("client %d %s"):format(self.tid, what)) end
 
---- With -r: the command that ran is over, and this one begins.
+--- With -r: the previous command is over, and this one starts.
 function C.step(self, number)
   local instant = front.now()
   if self.since then took(self, instant - self.since) end
@@ -97,7 +98,7 @@ end
 
 local NAMES = { [SERIALIZATION] = "40001", [DEADLOCK] = "40P01" }
 
---- What to do about an error: SERIALIZATION or DEADLOCK, or nil when the client ends, which is told then.
+--- What to do about an error: SERIALIZATION or DEADLOCK, or nil if the client ends, which is reported then.
 local function judge(self, failure)
   local script, command = self.script - 1, self.at
   if type(failure) ~= "table" then
@@ -141,7 +142,7 @@ local function judge(self, failure)
   return nil
 end
 
---- A new connection for the next transaction. False: there is none, which is told.
+--- A new connection for the next transaction. False: it failed, which is reported.
 local function reconnect(self)
   local begun = front.now()
   if not self.c then
@@ -163,7 +164,7 @@ local function reconnect(self)
   return true
 end
 
---- A script, by the weights.
+--- A random script, by weight.
 local function chosen(self)
   local scripts = self.scripts
   local drawn = math.floor(sysbench.rand.uniform_double() * total_weight)
@@ -180,7 +181,7 @@ local function write_line(self, ending, retries)
   journal(line)
 end
 
---- Whether one more try is worth it.
+--- Whether another try is worth it.
 local function may_try_again(tries, begun)
   if tries_max ~= 0 and tries >= tries_max then return false end
   return latency_limit == 0 or front.now() - begun <= latency_limit
@@ -218,7 +219,7 @@ local function transaction(self, late)
     end
     local kind = judge(self, failure)
     if not kind then return false end
-    -- What still waited is forgotten by the rollback.
+    -- The rollback drops what was still waiting.
     self.pipeline, self.c.deferring = nil, false
     front.roll_back(self.c)
     local failed, at = nil, self.at
@@ -285,7 +286,7 @@ function C.finish(self, begins)
   end
 end
 
---- A pipeline begins.
+--- A pipeline starts.
 function C.begin_pipeline(self)
   if options.simple then R.fail("", "cannot use pipeline mode with the simple query protocol") end
   if self.pipeline then R.fail("", "already in pipeline mode") end

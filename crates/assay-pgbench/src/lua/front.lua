@@ -1,7 +1,8 @@
---- What sessions need that stand for pgbench's clients: their own loop, the clock, and where to say things.
+--- What sessions need as pgbench clients: their own loop, the clock, and output.
 --
--- Runs once per state, before the API is made. Compiled scripts find it as the global `pgbench_front`; where `assay
--- run` runs a script there is none.
+--
+-- Runs once per state, before the API is created. Compiled scripts find it as the global `pgbench_front`; if `assay
+-- run` runs a script, there is none.
 local core = ...
 local ffi = require("ffi")
 local ask, shared = core.ask, core.shared
@@ -22,34 +23,34 @@ core.base.pgbench_front = front
 
 local NEXT, TYPE = ask.NEXT, ask.TYPE
 
---- May the next transaction begin? True and how many seconds it has been due.
+--- Asks for the next transaction. Returns true and for how many seconds it has been due.
 function front.next() return yield(NEXT) end
 
---- The number of a transaction type, and that the transaction that runs is of it.
+--- The number of a transaction type, which the running transaction gets.
 function front.type_named(name) return intern(shared, name, #name) end
 function front.is_of(number) yield(TYPE, number) end
 
---- The transaction that runs is not counted, and the client ends.
+--- The running transaction is not counted, and the client ends.
 function front.stop() yield(ask.STOP) end
 
 --- Seconds since some instant.
 function front.now() return now(shared) end
 
---- Tells the program: `kind` says what.
+--- Reports to the program: `kind` says what.
 function front.figures(kind, ...)
   local count = select("#", ...)
   for i = 1, count do room[i - 1] = select(i, ...) end
   figures(shared, kind, room, count)
 end
 
---- The transaction that runs fails (2), or is not done at all (3).
+--- The running transaction fails (2), or is skipped (3).
 function front.ending(ending) mark_ending(shared, ending) end
 
---- The random numbers from here on, to be drawn again.
+--- Random numbers from here on can be drawn again.
 function front.keep_random() random_keep(shared) end
 function front.again_random() random_again(shared) end
 
---- An error, and what is no error.
+--- Errors, and other messages.
 function front.say(text) core.message("FATAL", text) end
 function front.tell(text) core.message("NOTICE", text) end
 function front.print(text) core.write(text) end
@@ -65,13 +66,13 @@ function front.banner(text) core.message("INFO", text) end
 
 function front.roll_back(connection) core.roll_back(connection) end
 
---- The line of a text that holds character `position` (from 1), and a mark below it; empty without a position.
+--- The line of a text that contains character `position` (from 1), and a mark below it; empty without a position.
 function front.marked(text, position)
   local place = core.marked(text, position)
   return place and "\n" .. place or ""
 end
 
---- A connection that could not be made is an error with its words alone.
+--- A connection that could not be made is an error with just the message.
 function core.front.refuse_connection(_, _, _, _, message, _, class)
   error({ refused = message, class = class }, 0)
 end

@@ -1,8 +1,9 @@
---- What expressions of pgbench's scripts compute, and how their values travel into SQL.
+--- Evaluates expressions of pgbench scripts, and converts their values for SQL.
 --
--- A value is an integer of 64 bits (a number where that is exact, else an int64_t), a double (a table), a boolean,
--- NULL, or the text of a variable that was given or came from the database: what that means is looked at when an
--- expression uses it. Runs once per Lua state; the variables of a session are its own.
+--
+-- A value is a 64-bit integer (a number if that is exact, else an int64_t), a double (a table), a boolean, NULL, or the
+-- text of a variable that was given or came from the database: its meaning is determined when an expression uses it.
+-- Runs once per Lua state; the variables of a session are its own.
 local ffi = require("ffi")
 local front = pgbench_front -- nil where `assay run` runs a script
 local floor, fmod, huge = math.floor, math.fmod, math.huge
@@ -22,8 +23,8 @@ R.NULL, R.LEAST = NULL, LEAST
 
 local Failure = { __tostring = function(self) return self.text end }
 
---- Ends the transaction with a mistake of the script. `while_at`: what pgbench says it was at; `command`: the command's
---- name where it is not that of the line.
+--- Ends the transaction with an error of the script. `while_at`: pgbench's description of what it was doing; `command`:
+--- the command's name if it is not that of the line.
 local function fail(text, while_at, command)
   if front then
     while_at = while_at or "evaluation of meta-command failed"
@@ -49,7 +50,7 @@ R.double_of = double_of
 
 local function is_double(value) return type(value) == "table" and value ~= NULL end
 
---- An integer as a number where that is exact.
+--- An integer as a number if that is exact.
 local function small(integer)
   local number = tonumber(integer)
   if number < EXACT and number > -EXACT then return number end
@@ -80,7 +81,7 @@ R.text_of = text_of
 
 local WORDS = { null = NULL, ["true"] = true, yes = true, on = true, ["false"] = false, no = false, off = false }
 
---- What the text of a variable means.
+--- The meaning of a variable's text.
 local function meaning(name, text)
   local lower = text:lower()
   if lower ~= "" then
@@ -110,7 +111,7 @@ local function meaning(name, text)
   fail(('malformed variable "%s" value: "%s"'):format(name, text))
 end
 
---- The value of a variable, for an expression. A text that is a number as we would write it is kept as one.
+--- The value of a variable, for an expression. A text that is a number in canonical form is kept as one.
 function R.value(v, name)
   local value = v[name]
   if type(value) == "string" then
@@ -122,7 +123,7 @@ function R.value(v, name)
   return value
 end
 
--- As a text in SQL. What is not defined stays as it is.
+-- As a text in SQL. Undefined variables are left unchanged.
 function R.text(v, name)
   local value = v[name]
   if type(value) == "number" then return format("%.0f", value + 0) end
@@ -283,7 +284,7 @@ R.at_most = comparison(function(a, b) return a <= b end)
 R.equal = comparison(function(a, b) return a == b end)
 R.unequal = comparison(function(a, b) return a ~= b end)
 
---- The second is looked at only where the first does not decide; NULL decides.
+--- The second is evaluated only if the first does not decide; NULL decides.
 function R.both(a, b)
   if a == NULL then return NULL end
   if not boolean_of(a) then return false end
@@ -367,7 +368,7 @@ end
 
 -- Random numbers: those of the session.
 
---- A whole number from `low` to `high`, each as likely as the others.
+--- A whole number from `low` to `high`, uniform.
 local function uniform(low, high)
   if type(low) == "number" and type(high) == "number" then
     local count = high - low + 1
@@ -376,7 +377,7 @@ local function uniform(low, high)
   local span = ffi.cast(uint64, int64(high) - int64(low)) + 1
   local drawn = uniform_uint64()
   if span ~= 0 then
-    -- What is left over at the top would favour the low ones.
+    -- The rest at the top would favor the low ones.
     local rest = (0xffffffffffffffffULL % span + 1) % span
     while drawn > 0xffffffffffffffffULL - rest do drawn = uniform_uint64() end
     drawn = drawn % span
@@ -534,7 +535,7 @@ function R.sleep(v, amount, seconds)
   if number > 0 then assay.sleep(number * seconds) end
 end
 
---- The words of a shell command with variables in them; a second colon stands for one.
+--- The words of a shell command with its variables replaced; a double colon stands for one.
 function R.shell_words(v, words)
   local parts = {}
   for i, word in ipairs(words) do
@@ -549,7 +550,7 @@ function R.shell_words(v, words)
   return table.concat(parts, " ")
 end
 
---- Runs a shell command. It holds the worker until it is done, and with it the worker's other sessions.
+--- Runs a shell command. It blocks the worker until it is done, and the worker's other sessions.
 function R.shell(v, words, variable)
   local failed = "execution of meta-command failed"
   local line = R.shell_words(v, words)

@@ -1,9 +1,9 @@
---- What pgbench does before a run, and its initialisation: one session, on a connection of its own.
+--- What pgbench does before a run, and its initialization: one session, on a connection of its own.
 local C = assay.share("pgbench_client")
 local front = pgbench_front
 local S = {}
 
--- What figures are about: `Figure` in commands/pgbench.
+-- Kinds of reports: `Figure` in commands/pgbench.
 local SCALE, PARTITIONS = 7, 8
 
 local function connect()
@@ -14,7 +14,7 @@ local function connect()
   error("told", 0)
 end
 
---- A statement; what the server refuses is told and ends the work.
+--- A statement; an error of the server is reported and ends the work.
 local function execute(connection, text)
   local ok, result = pcall(connection.query, connection, text)
   if ok then return result end
@@ -212,7 +212,7 @@ function steps.f(connection)
   return "foreign keys"
 end
 
---- Does the steps in turn.
+--- Runs the steps in turn.
 function S.initialise()
   local opt = sysbench.opt
   local connection = connect()

@@ -59,7 +59,7 @@ pub enum NoChart {
     #[error("{0}")]
     Unfit(String),
     /// No trial has the requested data.
-    #[error("nothing was measured that it could show")]
+    #[error("there is no data for it")]
     Empty,
 }
 
@@ -80,10 +80,10 @@ impl Experiment {
             return unfit("dots and lines are drawn over time: name factors as colour or facet");
         }
         if asked.ratio_to.as_deref().is_some_and(|base| base != BEST) {
-            return unfit("charts are drawn by the best value only (best); ratios to a level stand in tables");
+            return unfit("charts can show ratios to the best value only (best); for ratios to a level use a table");
         }
         if asked.ratio_to.is_some() && !matches!(asked.kind, ChartKind::Bars | ChartKind::Boxes) {
-            return unfit("only bars and boxes are drawn by the best value");
+            return unfit("only bars and boxes can show ratios to the best value");
         }
         let named = |name: &Option<String>| name.as_ref().map(|name| self.axis(name)).transpose();
         let [x, colour, facet] = [named(&asked.x)?, named(&asked.colour)?, named(&asked.facet)?];
@@ -95,7 +95,7 @@ impl Experiment {
             .enumerate()
             .any(|(at, one)| [x, colour, facet].iter().flatten().skip(at + 1).any(|other| other == one));
         if twice {
-            return unfit("one factor cannot be in two places of a chart");
+            return unfit("a factor can be used only once in a chart");
         }
         let rest: Vec<Axis> = self.others(&[x, colour]);
         let mut facets = self.combinations(&rest);
@@ -383,7 +383,7 @@ impl Place<'_> {
         let Some(places) = levels.iter().map(|level| level.parse().ok()).collect::<Option<Vec<f64>>>() else {
             let name = self.experiment.axis_name(axis);
             return Err(NoChart::Unfit(format!(
-                "curves need numbers from left to right, and {name} has none: use bars"
+                "curves need numbers on the x axis, and {name} has none: use bars"
             )));
         };
         let mut lines = Vec::new();

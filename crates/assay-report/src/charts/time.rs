@@ -49,7 +49,7 @@ pub(crate) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
         chart(
             "heat",
             "Response time distribution over time",
-            "colour: transactions per second",
+            "color: transactions per second",
             response(),
             time.heat(),
         ),

@@ -83,7 +83,7 @@ pub(crate) fn settings(run: &Findings) -> Settings {
     put(SettingKind::Work, "rate over time", if profile.is_empty() { "constant".into() } else { profile.join(",") });
     let trace = run.trace.as_ref().map(|trace| format!("{} ({} arrivals)", trace.file, trace.arrivals));
     put(SettingKind::Work, "trace", trace.unwrap_or_else(|| "none".into()));
-    let terminals = run.terminals.map(|of| format!("{}, times to think × {}", of.number, of.think_scale));
+    let terminals = run.terminals.map(|of| format!("{}, think times × {}", of.number, of.think_scale));
     put(SettingKind::Work, "terminals", terminals.unwrap_or_else(|| "none".into()));
     put(SettingKind::Work, "time", run.limit.time_ns.map_or("no limit".into(), duration));
     put(SettingKind::Work, "transactions", run.limit.transactions.map_or("no limit".into(), |most| most.to_string()));

@@ -98,7 +98,7 @@ pub fn html(report: &Report, asked: &[Shown]) -> String {
                 footer {
                     "Times are response times: from when a transaction was due until it was done. Made by "
                     (concat!("assay ", env!("CARGO_PKG_VERSION")))
-                    ". Charts: uPlot, MIT licence, © Leon Sorokin. This file loads nothing from the network."
+                    ". Charts: uPlot, MIT license, © Leon Sorokin. This file loads nothing from the network."
                 }
                 "\n"
                 script type="application/json" id="data" { (PreEscaped(data)) }

@@ -13,7 +13,7 @@ const LINE_WIDTH: usize = 400;
 pub(crate) fn how(found: &CasesFindings) -> Vec<String> {
     let runs = found.cases.iter().map(|case| case.runs).max().unwrap_or(0);
     let mut facts =
-        vec![plural(found.cases.len() as u64, "case"), format!("{} each, in drawn order", plural(runs, "run"))];
+        vec![plural(found.cases.len() as u64, "case"), format!("{} each, in random order", plural(runs, "run"))];
     facts.push(match found.cold {
         None => format!("warm-up {}", plural(found.warmup.into(), "run")),
         Some(Cold::Restarted) => "cold: server restarted before each run, OS cache warm".to_owned(),
@@ -57,8 +57,8 @@ pub(crate) fn notes(found: &CasesFindings) -> Vec<String> {
         let shortest = found.cases.iter().map(|case| case.runs).min().unwrap_or(0);
         notes.push(match shortest {
             0..=4 => "Confidence intervals of medians need at least 5 runs.".to_owned(),
-            _ => "Medians and ratios of times with 95% confidence intervals; `same`: no difference above 3%; `? n runs`: cannot \
-                  tell, n runs of each might."
+            _ => "Medians and ratios of times with 95% confidence intervals; `same`: no difference above 3%; `? n runs`: \
+                  inconclusive, about n runs of each are needed."
                 .to_owned(),
         });
     }

@@ -260,6 +260,6 @@ pub(crate) fn judgement_words(one: &Judgement, several: bool) -> String {
             format!("cannot tell: the change{at} is {by}, but may be chance: more trials are needed")
         }
         Outcome::NotMet => format!("not met: the change{at} is {by}"),
-        Outcome::Unknown => format!("cannot tell{at}: a side has no such figure"),
+        Outcome::Unknown => format!("cannot tell{at}: one side lacks this metric"),
     }
 }

@@ -1,7 +1,8 @@
---- The ground every session stands on: how it asks, how errors find their place in the script, its environment.
+--- The basis of every session: requests, positions of errors in the script, its environment.
 --
--- Runs once per state. `core` is the one table all parts of the prelude share; Rust fills in `addresses`, `shared` and
--- what the set-up says. Scripts never see it.
+--
+-- Runs once per state. `core` is the one table that all parts of the prelude share; Rust fills in `addresses`, `shared`
+-- and the set-up. Scripts never see it.
 local core = ...
 local ffi = require("ffi")
 local getinfo, yield = debug.getinfo, coroutine.yield
@@ -10,7 +11,7 @@ ffi.cdef [[
 struct assay_shared { uint32_t session; uint32_t length; const char *text; };
 ]]
 
--- What a session can ask: the codes of `src/request.rs`, decoded in `src/state.rs`.
+-- What a session can request: the codes of `src/request.rs`, decoded in `src/state.rs`.
 core.ask = {
   CONNECT = 1, DISCONNECT = 2, RECONNECT = 3, QUERY = 4, PREPARE = 5, EXECUTE = 6, CLOSE = 7, LOAD = 8,
   READY = 9, NEXT = 10, TYPE = 11, FAILED = 12, STOP = 13, SLEEP = 14, CLAIM = 15, BARRIER = 16, EXPECT = 17,
@@ -24,7 +25,7 @@ core.RESTART = 1 -- sysbench.error.RESTART_EVENT
 local shared = ffi.cast("struct assay_shared *", core.shared)
 core.shared = shared
 
---- A Rust function: called by its address, which the compiler of LuaJIT turns into a plain call.
+--- A Rust function: called by its address, which LuaJIT compiles to a plain call.
 function core.bind(name, signature)
   return ffi.cast(signature, core.addresses[name])
 end
@@ -45,7 +46,7 @@ local function is_ours(source)
 end
 core.is_ours = is_ours
 
---- The line of the script that is running, as `file:line: `; empty when there is none on this stack.
+--- The current line of the script, as `file:line: `; empty if there is none on this stack.
 function core.place()
   local level = 2
   while true do
@@ -58,25 +59,25 @@ function core.place()
   end
 end
 
---- What a front end does in its own way: functions and values, filled by its overlay, that are asked where they are
---- there. Where they are not, scripts are told in our own words, through the engine.
+--- What a front may change: functions and values, set by its overlay, and used if they are set. Otherwise scripts get
+--- our own messages, through the engine.
 ---
---- Output: `write(text)`, `message(severity, text)`; `exit(code)`: `os.exit`, which need not return. Places in
---- messages: `place()`: of the script; `place_of_call(name)`: of a call of the C function of this name. Scripts:
+--- Output: `write(text)`, `message(severity, text)`; `exit(code)`: `os.exit`, which need not return. Positions in
+--- messages: `place()`: of the script; `place_of_call(name)`: of a call of the C function with this name. Scripts:
 --- `compiled(display, text)`: a built-in one was; `loaded[module](value)`: a built-in module was; `module_found(name,
---- file)`: `require` found one of ours, or in its place a file; `failed(name, failure)`: a function of the script did,
---- or with nil the script itself. The others are named where they are asked: sql.lua, statement.lua, legacy.lua,
+--- file)`: `require` found one of ours, or a file instead; `failed(name, failure)`: a function of the script failed, or
+--- with nil the script itself. The others are documented where they are used: sql.lua, statement.lua, legacy.lua,
 --- report.lua, session.lua.
 local front = {}
 core.front = front
 
---- Raises `message` as if the script's own line had.
+--- Raises `message` as if the script's own line had raised it.
 function core.raise(message)
   error((front.place or core.place)() .. message, 0)
 end
 local raise = core.raise
 
---- Raises that C function `name` cannot take `value` as argument `number`, in the words of LuaJIT's FFI.
+--- Raises that C function `name` does not accept `value` as argument `number`, in the words of LuaJIT's FFI.
 function core.refuse_argument(number, name, value, ctype)
   local kind = type(value)
   local message = ("bad argument #%d to '%s' (cannot convert '%s' to '%s')"):format(
@@ -88,7 +89,7 @@ end
 
 core.mains = setmetatable({}, { __mode = "k" }) -- bodies of files, to be called so in tracebacks
 
---- A function's name: the global's that holds it, or what its caller calls it, unless that is our own code.
+--- A function's name: that of the global that holds it, or its caller's name for it, unless that is our own code.
 local function name_of(info, caller, env)
   if core.mains[info.func] then return "in main chunk" end
   for _, globals in ipairs { env, core.common } do
@@ -120,7 +121,7 @@ local BOUNDARY_EXPLAINED = "a statement, sleep or wait is not possible inside a 
   .. "(the comparison of table.sort, the replacement function of string.gsub, an FFI callback): "
   .. "collect what you need first, and call the database outside of it"
 
---- Message handler of every protected call: what the engine is told about an error, found while the stack still stands.
+--- Message handler of every protected call: describes an error for the engine, while the stack still exists.
 function core.handler(value)
   if type(value) == "table" and rawget(value, "is_failure") then return value end
   local session = current()
@@ -130,7 +131,7 @@ function core.handler(value)
     failure.statement = session ~= nil and session.last_error == value
     if value.sql_errmsg then
       failure.message = core.error_text(value.sql_errno, value.sql_state, value.sql_errmsg)
-      -- Its line only: a busy run may have many of these, and few end it.
+      -- Only its line: a busy run may have many of these, and few of them end it.
       failure.traceback = core.place():sub(1, -3)
     else
       failure.message = "the script asked for a restart of the transaction"
@@ -165,7 +166,8 @@ function core.error_text(errno, state, message)
   return string.format("SQL error, errno = %d, state = '%s': %s", tonumber(errno) or 0, state or "", message)
 end
 
---- Tells the user. Where asking is not possible (inside a C call) the line waits for the session's next transaction.
+--- A message for the user. If a request is impossible (inside a C call), the line waits for the session's next
+--- transaction.
 function core.log(text)
   local session = current()
   if coroutine.isyieldable() then
@@ -186,7 +188,7 @@ function core.flush(session)
   end
 end
 
---- Writes text that need not end with its line: at once where the front does; else whole lines are told, the rest
+--- Writes text that need not end with its line: immediately if the front does; otherwise whole lines are sent, the rest
 -- waits.
 function core.write(text)
   if front.write then return front.write(text) end
@@ -201,8 +203,7 @@ function core.write(text)
   end
 end
 
---- What the API says about the script's doing. `severity`: `FATAL`, `ALERT`, `WARNING`, `NOTICE`, `INFO` or
---- `DEBUG`.
+--- A message of the API about the script. `severity`: `FATAL`, `ALERT`, `WARNING`, `NOTICE`, `INFO` or `DEBUG`.
 function core.message(severity, text)
   if front.message then return front.message(severity, text) end
   core.log(severity .. ": " .. text)
@@ -213,7 +214,7 @@ end
 local compiled = {} -- display name → { text, factory }
 
 --- Compiles a file once per state, however many sessions run it: the text becomes the body of a function, and calling
---- `factory` makes a fresh closure of it for a session's own environment. nil and a message when it does not parse.
+--- `factory` creates a fresh closure of it for a session's own environment. nil and a message if it has a syntax error.
 --- `built_in`: the text is one of ours.
 function core.compile(text, display, built_in)
   local known = compiled[display]
@@ -235,14 +236,14 @@ function core.compile(text, display, built_in)
   return factory
 end
 
---- Compiles the script itself, and lets the front know when it does not parse.
+--- Compiles the script itself, and reports syntax errors to the front.
 function core.compile_script(text, display, built_in)
   local factory, message = core.compile(text, display, built_in)
   if not factory and front.failed then front.failed(nil, { value = message, message = message }) end
   return factory, message
 end
 
---- One of our own modules was run in this environment and returned `value`: the front may see to the rest.
+--- One of our own modules was run in this environment and returned `value`: the front may modify it.
 function core.adapt(name, value, env)
   local adaptation = front.loaded and front.loaded[name]
   if adaptation then setfenv(adaptation, env)(value) end
@@ -300,7 +301,7 @@ end
 base.loadfile = loadfile_here
 base.dofile = dofile_here
 
---- `pairs` sees in a session's globals, and in our own tables, what lies underneath them too: some scripts list
+--- `pairs` on a session's globals, and on our own tables, also lists what is underneath them: some scripts list
 -- everything.
 function base.pairs(object)
   local meta = debug.getmetatable(object)
@@ -325,11 +326,11 @@ function base.print(...)
   core.write(table.concat(parts, "\t") .. "\n")
 end
 
---- Globals that the sessions of the state have in common, between a session's own and the base.
+--- Globals that the sessions of the state share, between a session's own and the base.
 local common = setmetatable({}, { __index = base })
 core.common = common
 
--- A script may hang a metatable on its globals (strict.lua does); ours must stay underneath.
+-- A script may set a metatable on its globals (strict.lua does); ours must remain underneath.
 local function metatable_over_base(theirs)
   return {
     theirs = theirs,
@@ -356,14 +357,14 @@ local shared_modules = {} -- name → what the module returned
 local later = {} -- global's name → the shared module that defines it
 core.later = later
 
---- A global that a shared module defines, or would.
+--- A global that a shared module defines, or would define.
 local function shared_global(name)
   local module = later[name]
   if module and shared_modules[module] == nil then core.share(module) end
   return rawget(common, name)
 end
 
---- A global that the script or one of its modules defines: what lies in the base does not count.
+--- A global that the script or one of its modules defines, not one in the base.
 function core.global(session, name)
   local value = rawget(session.env, name)
   if value == nil and session.shares then return shared_global(name) end
@@ -421,7 +422,7 @@ local function package_of(session)
   return package
 end
 
---- Globals made when a script first looks at them: name → function of the session.
+--- Globals created when a script first uses them: name → function of the session.
 core.on_demand = { package = package_of }
 
 setmetatable(base, {
@@ -444,7 +445,7 @@ local function search(name, path, tried)
   end
 end
 
---- The body of a module that is a file or built in, and whether it is that; nil when there is none.
+--- The body of a module that is a file or built in, and whether it is built in; nil if there is none.
 local function body_of_file(name, path, tried, required)
   local file, text = search(name, path, tried)
   local display = file
@@ -455,7 +456,7 @@ local function body_of_file(name, path, tried, required)
     tried[#tried + 1] = "no built-in module '" .. name .. "'"
     return nil
   end
-  -- A file beside the script is no surprise, unless it takes the place of one of ours.
+  -- A file beside the script is expected, unless it replaces one of ours.
   local known = module_text(shared, name, #name) ~= 0 or file and file:sub(1, #core.installed) == core.installed
   if required and known and front.module_found then front.module_found(name, display == file and file or nil) end
   local built_in = display ~= file
@@ -466,7 +467,7 @@ local function body_of_file(name, path, tried, required)
   return body, built_in
 end
 
---- The function that makes module `name` and whether it is built in, or nil and where we looked.
+--- The function that creates module `name` and whether it is built in, or nil and where we searched.
 local function find_module(name, package)
   local tried = { "" }
   local preload = rawget(package, "preload")
@@ -510,8 +511,8 @@ function base.require(name)
   return loaded[name]
 end
 
--- Modules that all sessions share: each is run once in a state, by the first session that wants it. Its functions see
--- the globals of whichever session calls them, and set these.
+-- Modules shared by all sessions: each runs once in a state, in the first session that needs it. Its functions see the
+-- globals of whichever session calls them, and set these.
 local environments = core.environments
 local loading -- the session that runs such a module: what that defines is everybody's, and seen by it before the session's own
 
@@ -538,7 +539,7 @@ function core.see_shared(session)
   if getmetatable(session.env) == env_meta then setmetatable(session.env, sharing_env_meta) end
 end
 
---- What shared module `name` returned, true for nothing.
+--- What shared module `name` returned, true if nothing.
 function core.share(name)
   local session = current()
   core.see_shared(session)
@@ -590,8 +591,8 @@ end
 
 -- Coroutines of the script -------------------------------------------------------------------------------------------
 
--- Requests pass through a script's own coroutines to the engine. They begin with a number; what a script yields to
--- itself begins with this.
+-- Requests pass through a script's own coroutines to the engine. They start with a number; what a script yields to
+-- itself starts with this.
 local TO_SCRIPT = newproxy()
 local resume, status = coroutine.resume, coroutine.status
 
@@ -610,8 +611,8 @@ local function unwrap(ok, ...)
   error((...), 0)
 end
 
--- LuaJIT calls the handler of an `xpcall` where nothing can yield. Here it begins in a coroutine of its own while the
--- stack of the error still stands, and goes on, if it asks for something, when that is unwound.
+-- LuaJIT calls the handler of an `xpcall` where nothing can yield. Here it starts in a coroutine of its own while the
+-- stack of the error still exists, and continues, if it makes a request, when that is unwound.
 local failing = setmetatable({}, { __mode = "k" }) -- coroutine of a handler → the one that failed
 local create, running = coroutine.create, coroutine.running
 
@@ -635,8 +636,7 @@ function base.xpcall(body, handler, ...)
   return handled(co, unpack(begun, 1, begun.n))
 end
 
--- To a handler the failed stack is the continuation of its own: in that, levels 0 and 1 are `resume` and `handle`
--- above.
+-- The handler's stack ends in the failed one: there, levels 0 and 1 are `resume` and `handle` above.
 base.debug = setmetatable({
   traceback = function(...)
     local message, level = ...
@@ -664,7 +664,7 @@ base.coroutine = setmetatable({
     local co = coroutine.create(body)
     return function(...) return unwrap(resume_here(co, ...)) end
   end,
-  --- nil outside of the script's own coroutines: it does not know that it runs in one of ours.
+  --- nil outside the script's own coroutines: the script does not know that it runs in one of ours.
   running = function()
     local co = running()
     while failing[co] do co = failing[co] end

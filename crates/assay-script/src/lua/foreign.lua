@@ -1,4 +1,4 @@
---- `ffi` as scripts see it: LuaJIT's, made safe for many sessions in one state, with sysbench's exported functions.
+--- `ffi` for scripts: LuaJIT's, made safe for many sessions in one state, with sysbench's exported functions.
 --
 -- Declaring a struct twice is an error in LuaJIT and declaring functions again and again exhausts its type table, so a
 -- declaration seen before is skipped. `ffi.C` answers sysbench's functions itself and turns sleeping into a request.
@@ -21,7 +21,7 @@ typedef int sql_error_t; typedef int sql_bind_type_t; typedef int sb_arg_t;
 
 local seen = {}
 
---- Calls `each` with every top-level declaration of a C text, comments gone and blanks collapsed.
+--- Calls `each` with every top-level declaration of a C text, without comments and with single blanks.
 local function declarations(text, each)
   text = text:gsub("/%*.-%*/", " "):gsub("//[^\n]*", " ")
   local depth, start = 0, 1
@@ -52,7 +52,7 @@ end
 
 local with_metatype = {}
 
---- A type gets its metatable once in a state; what later sessions give is the same by text and is ignored.
+--- A type gets its metatable once per state; what later sessions set is the same text and is ignored.
 local function metatype(ctype, metatable)
   local id = tonumber(ffi.typeof(ctype))
   with_metatype[id] = with_metatype[id] or ffi.metatype(ctype, metatable)
@@ -64,12 +64,12 @@ local counter_value = core.bind("counter_value", "uint64_t (*)(void *, int)")
 
 local counter_type = ffi.typeof("sb_counter_type")
 
---- A counter's number; LuaJIT takes the names of an enum for its values.
+--- A counter's number; LuaJIT accepts the names of an enum for its values.
 local function counter_of(kind)
   return type(kind) == "string" and tonumber(ffi.new(counter_type, kind)) or kind
 end
 
---- A function of libc that sleeps, for so many units of a second.
+--- A function of libc that sleeps, for a number of units of a second.
 local function sleeper(name, unit)
   return function(...)
     if select("#", ...) ~= 1 then core.raise("wrong number of arguments for function call") end
@@ -81,7 +81,7 @@ local function sleeper(name, unit)
   end
 end
 
---- sysbench's exported C functions, and libc's that would stop the worker.
+--- sysbench's exported C functions, and libc's that would block the worker.
 local ours = {
   usleep = sleeper("usleep", 1e-6),
   sleep = sleeper("sleep", 1),

@@ -1,6 +1,7 @@
 --- sysbench's API from before 1.0: global functions, one implicit connection per session.
 --
--- Kept since scripts that sysbench 1.0 itself ships still use parts of it. Everything maps onto the present API.
+--
+-- Kept because scripts that sysbench 1.0 itself ships still use parts of it. Everything maps to the current API.
 local core = ...
 local base, rand, sql, current, raise = core.base, core.rand, core.sql, core.current, core.raise
 
@@ -13,7 +14,7 @@ base.DB_ERROR_NONE, base.DB_ERROR_RESTART_TRANSACTION, base.DB_ERROR_FAILED = 0,
 base.sb_rand, base.sb_rand_uniform, base.sb_rand_gaussian = rand.default, rand.uniform, rand.gaussian
 base.sb_rand_special, base.sb_rand_str = rand.special, rand.string
 
---- Unique in the run; with bounds, the next that lies within.
+--- Unique in the run; with bounds, the next one within them.
 function base.sb_rand_uniq(low, high)
   if low == nil then return rand.unique() end
   low, high = tonumber(low), tonumber(high)
@@ -64,7 +65,7 @@ function db.prepare(text) return connection():prepare(text) end
 
 local LENGTH_MAX = 2 ^ 31 - 1 -- old parameters have no length of their own
 
---- Binds the elements of a table, whose types are those of the values in it now; it is read again at each execute.
+--- Binds the elements of a table, whose current values determine the types; it is read again at each execute.
 function db.bind_param(...)
   local statement, values, parameters = statement_of(...), select(2, ...), {}
   for i = 1, statement.wanted do

@@ -1,8 +1,8 @@
---- `con:loader()`: many rows, by the fastest way the database has.
+--- `con:loader()`: many rows, in the database's fastest way.
 --
--- Rows are collected in Rust, column by column as they are given, and sent when there is enough of them. Where the
--- server stores them while the script goes on, the answer is heard before anything else happens on the connection
--- (`settle`).
+--
+-- Rows are collected in Rust, column by column, and sent when there are enough. If the server stores them while the
+-- script continues, the answer is read before anything else happens on the connection (`settle`).
 local core = ...
 local ffi = require("ffi")
 local ask, shared, raise, connections = core.ask, core.shared, core.raise, core.connections
@@ -22,8 +22,8 @@ local rows_size = core.bind("rows_size", "uint32_t (*)(void *)")
 local rows_clear = core.bind("rows_clear", "void (*)(void *, uint32_t)")
 
 -- Bytes after which a loader sends what it has. The larger the batches, the less often a server commits and waits for
--- its disk; all sessions together shall hold no more than 32 MiB, unless even 1 MiB for each is more. A database may
--- set a bound of its own.
+-- its disk; all sessions together must hold no more than 32 MiB, unless even 1 MiB for each is more. A database may
+-- have a limit of its own.
 local LOAD_SIZE = math.min(math.max(2 ^ 20, math.min(2 ^ 22, 2 ^ 25 / core.sessions_in_all)),
   core.load_bytes_max or math.huge)
 
@@ -31,8 +31,8 @@ local Loader = {}
 Loader.__index = Loader
 Loader.__tostring = function() return "<assay_loader>" end
 
--- A random text that a loader makes where it is needed: a load makes millions of them, and Lua would spend more time on
--- strings than on everything else. Letters and digits, `low` to `high` of them, or what `rand.string` makes of
+-- A random text that a loader generates in place: a load needs millions of them, and Lua would spend more time on
+-- strings than on everything else. Letters and digits, `low` to `high` of them, or the result of `rand.string` for
 -- `format`.
 local RandomCell = {}
 RandomCell.__index = RandomCell
@@ -113,8 +113,8 @@ local function row_function(width)
   return known
 end
 
---- A way to append many rows to `table`: `loader:row(v1, v2, …)` for each, then `loader:done()`. `frozen`: the table
---- was made or emptied in the transaction that is open, and the rows may be stored as what every transaction sees.
+--- Appends many rows to `table`: `loader:row(v1, v2, …)` for each, then `loader:done()`. `frozen`: the table was
+--- created or emptied in the open transaction, and the rows may be stored as visible to every transaction.
 function connections.class:loader(name, columns, frozen)
   if self.closed then closed() end
   name, columns = text_of(name, "table's name"), text_of(columns, "list of columns")

@@ -1,10 +1,10 @@
---- A place in a text, as people are shown it: its line, and a mark below the character.
+--- A position in a text for display: its line, and a mark below the character.
 local core = ...
 
--- Columns of a line that are shown, and how many of them are left to the right of the mark at least.
+-- Columns shown of a line, and how many of them must remain to the right of the mark.
 local SHOWN, RIGHT = 60, 10
 
---- The line of `text` that holds character `position` (from 1), with its number, and a mark below it: two lines. nil
+--- The line of `text` that contains character `position` (from 1), with its number, and a mark below it: two lines. nil
 --- without a position.
 function core.marked(text, position)
   if not position or position < 1 then return nil end

@@ -11,7 +11,7 @@ local unique = core.bind("random_unique", "uint32_t (*)(void *)")
 local uint64 = core.bind("random_uint64", "uint64_t (*)(void *)")
 local double = core.bind("random_double", "double (*)(void *)")
 
---- Raises the error that a bound is no number, in the words of LuaJIT's FFI.
+--- Raises the error that a bound is not a number, in the words of LuaJIT's FFI.
 local function check_bounds(...)
   for i = 1, 2 do
     local kind = type((select(i, ...)))

@@ -10,7 +10,7 @@ local function option(name, default)
   return opt and opt[name] or default
 end
 
---- Rates of one report: events, statements by class, errors, reconnects, each per second. `format`: whose it is.
+--- Rates of one report: events, statements by class, errors, reconnects, each per second. `format`: its name.
 local function rates(stat, format)
   if core.front.check_report then core.front.check_report(stat, format) end
   local seconds = stat.time_interval
@@ -48,7 +48,7 @@ local OBJECT = [[
     "reconnects": %4.2f
   }]]
 
---- An array of objects: begun by the first report, closed when the session ends.
+--- An array of objects: started by the first report, closed when the session ends.
 function core.report_json(stat)
   local session = current()
   if session.at_end then
@@ -120,7 +120,7 @@ ffi.metatype(histogram_type, {
   __tostring = function() return "<sb_histogram>" end,
 })
 
---- `new(size, min, max)`: logarithmic buckets; values outside of the range count for those at its ends.
+--- `new(size, min, max)`: logarithmic buckets; values outside the range count for the first or last one.
 core.histogram = { new = new_histogram }
 
 local exported = core.exported

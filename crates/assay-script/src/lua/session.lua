@@ -105,7 +105,7 @@ core.base_loaded.assay = assay
 
 local intern = core.bind("type_index", "uint32_t (*)(void *, const char *, size_t)")
 
---- Wraps `body` as a transaction type: when an event calls it, that transaction is counted under `name`.
+--- Wraps `body` as a transaction type: when an event calls it, that transaction is counted as `name`.
 function assay.transaction(name, body)
   if type(name) ~= "string" or name == "" then raise("assay.transaction needs a name first") end
   if type(body) ~= "function" then raise("assay.transaction(\"" .. name .. "\", …) needs a function") end
@@ -129,17 +129,17 @@ function assay.transaction(name, body)
   return run
 end
 
---- Tells the user; values are joined by tabs as by `print`.
+--- A message for the user; values are joined by tabs as in `print`.
 assay.log = base.print
 
---- Says what a command does, formatted as by `string.format`, where the front end shows that; others show rows.
+--- Reports what a command does, formatted as by `string.format`, if the front end shows that; others show rows.
 function assay.tell(text, ...)
   if core.front.tell then core.front.tell(text:format(...)) end
 end
 
 local constants = {} -- by name
 
---- What `make` returned when a session of this state first asked under this name: for values that nobody changes.
+--- What `make` returned when a session of this state first asked for this name: for values that nobody changes.
 function assay.constant(name, make)
   local value = constants[name]
   if value == nil then
@@ -149,14 +149,14 @@ function assay.constant(name, make)
   return value
 end
 
---- Runs a module once for the sessions of a state, which have its globals in common; what it returned.
+--- Runs a module once for the sessions of a state, which share its globals; returns what it returned.
 function assay.share(name)
   if type(name) ~= "string" then raise("assay.share needs the name of a module") end
   return core.share(name)
 end
 
---- These globals are defined by a module that is shared when a session first looks at one of them that the script has
---- not defined itself.
+--- These globals are defined by a module that is shared when a session first uses one of them that the script has not
+--- defined itself.
 function assay.later(module, names)
   core.see_shared(current())
   for _, name in ipairs(names) do core.later[name] = module end
@@ -168,12 +168,12 @@ assay.sleep = core.sleep
 --- Random letters and digits.
 assay.random_text = core.random_text
 
---- For a loader's rows: such a text, made anew for each row.
+--- For a loader's rows: such a text, generated anew for each row.
 assay.random_cell = core.random_cell
 
 local random_seed = core.bind("random_seed", "void (*)(void *, const char *, size_t)")
 
---- From now on this session's random numbers are those of these values, whichever session draws them.
+--- From now on this session's random numbers are determined by these values, whichever session draws them.
 function assay.seed(...)
   local parts = { ... }
   if #parts == 0 then raise("assay.seed needs something to seed the random numbers from") end
@@ -195,10 +195,10 @@ function assay.claim(name)
   return yield(ask.CLAIM, name)
 end
 
---- Waits until all sessions of the run are here.
+--- Waits until all sessions of the run have arrived here.
 function assay.barrier() yield(ask.BARRIER) end
 
---- Announces work: so many rows will be loaded by this session.
+--- Announces work: this session will load this many rows.
 function assay.expect(rows)
   rows = tonumber(rows)
   if not rows or rows < 0 then raise("assay.expect needs a number of rows") end
@@ -210,7 +210,7 @@ local count_add = core.bind("count_add", "void (*)(void *, uint32_t, double)")
 local mark_rolled_back = core.bind("mark_rolled_back", "void (*)(void *)")
 local counters = {} -- name → number
 
---- Counts `n` (1 when left out) under `name` for the transaction that runs; it stays counted if that ends well.
+--- Adds `n` (default 1) to counter `name` for the running transaction; it counts only if that succeeds.
 function assay.count(name, n)
   local index = counters[name]
   if not index then
@@ -223,7 +223,7 @@ function assay.count(name, n)
   count_add(shared, index, n)
 end
 
---- The transaction that runs ends rolled back, as it should: it is counted apart.
+--- The running transaction ends rolled back, as intended: it is counted separately.
 function assay.rolled_back() mark_rolled_back(shared) end
 
 local acknowledge = core.bind("acknowledge", "void (*)(void *, double, double, double, double, double)")
@@ -231,7 +231,7 @@ local keeps_acknowledged = core.options and core.options.kill_check
 local NOTHING = 0 / 0
 
 --- The server has acknowledged a transaction that a crash must not undo: a key of up to five numbers that finds it.
---- Kept only when somebody will look for it.
+--- Kept only if somebody will look for it.
 function assay.acknowledge(a, b, c, d, e)
   if keeps_acknowledged then acknowledge(shared, a, b or NOTHING, c or NOTHING, d or NOTHING, e or NOTHING) end
 end
@@ -251,7 +251,7 @@ local terminal_serve = core.bind("terminal_serve", "void (*)(void *, int)")
 local terminal_think = core.bind("terminal_think", "void (*)(void *, double)")
 local terminals = {} -- number → table
 
---- The user whose transaction runs: a table that is kept for it, with its number from 0. Without terminals each
+--- The user whose transaction runs: a table that is kept for the user, with its number from 0. Without terminals each
 --- session is its own user.
 function assay.terminal()
   local number = terminal_number(shared)
@@ -265,7 +265,7 @@ function assay.terminal()
   return terminal
 end
 
---- The user's next transaction is due this much later than the end of this one; several times add up.
+--- The user's next transaction is due this much later than the end of this one; several calls add up.
 function assay.think(seconds)
   if type(seconds) ~= "number" or not (seconds >= 0 and seconds < 1e6) then
     raise("assay.think needs a number of seconds")
@@ -273,7 +273,7 @@ function assay.think(seconds)
   terminal_think(shared, seconds)
 end
 
---- Lets the script make ready the users that this session is the first to know.
+--- Lets the script initialize the users that this session sees first.
 local function make_terminals(session)
   local body = core.global(session, "terminal_init")
   if not core.terminals or type(body) ~= "function" then return end
@@ -319,7 +319,7 @@ local RULE_FIELDS = {
   rolled_back = true, percentile = true, of = true,
 }
 
---- Declares a rule of the audit: what it looks at, and the values allowed.
+--- Declares a rule of the audit: what it measures, and the allowed values.
 function assay.audit(rule)
   if type(rule) ~= "table" then raise("assay.audit needs a table") end
   local call = "assay.audit"
@@ -354,7 +354,7 @@ end
 local SECONDS = { second = 1, minute = 60, hour = 3600 }
 local RATE_FIELDS = { name = true, of = true, per = true, nominal = true, rolled_back = true }
 
---- Declares a throughput with a name of its own.
+--- Declares a named throughput.
 function assay.rate(rate)
   if type(rate) ~= "table" then raise("assay.rate needs a table") end
   local name = text_field("assay.rate", rate, "name", true)
@@ -367,7 +367,7 @@ function assay.rate(rate)
     seconds)
 end
 
---- The tables have this size, whatever the option of this name says: reports and records show it in its place.
+--- The tables have this size, whatever the option with this name says: reports and records show it instead.
 function assay.found(option, number)
   if type(option) ~= "string" or option == "" then raise("assay.found needs the name of an option") end
   if type(number) ~= "number" or number ~= number then raise("assay.found(\"" .. option .. "\", …) needs a number") end
@@ -381,8 +381,8 @@ local ffi = require("ffi")
 local mark_line = core.bind("mark_line", "void (*)(void *, const double *, size_t)")
 local keeps_journal = core.options and core.options.journal
 
---- Names the columns of the journal, the file of `--journal`. Returns a function that takes a list of as many numbers,
---- nil for none: the line of the transaction that runs, which is written if that ends well.
+--- Names the columns of the journal, the file of `--journal`. Returns a function for a list of as many numbers, nil for
+--- a missing one: the line of the running transaction, which is written if that succeeds.
 function assay.journal(columns)
   if type(columns) ~= "table" or #columns == 0 then raise("assay.journal needs a list of the columns' names") end
   for _, column in ipairs(columns) do
@@ -412,7 +412,7 @@ local function failed(failure)
   return yield(FAILED, failure.restart, failure.statement, failure.message, failure.traceback)
 end
 
---- What an `xpcall` with our handler gave for an error. Where even the handler found no room, Lua gives a text.
+--- What an `xpcall` with our handler returned for an error. If even the handler had no memory, Lua returns a text.
 local function failure_of(result)
   if type(result) == "table" then return result end
   return {
@@ -423,12 +423,12 @@ end
 
 local front = core.front
 
---- Lets the front know which function of the script failed; without one the engine hears of it only.
+--- Reports to the front which function of the script failed; without a front, only the engine learns of it.
 local function tell(name, failure)
   if front.failed then front.failed(name, failure) end
 end
 
---- Calls a function of the script; an error is told, and goes on.
+--- Calls a function of the script; an error is reported, and propagates.
 local function guarded(name, body, ...)
   if not front.failed then return body(...) end
   local ok, result = xpcall(body, core.handler, ...)
@@ -438,7 +438,7 @@ local function guarded(name, body, ...)
   error(result, 0)
 end
 
---- Runs `event` until it succeeds or the engine gives it up. What it returned, nil when given up.
+--- Runs `event` until it succeeds or the engine gives it up. Returns its result, nil when given up.
 local function transaction(session, tid)
   local attempt = 0
   while true do
@@ -507,8 +507,8 @@ local function copy_of(value)
   return copy
 end
 
---- `sysbench.opt` of a session: what all have in common, until it writes to it. Then it gets a copy: many sessions
---- share a state, and few write.
+--- `sysbench.opt` of a session: shared by all until the session writes to it. Then it gets a copy: many sessions share
+--- a state, and few write.
 local options_meta = {
   __index = core.options, under = core.options,
   make_own = function(opt)
@@ -522,11 +522,11 @@ function options_meta.__newindex(opt, key, value)
   opt[key] = value
 end
 
--- Writing into a list would go unnoticed: where there is one, nothing is shared.
+-- Writing into a list would go unnoticed: if there is one, nothing is shared.
 local has_lists = false
 for _, value in next, core.options or {} do has_lists = has_lists or type(value) == "table" end
 
--- What a script that names several transactions at its top level has as an option, unless it declares one of this name.
+-- The option of a script that names several transactions at its top level, unless it declares one with this name.
 local MIX = {
   name = "mix", kind = 5, default = "",
   description = "Transactions to run in the place of event(), by weight: NAME=WEIGHT,…",
@@ -555,7 +555,7 @@ local function read_mix(text, types)
   return list, total
 end
 
---- With `--mix`, a session's transactions are drawn by weight. One that is tried again stays what it was.
+--- With `--mix`, a session's transactions are drawn by weight. A retried one stays the same.
 local function mix_transactions(session)
   local types, text, own = session.types, core.options and core.options.mix, session.sysbench.cmdline.options
   session.types = nil
@@ -602,7 +602,7 @@ entries["function"] = function(session)
   return front.functions_succeed or result ~= false
 end
 
---- Calls a report hook. One that fails is told about, and the run continues.
+--- Calls a report hook. If it fails, that is reported, and the run continues.
 local function report(session, name, stat)
   local hook = session.sysbench.hooks[name]
   if type(hook) ~= "function" then return end
@@ -643,7 +643,7 @@ function entries.declare(session)
   end
   table.sort(commands, function(a, b) return a.name < b.name end)
   local function add(name, value)
-    -- An `init` that is no function is an error of the run, which has to call it to find out.
+    -- An `init` that is not a function is an error of the run, which must call it to find out.
     if type(name) == "string" and (type(value) == "function" or name == "init") then globals[#globals + 1] = name end
   end
   for name, value in next, session.env do add(name, value) end
@@ -668,7 +668,7 @@ local function live(session)
   if core.built_in then guarded(nil, core.adapt, core.built_in, nil, session.env) end
   session.at_top_level = nil
   if core.entry == "thread" then
-    -- These tables are the same in every session and of no more use: keep one of each.
+    -- These tables are the same in every session and no longer needed: keep one of each.
     local own, first = session.sysbench.cmdline, core.first_cmdline
     if first then own.options, own.commands = first.options, first.commands end
     core.first_cmdline = first or own
@@ -692,7 +692,7 @@ local function main()
   return ask.DIED, result.restart, result.statement, result.message, result.traceback
 end
 
---- Makes a session and its coroutine. `index` is its place in `sessions`, `tid` its number in the run.
+--- Creates a session and its coroutine. `index` is its place in `sessions`, `tid` its number in the run.
 function core.add_session(index, tid)
   local session = { tid = tid }
   local env = core.environment(session)

@@ -1,7 +1,8 @@
 --- `sysbench.sql`: drivers, connections, results.
 --
+--
 -- A statement is a yield: the engine runs it and answers with nothing (no result set), with ROWS, or with a failure.
--- The rows themselves stay in Rust until the next statement on their connection; a result object points at them.
+-- The rows themselves stay in Rust until the next statement on their connection; a result object refers to them.
 local core = ...
 local ffi = require("ffi")
 local buffer = require("string.buffer")
@@ -26,12 +27,12 @@ local sql = {
 }
 core.sql = sql
 
---- Warns of a call of this method that does nothing. A front has its own words.
+--- Warns about a call of this method that does nothing. A front has its own message.
 local function warn(method, words)
   core.message("ALERT", front.alerts and front.alerts[method] or words)
 end
 
---- Raises what is wrong with a call of this method. A front raises it in its own words.
+--- Raises an error of a call of this method. A front raises it in its own words.
 local function refuse(method, words)
   if front.refuse_call then front.refuse_call(method) end
   raise(words)
@@ -44,9 +45,9 @@ local free_result = core.bind("result_free", "int (*)(void *, uint32_t, uint32_t
 local set_rows = core.bind("result_rows", "uint32_t (*)(void *, uint32_t, uint32_t, uint32_t)")
 local set_columns = core.bind("result_columns", "uint32_t (*)(void *, uint32_t, uint32_t, uint32_t)")
 
--- A result is made for every statement that returns rows, and most are never looked at: its parts lie in the array of
--- its table, which takes one allocation where fields take two and a search for each. Scripts see fields all the same.
--- The first set and the first row are what most results are about: they need no place.
+-- A result is created for every statement that returns rows, and most are never used: its parts are in the array of its
+-- table, which needs one allocation where fields need two and a lookup for each. Scripts see fields all the same. Most
+-- results are about the first set and the first row, which need no entry.
 local CONNECTION, SERIAL, LENGTH, WIDTH, SET, NEXT = 1, 2, 3, 4, 5, 6
 local Result = {}
 local places = { connection = CONNECTION, serial = SERIAL, nrows = LENGTH, nfields = WIDTH }
@@ -60,7 +61,7 @@ Result.__tostring = function() return "<sql_result>" end
 local STALE = "this result set is gone: the next statement on its connection, the end of its transaction or free() "
   .. "has freed it"
 
--- What a statement without rows gives.
+-- The result of a statement without rows.
 local NO_RESULT = front.adapt_results and front.adapt_results(Result)
 
 local function value_at(result, row, column)
@@ -93,12 +94,12 @@ function Result:fetch_row()
   return values
 end
 
---- What a method that asserts something returns; it gets the method's name.
+--- The result of a method that asserts something; it gets the method's name.
 local asserted = front.asserted or function() return true end
 
 local result_label = core.bind("result_label", "int (*)(void *, uint32_t, uint32_t, uint32_t, uint32_t)")
 
---- The names of the columns, of a statement sent as text, where the driver tells them.
+--- The names of the columns, for a statement sent as text, if the driver reports them.
 function Result:names()
   local names = {}
   for column = 0, self[WIDTH] - 1 do
@@ -118,10 +119,10 @@ end
 
 -- Errors ------------------------------------------------------------------------------------------------------------
 
--- What a connection needs for every statement lies in the array of its table, close together: there may be thousands of
--- sessions, and between two statements of one come those of the others. BUSY: it is closed, or a loader's rows are on
--- their way; FAILED: the last statement did, and left `error` and what belongs to it; SETS: result sets of the last
--- one; PREPARED: statements so far. All else is a field, and there when it is needed.
+-- What a connection needs for every statement is in the array of its table, close together: there may be thousands of
+-- sessions, and statements of others run between two of one. BUSY: it is closed, or a loader's rows are in flight;
+-- FAILED: the last statement failed, and left `error` and its details; SETS: result sets of the last one; PREPARED:
+-- number of statements so far. Everything else is a field, created when needed.
 local NUMBER, BUSY, FAILED, SETS, PREPARED = 1, 2, 3, 4, 5
 
 local Connection = { error = NONE, sql_errno = 0, closed = false, loading = false, deferring = false, set = 0 }
@@ -164,8 +165,8 @@ local function statement_failed(connection, statement, errno, state, message, ig
   raise_failure(text)
 end
 
---- A result with these rows. Where the front says so there is one per connection, which every statement makes anew: a
---- script that still holds it sees, and frees, what the last statement returned.
+--- A result with these rows. If the front wants it, there is one per connection, which every statement reuses: a script
+--- that still holds it sees, and frees, what the last statement returned.
 local function result_of(connection, serial, rows, columns, set)
   if not NO_RESULT then return setmetatable({ connection[NUMBER], serial, rows, columns, set }, Result) end
   local result = connection.result
@@ -177,7 +178,7 @@ local function result_of(connection, serial, rows, columns, set)
   return result
 end
 
---- What a statement without rows gives.
+--- The result of a statement without rows.
 local function no_result(connection)
   local result = connection.result
   if result then result[LENGTH], result[WIDTH] = 0, 0 end
@@ -191,13 +192,13 @@ local function last_set(connection)
   return result_of(connection, serial, rows, columns, set)
 end
 
---- A statement has ended well: what the one before left is no more.
+--- A statement has succeeded: the result of the previous one is gone.
 local function forgive(connection)
   connection[FAILED] = false
   connection.error, connection.sql_errno = NONE, 0
 end
 
---- Turns the engine's answer to a statement (its text, or a prepared one) into what the script gets for it.
+--- Turns the engine's answer to a statement (text or prepared) into the script's result.
 local function finish(connection, statement, answer, a, b, c, d, position)
   if connection[FAILED] then forgive(connection) end
   if answer == nil then
@@ -245,13 +246,14 @@ local function text_of(value, what)
   raise("the " .. what .. " is not a string but a " .. kind .. " value")
 end
 
---- Statements that were deferred travel with an execution; what is not one comes after them.
+--- Deferred statements are sent with an execution; everything else comes after them.
 local function flush(connection)
   connection.deferring = false
   finish(connection, "<deferred statements>", yield(FLUSH, connection[NUMBER]))
 end
 
---- The answer to the rows that a loader sent last: it makes the next ones meanwhile, and everything else comes after
+--- The answer to the rows that a loader sent last: it generates the next ones meanwhile, and everything else comes
+--- after
 -- that.
 local function settle(connection)
   local name = connection.loading
@@ -259,13 +261,13 @@ local function settle(connection)
   finish_unread(connection, "<load into " .. name .. ">", yield(FLUSH, connection[NUMBER]))
 end
 
---- A connection that is closed is an error; one that loads has to hear the answer first.
+--- A closed connection is an error; one that loads must read the answer first.
 local function make_ready(connection)
   if connection.closed then closed() end
   if connection.loading then settle(connection) end
 end
 
---- Runs a statement's text. A result object when it returned rows, else nil.
+--- Runs a statement's text. Returns a result object if it returned rows, else nil.
 function Connection:query(text)
   if self[BUSY] then make_ready(self) end
   if self.deferring then flush(self) end
@@ -273,7 +275,7 @@ function Connection:query(text)
   return finish(self, text, yield(QUERY, self[NUMBER], text))
 end
 
---- Has what was deferred or piped sent and answered.
+--- Sends deferred or piped statements and waits for the answer.
 function Connection:flush()
   if self.deferring then flush(self) end
 end
@@ -284,7 +286,7 @@ function Connection:in_transaction()
   return yield(IN_TRANSACTION, self[NUMBER])
 end
 
---- In a pipeline: what was piped so far is a unit of its own.
+--- In a pipeline: ends a unit of what was piped so far.
 function Connection:synchronise()
   if self.deferring then yield(SYNCHRONISE, self[NUMBER]) end
 end
@@ -328,7 +330,7 @@ function Connection:reconnect()
   return true
 end
 
---- Upstream's helper, kept since scripts can see it: raises what `connection.error` says.
+--- Upstream's helper, kept because scripts can see it: raises what `connection.error` says.
 function Connection:check_error(result, query)
   if self.error == NONE or self.error == nil then return result end
   return statement_failed(self, query, self.sql_errno, self.sql_state, self.sql_errmsg, self.error == IGNORABLE)
@@ -352,7 +354,7 @@ end
 local BULK_MAX = 512 * 1024
 local bulk_gap = front.bulk_gap or " " -- between prefix and first row
 
---- `method`: which has the rows sent.
+--- `method`: the one that sends the rows.
 local function bulk_flush(self, method)
   local bulk = self.bulk
   if bulk.rows == 0 then return end
@@ -428,7 +430,7 @@ end
 
 Connection.driver = driver_of(core.driver)
 
---- A refused connection is an error of the script's line; the front says why, and raises, in its own words.
+--- A refused connection is an error at the script's line; the front describes it, and raises, in its own words.
 local function connection_refused(session, kind, errno, state, message, target, class)
   local text = "cannot connect: " .. message
   if front.refuse_connection then
@@ -440,7 +442,7 @@ local function connection_refused(session, kind, errno, state, message, target, 
   raise(text)
 end
 
---- `place`: of the server among those of the run, from 1; nil for the one that is due for this session.
+--- `place`: index of the server among those of the run, from 1; nil for this session's next one.
 function Driver:connect(place)
   local session = current()
   local number = session.left and table.remove(session.left)
@@ -471,15 +473,15 @@ end
 
 -- For the front ------------------------------------------------------------------------------------------------------
 
---- Rolls back, as the driver's own doing.
+--- Rolls back on the driver's own initiative.
 function core.roll_back(connection) yield(ask.ROLLBACK, connection[NUMBER]) end
 
---- Closes a connection and opens it again; whether that worked.
+--- Closes a connection and opens it again; returns whether that worked.
 function core.try_reconnect(connection) return yield(RECONNECT, connection[NUMBER]) == nil end
 
 core.query_row = Connection.query_row
 
--- What statement.lua and load.lua go on with.
+-- Used by statement.lua and load.lua.
 core.connections = {
   class = Connection, NUMBER = NUMBER, BUSY = BUSY, PREPARED = PREPARED, ROWS = ROWS, LENGTH = LENGTH, WIDTH = WIDTH,
   finish = finish, finish_unread = finish_unread, failed = statement_failed, closed = closed, text_of = text_of,

@@ -1,7 +1,8 @@
 --- Prepared statements and their parameters: `con:prepare(…)`.
 --
--- A statement is executed with the parameters bound to it, or with values where it was prepared with their kinds. Where
--- nothing is to be prepared, the values are put into its text.
+--
+-- A statement is executed with the parameters bound to it, or with values if it was prepared with their kinds. If
+-- nothing must be prepared, the values are inserted into its text.
 local core = ...
 local ffi = require("ffi")
 local new_table = require("table.new")
@@ -14,9 +15,8 @@ local finish, finish_unread, statement_failed = connections.finish, connections.
 local closed, text_of, value_at = connections.closed, connections.text_of, connections.value_at
 local make_ready, settle, flush = connections.make_ready, connections.settle, connections.flush
 
--- A statement of a session is its connection, at 0, and its parameters, from 1. What it has in common with those of
--- other sessions is its class: the number it was prepared under, its text, the kinds of its parameters, and its
--- methods.
+-- A statement of a session is its connection, at 0, and its parameters, from 1. What it shares with those of other
+-- sessions is its class: the number it was prepared under, its text, the kinds of its parameters, and its methods.
 local Statement = {}
 local ValueStatement = {} -- executed with values
 local Substituted = {} -- sent as text, with the values in it: nothing is to be prepared
@@ -55,7 +55,7 @@ local function placeholders(text)
   return count
 end
 
---- Prepares a statement. With `kinds`, a letter per placeholder (`i` integer, `d` double, `t` text, `a` what the value
+--- Prepares a statement. With `kinds`, a letter per placeholder (`i` integer, `d` double, `t` text, `a` as the value
 --- is), it is executed with values; without, with the parameters bound to it.
 function Connection:prepare(text, kinds)
   if self[BUSY] then make_ready(self) end
@@ -86,15 +86,15 @@ end
 
 -- Values that are not a number or text already.
 
--- All digits of a number, and none too many.
+-- All digits of a number, and no more.
 local function digits_of(number)
   if number % 1 == 0 and math.abs(number) < 2 ^ 63 then return ("%.0f"):format(number) end
   local short = ("%.15g"):format(number)
   return tonumber(short) == number and short or ("%.17g"):format(number)
 end
 
---- A number or text of the same value as one that a parameter of this kind does not take as it is; nil and a reason
---- where there is none.
+--- A number or text with the same value as one that a parameter of this kind does not accept unchanged; nil and a
+--- reason if there is none.
 function core.exact(kind, value)
   if ffi.istype("int64_t", value) or ffi.istype("uint64_t", value) then
     local digits = tostring(value):gsub("U?LL$", "")
@@ -119,8 +119,8 @@ local function passed_on(kind, value)
   return exact
 end
 
--- Parameters: there are as many as there are placeholders in all statements of all sessions, so a parameter holds its
--- value only. What parameters of one type and length have in common is their metatable.
+-- Parameters: there are as many as there are placeholders in all statements of all sessions, so a parameter contains
+-- only its value. What parameters of one type and length share is their metatable.
 
 local function integer(value)
   local kind = type(value)
@@ -136,8 +136,8 @@ local function double(value)
   return tonumber(value) or raise("'" .. tostring(value) .. "' is not a number")
 end
 
--- How a parameter travels: a letter, read in `src/state.rs`, and what makes a value of it. Fractions of a number are
--- cut off, as by sysbench.
+-- How a parameter is passed: a letter, read in `src/state.rs`, and its conversion of a value. Fractions of a number are
+-- cut off, as in sysbench.
 local TRAVEL = {
   [1] = { "w", integer }, [2] = { "w", integer }, [3] = { "w", integer }, [4] = { "w", integer },
   [5] = { "d", double }, [6] = { "d", double }, [11] = { "t" }, [12] = { "t" },
@@ -179,7 +179,7 @@ function Statement:bind_create(kind, max_len)
   return setmetatable({ nil }, parameter_class(kind, max_len)) -- its value, in an array of one
 end
 
---- Binds parameters, one per placeholder, in order. 0 when that worked.
+--- Binds parameters, one per placeholder, in order. Returns 0 on success.
 function Statement:bind_param(...)
   local count = select("#", ...)
   if count == 0 then return nil end
@@ -224,20 +224,20 @@ local function execute(self, how)
   return yield(how, connection, id, kinds, unpack(scratch, 1, count))
 end
 
---- The connection of a statement that is about to be executed.
+--- The connection of a statement before its execution.
 local function usable(statement)
   local connection = statement[0]
   if connection[BUSY] then make_ready(connection) end
   return connection
 end
 
---- Runs the statement. A result object when it returned rows, else nil.
+--- Runs the statement. Returns a result object if it returned rows, else nil.
 function Statement:execute()
   local connection = usable(self)
   return finish(connection, self, execute(self, EXECUTE))
 end
 
---- The engine's answer to DEFER and PIPE is true, or that to a statement run at once.
+--- The engine's answer to DEFER and PIPE is true, or that to a statement that was run immediately.
 local function deferred(connection, statement, answer, ...)
   if answer == true then
     connection.deferring = true
@@ -247,26 +247,26 @@ local function deferred(connection, statement, answer, ...)
   return false
 end
 
---- Runs the statement together with the next one of the connection, which then raises its error. True when it waits for
---- that one, false when it was run at once.
+--- Runs the statement together with the next one of the connection, which then raises its error. True if it waits for
+--- that one, false if it was run immediately.
 function Statement:defer()
   local connection = usable(self)
   return deferred(connection, self, execute(self, DEFER))
 end
 
---- The same in a pipeline, whatever the statement means: what it returns stays unread.
+--- The same in a pipeline, whatever the statement does: its rows are not read.
 function Statement:pipe()
   local connection = usable(self)
   return deferred(connection, self, execute(self, PIPE))
 end
 
---- Runs the statement and returns nothing: what it returns stays unread, and takes no result object.
+--- Runs the statement and returns nothing: its rows are not read and need no result object.
 function Statement:perform()
   local connection = usable(self)
   return finish_unread(connection, self, execute(self, EXECUTE))
 end
 
---- A value as it stands in the text of a statement.
+--- A value as written in the text of a statement.
 local function literal(driver, kind, value, i)
   if value == nil then return "NULL" end
   if type(value) == "boolean" then return value and "1" or "0" end
@@ -281,7 +281,7 @@ local function literal(driver, kind, value, i)
   return "'" .. value .. "'"
 end
 
---- The text with the values in the place of the placeholders: those given, or those of the parameters.
+--- The text with the placeholders replaced by values: those given, or those of the parameters.
 local function substituted(statement, ...)
   local values = { ... }
   if select("#", ...) == 0 then
@@ -333,7 +333,7 @@ ClosedStatement.pipe = ClosedStatement.execute
 
 function ClosedStatement.close() return 0 end
 
---- The same for a statement of this class that is given so many values.
+--- The same for a statement of this class that is given this many values.
 local function usable_with(statement, class, count)
   local connection, wanted = statement[0], #class.kinds
   if connection[BUSY] then make_ready(connection) end
@@ -369,7 +369,7 @@ function ValueStatement:bind_param()
   raise("this statement was prepared to be executed with values, not parameters")
 end
 
---- The same for a statement of one row: its columns as several values; nothing when there is no row.
+--- The same for a statement of one row: its columns as several values; nothing if there is no row.
 function Statement:row(...)
   local result = self:execute(...)
   if result == nil or result[LENGTH] == 0 then return end

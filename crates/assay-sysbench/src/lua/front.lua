@@ -1,7 +1,8 @@
---- What scripts for sysbench see that is sysbench's own: its places in messages, what its drivers print, its quirks.
+--- sysbench's own behavior for its scripts: error positions in messages, what its drivers print, its quirks.
 --
--- Runs once per state, before the API is made, and fills `core.front`, which the API asks where sysbench's users would
--- see a difference: without this file the same scripts run and are told in our own words. Nothing here knows the stock
+--
+-- Runs once per state, before the API is created, and fills `core.front`, which the API uses where sysbench's users
+-- would notice a difference: without this file the same scripts run with our own messages. Nothing here knows the stock
 -- scripts; `stock.lua` does.
 local core = ...
 local ffi = require("ffi")
@@ -15,7 +16,7 @@ local print_text = core.bind("front_print", "void (*)(void *, const char *, size
 local print_message = core.bind("front_message", "void (*)(void *, uint32_t, const char *, size_t)")
 local end_process = core.bind("front_exit", "void (*)(void *, int)")
 
--- The top level of what runs in one session of its own is silent: loading the program has printed what it prints.
+-- The top level of what runs in one session of its own is silent: loading the program has printed its output.
 local printed_before = core.entry == "main" or core.entry == "function" and core.sessions_in_all <= 1
 
 function front.write(text)
@@ -31,7 +32,7 @@ function front.message(severity, text) print_message(shared, SEVERITIES[severity
 
 io.stdout:setvbuf("no") -- what C code prints comes in order with what scripts do
 
--- Each session loads the same modules: the first to do so says which.
+-- Each session loads the same modules: the first to do so reports which.
 if core.entry == "declare" or core.entry == "top_level" then
   function front.module_found(name, file) message("INFO", "Module " .. name .. ": " .. (file or "built in")) end
 end
@@ -46,7 +47,7 @@ function front.exit(code)
   end_process(shared, number)
 end
 
---- Says which function of the script failed, for each session.
+--- Reports which function of the script failed, for each session.
 function front.failed(name, failure)
   local value = failure.value
   local text = type(value) == "string" and failure.message or type(value) == "number" and tostring(value)
@@ -56,13 +57,13 @@ end
 -- An error of `before_restart_event` is not caught, so that it ends the run, even if it asks for a restart.
 front.hook_errors_are_final = true
 
--- What fails after the measured part is told, and the run ends well.
+-- Failures after the measured part are reported, and the run ends with success.
 front.ends_well_after_all = true
 
--- Only of custom commands it matters what they return.
+-- Return values matter only for custom commands.
 front.functions_succeed = true
 
---- Raises that a global which is to be called is something else.
+--- Raises that a global that should be called is something else.
 function front.not_a_function(kind) error("attempt to call a " .. kind .. " value", 0) end
 
 -- The environment ----------------------------------------------------------------------------------------------------
@@ -79,7 +80,7 @@ if obey then obey() end
 
 -- Places -------------------------------------------------------------------------------------------------------------
 
---- Where a frame of the script stands, as `file:line: `.
+--- The position of a frame of the script, as `file:line: `.
 function front.place_of(info) return info.short_src .. ":" .. info.currentline .. ": " end
 
 --- The line that called our API; empty when C code did, such as `pcall`.
@@ -93,7 +94,7 @@ function front.place()
   end
 end
 
---- The line that called the function that called our API, in the same way.
+--- The line that called the function that called our API, in the same form.
 local function outer_place()
   local level = 2
   while true do
@@ -107,7 +108,7 @@ local function outer_place()
   return front.place_of(info)
 end
 
--- Lines of sysbench's own Lua files that show in messages, by the C function or the field that is in the way there.
+-- Lines of sysbench's own Lua files that appear in messages, by the C function or the field that fails there.
 local function line(file, number) return ('[string "%s"]:%d: '):format(file, number) end
 local LINES = {
   db_create = line("sysbench.sql.lua", 182), new = line("sysbench.sql.lua", 399),
@@ -115,17 +116,17 @@ local LINES = {
   sb_histogram_new = line("sysbench.histogram.lua", 65), sb_histogram_update = line("sysbench.histogram.lua", 51),
 }
 
---- Where sysbench calls its C function of this name; nil when a script does.
+--- Where sysbench calls its C function of this name; nil if a script does.
 function front.place_of_call(name) return LINES[name] end
 
--- What is no text, by what it should be: the line that asks for its length, and its name there.
+-- By what should be a text: the line that takes its length, and its name there.
 local TEXTS = {
   ["statement"] = { "sysbench.sql.lua", 269, "query" }, ["text of the bulk insert"] = { "sysbench.sql.lua", 274, "query" },
   ["row of the bulk insert"] = { "sysbench.sql.lua", 279, "val" },
   ["statement to prepare"] = { "sysbench.sql.lua", 289, "query" }, ["format"] = { "sysbench.rand.lua", 66, "fmt" },
 }
 
---- Raises that a value of this kind is no text. Returns when sysbench's words are ours.
+--- Raises that a value of this kind is not a text. Returns if sysbench's message is ours.
 function front.not_a_text(what, kind)
   local known = TEXTS[what]
   if known and kind ~= "table" then
@@ -134,7 +135,7 @@ function front.not_a_text(what, kind)
   end
 end
 
---- Raises that `value` is no parameter, or `kind` no type of one.
+--- Raises that `value` is not a parameter, or `kind` not a type of one.
 function front.not_a_parameter(value)
   if type(value) == "table" then return end
   error(line("sysbench.sql.lua", 420) .. ("attempt to index local 'param' (a %s value)"):format(type(value)), 0)
@@ -147,7 +148,7 @@ function front.not_a_type(kind)
   error(line("sysbench.sql.lua", 402) .. ("attempt to concatenate local 'btype' (a %s value)"):format(type(kind)), 0)
 end
 
---- Raises that a table given to a report formatter is no report. `format`: `default`, `csv` or `json`.
+--- Raises that a table passed to a report formatter is not a report. `format`: `default`, `csv` or `json`.
 local REPORTS = { default = { 144, 150 }, csv = { 73, 80 }, json = { 118, 124 } }
 
 function front.check_report(stat, format)
@@ -180,9 +181,9 @@ local FIELDS = { nrows = true, nfields = true, statement = true, counter = true,
 
 local function no_member(key) core.raise("'struct sql_result' has no member named '" .. tostring(key) .. "'") end
 
---- Has results answer for fields that they do not have as structs of C do. Returns the result of a statement without
---- rows: it equals nil and still is true, as a null pointer does: `assert(con:query("BEGIN"))` holds. Its methods are
---- there; what they, or its fields, would give is not.
+--- Lets results answer for fields that they do not have like C structs do. Returns the result of a statement without
+--- rows: it equals nil and is still true, like a null pointer: `assert(con:query("BEGIN"))` holds. Its methods exist;
+--- their results, and its fields, do not.
 function front.adapt_results(Result)
   local function is_missing() core.raise("the statement returned no rows, so there is no result set") end
   ffi.cdef "struct assay_no_result;"
@@ -207,10 +208,10 @@ function front.adapt_results(Result)
   return ffi.cast("struct assay_no_result *", nil)
 end
 
---- A row is asked for of a result that is gone.
+--- A row of a result that is gone was requested.
 function front.refuse_fetch() message("ALERT", "attempt to fetch row from an invalid result set") end
 
--- What is wrong with calls, by the method.
+-- Errors of calls, by method.
 front.alerts = {
   fetch_row = "attempt to fetch row from an empty result set",
   free = "attempt to free an invalid result set",
@@ -234,7 +235,7 @@ end
 --- What methods return that assert something: the text of the assertion that did not fail, too.
 function front.asserted(method) return true, FAILURES[method] end
 
---- PostgreSQL's C library gives the last of several result sets.
+--- PostgreSQL's C library returns the last of several result sets.
 function front.wants_last_set(connection) return connection.driver.kind == "pgsql" end
 
 -- Errors -------------------------------------------------------------------------------------------------------------
@@ -263,8 +264,8 @@ local function show_failure(kind, statement, errno, text)
   end
 end
 
---- What sysbench's driver does about an error before the script hears of it: number, state and text as it gives them,
---- and whether it is to be ignored, inside of transactions and out of them.
+--- What sysbench's driver does about an error before the script learns of it: number, state and text as reported by the
+--- driver, and whether it is ignored, inside and outside transactions.
 function front.judge(connection, statement, errno, state, text)
   local kind = connection.driver.kind
   if kind == "mysql" and errno == 0 then -- the network's errors have no number of the server's
@@ -281,7 +282,7 @@ function front.judge(connection, statement, errno, state, text)
   return kind == "pgsql" and 0 or errno, state, text, ignorable
 end
 
---- sysbench's `query_row` calls `query`, so the place of its errors is a line of its own.
+--- sysbench's `query_row` calls `query`, so its errors have a line of their own.
 local function called_by_query_row()
   for level = 3, 7 do
     local info = getinfo(level, "f")
@@ -325,7 +326,7 @@ end
 
 -- Preparing ----------------------------------------------------------------------------------------------------------
 
---- The text as PostgreSQL is given it: `$1`, `$2`, … for the placeholders.
+--- The text for PostgreSQL: `$1`, `$2`, … for the placeholders.
 local function numbered(text)
   local count, quote = 0, nil
   return (text:gsub("['\"`?]", function(mark)
@@ -360,7 +361,7 @@ function front.refuse_prepare(connection, text, errno, state, words, position, h
   core.raise("SQL API error")
 end
 
---- Another number of parameters was bound than there are placeholders.
+--- The number of bound parameters differs from the number of placeholders.
 function front.refuse_parameters(connection)
   if connection.driver.kind == "pgsql" then
     message("ALERT", "wrong number of parameters in prepared statement")
@@ -371,14 +372,14 @@ end
 
 -- Connecting ---------------------------------------------------------------------------------------------------------
 
---- Where the target of this number is: its turn among sockets, or among the ports of all hosts.
+--- The target with this number: its turn among sockets, or among the ports of all hosts.
 local function place_of_target(target, opt)
   local function turn(list) return list[target % #list + 1] end
   if #(opt.mysql_socket or {}) > 0 then return nil, nil, turn(opt.mysql_socket) end
   local places = {}
   for _, host in ipairs(opt.mysql_host or {}) do
     for _, port in ipairs(opt.mysql_port or {}) do
-      -- As C reads numbers, and shows them without their sign.
+      -- As C parses numbers, and prints them without their sign.
       local digits = tonumber(port:match("^%s*([-+]?%d+)")) or 0
       places[#places + 1] = { host, ("%.0f"):format(digits % 2 ^ 32) }
     end
@@ -387,8 +388,8 @@ local function place_of_target(target, opt)
   return unpack(turn(places))
 end
 
---- What the driver of MySQL says of a connection that could not be made. The network's errors have no number of the
---- server's; those of the C client stand for them.
+--- The message of MySQL's driver for a connection that could not be made. Network errors have no number of the
+--- server's; those of the C client are used.
 local function mysql_refused(target, opt, errno, words, class)
   local host, port, socket = place_of_target(target, opt)
   if socket then
@@ -410,7 +411,7 @@ local function mysql_refused(target, opt, errno, words, class)
   message("FATAL", ("error %d: %s"):format(errno, words))
 end
 
---- The same in libpq's words.
+--- The same for libpq.
 local function pgsql_refused(opt, state, words, class)
   local host, port = opt.pgsql_host or "", opt.pgsql_port or 5432
   local reason = ("FATAL:  %s"):format(words)
@@ -440,7 +441,7 @@ local function pgsql_refused(opt, state, words, class)
   message("FATAL", "Connection to database failed: " .. where .. reason .. "\n")
 end
 
---- A connection could not be made: its driver says why. `class`: of the error. What is raised.
+--- A connection could not be made: its driver's message. `class`: of the error. Returns what is raised.
 function front.refuse_connection(kind, opt, errno, state, words, target, class)
   if kind == "mysql" then
     mysql_refused(target, opt, errno, words, class)
@@ -459,12 +460,12 @@ local function no_driver(reason)
   core.raise("failed to initialize the DB driver")
 end
 
---- Whether a backslash escapes in literals for a driver that is not the one of the options.
+--- Whether a backslash escapes in literals for a driver other than that of the options.
 function front.backslash_escapes(name) return name == "mysql" end
 
 local use_database = core.bind("front_database", "void (*)(void *)")
 
---- Raises what is wrong with a driver's name, or with the options of the driver.
+--- Raises an error of a driver's name, or of the driver's options.
 function front.check_driver(name, opt)
   if type(name) ~= "string" then core.refuse_argument(1, "db_create", name, "const char *") end
   if name == "" then
@@ -483,12 +484,12 @@ function front.check_driver(name, opt)
   use_database(shared)
 end
 
---- Says what a command does.
+--- Reports what a command does.
 function front.tell(text) core.write(text .. "\n") end
 
 -- The API from before 1.0 --------------------------------------------------------------------------------------------
 
---- Has the old functions `db` fail as C code does. `connection` gives their connection, and makes it.
+--- Makes the old functions `db` fail like C code. `connection` returns their connection, and opens it.
 function front.adapt_old_functions(db, connection)
   local base = core.base
   base.db_driver = nil -- there from `db_connect` on
@@ -521,7 +522,7 @@ function front.adapt_old_functions(db, connection)
 
   function db.bulk_insert_init(...) connected():bulk_insert_init(text_of(...)) end
 
-  --- Rows need a connection that is there: none is made for them.
+  --- Rows need an existing connection: none is opened for them.
   local function with_connection()
     if current().legacy == nil then error("Uninitialized database connection", 0) end
     return connected()
@@ -529,7 +530,7 @@ function front.adapt_old_functions(db, connection)
 
   function db.bulk_insert_next(...) with_connection():bulk_insert_next(text_of(...)) end
 
-  --- Rows that the server refuses are told, and no error.
+  --- Rows that the server refuses are reported, but not an error.
   function db.bulk_insert_done()
     local it = with_connection()
     pcall(it.bulk_insert_done, it)

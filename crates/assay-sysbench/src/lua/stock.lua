@@ -1,7 +1,8 @@
---- The stock scripts as sysbench's users know them: where they fail, and what they do not do there.
+--- The stock scripts as sysbench's users know them: where they fail, and what they do not do.
 --
--- Ours are written to be read and copied, and do more (a check, a load by all sessions). Who calls `sysbench` compares
--- messages with those of 1.0.20, and expects its statements and no others.
+--
+-- Ours are written to be read and copied, and do more (a check, a load by all sessions). Users of `sysbench` compare
+-- messages with those of 1.0.20, and expect only its statements.
 local core = ...
 local front = core.front
 
@@ -100,7 +101,7 @@ end
 
 -- Differences --------------------------------------------------------------------------------------------------------
 
--- By module: called when one of ours was loaded, with what it returned, and with its globals as ours.
+-- By module: called when one of ours was loaded, with its return value, and with its globals.
 local loaded = {}
 front.loaded = loaded
 

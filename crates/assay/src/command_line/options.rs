@@ -144,7 +144,7 @@ pub enum ServerAction {
     Stop(StopOptions),
     /// Kill a server, as a crash would; `restart` starts it again
     Kill {
-        /// See `assay server list`
+        /// Name of the server, as shown by `assay server list`
         #[arg(value_name = "NAME")]
         name: String,
     },
@@ -171,7 +171,7 @@ pub enum ServerAction {
     },
     /// List, check or remove images of data directories
     Images(ImageOptions),
-    /// Open a server's own client (psql, mysql) connected to it
+    /// Open a server's own client (psql, mysql or mariadb), connected to it
     Shell {
         /// Name of the server, as shown by `assay server list`
         name: String,
@@ -303,7 +303,7 @@ pub struct RecordOptions {
     /// Label to find and group this record by, such as disk=nvme; may be repeated
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
     pub tags: Vec<(String, String)>,
-    /// What is read once per second of servers and, if one is local, of this machine
+    /// Sample server statistics, and the machine of a local server, once per second; `full`: all of them
     #[arg(long, value_name = "off|on|full", hide_possible_values = true, value_enum, default_value = "on")]
     pub telemetry: TelemetryChoice,
 }

@@ -23,7 +23,7 @@ pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
         let trouble = Trouble::environment(format!("cannot {what} in {}: {error}", options.folder.display()));
         match options.direct && error.kind() == std::io::ErrorKind::InvalidInput {
             true => {
-                trouble.hint("this file system may not know O_DIRECT: leave --direct out, or name another --folder")
+                trouble.hint("this filesystem may not support O_DIRECT: leave out --direct, or choose another --folder")
             }
             false => trouble,
         }

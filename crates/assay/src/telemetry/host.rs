@@ -71,7 +71,7 @@ impl HostUrl {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() || answer.len() as u64 > BYTES_MAX {
-                return Err(format!("http://{}:{} takes too long to answer", self.host, self.port));
+                return Err(format!("http://{}:{} did not answer in time", self.host, self.port));
             }
             stream.set_read_timeout(Some(left)).map_err(failed)?;
             match stream.read(&mut buffer).map_err(failed)? {
@@ -112,7 +112,7 @@ impl Source for Host {
             let of_device = metric.starts_with("device_").then_some(self.0.device.as_ref()).flatten();
             let reason = match of_device {
                 Some(device) => format!("the node exporter knows no device {device}"),
-                None => "the node exporter does not give it".to_owned(),
+                None => "the node exporter does not report it".to_owned(),
             };
             readings.lack(metric, &reason);
         }

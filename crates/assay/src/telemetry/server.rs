@@ -203,7 +203,7 @@ impl Source for Server {
                 client.reuse(rows);
                 for asked in &chosen.question.asked {
                     if !values.iter().any(|(found, _)| found == asked) {
-                        readings.lack(asked.metric, &format!("this server has no value of {}", asked.source));
+                        readings.lack(asked.metric, &format!("this server does not report {}", asked.source));
                     }
                 }
                 values.iter().for_each(|(asked, value)| readings.put(asked.metric, asked.source, *value));

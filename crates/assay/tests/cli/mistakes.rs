@@ -425,7 +425,7 @@ fn slips_are_refused_with_their_cause_and_what_to_do() {
     --- stderr
     error: --rand-type zipfian has no effect on tpcc
 
-    hint: leave it out: the workload has rules of its own for which rows it accesses
+    hint: leave it out: the workload itself determines which rows it accesses
     ");
 }
 

@@ -87,7 +87,7 @@ impl<I: Io> Sessions<I> {
             let at = self.links.io.now();
             return self.queue(session, Answer::Done, at);
         };
-        self.links.sever(link, StatementError::network("closed by the script to connect anew"));
+        self.links.sever(link, StatementError::network("closed by the script to reconnect"));
         self.all[session].recovery = Some(Recovery::new(Answer::Done, false, Nanos::ZERO, at));
         self.recover(session, at);
     }

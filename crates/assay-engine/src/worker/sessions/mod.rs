@@ -391,7 +391,7 @@ impl<I: Io> Sessions<I> {
                             return self.connect(session, connection, target..target + 1);
                         }
                         (Some(targets), _) => {
-                            format!("the script connects to server {place}, and there are {}", targets.len())
+                            format!("the script connects to server {place}, but there are {}", targets.len())
                         }
                         (None, _) => {
                             format!("no server uses the driver `{}`", String::from_utf8_lossy(driver))

@@ -30,7 +30,7 @@ pub(super) fn look(recipe: &Recipe, lines: &[Lines]) -> Result<Found, Trouble> {
         let mut of_cell = 0;
         for (name, server) in &cell.setup.server {
             let Some(product) = &server.product else {
-                products.entry(format!("{name}: a server that is already there")).or_insert(None);
+                products.entry(format!("{name}: already running")).or_insert(None);
                 continue;
             };
             let missing = missing(&home, server)?;
@@ -111,12 +111,12 @@ fn disk(home: &Home, images: &BTreeMap<String, u64>, copies: u64, unknown: usize
     let kept: u64 = images.values().sum();
     match (images.is_empty(), unknown) {
         (true, 0) => String::new(),
-        (true, _) => format!("disk: not known before the data was loaded once{free}\n"),
+        (true, _) => format!("disk: unknown until the data has been loaded once{free}\n"),
         (false, 0) => {
-            format!("disk: {} of images, and {} for a trial{free}\n", size(kept), size(copies))
+            format!("disk: {} for images, {} for a trial{free}\n", size(kept), size(copies))
         }
         (false, more) => format!(
-            "disk: {} of images, {} for a trial, and {} still to be loaded{free}\n",
+            "disk: {} for images, {} for a trial; {} not loaded yet{free}\n",
             size(kept),
             size(copies),
             count(more, "image")

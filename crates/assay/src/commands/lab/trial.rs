@@ -212,7 +212,7 @@ impl Trial<'_> {
         while Instant::now() < due {
             if ended.load(Ordering::Relaxed) || signals::control().is_stopped() {
                 return Err(
-                    Trouble::usage("the run ended before the step was due").hint("give run.time more, or after less")
+                    Trouble::usage("the run ended before the step was due").hint("increase run.time, or decrease after")
                 );
             }
             std::thread::sleep(Duration::from_millis(5));

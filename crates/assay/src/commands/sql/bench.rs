@@ -68,7 +68,7 @@ impl<'a> Bench<'a> {
         let facts = client.server();
         let questions = statement_questions(&facts.product, &facts.version);
         if options.counters && questions.counters.is_empty() {
-            return Err(Trouble::usage(format!("no counters: {}", questions.no_counters)).hint("leave --counters out"));
+            return Err(Trouble::usage(format!("no counters: {}", questions.no_counters)).hint("leave out --counters"));
         }
         let case = |case: &StatementCase| Case {
             name: case.name.clone(),

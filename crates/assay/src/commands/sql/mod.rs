@@ -164,7 +164,7 @@ fn cases(options: &SqlOptions) -> Result<CaseFile, Trouble> {
     names.sort();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => {
-            Err(Trouble::usage(format!("there are two cases {}", pair[0])).hint("give each a name of its own"))
+            Err(Trouble::usage(format!("two cases are named {}", pair[0])).hint("give each a name of its own"))
         }
         None => Ok(all),
     }
