@@ -596,8 +596,7 @@ fn front_programs(
             Behind::All => 1 + description.replicas,
         };
         if servers == 0 {
-            return Err(Fault::usage(format!("there are no replicas behind {name}"))
-                .hint("add them with `--replicas`"));
+            return Err(Fault::usage(format!("there are no replicas behind {name}")).hint("add them with `--replicas`"));
         }
         if servers > 1 && !front(name)?.takes_several() {
             return Err(Fault::usage(format!("{name} supports one server, not {servers}"))

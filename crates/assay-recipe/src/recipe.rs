@@ -285,7 +285,9 @@ fn shows(shown: Vec<Shown>, axes: &Axes<'_>) -> Result<Vec<Show>, RecipeError> {
         given.extend(charts.into_iter().filter_map(|(kind, chart)| Some(Show::Chart(kind, chart?))));
         let count = given.len();
         let (1, Some(show)) = (count, given.pop()) else {
-            return Err(fault(format!("shows {count} things: use exactly one of table, boxes, dots, lines, bars, curves")));
+            return Err(fault(format!(
+                "shows {count} things: use exactly one of table, boxes, dots, lines, bars, curves"
+            )));
         };
         let checked = match &show {
             Show::Table(table) => check(table, axes),

@@ -382,9 +382,7 @@ impl Place<'_> {
         let levels = self.experiment.levels(axis);
         let Some(places) = levels.iter().map(|level| level.parse().ok()).collect::<Option<Vec<f64>>>() else {
             let name = self.experiment.axis_name(axis);
-            return Err(NoChart::Unfit(format!(
-                "curves need numbers on the x axis, and {name} has none: use bars"
-            )));
+            return Err(NoChart::Unfit(format!("curves need numbers on the x axis, and {name} has none: use bars")));
         };
         let mut lines = Vec::new();
         for (number, (name, colour)) in self.colours().into_iter().enumerate().take(LINES_MAX) {

@@ -110,9 +110,7 @@ const NO_SUCH_THREAD: i32 = 3;
 
 fn reason(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => {
-            "this event is not available, as often in virtual machines".to_owned()
-        }
+        io::ErrorKind::NotFound => "this event is not available, as often in virtual machines".to_owned(),
         io::ErrorKind::PermissionDenied => {
             "perf_event_open is not permitted: /proc/sys/kernel/perf_event_paranoid, or the container's rules"
                 .to_owned()

@@ -211,9 +211,8 @@ impl Trial<'_> {
         let due = Instant::now() + Duration::from_nanos(after.0);
         while Instant::now() < due {
             if ended.load(Ordering::Relaxed) || signals::control().is_stopped() {
-                return Err(
-                    Trouble::usage("the run ended before the step was due").hint("increase run.time, or decrease after")
-                );
+                return Err(Trouble::usage("the run ended before the step was due")
+                    .hint("increase run.time, or decrease after"));
             }
             std::thread::sleep(Duration::from_millis(5));
         }
