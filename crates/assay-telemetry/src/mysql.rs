@@ -8,7 +8,11 @@ use crate::question::{Asked, Plan, Process, Question, Shape, Switched, Waits};
 pub(crate) fn plan(is_mariadb: bool, version: &str) -> Plan {
     let version = version_of(version);
     let has_status = if is_mariadb { version >= (10, 5, 0) } else { version >= (8, 0, 30) };
-    let mut questions = vec![status(is_mariadb, has_status)];
+    let miscounts = is_mariadb && miscounts_reads(version);
+    let mut questions = vec![status(is_mariadb, has_status, miscounts)];
+    if miscounts {
+        questions.push(buffer_pool());
+    }
     match (is_mariadb, has_status) {
         (true, true) => {}
         (false, true) => questions.extend([redo_log(), innodb_metrics()]),
@@ -48,8 +52,25 @@ fn version_of(version: &str) -> (u32, u32, u32) {
     (part(), part(), part())
 }
 
-/// `has_status`: whether the log's position and its checkpoint age are among the variables.
-fn status(is_mariadb: bool, has_status: bool) -> Question {
+/// Whether this MariaDB's `Innodb_buffer_pool_read_requests` counts only some of the reads (MDEV-31309, mended in
+/// 10.6.15) or none (MDEV-32920, mended in 10.11.7 and 11.2.3).
+fn miscounts_reads(version: (u32, u32, u32)) -> bool {
+    let series = [((10, 6, 0), (10, 6, 15)), ((10, 7, 0), (10, 11, 7)), ((11, 0, 0), (11, 2, 3))];
+    series.iter().any(|(first, mended)| (*first..*mended).contains(&version))
+}
+
+/// What that variable should count.
+fn buffer_pool() -> Question {
+    Question {
+        sql: "SELECT SUM(NUMBER_PAGES_GET) FROM information_schema.INNODB_BUFFER_POOL_STATS".to_owned(),
+        shape: Shape::Row,
+        asked: vec![Asked::of("buffer_reads", "information_schema.INNODB_BUFFER_POOL_STATS.NUMBER_PAGES_GET")],
+    }
+}
+
+/// `has_status`: whether the log's position and its checkpoint age are among the variables. `miscounts`: whether the
+/// variable for `buffer_reads` is wrong.
+fn status(is_mariadb: bool, has_status: bool, miscounts: bool) -> Question {
     let mut asked: Vec<Asked> = [
         ("commits", "Handler_commit"),
         ("rollbacks", "Handler_rollback"),
@@ -71,6 +92,7 @@ fn status(is_mariadb: bool, has_status: bool) -> Question {
     ]
     .map(|(metric, source)| Asked::of(metric, source))
     .to_vec();
+    asked.retain(|one| !(miscounts && one.metric == "buffer_reads"));
     asked.push(Asked { scale: 1000, ..Asked::of("lock_wait_us", "Innodb_row_lock_time") });
     asked.push(Asked { less: 1, ..Asked::of("active_sessions", "Threads_running") });
     // All writes to the log, including blocks written repeatedly; the position counts only what transactions wrote.
@@ -195,5 +217,22 @@ mod tests {
         assert_eq!(version_of("8.0.31"), (8, 0, 31));
         assert_eq!(version_of("5.5.5-10.11.14-MariaDB-0+deb12u2"), (10, 11, 14));
         assert_eq!(version_of("11.4.5-MariaDB"), (11, 4, 5));
+    }
+
+    #[test]
+    fn reads_of_the_buffer_pool_come_from_a_source_that_counts_them() {
+        let source = |version: &str| {
+            let questions = plan(true, version).questions;
+            let asked = questions.iter().flat_map(|question| &question.asked);
+            let sources: Vec<&str> = asked.filter(|one| one.metric == "buffer_reads").map(|one| one.source).collect();
+            sources.join(", ")
+        };
+        let table = "information_schema.INNODB_BUFFER_POOL_STATS.NUMBER_PAGES_GET";
+        for version in ["10.6.14-MariaDB", "10.11.5-MariaDB", "10.11.6-MariaDB", "11.0.4-MariaDB", "11.2.2-MariaDB"] {
+            assert_eq!(source(version), table, "{version}");
+        }
+        for version in ["10.2.11-MariaDB", "10.5.29-MariaDB", "10.6.15-MariaDB", "10.11.7-MariaDB", "11.4.5-MariaDB"] {
+            assert_eq!(source(version), "Innodb_buffer_pool_read_requests", "{version}");
+        }
     }
 }

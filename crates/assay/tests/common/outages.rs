@@ -1,9 +1,11 @@
 //! Outages and interrupts that show in the same way whatever the server is.
 
+use assay_record::ScopeKind;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use testkit::{Kind, Settings, redact};
 
+use crate::common::telemetry::{LOG, record, scope, series, wait_for_reading};
 use crate::common::{Folder, ONE_TABLE};
 
 /// A number of a report.
@@ -17,11 +19,14 @@ pub(crate) fn comes_back(kind: Kind) {
     folder.write("one_table.lua", ONE_TABLE);
     let common = format!("./one_table.lua --db {}", server.url("app"));
     folder.expect(&format!("prepare {common}"), 0);
-    let line = format!("run {common} --sessions 3 --time 0 --interval 100ms --format json --record r.json.zst");
-    let mut started = folder.start(&line);
+    let port = testkit::free_port().unwrap();
+    let options = format!("--time 0 --interval 100ms --metrics-listen 127.0.0.1:{port} --record r.json.zst");
+    let mut started = folder.start(&format!("run {common} --sessions 3 {options} --format json"));
     started.wait_for("   0.3   ");
+    wait_for_reading(&mut started, port, LOG, |bytes| bytes.is_some());
     server.kill9().unwrap();
     started.wait_for("is unavailable");
+    wait_for_reading(&mut started, port, LOG, |bytes| bytes.is_none());
     // Two whole intervals without a server.
     for _ in 0..3 {
         started.wait_for_interval(0);
@@ -31,6 +36,7 @@ pub(crate) fn comes_back(kind: Kind) {
     for _ in 0..3 {
         while started.wait_for_interval(3) == 0.0 {}
     }
+    wait_for_reading(&mut started, port, LOG, |bytes| bytes.is_some());
     started.signal(Signal::SIGINT);
     let ran = started.finish();
     assert_eq!(ran.code, Some(0), "{}", ran.shown());
@@ -62,6 +68,15 @@ pub(crate) fn comes_back(kind: Kind) {
 
     let shown = folder.expect("show r.json.zst --format json", 0);
     assert_eq!(shown.stdout, ran.stdout);
+
+    // A restart is a gap in the readings, and makes no negative rate of counters that began anew.
+    let found = record(folder.path());
+    let values = &series(scope(&found, ScopeKind::Server), "log_bytes").values;
+    let gap = values.iter().position(Option::is_none).unwrap();
+    assert!(values[gap..].iter().any(Option::is_some), "{values:?}");
+    for metric in stage["telemetry"][0]["metrics"].as_array().unwrap() {
+        assert!(metric["per_s"].as_f64().is_none_or(|rate| rate >= 0.0), "{metric}");
+    }
 }
 
 /// A server is killed for good during a run; the error that ends it.

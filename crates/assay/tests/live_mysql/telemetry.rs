@@ -1,10 +1,11 @@
 //! What is read of a server beside a run.
 
 use assay_record::ScopeKind;
-use testkit::Kind;
+use nix::sys::signal::Signal;
+use testkit::{Kind, Settings};
 
 use crate::common::Folder;
-use crate::common::telemetry::{assert_log_agrees, assert_moved, scope, series, watched};
+use crate::common::telemetry::{assert_log_agrees, assert_moved, scope, series, wait_for_reading, watched};
 use crate::kinds;
 
 /// The log's position.
@@ -18,10 +19,14 @@ fn position(kind: Kind) -> &'static str {
     }
 }
 
+/// Has all dirty pages written, as fast as the drive can.
+const FLUSH: &str = "SET GLOBAL innodb_io_capacity_max = 20000; SET GLOBAL innodb_io_capacity = 20000; \
+                     SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0; SET GLOBAL innodb_max_dirty_pages_pct = 0;";
+
 #[test]
 fn readings_agree_with_the_server_and_what_a_plain_user_may_not_see_is_absent_with_its_reason() {
     for kind in kinds() {
-        let server = kind.start(&testkit::Settings::default()).unwrap();
+        let server = kind.start(&Settings::default()).unwrap();
         let (folder, database) = (Folder::new(), server.fresh_database().unwrap());
         let position = || server.sql(&database, position(kind)).unwrap().trim().parse::<u64>().unwrap();
         let common = |url: &str| format!("oltp_insert --db {url} --table-size 5000");
@@ -60,6 +65,17 @@ fn readings_agree_with_the_server_and_what_a_plain_user_may_not_see_is_absent_wi
         assert!(at.origins.contains_key("port"), "{:?}", at.origins);
         assert!(at.facts.contains_key("filesystem"), "{:?}", at.facts);
 
+        // Writing all dirty pages lets the server make a checkpoint, and the log since the last one short.
+        let port = testkit::free_port().unwrap();
+        let options = format!("--rate 40 --time 0 --interval 100ms --metrics-listen 127.0.0.1:{port} --no-record");
+        let mut run = folder.start(&format!("run ./heavy.lua --db {} {options}", server.url(&database)));
+        let age = "assay_server_checkpoint_age_bytes";
+        let old = wait_for_reading(&mut run, port, age, |age| age >= Some(4 << 20));
+        server.sql("", FLUSH).unwrap();
+        wait_for_reading(&mut run, port, age, |age| age.is_some() && age < old);
+        run.signal(Signal::SIGINT);
+        assert_eq!(run.finish().code, Some(0));
+
         server.sql(&database, "CREATE USER plain").unwrap();
         server.sql(&database, &format!("GRANT SELECT, INSERT ON {database}.* TO plain")).unwrap();
         let found = watched(&folder, &common(&server.url_as("plain", &database)));
@@ -67,5 +83,26 @@ fn readings_agree_with_the_server_and_what_a_plain_user_may_not_see_is_absent_wi
         series(of_server, "log_bytes");
         let reason = of_server.absent.iter().find(|one| one.metric == "data_bytes").map(|one| one.reason.as_str());
         assert!(reason.is_some_and(|reason| reason.contains("PROCESS")), "{kind:?} {:?}", of_server.absent);
+    }
+}
+
+#[test]
+fn statements_and_waits_are_read_where_the_performance_schema_has_them() {
+    for kind in kinds() {
+        let config = ["schema = ON", "schema_instrument = 'wait/%=ON'", "schema_consumer_events_waits_current = ON"];
+        let config = config.map(|line| format!("performance_{line}")).to_vec();
+        let server = kind.start(&Settings { config, ..Settings::default() }).unwrap();
+        let (folder, database) = (Folder::new(), server.fresh_database().unwrap());
+        let common = format!("oltp_insert --db {} --table-size 1000", server.url(&database));
+        folder.expect(&format!("prepare {common} --no-record"), 0);
+        let found = watched(&folder, &format!("{common} --sessions 8"));
+        let of_server = scope(&found, ScopeKind::Server);
+        assert_moved(of_server, &["statements", "statement_us"]);
+        let waits = of_server.waits.as_ref().unwrap_or_else(|| panic!("{kind:?}: {:?}", of_server.absent));
+        assert!(waits.looks.iter().sum::<u32>() > 0, "{waits:?}");
+        // What active sessions are seen in: the CPU, or an instrument of the server.
+        let known = |name: &str| name == "CPU" || name.starts_with("wait/") || name == "idle";
+        let seen: Vec<&str> = waits.events.iter().map(|event| event.name.as_str()).collect();
+        assert!(!seen.is_empty() && seen.iter().all(|name| known(name)), "{kind:?}: {seen:?}");
     }
 }
