@@ -161,11 +161,20 @@ impl Blocks {
         Some(Ratio { ratio: log.exp(), interval, verdict })
     }
 
-    /// Half the width of the interval of a sum of effects, as a logarithm.
+    /// Half the width of the interval of a sum of effects, all of cells or all of rounds, as a logarithm.
+    ///
+    /// With X the design, c the condition that the rounds of a group sum to 0, and G the inverse of X'X + cc', the
+    /// effects are G X'y, whose covariance is G X'X G = G − Gc(Gc)' in units of the error's variance. X maps n, which
+    /// is 1 for the cells of the group and −1 for its R rounds, to 0; so (X'X + cc')n = −R c, and Gc = −n / R.
     fn half(&self, weights: &[(usize, f64)], family: usize) -> Option<f64> {
         let deviation = self.deviation?;
         let pairs = weights.iter().flat_map(|a| weights.iter().map(move |b| (a, b)));
-        let variance: f64 = pairs.map(|((a, x), (b, y))| x * y * self.inverse[*a][*b]).sum();
+        let of_inverse: f64 = pairs.map(|((a, x), (b, y))| x * y * self.inverse[*a][*b]).sum();
+        // Contrasts lie in one group, and their weights sum to 0: the condition is nothing to them.
+        let group = self.group[weights.first()?.0];
+        let rounds = self.rounds.iter().flatten().filter(|round| self.group[**round] == group).count();
+        let of_condition = weights.iter().map(|(_, weight)| weight).sum::<f64>() / rounds as f64;
+        let variance = of_inverse - of_condition * of_condition;
         Some(quantile(self.freedom, family) * deviation * variance.max(0.0).sqrt())
     }
 
@@ -255,6 +264,11 @@ mod tests {
         let half = 4.302_653 * (variance * 2.0 / 3.0).sqrt();
         let (low, high) = found.interval.unwrap();
         assert!((low.ln() - (5.0 / 3.0 - half)).abs() < 1e-5 && (high.ln() - (5.0 / 3.0 + half)).abs() < 1e-5);
+        // A cell alone is a mean of three.
+        let half = 4.302_653 * (variance / 3.0).sqrt();
+        let own = fit.value(1).unwrap().1.unwrap();
+        assert!((own.value.ln() - 4.0).abs() < 1e-9);
+        assert!((own.low.ln() - (4.0 - half)).abs() < 1e-5 && (own.high.ln() - (4.0 + half)).abs() < 1e-5, "{own:?}");
         assert!(matches!(found.verdict, Verdict::CannotTell { trials_needed } if trials_needed > 3), "{found:?}");
     }
 

@@ -230,4 +230,67 @@ mod tests {
         assert_eq!(change(&[1.0, 0.0], &[1.0], 0.03), None);
         assert_eq!(change(&[1.0], &[f64::INFINITY], 0.03), None);
     }
+
+    #[test]
+    fn ties_count_half_and_the_change_is_the_median_of_the_pairs() {
+        // Ratios 1, 1.5, 2 and 3.
+        let found = change(&[1.0, 2.0], &[2.0, 3.0], 0.03).unwrap();
+        assert_eq!(found.superiority, 0.875);
+        // Without an interval it is the ratio of the medians.
+        assert!((found.ratio - 2.5 / 1.5).abs() < 1e-12 && found.estimate().is_none(), "{found:?}");
+        // Five and five: the 3rd and the 23rd of the pairs, and the 13th between.
+        let found = change(&[100.0, 101.0, 103.0, 106.0, 110.0], &[121.0, 123.0, 127.0, 133.0, 141.0], 0.03).unwrap();
+        let mut pairs: Vec<f64> = [121.0, 123.0, 127.0, 133.0, 141.0]
+            .iter()
+            .flat_map(|c| [100.0, 101.0, 103.0, 106.0, 110.0].map(|b| c / b))
+            .collect();
+        pairs.sort_by(f64::total_cmp);
+        let estimate = found.estimate().unwrap();
+        for (found, at) in [(estimate.low, 2), (estimate.value, 12), (estimate.high, 22)] {
+            assert!((found - pairs[at]).abs() < 1e-9, "{at}: {found} {pairs:?}");
+        }
+    }
+
+    #[test]
+    fn no_difference_is_said_when_the_interval_lies_within_the_margin_at_both_ends() {
+        // Half the interval is 0.3 %.
+        let base = [99.8, 99.9, 100.0, 100.1, 100.2];
+        let verdict = |factor: f64, margin: f64| {
+            let found = change(&base, &base.map(|value| factor * value), margin).unwrap();
+            let (low, high) = found.interval.unwrap();
+            assert!(low <= 1.0 && 1.0 <= high, "{found:?}");
+            found.verdict
+        };
+        assert_eq!((verdict(1.001, 0.01), verdict(0.999, 0.01)), (Verdict::NoDifference, Verdict::NoDifference));
+        assert!(matches!(verdict(1.001, 0.003), Verdict::CannotTell { .. }), "its upper end is outside");
+        assert!(matches!(verdict(0.999, 0.003), Verdict::CannotTell { .. }), "its lower end is outside");
+    }
+
+    #[test]
+    fn trials_needed_follow_from_the_spread_of_both_sides_and_the_larger_difference() {
+        // Variance (2 · 0.1² + 2 · 0.3²) / 4 = 0.05: 2 · 2.8016² · 0.05 / ln(1.1)² · π / 3 + 1.
+        let side = |spread: f64| [f64::exp(-spread), 1.0, f64::exp(spread)];
+        let needed = 2.0 * (SURE + FOUND).powi(2) * 0.05 / 1.1f64.ln().powi(2) * PI / 3.0 + 1.0;
+        let needed = needed.ceil() as usize;
+        assert_eq!(trials_needed(&side(0.1), &side(0.3), 1.1f64.ln()), needed);
+        assert_eq!(needed, 92);
+        // The difference seen is larger than the margin: fewer are needed.
+        let needed = |factor: f64| match change(&side(0.1), &side(0.3).map(|x| factor * x), 0.1).unwrap().verdict {
+            Verdict::CannotTell { trials_needed } => trials_needed,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((needed(1.0), needed(1.05)), (92, 92));
+        assert!(needed(1.5) < 10, "{}", needed(1.5));
+        assert_eq!(trials_needed(&side(0.1), &side(0.3), 1e-6), TRIALS_MAX);
+        // Always more than there were.
+        assert_eq!(trials_needed(&[1.0; 7], &[1.0; 9], 0.5), 8);
+    }
+
+    #[test]
+    fn very_many_pairs_are_judged_by_the_normal_approximation() {
+        // 51 · 50 / 2 − 1.96 √(51 · 50 · 102 / 12) = 1275 − 288.6.
+        assert_eq!(tail(51, 50), Some(986));
+        // Exactly as many as are counted out: within one of what the approximation says, 1250 − 284.3.
+        assert!(tail(50, 50).is_some_and(|tail| tail.abs_diff(965) <= 1), "{:?}", tail(50, 50));
+    }
 }

@@ -279,4 +279,64 @@ mod tests {
         assert_eq!(looks.len(), 5);
         assert!(!bracket.complete && bracket.low.unwrap() <= 1234.0 && bracket.high.unwrap() > 1234.0);
     }
+
+    /// Where the search looks when every value up to `end` keeps the promise.
+    fn values(search: &Search, end: f64, hints: bool) -> Vec<f64> {
+        let (_, looks) = run(search, |at| (at <= end, (hints && at > end).then_some(end)));
+        looks.iter().map(|look| look.at).collect()
+    }
+
+    #[test]
+    fn values_grow_then_halve_the_bracket_by_their_logarithm_as_people_write_them() {
+        assert_eq!(
+            values(&RATES, 1000.0, false),
+            [100.0, 400.0, 1600.0, 800.0, 1130.0, 951.0, 1040.0, 995.0, 1040.0, 995.0]
+        );
+        assert_eq!(
+            values(&RATES, 12.0, false),
+            [100.0, 25.0, 6.25, 12.5, 8.84, 10.5, 11.5, 12.0, 12.5, 12.0]
+        );
+        let sessions =
+            Search { start: 1.0, min: 1.0, max: 64.0, growth: 2.0, precision: 0.1, whole: true, looks_max: 40 };
+        assert_eq!(values(&sessions, 13.0, false), [1.0, 2.0, 4.0, 8.0, 16.0, 11.0, 13.0, 14.0, 14.0, 13.0]);
+        assert_eq!(
+            values(&sessions, 40.0, false),
+            [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 45.0, 38.0, 41.0, 41.0, 38.0]
+        );
+    }
+
+    #[test]
+    fn what_was_reached_is_a_hint_where_to_look_unless_that_is_at_an_end_of_the_bracket() {
+        assert_eq!(
+            values(&RATES, 1000.0, true),
+            [100.0, 400.0, 1600.0, 900.0, 1200.0, 1040.0, 967.0, 1000.0, 1040.0, 1000.0]
+        );
+        assert_eq!(
+            values(&RATES, 12.0, true),
+            [100.0, 10.8, 32.9, 18.8, 14.2, 12.4, 11.6, 12.0, 12.4, 12.0]
+        );
+        // Hardly less than what was asked for says nothing new, and no hint leads out of what is allowed.
+        let narrow = Search { min: 90.0, max: 300.0, ..RATES };
+        assert_eq!(values(&narrow, 89.0, false), [100.0, 90.0, 90.0]);
+        assert_eq!(values(&narrow, 89.0, true), [100.0, 90.0, 90.0]);
+        assert_eq!(values(&narrow, 1000.0, false), [100.0, 300.0, 300.0]);
+    }
+
+    #[test]
+    fn the_lowest_broken_value_is_asked_again_when_a_higher_one_keeps_the_promise() {
+        // A stall spoils the third look, at 1600; nothing else up to 5000 breaks the promise.
+        let mut number = 0;
+        let (bracket, looks) = run(&RATES, |at| {
+            number += 1;
+            (at <= 5000.0 && number != 3, None)
+        });
+        let values: Vec<f64> = looks.iter().map(|look| look.at).collect();
+        assert_eq!(values[..10], [100.0, 400.0, 1600.0, 800.0, 1130.0, 1340.0, 1460.0, 1530.0, 1600.0, 1600.0]);
+        assert_eq!(values[10..], [6400.0, 3200.0, 4530.0, 5380.0, 4940.0, 5160.0, 5160.0, 4940.0]);
+        assert_eq!(bracket, Bracket { low: Some(4940.0), high: Some(5160.0), complete: true });
+        // With a kept value above it, one broken look is not enough to stop at.
+        let look = |at: f64, kept: bool| Look { at, kept, reached: None };
+        let doubtful = [look(100.0, true), look(200.0, false), look(400.0, true)];
+        assert_eq!(RATES.next(&doubtful), Step::Look(200.0));
+    }
 }

@@ -256,4 +256,57 @@ mod tests {
         assert_eq!(found(&[100.0; 29]), Steady::Not(Unsteady::TooShort));
         assert_eq!(found(&[]), Steady::Not(Unsteady::TooShort));
     }
+
+    #[test]
+    fn a_beginning_is_where_the_error_of_the_rest_is_least_in_whole_batches() {
+        let settling = |at: usize| -> Vec<f64> { (0..120).map(|t| if t < at { 40.0 } else { 100.0 }).collect() };
+        // Half a batch is left out whole.
+        for (at, cut) in [(10, 10), (20, 20), (25, 25), (12, 15)] {
+            assert_eq!(beginning(&settling(at)), cut, "{at}");
+        }
+        assert_eq!(beginning(&series(120, |_| 100.0)), 0);
+        assert_eq!(beginning(&[]), 0);
+    }
+
+    #[test]
+    fn a_shift_in_the_first_quarter_is_a_beginning_and_later_it_is_a_shift() {
+        let at = |at: f64| found(&series(200, |t| if t < at { 600.0 } else { 1000.0 }));
+        assert_eq!((at(50.0), at(52.0)), (Steady::From(50), Steady::Not(Unsteady::Shifted)));
+        // What is left must be long enough to be called steady.
+        let rest = |length: usize| found(&series(length, |t| if t < 9.0 { 600.0 } else { 1000.0 }));
+        assert_eq!((rest(39), rest(38)), (Steady::From(9), Steady::Not(Unsteady::TooShort)));
+    }
+
+    #[test]
+    fn shifts_after_a_slow_beginning_count_from_the_start_of_the_series() {
+        let level = |t: f64| match t {
+            t if t < 30.0 => 700.0 + 10.0 * t,
+            t if t < 200.0 => 1000.0,
+            _ => 600.0,
+        };
+        let found = course(&series(300, level));
+        assert_eq!(found.steady, Steady::Not(Unsteady::Shifted));
+        assert_eq!(found.shifts.last().map(|shift| shift.at), Some(200), "{found:?}");
+        let settled = course(&series(300, |t| level(t.min(199.0))));
+        assert!(matches!(settled.steady, Steady::From(20..=35)), "{settled:?}");
+    }
+
+    #[test]
+    fn a_trend_is_told_in_both_directions_by_its_share_of_the_mean() {
+        let of = |per_step: f64| trend(&series(200, |t| 1000.0 + per_step * (t - 99.5)));
+        for (per_step, change) in [(1.0, 0.2), (-1.0, -0.2), (0.3, 0.06), (-0.3, -0.06)] {
+            assert!(of(per_step).is_some_and(|found| (found - change).abs() < 0.005), "{per_step}: {:?}", of(per_step));
+        }
+        // Sure, but too small to matter.
+        assert_eq!((of(0.2), of(-0.2)), (None, None));
+        assert_eq!(trend(&series(200, |_| 0.0)), None);
+    }
+
+    #[test]
+    fn shifts_between_waves_lie_at_whole_waves() {
+        let series = series(400, |t| (if t % 20.0 < 5.0 { 500.0 } else { 1000.0 }) * if t < 240.0 { 1.0 } else { 0.6 });
+        let found = shifts_between_waves(&series, 20);
+        assert_eq!(found.sure.iter().map(|shift| shift.at).collect::<Vec<_>>(), [240]);
+        assert!((found.sure[0].size() + 0.4).abs() < 0.01, "{:?}", found.sure);
+    }
 }

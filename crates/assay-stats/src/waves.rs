@@ -147,4 +147,53 @@ mod tests {
         assert_eq!(found(100, |t| 100.0 + 20.0 * (t as f64 * std::f64::consts::TAU / 50.0).sin()), None);
         assert_eq!((waves(&[5.0; 100]), waves(&[0.0; 100]), waves(&[1.0, 2.0])), (None, None, None));
     }
+
+    /// Without noise.
+    fn dips(length: usize, period: usize, width: usize) -> Option<Waves> {
+        waves(&(0..length).map(|t| if t % period < width { 60.0 } else { 100.0 }).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_wave_is_counted_and_repeats_as_far_as_it_does() {
+        let found = dips(200, 20, 5).unwrap();
+        assert_eq!((found.period, found.count), (20.0, 10.0));
+        assert!((0.95..=1.0).contains(&found.strength), "{found:?}");
+        // Noise of a variance of 8.3 over a square wave of one of 96 is eight percent of both.
+        let noisy = super::tests::found(1000, |t| if t % 50 < 20 { 80.0 } else { 100.0 }).unwrap();
+        assert!((noisy.strength - 96.0 / 104.3).abs() < 0.03, "{noisy:?}");
+        assert_eq!(noisy.count, 20.0);
+        // Thinned by three: the length of the wave is that of the series.
+        let long = dips(20_000, 300, 60).unwrap();
+        assert!((long.period - 300.0).abs() < 5.0 && (long.count - 20_000.0 / long.period).abs() < 1e-9, "{long:?}");
+    }
+
+    #[test]
+    fn three_waves_are_needed_and_thirty_values() {
+        assert!(dips(60, 20, 5).is_some());
+        assert_eq!(dips(59, 20, 5), None);
+        assert!(dips(30, 3, 1).is_some());
+        assert_eq!(dips(29, 3, 1), None);
+    }
+
+    #[test]
+    fn weak_waves_are_not_worth_a_word() {
+        // Noise has a variance of 8.3: a sine of amplitude a has a²/2 of all.
+        let sine = |amplitude: f64| found(600, |t| 100.0 + amplitude * (t as f64 * std::f64::consts::TAU / 30.0).sin());
+        assert!(sine(3.5).is_some_and(|found| (0.35..0.55).contains(&found.strength)), "{:?}", sine(3.5));
+        assert_eq!(sine(2.0), None);
+    }
+
+    #[test]
+    fn the_line_of_least_squares_and_the_error_of_an_autocorrelation_are_those_of_the_books() {
+        let line = Line::through(&[1.0, 3.0, 5.0, 7.0]);
+        assert_eq!((line.level, line.slope), (4.0, 2.0));
+        assert_eq!(line.rest(&[1.0, 3.0, 5.0, 8.0]), [0.0, 0.0, 0.0, 1.0]);
+        // By hand: products −1.5·−1.25 − 0.5·−0.25 + 0.5·−0.25 + 1.5·1.75, over 5.
+        let bent = Line::through(&[1.0, 2.0, 2.0, 4.0]);
+        assert_eq!((bent.level, bent.slope), (2.25, 0.9));
+        assert_eq!(Line::through(&[7.0]).slope, 0.0);
+        // Bartlett: (1 + 2 (0.5² + 0.25²)) / 100.
+        assert!((standard_error(&[1.0, 0.5, 0.25], 100) - 0.016_25f64.sqrt()).abs() < 1e-12);
+        assert_eq!(standard_error(&[1.0], 25), 0.2);
+    }
 }

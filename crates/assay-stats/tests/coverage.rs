@@ -320,3 +320,28 @@ fn of_grids_of_equal_cells_on_a_drifting_machine_at_most_one_in_twenty_finds_a_d
         assert!(wrong <= 50, "{rounds} rounds: {wrong} of 1,000 experiments find a difference");
     }
 }
+
+/// Rounds differ, and some trials are missing: the truth is the cell's value in the middle of the rounds.
+#[test]
+fn intervals_of_a_cell_alone_hold_95_percent() {
+    const CELLS: usize = 4;
+    for (rounds, missing) in [(2, 0), (3, 0), (5, 0), (5, 3)] {
+        let by_round: Vec<f64> = (0..rounds).map(|round| 0.1 * round as f64).collect();
+        let middle = by_round.iter().sum::<f64>() / rounds as f64;
+        let truth = 1000.0 * f64::exp(middle);
+        check(&format!("a cell over {rounds} rounds, {missing} trials missing"), 10_000, truth, |noise| {
+            let mut trials = Vec::new();
+            for (round, effect) in by_round.iter().enumerate() {
+                for cell in 0..CELLS {
+                    let value = 1000.0 * (0.2 * cell as f64 + effect + 0.03 * noise.0.normal()).exp();
+                    // Cell 0 misses the first round, cell 1 the second, and so on.
+                    if cell != round || cell >= missing {
+                        trials.push(Observation { cell, round, value });
+                    }
+                }
+            }
+            let (_, interval) = Blocks::fit(&trials, CELLS, rounds).unwrap().value(0).unwrap();
+            interval.map(|interval| (interval.low, interval.high))
+        });
+    }
+}
