@@ -23,7 +23,7 @@ mod words;
 
 pub use charts::asked::{ChartAsked, ChartKind, NoChart};
 pub use charts::chart::{
-    Axis, Body, Boxed, Chart, ColumnSet, Line, Mark, MarkKind, Panel, PanelBody, Quartiles, Scale,
+    Axis, Body, Boxed, Chart, ColumnSet, Line, Mark, MarkKind, POINTS_MAX, Panel, PanelBody, Quartiles, Scale,
 };
 pub use charts::palette::Theme;
 pub use charts::picture::{PICTURE_SIZES, PictureOptions, png, svg};
@@ -73,6 +73,7 @@ pub use output::series::{MixedSeries, change_points_csv, intervals_csv, telemetr
 pub use output::shown::{ShowAsked, Shown, shown, shown_csv, shown_markdown, shown_text};
 pub use output::text::{text, text_in};
 pub use plain::View;
+pub use tables::table::ROWS_MAX;
 pub use words::capacity::{capacity_words, look_line};
 pub use words::run::loaded_text;
 pub use words::summary::summary;

@@ -526,12 +526,18 @@ fn records_become_pivot_tables_with_ratios() {
         table("shared_buffers", None, Some("best"), OfTrials::Worst),
     ];
     let shown = show(&grid(), &asked, &["sessions", "shared_buffers"]).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&report_json(&grid(), &shown)).unwrap();
+    let (asked, cell) = (&json["asked_tables"], &json["asked_tables"][0]["cells"][0]);
+    assert_eq!((&asked[0]["rows"], &asked[0]["columns"]), (&"sessions".into(), &"shared_buffers".into()));
+    assert_eq!((&cell["row"], &cell["column"], &cell["verdict"]), (&"4".into(), &"16MB".into(), &"less".into()));
+    assert!(cell["low"].as_f64() < cell["value"].as_f64() && cell["ratio"].as_f64() < Some(0.6), "{cell}");
+    assert_eq!((&asked[1]["cells"][2]["of_best"], &asked[1]["columns"]), (&1.0.into(), &serde_json::Value::Null));
     // Sizes are in order, and what follows from them makes no setting of its own.
     insta::assert_snapshot!(shown_text(&shown, 120), @r"
     tps
     sessions  shared_buffers 16MB  shared_buffers 128MB  shared_buffers 1GB          16MB / 128MB        1GB / 128MB
-    4                     389 ±12               688 ±21             887 ±27  0.566 [0.534, 0.599]  1.29 [1.22, 1.37]
-    16                    789 ±15             1,388 ±26           1,789 ±34  0.568 [0.549, 0.589]  1.29 [1.24, 1.34]
+    4                     389 ±10               688 ±18             887 ±24  0.566 [0.534, 0.599]  1.29 [1.22, 1.37]
+    16                    789 ±13             1,388 ±23           1,789 ±29  0.568 [0.549, 0.589]  1.29 [1.24, 1.34]
 
     Standard deviation between trials of a cell: 1.6%.
     Drift, last round / first round: 0.934 [0.900, 0.969]; it does not affect the ratios.
@@ -554,12 +560,12 @@ fn records_become_pivot_tables_with_ratios() {
     ");
     insta::assert_snapshot!(shown_csv(&shown[..1]), @r"
     table,sessions,shared_buffers,value,low,high,of_best,ratio,ratio_low,ratio_high,verdict
-    ,4,16MB,389.2668562774365,377.68499871662397,401.20387601046855,,0.5657352651821366,0.5343017386803417,0.5990180587119209,less
-    ,4,128MB,688.072461157452,667.6002398313096,709.1724711226943,,,,,
-    ,4,1GB,887.4933198465634,861.0877293091824,914.7086481004337,,1.28982537442881,1.2181597693568995,1.3657071415178212,more
-    ,16,16MB,788.7481578346935,774.0822591526618,803.6919192136265,,0.5684441342760412,0.5486061492140322,0.5889994748614696,less
-    ,16,128MB,1387.55615596109,1361.7560855624222,1413.8450390330652,,,,,
-    ,16,1GB,1788.5810462364834,1755.3243620234673,1822.4678174401279,,1.2890152506999788,1.2440302403072596,1.335626950777937,more
+    ,4,16MB,389.2668562774365,379.2164540561362,399.58362506519114,,0.5657352651821366,0.5343017386803417,0.5990180587119209,less
+    ,4,128MB,688.072461157452,670.3072574661732,706.3084973791523,,,,,
+    ,4,1GB,887.4933198465634,864.5793093436555,911.0146220943153,,1.28982537442881,1.2181597693568995,1.3657071415178212,more
+    ,16,16MB,788.7481578346935,776.0311848633125,801.6735262993346,,0.5684441342760412,0.5486061492140322,0.5889994748614696,less
+    ,16,128MB,1387.55615596109,1365.1846119437046,1410.2943067929261,,,,,
+    ,16,1GB,1788.5810462364834,1759.7437848163677,1817.8908694314364,,1.2890152506999788,1.2440302403072596,1.335626950777937,more
     ");
 }
 
@@ -577,16 +583,16 @@ fn what_differs_beside_the_factors_is_never_pooled() {
     Throughput by shared_buffers (95% intervals)
     no disk, transactions per second
     shared_buffers                 low  value   high
-    16MB             4 sessions    347    389    436  ███████▒
-                    16 sessions    743    789    837  ██████████████▒▒
-    128MB            4 sessions    614    688    771  ████████████▒▒▒
-                    16 sessions  1,307  1,388  1,473  █████████████████████████▒▒▒
-    1GB              4 sessions    792    887    994  ███████████████▒▒▒▒
-                    16 sessions  1,685  1,789  1,899  ████████████████████████████████▒▒▒▒
+    16MB             4 sessions    368    389    412  ███████▒
+                    16 sessions    765    789    813  ███████████████▒
+    128MB            4 sessions    650    688    728  █████████████▒
+                    16 sessions  1,347  1,388  1,430  ██████████████████████████▒▒
+    1GB              4 sessions    839    887    939  ████████████████▒▒
+                    16 sessions  1,736  1,789  1,843  ██████████████████████████████████▒▒
 
     disk=slow, transactions per second
     shared_buffers               low  value  high
-    1GB             4 sessions  87.9    101   116  ███████████████████████████▒▒▒▒▒▒▒▒▒
+    1GB             4 sessions  91.5    101   111  ██████████████████████████████▒▒▒▒▒▒
     ");
     let error = show(&report, &[], &["shared_bufers"]).err().unwrap();
     insta::assert_snapshot!(error, @r#"no record has a setting "shared_bufers"; there are: shared_buffers, wal_buffers, disk, sessions, setting"#);
@@ -647,6 +653,17 @@ fn a_window_is_as_a_run_of_its_own() {
     let throughput = charts(&told).iter().next().unwrap().clone();
     assert_eq!((&*throughput.caption, &*throughput.x.label), ("1:00 to 2:00", "time since the start of the window"));
     assert!(text(&last).contains("Only 1:00 to 2:00 is shown"), "{}", text(&last));
+    let told_plainly = text(&last).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told_plainly.contains("records keep them for whole runs only: service times"), "{told_plainly}");
+    let mut with_errors = record.clone();
+    for (number, interval) in with_errors.stages[0].intervals.iter_mut().enumerate().skip(59) {
+        interval.errors = if number == 70 { 5 } else { 1 };
+        let class = if number == 70 { "deadlock" } else { "connection" };
+        interval.errors_by_class.insert(class.into(), interval.errors);
+    }
+    let found = findings_within(&with_errors, Window::Last { ns: 60_000_000_000 }).unwrap();
+    let errors: Vec<(&str, u64)> = found.errors.iter().map(|error| (&*error.class, error.count)).collect();
+    assert_eq!(errors, [("connection", 59), ("deadlock", 5)]);
     // Where the whole run is in the window, nothing changes but what is not known of parts.
     let whole = findings_within(&record, Window::Between { from_ns: 0, to_ns: None }).unwrap();
     let all = findings(&record);
@@ -733,5 +750,7 @@ fn outages_of_single_servers_are_listed_with_their_errors() {
     assert_eq!(outage.outage.recovery_ns, Some(300_000_000));
     let text = text(&found);
     assert!(text.contains("1 outage of a single server") && !text.contains("no outages"), "{text}");
+    let headline = text.lines().find(|line| line.starts_with("! ")).unwrap();
+    assert_eq!(headline, "! postgres://two: no service for 2.50 s from 0:03 (25% of the time)");
     assert!(text.contains("7 connection"), "{text}");
 }

@@ -537,7 +537,7 @@ fn an_outage_is_a_warning_unless_few_transactions_could_be_expected() {
         errors: 0,
         recovery_ns: Some(0),
     };
-    let expected = Warning::Outage { stage: 0, times: 1, longest, length_ns: 2_000_000_000, share: 0.4 };
+    let expected = Warning::Outage { stage: 0, target: None, times: 1, longest, length_ns: 2_000_000_000, share: 0.4 };
     assert_eq!(still(1000), [expected, Warning::LowerBounds { stage: 0, unfinished: 0 }]);
     assert!(matches!(still(10)[..], [Warning::TooShort { transactions: 20, .. }]));
 }
@@ -679,6 +679,7 @@ fn every_warning_is_put_in_words() {
         Warning::TooShort { stage: 1, transactions: 412, transactions_needed: 1000 },
         Warning::Outage {
             stage: 1,
+            target: None,
             times: 3,
             longest: OutageFindings {
                 start_ns: 67_000_000_000,

@@ -64,6 +64,23 @@ fn compared() -> Comparison {
     comparison
 }
 
+/// A pivot table and charts of lines and of columns.
+fn asked(report: &Report) -> Vec<Shown> {
+    let table = PivotAsked {
+        rows: "sessions".into(),
+        columns: Some("setting".into()),
+        value: "tps".into(),
+        ratio_to: Some(BEST.into()),
+        of: OfTrials::All,
+    };
+    let chart = |kind| {
+        let values = vec!["tps".into()];
+        ShowAsked::Chart(ChartAsked { kind, x: None, colour: None, facet: None, values, ratio_to: None })
+    };
+    let asked = [ShowAsked::Table(table), chart(ChartKind::Dots), chart(ChartKind::Bars)];
+    shown(&Experiment::of_report(report, &["setting".into()]).unwrap(), &asked).unwrap()
+}
+
 fn schema() -> Value {
     serde_json::from_str(include_str!("../../../docs/findings.schema.json")).unwrap()
 }
@@ -97,6 +114,7 @@ fn all_that_is_written_as_json_satisfies_the_schema_which_knows_every_field() {
     let trials = [trial(1000), trial(1010)];
     let names = ["1.json".to_owned(), "2.json".to_owned()];
     let records = [ladder(), trial(1000), trial(1010), minutes(waves)].map(|found| ("x.json".to_owned(), found));
+    let told = report(records.to_vec());
     let mut killed = ladder();
     killed.stages[0].generator = None;
     for (kind, text) in [
@@ -113,7 +131,8 @@ fn all_that_is_written_as_json_satisfies_the_schema_which_knows_every_field() {
         ("findings", json(&minutes(|second| if second < 90 { 1000 } else { 400 }))),
         ("summary", json(&summarise(Side { name: "both", records: &names, trials: &trials }))),
         ("comparison", json(&compared())),
-        ("report", report_json(&report(records.to_vec()))),
+        ("report", report_json(&told, &[])),
+        ("report", report_json(&told, &asked(&told))),
     ] {
         let found: Value = serde_json::from_str(&text).unwrap();
         if let Err(error) = strict(kind).validate(&found) {

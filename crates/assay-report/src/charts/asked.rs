@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::charts::chart::{
-    Body, Boxed, Chart, ColumnSet, LINES_MAX, Line, NAME_WIDTH, Panel, PanelBody, Scale, axis, rounded,
+    Body, Boxed, Chart, ColumnSet, LINES_MAX, Line, NAME_WIDTH, POINTS_MAX, Panel, PanelBody, Scale, axis, rounded,
 };
 use crate::charts::spread::boxed;
 use crate::charts::time::time_axis;
@@ -437,12 +437,11 @@ fn together(courses: Vec<Course>) -> Vec<(f64, Option<f64>)> {
     points
 }
 
-/// The rolling median of the known values, at most `MEDIANS_MAX` points.
+/// The rolling median of the known values, at most `POINTS_MAX` points.
 fn medians(name: &str, points: &[(f64, Option<f64>)], width: usize) -> Line {
-    const MEDIANS_MAX: usize = 7_200;
     let known: Vec<(f64, f64)> = points.iter().filter_map(|(x, y)| Some((*x, (*y)?))).collect();
     let smooth = rolling_median(&known.iter().map(|(_, y)| *y).collect::<Vec<_>>(), width);
-    let step = known.len().div_ceil(MEDIANS_MAX).max(1);
+    let step = known.len().div_ceil(POINTS_MAX).max(1);
     let (x, y) = known.iter().zip(smooth).step_by(step).map(|((x, _), y)| (*x, Some(rounded(y)))).unzip();
     Line { x, y, ..Line::new(name, 0) }
 }

@@ -214,6 +214,9 @@ pub struct Quartiles {
 
 pub(crate) const LINES_MAX: usize = 16;
 
+/// Points of a line; of more, several are merged into one. A day of seconds is 86,400: no screen has that many columns.
+pub const POINTS_MAX: usize = 7_200;
+
 pub(crate) const STAGES_MAX: usize = 200;
 
 pub(crate) const NAME_WIDTH: usize = 76;
@@ -254,6 +257,15 @@ impl Chart {
             lines.iter_mut().enumerate().for_each(|(number, line)| line.group = number);
         }
         self
+    }
+
+    /// The axes upwards, those of its panels among them.
+    pub(crate) fn axes_up(&mut self) -> impl Iterator<Item = &mut Axis> {
+        let panels = match &mut self.body {
+            Body::Panels { panels, .. } => &mut panels[..],
+            _ => &mut [],
+        };
+        [&mut self.y].into_iter().chain(panels.iter_mut().map(|panel| &mut panel.y))
     }
 
     pub(crate) fn is_empty(&self) -> bool {

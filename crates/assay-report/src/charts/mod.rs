@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::charts::chart::Chart;
 use crate::findings::report::{Entry, Report};
 use crate::findings::run::Findings;
+use crate::words::run::{TRANSACTIONS_PER_SECOND, rate_words_of};
 use crate::words::subject::{slug, subject};
 use crate::words::window::window_words;
 
@@ -36,7 +37,7 @@ pub fn charts(report: &Report) -> Charts {
         let (subject, name) = (subject([&entry.findings]), slug(entry, several));
         let named = |chart: Chart| {
             let what = chart.id.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('-');
-            Chart { subject: subject.clone(), file: format!("{name}-{what}"), ..chart }.of_window([&entry.findings])
+            Chart { subject: subject.clone(), file: format!("{name}-{what}"), ..chart }.of_records([&entry.findings])
         };
         // A run, and below it servers and their machine over the same time.
         let all = time::of_entry(entry, number).into_iter().chain(telemetry::of_entry(entry, number));
@@ -86,14 +87,19 @@ fn of_all(report: &Report) -> Vec<Chart> {
     let (subject, name) = (subject(records()), slug(first, false));
     let named = |chart: Chart| {
         let what = chart.id.trim_end_matches("-all");
-        Chart { subject: subject.clone(), file: format!("{name}-{what}"), ..chart }.of_window(records())
+        Chart { subject: subject.clone(), file: format!("{name}-{what}"), ..chart }.of_records(records())
     };
     charts.into_iter().map(Chart::with_groups).map(named).collect()
 }
 
 impl Chart {
-    /// States in the caption which part of the runs it shows.
-    pub(crate) fn of_window<'a>(mut self, records: impl IntoIterator<Item = &'a Findings>) -> Chart {
+    /// States the unit of throughput at the axes, and in the caption which part of the runs it shows.
+    pub(crate) fn of_records<'a>(mut self, records: impl IntoIterator<Item = &'a Findings> + Clone) -> Chart {
+        let rate = rate_words_of(records.clone());
+        self.caption = self.caption.replace(TRANSACTIONS_PER_SECOND, rate);
+        for axis in self.axes_up() {
+            axis.label = axis.label.replace(TRANSACTIONS_PER_SECOND, rate);
+        }
         let Some(window) = window_words(records.into_iter().flat_map(|record| &record.stages)) else { return self };
         let told = std::mem::take(&mut self.caption);
         self.caption = if told.is_empty() { window } else { format!("{window}; {told}") };

@@ -2,7 +2,7 @@
 
 use assay_record::ScopeKind;
 
-use crate::charts::chart::{Body, Chart, LINES_MAX, Line, NAME_WIDTH, Scale, axis, rounded};
+use crate::charts::chart::{Body, Chart, LINES_MAX, Line, NAME_WIDTH, POINTS_MAX, Scale, axis, rounded};
 use crate::charts::time::{TimeLine, instant, time_axis};
 use crate::findings::report::Entry;
 use crate::findings::telemetry::{Point, ScopeFindings, TelemetryFindings};
@@ -10,8 +10,6 @@ use crate::plain::clean;
 use crate::words::telemetry::CPU_KINDS;
 
 const MIB: f64 = 1_048_576.0;
-/// Points of a line; more samples are merged.
-const POINTS_MAX: usize = 7_200;
 
 /// How to draw one metric.
 struct Drawn {

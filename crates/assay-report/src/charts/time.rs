@@ -1,7 +1,7 @@
 //! Charts over time: throughput, latency, errors and the heat map of one record; several records stacked.
 
 use crate::charts::chart::{
-    Axis, Body, Chart, LINES_MAX, Line, Mark, MarkKind, NAME_WIDTH, STAGES_MAX, Scale, axis, rounded,
+    Axis, Body, Chart, LINES_MAX, Line, Mark, MarkKind, NAME_WIDTH, POINTS_MAX, STAGES_MAX, Scale, axis, rounded,
 };
 use crate::digits::{count, figure, seconds};
 use crate::findings::arithmetic::{median, rolling_median};
@@ -14,9 +14,6 @@ use crate::findings::stage::StageFindings;
 use crate::plain::clean;
 use crate::words::outage::outage_words;
 use crate::words::run::sessions;
-
-/// A day of seconds is 86,400; no screen has that many columns.
-const POINTS_MAX: usize = 7_200;
 
 const COLUMNS_MAX: usize = 300;
 const MARKS_MAX: usize = 200;

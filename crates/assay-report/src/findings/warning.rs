@@ -3,6 +3,8 @@
 //! Warnings are values: an observation, and advice that takes into account what was tried. Their texts are in
 //! `words/warning.rs`. A false alarm costs trust, so each one documents here when it is not raised.
 
+use std::collections::BTreeMap;
+
 use assay_record::{Place, Status};
 use serde::Serialize;
 
@@ -40,10 +42,12 @@ pub enum Warning {
         /// Share of those that succeeded or were given up, 0 … 1.
         share: f64,
     },
-    /// No transaction finished for some time, although there was work: see `throughput.outages`.
+    /// No transaction finished for some time, although there was work: see `outages`.
     Outage {
         /// Which.
         stage: usize,
+        /// Index into the targets: on this one of several servers, while others answered. `None`: no server answered.
+        target: Option<u32>,
         /// How often.
         times: u64,
         /// The longest.
@@ -180,6 +184,8 @@ const LATE_NS: u64 = 100_000;
 const WAIT_MIN_NS: u64 = 1_000_000;
 /// CPU time below this share of a busy worker's time means that it waited for a CPU instead of using it.
 const COMPUTING: f64 = 0.7;
+/// A server that was out no longer than that before and after all of them were has no outage of its own.
+const ALONE_NS: u64 = 1_000_000_000;
 /// Outages of this share of the measured time would show in p99, if a closed loop did not hide them.
 const HIDDEN: f64 = 0.01;
 
@@ -201,12 +207,13 @@ pub(crate) fn warnings(run: &Observed) -> Vec<Warning> {
     for (number, stage) in run.stages.iter().enumerate() {
         let of_stage = [
             amount(number, stage),
-            outage(number, stage),
+            outage_of_all(number, stage),
             overload(number, stage),
             lower_bounds(number, stage),
             over_range(number, stage),
         ];
         warnings.extend(of_stage.into_iter().flatten());
+        warnings.extend(outages_of_single(number, stage));
         warnings.extend(generator(number, stage, run));
     }
     let failed = sum(run.stages.iter().map(|stage| stage.total.failed));
@@ -231,20 +238,42 @@ fn amount(stage: usize, findings: &StageFindings) -> Option<Warning> {
     }
 }
 
-fn outage(stage: usize, findings: &StageFindings) -> Option<Warning> {
-    let outages = &findings.throughput.outages;
+fn outage_of_all(stage: usize, findings: &StageFindings) -> Option<Warning> {
+    outage(stage, None, &findings.throughput.outages, findings.measured_ns)
+}
+
+/// Of each server that was out alone, or longer than all of them together.
+fn outages_of_single(stage: usize, findings: &StageFindings) -> Vec<Warning> {
+    let together = &findings.throughput.outages;
+    let is_alone = |one: &OutageFindings| {
+        let meets = |all: &&OutageFindings| all.start_ns < one.end_ns() && one.start_ns < all.end_ns();
+        let with_all = sum(together.iter().filter(meets).map(|all| all.length_ns));
+        one.length_ns >= with_all.saturating_add(ALONE_NS)
+    };
+    let mut by_target: BTreeMap<Option<u32>, Vec<OutageFindings>> = BTreeMap::new();
+    for one in findings.outages.iter().filter(|one| one.target.is_some() && is_alone(&one.outage)) {
+        by_target.entry(one.target).or_default().push(one.outage);
+    }
+    let of = |(target, outages): (&Option<u32>, &Vec<OutageFindings>)| {
+        outage(stage, *target, outages, findings.measured_ns)
+    };
+    by_target.iter().filter_map(of).collect()
+}
+
+fn outage(stage: usize, target: Option<u32>, outages: &[OutageFindings], measured_ns: u64) -> Option<Warning> {
     // The first of the longest.
     let longest = *outages.iter().rev().max_by_key(|outage| outage.length_ns)?;
     let length_ns = sum(outages.iter().map(|outage| outage.length_ns));
-    let share = (length_ns as f64 / findings.measured_ns as f64).min(1.0);
-    Some(Warning::Outage { stage, times: outages.len() as u64, longest, length_ns, share })
+    let share = (length_ns as f64 / measured_ns as f64).min(1.0);
+    Some(Warning::Outage { stage, target, times: outages.len() as u64, longest, length_ns, share })
 }
 
 /// A closed loop starts nothing during an outage.
 fn lower_bounds(stage: usize, findings: &StageFindings) -> Option<Warning> {
     let is_closed = findings.open.is_none() && findings.queue.is_none();
     let hides =
-        outage(stage, findings).is_some_and(|found| matches!(found, Warning::Outage { share, .. } if share >= HIDDEN));
+        |found| matches!(found, Warning::Outage { share, .. } if share >= HIDDEN);
+    let hides = outage_of_all(stage, findings).is_some_and(hides);
     let unfinished = findings.total.unfinished;
     (unfinished > 0 || is_closed && hides).then_some(Warning::LowerBounds { stage, unfinished })
 }

@@ -4,6 +4,8 @@
 //! What it has only per stage is omitted (times of types, service times, counters, audits, single servers) or, for the
 //! generator and its lag, remains that of the whole stage.
 
+use std::collections::BTreeMap;
+
 use assay_record::{Interval, Record, Stage, StatementTally, Tally, Time, TransactionTally};
 
 use crate::findings::arithmetic::{map, sum};
@@ -65,8 +67,9 @@ pub fn findings_within(record: &Record, window: Window) -> Result<Findings, NoWi
         cut.push(narrow(stage, of, window)?);
     }
     let mut found = findings(&part);
-    for ((stage, of), window) in found.stages.iter_mut().zip(&whole.stages).zip(cut) {
-        complete(stage, of, window);
+    let stages = found.stages.iter_mut().zip(&part.stages);
+    for (((stage, cut_from), of), window) in stages.zip(&whole.stages).zip(cut) {
+        complete(stage, &cut_from.intervals, of, window);
     }
     found.errors = found.stages.iter().flat_map(|stage| stage.total.errors_by_kind.clone()).collect();
     Ok(found)
@@ -146,7 +149,7 @@ fn tally(whole: &Tally, intervals: &[Interval]) -> Tally {
 }
 
 /// Restores what is known only for the whole stage, and removes the additional types of `tally`.
-fn complete(stage: &mut StageFindings, whole: &StageFindings, window: WindowFindings) {
+fn complete(stage: &mut StageFindings, intervals: &[Interval], whole: &StageFindings, window: WindowFindings) {
     stage.window = Some(window);
     stage.generator = whole.generator;
     stage.session_transactions_mean = whole.session_transactions_mean;
@@ -157,14 +160,29 @@ fn complete(stage: &mut StageFindings, whole: &StageFindings, window: WindowFind
         (only.response, only.failed, only.retries) = (total.response, total.failed, total.retries);
     }
     total.service = LatencyFindings::default();
-    total.errors = sum(stage.intervals.iter().map(|interval| interval.errors));
-    if total.errors > 0 {
-        total.errors_by_kind = vec![ErrorFindings {
-            origin: "all".into(),
-            class: "of any kind".into(),
-            code: String::new(),
-            count: total.errors,
-            message: "the record has their kinds for whole stages only".into(),
-        }];
+    total.errors = sum(intervals.iter().map(|interval| interval.errors));
+    total.errors_by_kind = errors_by_class(intervals, total.errors);
+}
+
+/// What records keep of errors for each interval: their classes, and those of 0.1.0 not even that. The most frequent
+/// first.
+fn errors_by_class(intervals: &[Interval], all: u64) -> Vec<ErrorFindings> {
+    let mut by_class: BTreeMap<&str, u64> = BTreeMap::new();
+    for (class, count) in intervals.iter().flat_map(|interval| &interval.errors_by_class) {
+        let sum = by_class.entry(class).or_default();
+        *sum = sum.saturating_add(*count);
     }
+    if by_class.is_empty() && all > 0 {
+        by_class.insert("of any kind", all);
+    }
+    let of = |(class, count): (&str, u64)| ErrorFindings {
+        origin: "any origin".into(),
+        class: class.to_owned(),
+        code: String::new(),
+        count,
+        message: "codes and messages are kept for the whole run only".into(),
+    };
+    let mut errors: Vec<ErrorFindings> = by_class.into_iter().map(of).collect();
+    errors.sort_by_key(|error| std::cmp::Reverse(error.count));
+    errors
 }

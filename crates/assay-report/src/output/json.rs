@@ -1,25 +1,30 @@
 //! Findings and reports as JSON, as documented in docs/record.md.
 
+use assay_stats::Verdict;
 use serde::Serialize;
 
 use crate::charts::chart::Chart;
 use crate::charts::charts;
 use crate::findings::comparison::Comparison;
+use crate::findings::experiment::{Pivot, Place};
 use crate::findings::report::{Entry, Report};
+use crate::output::shown::Shown;
 
 /// Findings, a comparison or a summary as JSON, as docs/record.md lists them.
 pub fn json(findings: &impl Serialize) -> String {
     serde_json::to_string_pretty(findings).expect("findings are plain data with text keys") + "\n"
 }
 
-/// A report as JSON: findings of every record, and the data of every chart.
-pub fn report_json(report: &Report) -> String {
+/// A report as JSON: findings of every record, the data of every chart, and of the requested charts and tables.
+pub fn report_json(report: &Report, asked: &[Shown]) -> String {
     #[derive(Serialize)]
     struct WithCharts<'a> {
         entries: Vec<EntryWithCharts<'a>>,
         charts: &'a [Chart],
         settings: usize,
         comparisons: &'a [Comparison],
+        asked_charts: Vec<&'a Chart>,
+        asked_tables: Vec<AskedTable<'a>>,
     }
     #[derive(Serialize)]
     struct EntryWithCharts<'a> {
@@ -30,7 +35,90 @@ pub fn report_json(report: &Report) -> String {
     let charts = charts(report);
     let entries = report.entries.iter().zip(&charts.of_entries);
     let entries = entries.map(|(entry, charts)| EntryWithCharts { entry, charts }).collect();
-    let (settings, comparisons) = (report.settings, &report.comparisons[..]);
-    let report = WithCharts { entries, charts: &charts.of_all, settings, comparisons };
+    let report = WithCharts {
+        entries,
+        charts: &charts.of_all,
+        settings: report.settings,
+        comparisons: &report.comparisons,
+        asked_charts: asked.iter().filter_map(Shown::chart).collect(),
+        asked_tables: asked.iter().filter_map(Shown::pivot).map(AskedTable::of).collect(),
+    };
     serde_json::to_string(&report).expect("a report is plain data with text keys") + "\n"
+}
+
+/// A pivot table, cell by cell.
+#[derive(Serialize)]
+struct AskedTable<'a> {
+    value: &'a str,
+    rows: &'a str,
+    columns: Option<&'a str>,
+    deviation: Option<f64>,
+    cells: Vec<AskedCell<'a>>,
+}
+
+/// Where a row and a column meet.
+#[derive(Default, Serialize)]
+struct AskedCell<'a> {
+    table: &'a str,
+    row: &'a str,
+    column: Option<&'a str>,
+    state: &'static str,
+    value: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    of_best: Option<f64>,
+    ratio: Option<f64>,
+    ratio_low: Option<f64>,
+    ratio_high: Option<f64>,
+    verdict: Option<&'static str>,
+    trials_needed: Option<usize>,
+}
+
+impl AskedTable<'_> {
+    fn of(pivot: &Pivot) -> AskedTable<'_> {
+        let mut cells = Vec::new();
+        for facet in &pivot.facets {
+            for (row, places) in &facet.rows {
+                for (number, place) in places.iter().enumerate() {
+                    let column = pivot.column_levels.get(number).map(String::as_str);
+                    cells.push(AskedCell { table: &facet.name, row, column, ..AskedCell::of(place) });
+                }
+            }
+        }
+        let Pivot { value, rows, columns, deviation, .. } = pivot;
+        AskedTable { value, rows, columns: columns.as_deref(), deviation: *deviation, cells }
+    }
+}
+
+impl AskedCell<'_> {
+    fn of(place: &Place) -> Self {
+        let Place::Measured { value, interval, ratio, of_best } = place else {
+            let state = if *place == Place::Failed { "failed" } else { "not_measured" };
+            return AskedCell { state, ..AskedCell::default() };
+        };
+        let (low, high) = interval.unzip();
+        let (ratio_low, ratio_high) = ratio.and_then(|ratio| ratio.interval).unzip();
+        let verdict = ratio.map(|ratio| ratio.verdict);
+        AskedCell {
+            state: "measured",
+            value: Some(*value),
+            low,
+            high,
+            of_best: *of_best,
+            ratio: ratio.map(|ratio| ratio.ratio),
+            ratio_low,
+            ratio_high,
+            verdict: verdict.map(|verdict| match verdict {
+                Verdict::More => "more",
+                Verdict::Less => "less",
+                Verdict::NoDifference => "no_difference",
+                Verdict::CannotTell { .. } => "cannot_tell",
+            }),
+            trials_needed: match verdict {
+                Some(Verdict::CannotTell { trials_needed }) => Some(trials_needed),
+                _ => None,
+            },
+            ..AskedCell::default()
+        }
+    }
 }

@@ -14,7 +14,7 @@ use crate::tables::latency::responses;
 use crate::tables::stages::stages;
 use crate::tables::work::errors;
 use crate::words::cases::notes;
-use crate::words::run::{command_line, host, sessions};
+use crate::words::run::{command_line, host, per_second, per_second_of, sessions};
 use crate::words::summary::{generator_figures, summary, title};
 use crate::words::warning::warnings_by_hint;
 
@@ -44,7 +44,7 @@ pub fn markdown(report: &Report, asked: &[Shown]) -> String {
                 false => (entry.name.clone(), stage),
             })
         });
-        text += &stages("record", rows).markdown();
+        text += &stages("record", per_second_of(report.entries.iter().map(|entry| &entry.findings)), rows).markdown();
     }
     for comparison in &report.comparisons {
         text += &format!("\n## Compared: {}\n\n", escaped(&comparison.candidate.name, TEXT_WIDTH));
@@ -67,7 +67,7 @@ fn of_entry(entry: &Entry, several: bool) -> String {
         true => format!("\n## {}\n", escaped(&entry.name, TEXT_WIDTH)),
         false => {
             let rows = findings.stages.iter().map(|stage| (sessions(stage.sessions), stage));
-            format!("\n{}", stages("", rows).markdown())
+            format!("\n{}", stages("", per_second(findings.task.rate()), rows).markdown())
         }
     };
     if let Some(stage) = findings.main_stage() {

@@ -27,12 +27,13 @@ use crate::findings::stage::StageFindings;
 use crate::findings::telemetry::ScopeFindings;
 use crate::output::shown::{Content, Shown};
 use crate::plain::{DOT, clean};
-use crate::tables::as_html::{ROWS_MAX, shown, shown_to};
+use crate::tables::as_html::{shown, shown_to};
 use crate::tables::cases::{cases, counters};
 use crate::tables::comparison::changes;
 use crate::tables::generator::generator;
 use crate::tables::latency::responses;
 use crate::tables::stages::{looks, stages};
+use crate::tables::table::ROWS_MAX;
 use crate::tables::telemetry::{changes as telemetry_changes, metrics};
 use crate::tables::work;
 use crate::words::audit::audit_words;
@@ -40,7 +41,7 @@ use crate::words::capacity::capacity_words;
 use crate::words::cases::{notes, plan_lines, statement};
 use crate::words::comparison::{conclusion, difference_words, differences_by_kind, doubts_of, side_facts};
 use crate::words::facts::{Facts, undone};
-use crate::words::run::{command_line, growth, host, number_of, option_value, per_second, sessions};
+use crate::words::run::{command_line, growth, host, number_of, option_value, per_second, per_second_of, rate_words, sessions};
 use crate::words::steadiness::{latency_intervals, over_time};
 use crate::words::summary::{capitalised, summary, title};
 use crate::words::telemetry::telemetry;
@@ -374,7 +375,7 @@ fn side_by_side(report: &Report) -> Markup {
     }
     let rows = report.entries.iter().filter_map(row);
     html! {
-        (stages("record", rows).html())
+        (stages("record", per_second_of(report.entries.iter().map(|entry| &entry.findings)), rows).html())
     }
 }
 
@@ -425,7 +426,9 @@ fn ladder(entry: &Entry, several: bool) -> Markup {
     let all = &entry.findings.stages;
     let rows = all.iter().map(|stage| (count(stage.sessions.into()), stage));
     let growth = growth(all).map(|words| format!(" {}.", capitalised(words))).unwrap_or_default();
-    let table = stages("sessions", rows).with_caption(format!("Bold: most transactions per second.{growth}"));
+    let unit = entry.findings.task.rate();
+    let table = stages("sessions", per_second(unit), rows);
+    let table = table.with_caption(format!("Bold: most {}.{growth}", rate_words(unit)));
     html! {
         @if several {
             h3 { (shown_to(80, &entry.name)) }
@@ -524,7 +527,7 @@ fn stage_in_full(stage: &StageFindings, findings: &Findings) -> Markup {
     told.extend(undone(stage));
     told.extend(telemetry(stage, findings));
     let tables = [
-        work::types(&stage.total).map(|table| table.with_caption("Transaction outcomes")),
+        work::types(stage).map(|table| table.with_caption("Transaction outcomes")),
         work::rates(&stage.rates).map(|table| table.with_caption("Throughput as defined by the workload")),
         work::counters(&stage.counters).map(|table| table.with_caption("Workload counters")),
         Some(work::throughput(&stage.total, true).with_caption("Throughput")),

@@ -25,11 +25,7 @@ pub struct Shown(pub(crate) Content);
 
 pub(crate) enum Content {
     /// One per facet, and notes.
-    Tables {
-        tables: Vec<Table>,
-        notes: Vec<String>,
-        figures: Table,
-    },
+    Tables { tables: Vec<Table>, notes: Vec<String>, pivot: Box<Pivot> },
     Chart(Box<Chart>),
 }
 
@@ -45,11 +41,11 @@ pub fn shown(experiment: &Experiment, asked: &[ShowAsked]) -> Result<Vec<Shown>,
             for table in &mut tables {
                 table.caption.extend(window.iter().map(|window| format!(", {window}")));
             }
-            Ok(Shown(Content::Tables { tables, notes: notes(&pivot), figures: pivot.figures() }))
+            Ok(Shown(Content::Tables { tables, notes: notes(&pivot), pivot: Box::new(pivot) }))
         }
         ShowAsked::Chart(asked) => {
             let mut chart =
-                Chart { subject: subject(records()), ..experiment.chart(asked, number)? }.of_window(records());
+                Chart { subject: subject(records()), ..experiment.chart(asked, number)? }.of_records(records());
             let own = chart.file.clone();
             let mut again = 2;
             while files.contains(&chart.file) {
@@ -69,6 +65,14 @@ impl Shown {
         match &self.0 {
             Content::Chart(chart) => Some(chart),
             Content::Tables { .. } => None,
+        }
+    }
+
+    /// The pivot table, if it is one.
+    pub(crate) fn pivot(&self) -> Option<&Pivot> {
+        match &self.0 {
+            Content::Chart(_) => None,
+            Content::Tables { pivot, .. } => Some(pivot),
         }
     }
 }
@@ -121,7 +125,7 @@ pub fn shown_markdown(all: &[Shown]) -> String {
 /// The data of all views, each with headers of its own and a blank line in between.
 pub fn shown_csv(all: &[Shown]) -> String {
     let csv = |one: &Shown| match &one.0 {
-        Content::Tables { figures, .. } => figures.csv(),
+        Content::Tables { pivot, .. } => pivot.figures().csv(),
         Content::Chart(chart) => chart.figures().csv(),
     };
     all.iter().map(csv).collect::<Vec<_>>().join("\n")

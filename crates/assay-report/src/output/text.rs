@@ -64,7 +64,7 @@ pub fn text_in(findings: &Findings, view: View) -> String {
     }
     match &findings.capacity {
         Some(found) => text += &format!("\n{}", search(found, findings, view)),
-        None if findings.stages.len() > 1 => text += &format!("\n{}", ladder(&findings.stages, view)),
+        None if findings.stages.len() > 1 => text += &format!("\n{}", ladder(findings, view)),
         None => {}
     }
     if let Some(stage) = stage {
@@ -205,9 +205,10 @@ fn warnings(findings: &Findings, which: fn(&Warning) -> bool, view: View) -> Str
 }
 
 /// A row per step, with a bar for its throughput.
-fn ladder(all: &[StageFindings], view: View) -> String {
+fn ladder(findings: &Findings, view: View) -> String {
+    let all = &findings.stages;
     let rows = all.iter().map(|stage| (count(stage.sessions.into()), stage));
-    let mut table = stages("sessions", rows);
+    let mut table = stages("sessions", per_second(findings.task.rate()), rows);
     let most = all.iter().map(|stage| stage.total.tps).fold(f64::MIN_POSITIVE, f64::max);
     table.columns.insert(1, Column::figures("").from(80));
     for (row, stage) in table.rows.iter_mut().zip(all) {
@@ -234,7 +235,7 @@ fn details(stage: &StageFindings, findings: &Findings, view: View) -> String {
     text += &below(work::outages(&stage.outages, &findings.targets), view);
     text += &below(work::rates(&stage.rates), view);
     text += &below(work::counters(&stage.counters), view);
-    text += &below(work::types(&stage.total), view);
+    text += &below(work::types(stage), view);
     text += &below(work::targets(&findings.targets, &stage.targets), view);
     text += &below(Some(responses(stage, findings)), view);
     let known = latency_intervals(stage);

@@ -4,12 +4,10 @@ use maud::{Markup, Render, html};
 
 use crate::digits::count;
 use crate::plain::clean;
-use crate::tables::table::{Content, Table};
+use crate::tables::table::{Content, ROWS_MAX, Table};
 
 /// Longest text of a record shown in one place.
 const TEXT_WIDTH: usize = 400;
-/// A forged record could have millions of rows.
-pub(crate) const ROWS_MAX: usize = 200;
 
 impl Table {
     /// The first cell of a row is its header.

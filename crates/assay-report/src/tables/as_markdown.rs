@@ -2,11 +2,9 @@
 
 use crate::digits::count;
 use crate::plain::clean;
-use crate::tables::table::{Content, Table};
+use crate::tables::table::{Content, ROWS_MAX, Table};
 
 const TEXT_WIDTH: usize = 200;
-/// A forged record could have millions of rows.
-const ROWS_MAX: usize = 200;
 
 impl Table {
     /// A pipe table, between blank lines, after its caption.

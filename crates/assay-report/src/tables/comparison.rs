@@ -5,9 +5,10 @@ use crate::findings::comparison::{Comparison, MetricComparison, StageComparison}
 use crate::findings::metric::{MetricUnit, TrialsFindings};
 use crate::findings::setting::SETTING_WIDTH;
 use crate::findings::summary::StageSummary;
+use crate::tables::stages::cpu_of_each;
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
 use crate::words::comparison::{change_text, metric_name, middle, ratio, verdict};
-use crate::words::run::sessions;
+use crate::words::run::{per_second, sessions};
 
 /// A row per metric: both sides, the change with its interval, and the verdict.
 pub(crate) fn changes(stage: &StageComparison) -> Table {
@@ -65,15 +66,18 @@ fn known(trials: Option<&TrialsFindings>, metric: Option<&MetricComparison>) -> 
 /// A row per trial, then their median with its interval, and their spread.
 pub(crate) fn trials(stage: &StageSummary) -> Table {
     type Unit = fn(f64) -> Cell;
-    const METRICS: [(&str, &str, Unit); 5] = [
-        ("tps", "tx/s", Cell::Number),
+    let rate = stage.metrics.iter().find(|one| one.metric.name == "tps").map(|one| one.metric.unit);
+    let rate = per_second(rate.unwrap_or(MetricUnit::PerSecond));
+    let cpu = cpu_of_each(rate);
+    let metrics: [(&str, &str, Unit); 5] = [
+        ("tps", rate, Cell::Number),
         ("p50", "p50 ms", Cell::Ms),
         ("p95", "p95 ms", Cell::Ms),
         ("p99", "p99 ms", Cell::Ms),
-        ("cpu_per_transaction", "CPU µs/tx", Cell::Micros),
+        ("cpu_per_transaction", &cpu, Cell::Micros),
     ];
-    let columns = METRICS.map(|(name, _, unit)| (stage.metric(name), unit));
-    let heads = METRICS.iter().map(|(_, head, _)| *head).chain(["failed"]).map(Column::figures);
+    let columns = metrics.map(|(name, _, unit)| (stage.metric(name), unit));
+    let heads = metrics.iter().map(|(_, head, _)| *head).chain(["failed"]).map(Column::figures);
     let mut table = Table::new([Column::words("trial", NAME_WIDTH)].into_iter().chain(heads));
     for (at, failed) in stage.failed.iter().enumerate() {
         let mut row = vec![Cell::Words((at + 1).to_string())];

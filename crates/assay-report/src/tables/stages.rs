@@ -7,14 +7,19 @@ use crate::findings::stage::StageFindings;
 use crate::findings::throughput::SteadyFindings;
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Row, Table};
 use crate::words::capacity::look_words;
+use crate::words::run::per_second;
 
-/// `head`: header of the column that distinguishes the rows.
-pub(crate) fn stages<'a>(head: &str, rows: impl IntoIterator<Item = (String, &'a StageFindings)>) -> Table {
+/// `head`: header of the column that distinguishes the rows; `unit`: of throughput, as in `per_second`.
+pub(crate) fn stages<'a>(
+    head: &str,
+    unit: &str,
+    rows: impl IntoIterator<Item = (String, &'a StageFindings)>,
+) -> Table {
     let remark = |stage: &StageFindings| {
-        let remarks = [(stage.knee, "knee"), (stage.best, "most tx/s")];
+        let remarks = [(stage.knee, "knee".to_owned()), (stage.best, format!("most {unit}"))];
         remarks.into_iter().filter(|(is, _)| *is).map(|(_, remark)| remark).collect::<Vec<_>>().join(", ")
     };
-    remarked(head, rows.into_iter().map(|(name, stage)| (name, stage, remark(stage))))
+    remarked(head, unit, rows.into_iter().map(|(name, stage)| (name, stage, remark(stage))))
 }
 
 /// The stages of a search, in the order in which it requested them.
@@ -24,26 +29,36 @@ pub(crate) fn looks(found: &CapacityFindings, findings: &Findings) -> Table {
         Capacity::Sessions { .. } => "sessions",
     };
     let rows = findings.stages.iter().zip(&found.looks);
-    remarked(head, rows.map(|(stage, look)| (figure(look.at), stage, look_words(found, look))))
+    let unit = per_second(findings.task.rate());
+    remarked(head, unit, rows.map(|(stage, look)| (figure(look.at), stage, look_words(found, look))))
 }
 
 /// A row per stage, with a remark.
-fn remarked<'a>(head: &str, rows: impl IntoIterator<Item = (String, &'a StageFindings, String)>) -> Table {
+fn remarked<'a>(
+    head: &str,
+    unit: &str,
+    rows: impl IntoIterator<Item = (String, &'a StageFindings, String)>,
+) -> Table {
     let rows: Vec<(String, &StageFindings, String)> = rows.into_iter().collect();
     // Short steps have no interval; a column of dashes is useless.
     let known = rows.iter().any(|(_, stage, _)| half_interval(stage).is_some());
     let figures = |head: &str| Column::figures(head);
-    let mut columns = vec![Column::words(head, NAME_WIDTH), figures("tx/s")];
+    let mut columns = vec![Column::words(head, NAME_WIDTH), figures(unit)];
     columns.extend(known.then(|| figures("±")));
     columns.push(figures("stmt/s").roomy());
     columns.extend([figures("p50 ms"), figures("p95 ms").from(100), figures("p99 ms")]);
     columns.push(figures("max ms").roomy());
     columns.push(figures("failed").from(100));
-    columns.push(figures("CPU µs/tx").from(100));
+    columns.push(figures(&cpu_of_each(unit)).from(100));
     columns.push(Column::words("", NAME_WIDTH));
     let mut table = Table::new(columns);
     table.rows = rows.into_iter().map(|(name, stage, remark)| row(&name, stage, known, remark)).collect();
     table
+}
+
+/// What heads the generator's CPU time for each: `CPU µs/tx` where throughput is `tx/s`.
+pub(crate) fn cpu_of_each(unit: &str) -> String {
+    unit.strip_suffix("/s").map_or("CPU µs each".to_owned(), |one| format!("CPU µs/{one}"))
 }
 
 fn row(name: &str, stage: &StageFindings, known: bool, remark: String) -> Row {

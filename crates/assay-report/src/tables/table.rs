@@ -8,6 +8,8 @@ use crate::plain::clean;
 
 /// Longest name on a terminal.
 pub(crate) const NAME_WIDTH: usize = 24;
+/// Rows that pages and Markdown show: a forged record could have millions.
+pub const ROWS_MAX: usize = 200;
 /// Longest text from outside kept in a cell.
 const FOREIGN_WIDTH: usize = 400;
 

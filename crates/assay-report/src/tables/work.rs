@@ -5,6 +5,7 @@ use crate::findings::audit::{CounterFindings, RateFindings, RuleFindings, RuleVe
 use crate::findings::latency::LatencyFindings;
 use crate::findings::outage::ListedOutage;
 use crate::findings::run::ServerFindings;
+use crate::findings::stage::StageFindings;
 use crate::findings::tally::{ErrorFindings, TallyFindings};
 use crate::plain::clean;
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
@@ -62,7 +63,10 @@ pub(crate) fn throughput(total: &TallyFindings, all: bool) -> Table {
 }
 
 /// How each type of transaction ended; `None` if there is only one, and none was rolled back on purpose.
-pub(crate) fn types(total: &TallyFindings) -> Option<Table> {
+pub(crate) fn types(stage: &StageFindings) -> Option<Table> {
+    let total = &stage.total;
+    // Of parts of a run, records know by type only what finished well.
+    let known = |count: u64| if stage.window.is_some() { Cell::Unknown } else { Cell::Count(count) };
     let ended: Vec<_> = total.types.iter().filter(|one| one.has_ended()).collect();
     if ended.len() < 2 && total.rolled_back == 0 {
         return None;
@@ -83,9 +87,9 @@ pub(crate) fn types(total: &TallyFindings) -> Option<Table> {
             Cell::Count(one.transactions),
             Cell::Number(one.tps),
             Cell::Words(format!("{}%", figure(one.share * 100.0))),
-            Cell::Count(one.rolled_back),
-            Cell::Count(one.failed),
-            Cell::Count(one.retries),
+            known(one.rolled_back),
+            known(one.failed),
+            known(one.retries),
         ]
     })))
 }

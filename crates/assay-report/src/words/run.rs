@@ -88,6 +88,37 @@ pub(crate) fn per_second(unit: MetricUnit) -> &'static str {
     }
 }
 
+/// The unit of throughput of several records; `per s` if they did different kinds of work.
+pub(crate) fn per_second_of<'a>(records: impl IntoIterator<Item = &'a Findings>) -> &'static str {
+    one_of(records.into_iter().map(|one| per_second(one.task.rate())), "tx/s", "per s")
+}
+
+/// The unit of throughput in a sentence.
+pub(crate) fn rate_words(unit: MetricUnit) -> &'static str {
+    match unit {
+        MetricUnit::RowsPerSecond => "rows per second",
+        MetricUnit::EventsPerSecond => "events per second",
+        _ => TRANSACTIONS_PER_SECOND,
+    }
+}
+
+/// The usual unit of throughput.
+pub(crate) const TRANSACTIONS_PER_SECOND: &str = "transactions per second";
+
+/// The same for several records; `per second` if they did different kinds of work.
+pub(crate) fn rate_words_of<'a>(records: impl IntoIterator<Item = &'a Findings>) -> &'static str {
+    one_of(records.into_iter().map(|one| rate_words(one.task.rate())), TRANSACTIONS_PER_SECOND, "per second")
+}
+
+/// The value that all have; `none` if there are none, `mixed` if they differ.
+fn one_of(mut all: impl Iterator<Item = &'static str>, none: &'static str, mixed: &'static str) -> &'static str {
+    match all.next() {
+        Some(first) if all.all(|one| one == first) => first,
+        Some(_) => mixed,
+        None => none,
+    }
+}
+
 /// The workload, and what was done with it if it was not a run.
 pub(crate) fn work(findings: &Findings, width: usize) -> String {
     let name = clean(&findings.workload, width);

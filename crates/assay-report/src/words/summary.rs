@@ -13,7 +13,7 @@ use crate::plain::clean;
 use crate::words::capacity::capacity_words;
 use crate::words::comparison::conclusion;
 use crate::words::generator::limited;
-use crate::words::run::{error_name, load, number_of, servers, sessions};
+use crate::words::run::{error_name, load, number_of, rate_words, rate_words_of, servers, sessions};
 use crate::words::steadiness::over_time;
 use crate::words::window::window_sentence;
 
@@ -120,10 +120,10 @@ fn outcome(findings: &Findings) -> String {
     if let Some(found) = &findings.capacity {
         return capitalised(&capacity_words(found)) + ".";
     }
-    let rate = figure(stage.total.tps);
+    let rate = format!("{} {}", figure(stage.total.tps), rate_words(findings.task.rate()));
     let begin = match stage.best {
-        true => format!("The highest throughput was with {}: {rate} transactions per second", sessions(stage.sessions)),
-        false => format!("Throughput was {rate} transactions per second"),
+        true => format!("The highest throughput was with {}: {rate}", sessions(stage.sessions)),
+        false => format!("Throughput was {rate}"),
     };
     begin + &times(stage) + "." + &knee(findings)
 }
@@ -230,8 +230,9 @@ fn over_trials(trials: &[&Entry]) -> String {
     };
     let with = if summary.stages.len() > 1 { format!(" with {}", sessions(sessions_many)) } else { String::new() };
     format!(
-        "{} transactions per second{with}, the median of {} trials ({known}; spread {})",
+        "{} {}{with}, the median of {} trials ({known}; spread {})",
         figure(tps.median),
+        rate_words_of(trials.iter().map(|trial| &trial.findings)),
         tps.values.len(),
         percent(tps.spread)
     )

@@ -7,11 +7,14 @@ use crate::findings::limit::Limit;
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 use crate::findings::warning::{Advice, Warning};
+use crate::plain::clean;
 use crate::words::generator::limited;
 use crate::words::outage::outages_words;
 
 /// Stages listed per run; a forged record could have millions of stages.
 const WARNINGS_MAX: usize = 200;
+
+const SERVER_WIDTH: usize = 60;
 
 /// With the same advice.
 const CAUSES_MAX: usize = 12;
@@ -72,9 +75,10 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
             format!("{} transactions failed ({}); not included in the latencies", count(*failed), percent(*share)),
             String::new(),
         ),
-        Warning::Outage { stage: number, times, longest, length_ns, share } => (
+        Warning::Outage { stage: number, target, times, longest, length_ns, share } => (
             format!(
-                "{}{} ({} of the time)",
+                "{}{}{} ({} of the time)",
+                target.map(|target| server_name(findings, target) + ": ").unwrap_or_default(),
                 outages_words(*times, longest, *length_ns),
                 stage(number),
                 percent(*share)
@@ -163,6 +167,12 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
             String::new(),
         ),
     }
+}
+
+/// The name of one of several servers.
+fn server_name(findings: &Findings, target: u32) -> String {
+    let server = findings.targets.get(target as usize);
+    server.map_or(format!("server {}", target + 1), |server| clean(&server.url, SERVER_WIDTH))
 }
 
 /// The subject of a warning about lag.

@@ -24,5 +24,9 @@ pub(crate) fn window_words<'a>(stages: impl IntoIterator<Item = &'a StageFinding
 /// The same as a sentence.
 pub(crate) fn window_sentence<'a>(stages: impl IntoIterator<Item = &'a StageFindings>) -> Option<String> {
     let window = window_words(stages)?;
-    Some(format!("Only {window} is shown; times count from there. The generator's figures are of the whole run."))
+    Some(format!(
+        "Only {window} is shown; times count from there. The generator's figures are of the whole run. Not shown, since \
+         records keep them for whole runs only: service times, latencies of transaction types and statements, \
+         rollbacks, failures and retries by type, counters, audits, figures of each server, error codes."
+    ))
 }

@@ -17,7 +17,7 @@ use crate::diagnostics::{Exit, Trouble};
 use crate::terminal;
 
 /// More records than this are an archive, not a report.
-const RECORDS_MAX: usize = 200;
+pub const RECORDS_MAX: usize = 200;
 
 /// Writes what was requested; without a request, the report of every record to stdout.
 pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
@@ -44,7 +44,7 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
             shown => Ok(assay_report::shown_csv(shown)),
         }),
         (&options.telemetry_csv, |report, _| Ok(assay_report::telemetry_csv(report))),
-        (&options.json, |report, _| Ok(assay_report::report_json(report))),
+        (&options.json, |report, shown| Ok(assay_report::report_json(report, shown))),
         (&options.prometheus, |report, _| Ok(assay_report::prometheus(report))),
         (&options.otava, |report, _| {
             let mixed = |error: assay_report::MixedSeries| Trouble::usage(error.to_string());

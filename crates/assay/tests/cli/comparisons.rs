@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use assay_record::{OptionValue, Record, Status};
+use assay_record::{OptionValue, Rate, Record, Status};
 use insta::assert_snapshot;
 use nix::sys::signal::Signal;
 
@@ -73,6 +73,18 @@ fn a_condition_that_is_met_exits_with_1_and_one_that_is_not_with_0() {
     assert!(met.stdout.contains("fail-if shop.p99 > +10%: not met: the change is ±0.0%\n"), "{}", met.shown());
     assert_eq!(met.stderr, "error: --fail-if is met: tps < -3%\n");
     folder.expect(&format!("{SIDES} --fail-if 'tps < -20%'"), 0);
+
+    // So do throughputs with a name of the workload's own.
+    let named = |record: &mut Record| {
+        let (of, per_ns) = (Some("shop".to_owned()), 60_000_000_000);
+        record.rates = vec![Rate { name: "tpmC".into(), of, rolled_back: true, per_ns, nominal: None }];
+    };
+    let folder = Folder::new();
+    records(&folder, "a", &[1000, 1005, 995, 1010, 990], named);
+    records(&folder, "b", &[900, 905, 895, 910, 890], named);
+    let met = folder.expect(&format!("{SIDES} --fail-if 'tpmC < -3%'"), 1);
+    assert!(met.stdout.contains("fail-if tpmC < -3%: met: the change is −10.0%\n"), "{}", met.shown());
+    folder.expect(&format!("{SIDES} --fail-if 'tpmC < -20%'"), 0);
 }
 
 #[test]

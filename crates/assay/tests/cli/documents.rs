@@ -471,10 +471,27 @@ fn numbers_in_the_documents_are_those_of_the_code() {
 
     let uring = assay_io::SESSIONS_FOR_URING;
     let (time, images) = (assay::plan::TIME_DEFAULT, assay_lab::image::BOUND_DEFAULT >> 30);
+    let (packed, unpacked) = (assay_record::COMPRESSED_BYTES_MAX >> 20, assay_record::DECOMPRESSED_BYTES_MAX >> 30);
+    let (records, rows) = (assay::commands::report::RECORDS_MAX, assay_report::ROWS_MAX);
+    let points = format!("{},{:03}", assay_report::POINTS_MAX / 1000, assay_report::POINTS_MAX % 1000);
+    // TPC-C: conditions that are statements and two that execute transactions; keying and think times.
+    let lua = |name: &str| assay_workloads::builtin().iter().find(|one| one.name == name).expect("it is built in").text;
+    let of_statements = lua("tpcc_check").lines().filter(|line| *line == "  {").count();
+    let transactions = ["new_order", "payment", "order_status", "delivery", "stock_level"];
+    let times = |of: &str| {
+        let stated = Regex::new(&format!(r"{of} = (\d+)")).unwrap();
+        let of_one = |name: &str| stated.captures(lua(&format!("tpcc_{name}"))).expect("it has times")[1].to_owned();
+        transactions.map(of_one).join(", ")
+    };
     for (document, sentence) in [
         ("CHANGELOG.md", format!("a worker has {uring} sessions or more")),
         ("docs/capacity.md", format!("`--time` ({time} unless given)")),
         ("docs/servers.md", format!("`ASSAY_IMAGES_MAX` ({images}G)")),
+        ("docs/record.md", format!("records of {packed} MiB, {unpacked} GiB unpacked; {records} records in a report")),
+        ("docs/record.md", format!("at most {points} points to a line")),
+        ("docs/record.md", format!("tables of {rows} rows")),
+        ("docs/tpcc.md", format!("with {} conditions: {of_statements} are one statement", of_statements + 2)),
+        ("docs/tpcc.md", format!("(keying {} s; thinking {} s", times("keying"), times("thinking"))),
     ] {
         let text = std::fs::read_to_string(root().join(document)).unwrap();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
