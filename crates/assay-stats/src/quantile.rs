@@ -64,8 +64,7 @@ mod tests {
             let seconds: Vec<Second> = seconds.collect();
             let all: u64 = seconds.iter().map(|second| second.at_most).sum();
             let found = all as f64 / (60.0 * f64::from(count));
-            let strays: Vec<f64> =
-                seconds.iter().map(|one| one.at_most as f64 / f64::from(count) - found).collect();
+            let strays: Vec<f64> = seconds.iter().map(|one| one.at_most as f64 / f64::from(count) - found).collect();
             let mean = mean_interval(&strays).unwrap();
             let half = (mean.high - mean.low) / 2.0;
             let (low, high) = quantile_interval(&even(), ppm, &seconds).unwrap();
@@ -78,7 +77,8 @@ mod tests {
     #[test]
     fn a_busy_second_counts_by_its_values_and_not_as_one_of_many() {
         // Every second has exactly half below, however many it has: the quantile is known as well as it can be.
-        let seconds: Vec<Second> = (0..60).map(|t| Second { at_most: 10 * (1 + t % 7), count: 20 * (1 + t % 7) }).collect();
+        let seconds: Vec<Second> =
+            (0..60).map(|t| Second { at_most: 10 * (1 + t % 7), count: 20 * (1 + t % 7) }).collect();
         let (low, high) = quantile_interval(&even(), 500_000, &seconds).unwrap();
         assert!(high - low <= 1, "{low} {high}");
     }

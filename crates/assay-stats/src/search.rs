@@ -292,10 +292,7 @@ mod tests {
             values(&RATES, 1000.0, false),
             [100.0, 400.0, 1600.0, 800.0, 1130.0, 951.0, 1040.0, 995.0, 1040.0, 995.0]
         );
-        assert_eq!(
-            values(&RATES, 12.0, false),
-            [100.0, 25.0, 6.25, 12.5, 8.84, 10.5, 11.5, 12.0, 12.5, 12.0]
-        );
+        assert_eq!(values(&RATES, 12.0, false), [100.0, 25.0, 6.25, 12.5, 8.84, 10.5, 11.5, 12.0, 12.5, 12.0]);
         let sessions =
             Search { start: 1.0, min: 1.0, max: 64.0, growth: 2.0, precision: 0.1, whole: true, looks_max: 40 };
         assert_eq!(values(&sessions, 13.0, false), [1.0, 2.0, 4.0, 8.0, 16.0, 11.0, 13.0, 14.0, 14.0, 13.0]);
@@ -311,10 +308,7 @@ mod tests {
             values(&RATES, 1000.0, true),
             [100.0, 400.0, 1600.0, 900.0, 1200.0, 1040.0, 967.0, 1000.0, 1040.0, 1000.0]
         );
-        assert_eq!(
-            values(&RATES, 12.0, true),
-            [100.0, 10.8, 32.9, 18.8, 14.2, 12.4, 11.6, 12.0, 12.4, 12.0]
-        );
+        assert_eq!(values(&RATES, 12.0, true), [100.0, 10.8, 32.9, 18.8, 14.2, 12.4, 11.6, 12.0, 12.4, 12.0]);
         // Hardly less than what was asked for says nothing new, and no hint leads out of what is allowed.
         let narrow = Search { min: 90.0, max: 300.0, ..RATES };
         assert_eq!(values(&narrow, 89.0, false), [100.0, 90.0, 90.0]);

@@ -254,9 +254,8 @@ fn outages_of_single(stage: usize, findings: &StageFindings) -> Vec<Warning> {
     for one in findings.outages.iter().filter(|one| one.target.is_some() && is_alone(&one.outage)) {
         by_target.entry(one.target).or_default().push(one.outage);
     }
-    let of = |(target, outages): (&Option<u32>, &Vec<OutageFindings>)| {
-        outage(stage, *target, outages, findings.measured_ns)
-    };
+    let of =
+        |(target, outages): (&Option<u32>, &Vec<OutageFindings>)| outage(stage, *target, outages, findings.measured_ns);
     by_target.iter().filter_map(of).collect()
 }
 
@@ -271,8 +270,7 @@ fn outage(stage: usize, target: Option<u32>, outages: &[OutageFindings], measure
 /// A closed loop starts nothing during an outage.
 fn lower_bounds(stage: usize, findings: &StageFindings) -> Option<Warning> {
     let is_closed = findings.open.is_none() && findings.queue.is_none();
-    let hides =
-        |found| matches!(found, Warning::Outage { share, .. } if share >= HIDDEN);
+    let hides = |found| matches!(found, Warning::Outage { share, .. } if share >= HIDDEN);
     let hides = outage_of_all(stage, findings).is_some_and(hides);
     let unfinished = findings.total.unfinished;
     (unfinished > 0 || is_closed && hides).then_some(Warning::LowerBounds { stage, unfinished })

@@ -41,7 +41,9 @@ use crate::words::capacity::capacity_words;
 use crate::words::cases::{notes, plan_lines, statement};
 use crate::words::comparison::{conclusion, difference_words, differences_by_kind, doubts_of, side_facts};
 use crate::words::facts::{Facts, undone};
-use crate::words::run::{command_line, growth, host, number_of, option_value, per_second, per_second_of, rate_words, sessions};
+use crate::words::run::{
+    command_line, growth, host, number_of, option_value, per_second, per_second_of, rate_words, sessions,
+};
 use crate::words::steadiness::{latency_intervals, over_time};
 use crate::words::summary::{capitalised, summary, title};
 use crate::words::telemetry::telemetry;

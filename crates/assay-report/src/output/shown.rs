@@ -25,7 +25,11 @@ pub struct Shown(pub(crate) Content);
 
 pub(crate) enum Content {
     /// One per facet, and notes.
-    Tables { tables: Vec<Table>, notes: Vec<String>, pivot: Box<Pivot> },
+    Tables {
+        tables: Vec<Table>,
+        notes: Vec<String>,
+        pivot: Box<Pivot>,
+    },
     Chart(Box<Chart>),
 }
 

@@ -10,11 +10,7 @@ use crate::words::capacity::look_words;
 use crate::words::run::per_second;
 
 /// `head`: header of the column that distinguishes the rows; `unit`: of throughput, as in `per_second`.
-pub(crate) fn stages<'a>(
-    head: &str,
-    unit: &str,
-    rows: impl IntoIterator<Item = (String, &'a StageFindings)>,
-) -> Table {
+pub(crate) fn stages<'a>(head: &str, unit: &str, rows: impl IntoIterator<Item = (String, &'a StageFindings)>) -> Table {
     let remark = |stage: &StageFindings| {
         let remarks = [(stage.knee, "knee".to_owned()), (stage.best, format!("most {unit}"))];
         remarks.into_iter().filter(|(is, _)| *is).map(|(_, remark)| remark).collect::<Vec<_>>().join(", ")
@@ -34,11 +30,7 @@ pub(crate) fn looks(found: &CapacityFindings, findings: &Findings) -> Table {
 }
 
 /// A row per stage, with a remark.
-fn remarked<'a>(
-    head: &str,
-    unit: &str,
-    rows: impl IntoIterator<Item = (String, &'a StageFindings, String)>,
-) -> Table {
+fn remarked<'a>(head: &str, unit: &str, rows: impl IntoIterator<Item = (String, &'a StageFindings, String)>) -> Table {
     let rows: Vec<(String, &StageFindings, String)> = rows.into_iter().collect();
     // Short steps have no interval; a column of dashes is useless.
     let known = rows.iter().any(|(_, stage, _)| half_interval(stage).is_some());
