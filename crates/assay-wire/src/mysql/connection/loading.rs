@@ -1,0 +1,146 @@
+//! Loading rows, step by step.
+
+use crate::mysql::load::{self, Load, Step, Table, Way};
+use crate::mysql::login::LOCAL_FILES;
+use crate::mysql::refusal;
+use crate::mysql::result::Column;
+use assay_seam::{Class, Connection, Exchange, Progress, Reply, Rows, StatementError};
+
+use super::{Bulk, COM_QUERY, COM_STMT_PREPARE, Infile, Job, MySqlConnection, Phase, refuse};
+
+impl MySqlConnection {
+    pub(super) fn load(&mut self, table: &[u8], columns: &[u8], rows: &Rows, exchange: &mut Exchange<'_>) -> Progress {
+        if rows.len(0) == 0 {
+            return Progress::Reply(Reply::default());
+        }
+        if let Some(number) = load::unwritable(rows) {
+            return refuse(Class::Other, format!("there is no literal for the number {number}"));
+        }
+        let large = load::suits_file(rows);
+        let infile = large && self.capabilities & LOCAL_FILES != 0;
+        let goal = Table { name: table.into(), columns: columns.into() };
+        let backslash_escapes = self.backslash_escapes();
+        let bulk = if large && !matches!(self.bulk, Bulk::Unavailable) {
+            load::Bulk::new(&goal, rows, backslash_escapes)
+        } else {
+            None
+        };
+        let step = match (&self.bulk, &bulk, &self.infile) {
+            (Bulk::Known(known, None), Some(bulk), _) if *known == bulk.text => None,
+            (_, Some(_), _) => Some(Step::Begin(Way::Bulk)),
+            _ if !infile => None,
+            (_, _, Infile::Refused) => None,
+            (_, _, Infile::Known(known, suits)) if **known == goal => suits.then_some(Step::Begin(Way::Infile)),
+            _ => Some(Step::Probe),
+        };
+        if step.is_none() {
+            let start = exchange.out.len();
+            let mut next = 0;
+            self.binary = false;
+            let most = self.packet_max.unwrap_or(load::UNASKED_BYTES);
+            self.command(exchange.out, Phase::Result, |out| {
+                out.push(COM_QUERY);
+                next = load::write_insert(table, columns, (rows, 0), backslash_escapes, most, out);
+            });
+            if next == rows.len(0) {
+                self.job = Job::Query;
+                return Progress::Pending;
+            }
+            exchange.out.truncate(start);
+        }
+        let mut load = Box::new(Load::new(goal, rows, bulk, !self.in_transaction(), self.packet_max));
+        load.step = step.unwrap_or(Step::Begin(Way::Insert));
+        self.send_load(load, exchange)
+    }
+
+    pub(super) fn send_load(&mut self, mut load: Box<Load>, exchange: &mut Exchange<'_>) -> Progress {
+        let backslash_escapes = self.backslash_escapes();
+        self.binary = false;
+        let phase = if load.step == Step::Prepare { Phase::Prepared } else { Phase::Result };
+        let progress = self.command(exchange.out, phase, |out| match load.step {
+            Step::Bulk(statement) => load.write_bulk(statement, out),
+            step => {
+                out.push(if step == Step::Prepare { COM_STMT_PREPARE } else { COM_QUERY });
+                load.write_statement(backslash_escapes, out);
+            }
+        });
+        self.job = Job::Load(load);
+        progress
+    }
+
+    /// The statement of `load.step` is answered.
+    pub(super) fn on_load_step(&mut self, mut load: Box<Load>, exchange: &mut Exchange<'_>) -> Progress {
+        let Reply { rows, affected, error } = std::mem::take(&mut self.reply);
+        if matches!(load.step, Step::Begin(_)) && error.is_none() {
+            self.packet_max = load.learn_packet_max(rows.as_deref());
+        }
+        if let Some(rows) = rows {
+            exchange.pool.put(rows);
+        }
+        load.step = match (load.step, error) {
+            (Step::Probe, error) => {
+                // A user who may insert may not be allowed to read.
+                let suits = error.is_none() && self.columns.iter().all(Column::reads_numbers_from_text);
+                self.infile = Infile::Known(Box::new(load.table.clone()), suits);
+                Step::Begin(if suits { Way::Infile } else { Way::Insert })
+            }
+            (Step::Prepare, _) => unreachable!("a Prepare is not answered by a result"),
+            (Step::Begin(Way::Infile), None) => Step::Infile,
+            (Step::Begin(Way::Bulk), None) => match self.bulk {
+                Bulk::Known(ref known, Some(statement)) if *known == load.bulk().text => Step::Bulk(statement),
+                _ => {
+                    if let Bulk::Known(_, Some(statement)) = std::mem::replace(&mut self.bulk, Bulk::Untried) {
+                        self.send_close(statement, exchange);
+                    }
+                    Step::Prepare
+                }
+            },
+            (Step::Begin(Way::Bulk), Some(_)) if load.speak_as_ever() => Step::Begin(Way::Bulk),
+            (Step::Begin(way), Some(_)) if load.ask_no_more() => Step::Begin(way),
+            (Step::Begin(Way::Insert), None) => Step::Insert,
+            (Step::Bulk(statement), None) if load.unfinished() => Step::Bulk(statement),
+            (Step::Bulk(_), None) => Step::Commit,
+            (Step::Bulk(_), Some(error)) if refusal::BULK_REFUSED.contains(&error.code.number) => {
+                self.bulk = Bulk::Unavailable;
+                load.restart();
+                Step::Undo
+            }
+            (Step::Infile, None) if affected == load.len() as u64 && self.warnings == 0 => Step::Commit,
+            (Step::Infile, None) => {
+                self.infile = Infile::Known(Box::new(load.table.clone()), false);
+                Step::Undo
+            }
+            (Step::Infile, Some(error)) if refusal::INFILE_REFUSED.contains(&error.code.number) => {
+                self.infile = Infile::Refused;
+                Step::Insert
+            }
+            (Step::Undo, None) if self.warnings > 0 => {
+                let message = "rows were refused, and the table's storage engine could not undo the others";
+                load.error = Some(Box::new(StatementError::client(Class::Other, message)));
+                Step::Abort
+            }
+            // A rollback ended the transaction; otherwise the savepoint still exists.
+            (Step::Undo, None) if !self.in_transaction() => Step::Begin(Way::Insert),
+            (Step::Undo, None) => Step::Insert,
+            (Step::Insert, None) if load.unfinished() => Step::Insert,
+            (Step::Insert, None) => Step::Commit,
+            (Step::Commit, None) => {
+                self.reply.affected = load.len() as u64;
+                return self.answer();
+            }
+            (Step::Abort, _) => {
+                self.reply.error = load.error;
+                return self.answer();
+            }
+            (Step::Begin(_) | Step::Commit | Step::Undo, Some(error)) => {
+                self.reply.error = Some(error);
+                return self.answer();
+            }
+            (Step::Infile | Step::Bulk(_) | Step::Insert, Some(error)) => {
+                load.error = Some(error);
+                Step::Abort
+            }
+        };
+        self.send_load(load, exchange)
+    }
+}
