@@ -596,6 +596,19 @@ fn a_stall_is_as_long_as_nothing_finished_not_as_the_whole_seconds_in_it() {
     assert!(findings.warnings.iter().any(is_told), "{:?}", findings.warnings);
 }
 
+/// The process was stopped from 1.2 s to 4.8 s, in the middle of a transaction on an embedded database: that one is
+/// counted in the second in which it was running.
+#[test]
+fn an_outage_ends_with_its_first_transaction_also_when_intervals_were_sent_late() {
+    let mut record = example();
+    record.stages.truncate(1);
+    let each = [(1000, 1, 999), (200, 1001, 4801), (0, 0, 0), (0, 0, 0), (200, 4802, 5001), (1000, 5002, 5999)];
+    seconds(&mut record, &each, 1_000_000);
+    let outages = &findings(&record).stages[0].throughput.outages;
+    let found: Vec<(u64, u64)> = outages.iter().map(|outage| (outage.start_ns, outage.length_ns)).collect();
+    assert_eq!(found, [(2_000_000_000, 2_802_000_000)]);
+}
+
 #[test]
 fn transactions_of_a_second_that_end_together_are_no_stall() {
     let mut record = example();

@@ -159,13 +159,13 @@ fn has_ended(interval: &Interval) -> bool {
     interval.response.count > 0 || interval.transactions.iter().any(|count| *count > 0)
 }
 
-/// When its first transaction ended, and its last.
+/// When its first transaction ended, and its last. A worker that could not run sends an interval late: what ended after
+/// it is counted in it all the same, and says nothing about its end.
 fn edges(interval: &Interval) -> (u64, u64) {
     let (start_ns, end_ns) = (interval.start_ns, end_of(interval));
-    match (interval.first_done_ns, interval.last_done_ns) {
-        (Some(first), Some(last)) if start_ns <= first && first <= last && last <= end_ns => (first, last),
-        _ => (start_ns, end_ns),
-    }
+    let first_ns = interval.first_done_ns.unwrap_or(start_ns).clamp(start_ns, end_ns);
+    let last_ns = interval.last_done_ns.unwrap_or(end_ns).clamp(first_ns, end_ns);
+    (first_ns, last_ns)
 }
 
 fn end_of(interval: &Interval) -> u64 {

@@ -149,7 +149,7 @@ impl Steps {
     pub(crate) fn of(intervals: &[Interval]) -> Steps {
         let mut lengths: Vec<u64> = intervals.iter().map(|interval| interval.length_ns).collect();
         lengths.sort_unstable();
-        let usual = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
+        let usual = lengths.get(lengths.len().saturating_sub(1) / 2).copied().unwrap_or(0);
         let together = (SECOND_NS + usual / 2).checked_div(usual).unwrap_or(1).max(1) as usize;
         let length_ns = usual.saturating_mul(together as u64);
         let starts = (0..intervals.len()).step_by(together);
