@@ -348,7 +348,7 @@ impl<'a> Coordinator<'a> {
         for (i, tally) in part.by_session.iter().enumerate() {
             stage.by_session[worker + i * self.workers.len()].add(tally);
         }
-        if let Some(cleared) = sums.add(index, part) {
+        if let Some(cleared) = sums.add(index, worker, part) {
             let _ = self.workers[worker].commands.send(Command::Recycle(cleared));
         }
     }
@@ -373,8 +373,8 @@ impl<'a> Coordinator<'a> {
     fn tell_interval(&mut self, length: Nanos, now: Nanos) {
         let Course::Running(sums) = &mut self.course else { return };
         let stage = self.outcome.stages.last_mut().expect("a stage is running");
-        let cleared = sums.tell(length, (self.consumption)(), stage);
-        let _ = self.workers[0].commands.send(Command::Recycle(cleared));
+        let (worker, cleared) = sums.tell(length, (self.consumption)(), stage);
+        let _ = self.workers[worker].commands.send(Command::Recycle(cleared));
         self.outcome.types = self.shared.types();
         self.outcome.counters = self.shared.counters();
         self.outcome.elapsed = now - self.started;

@@ -81,7 +81,7 @@ pub(crate) enum Message {
 }
 
 /// One worker's part of one interval.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Part {
     /// By target.
     pub(crate) tallies: Vec<Tally>,

@@ -121,7 +121,7 @@ pub enum RunError {
 }
 
 /// One stage's measurements.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct StageOutcome {
     /// Active sessions.
     pub sessions: u32,

@@ -37,6 +37,8 @@ pub(crate) struct Consumption {
 #[derive(Default)]
 struct Slot {
     tallies: Vec<Tally>,
+    /// The worker they came from.
+    worker: usize,
     due: u64,
     dropped: u64,
     backlog: u64,
@@ -85,7 +87,7 @@ impl StageSums {
     }
 
     /// A worker's part of interval `index`. Returns cleared tallies for reuse, if it has any.
-    pub(crate) fn add(&mut self, index: usize, part: Part) -> Option<Vec<Tally>> {
+    pub(crate) fn add(&mut self, index: usize, worker: usize, part: Part) -> Option<Vec<Tally>> {
         let offset = index.checked_sub(self.told)?;
         if self.slots.len() <= offset {
             self.slots.resize_with(offset + 1, Slot::default);
@@ -99,7 +101,7 @@ impl StageSums {
         slot.in_flight += part.in_flight;
         slot.outside.add(&part.outside);
         if slot.tallies.is_empty() {
-            slot.tallies = part.tallies;
+            (slot.tallies, slot.worker) = (part.tallies, worker);
             return None;
         }
         let mut tallies = part.tallies;
@@ -110,8 +112,14 @@ impl StageSums {
         Some(tallies)
     }
 
-    /// Adds the next interval, of this length, to `stage`. `consumed`: until now. Returns cleared tallies for reuse.
-    pub(crate) fn tell(&mut self, length: Nanos, consumed: Consumption, stage: &mut StageOutcome) -> Vec<Tally> {
+    /// Adds the next interval, of this length, to `stage`. `consumed`: until now. Returns cleared tallies for reuse, and
+    /// the worker they came from.
+    pub(crate) fn tell(
+        &mut self,
+        length: Nanos,
+        consumed: Consumption,
+        stage: &mut StageOutcome,
+    ) -> (usize, Vec<Tally>) {
         let slot = self.slots.pop_front().expect("there is a next interval");
         let start = Nanos(self.interval.0 * self.told as u64);
         self.told += 1;
@@ -167,7 +175,7 @@ impl StageSums {
         for tally in &mut tallies {
             tally.clear();
         }
-        tallies
+        (slot.worker, tallies)
     }
 
     /// The stage is over, and its measured part ended at `end`: returns its length. What came later (waiting for
@@ -243,7 +251,7 @@ impl StageSums {
         let last = self.slots.pop_back().expect("there are two");
         let slot = self.slots.back_mut().expect("there are two");
         if slot.tallies.is_empty() {
-            slot.tallies = last.tallies;
+            (slot.tallies, slot.worker) = (last.tallies, last.worker);
         } else {
             for (ours, theirs) in slot.tallies.iter_mut().zip(&last.tallies) {
                 ours.add(theirs);
@@ -286,4 +294,24 @@ fn turns_between(earlier: &Consumption, later: &Consumption) -> Vec<Turns> {
 /// The sum over all workers.
 fn waited(turns: &[Turns]) -> Option<Nanos> {
     (!turns.is_empty()).then(|| turns.iter().fold(Nanos::ZERO, |sum, turns| sum + turns.waited))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A worker that got no tallies back would make new ones for each interval, and another would collect them.
+    #[test]
+    fn every_worker_gets_its_tallies_back() {
+        let mut sums = StageSums::new(Nanos::ZERO, Nanos(1_000));
+        sums.start(Consumption::default());
+        let mut stage = StageOutcome::default();
+        let part = || Part { tallies: vec![Tally::default()], ..Part::default() };
+        for (index, [first, second]) in [[0, 1], [1, 0], [1, 0]].into_iter().enumerate() {
+            assert!(sums.add(index, first, part()).is_none());
+            assert_eq!(sums.add(index, second, part()).map(|tallies| tallies.len()), Some(1));
+            let (worker, tallies) = sums.tell(Nanos(1_000), Consumption::default(), &mut stage);
+            assert_eq!((worker, tallies.len()), (first, 1));
+        }
+    }
 }
