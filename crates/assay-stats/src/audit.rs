@@ -1,60 +1,59 @@
-//! Whether a count is within its bounds, or too small to tell.
+//! Whether a count is within its limits, or too small to tell.
 //!
-//! A run shows a sample: the true value behind it lies, with some confidence, in an interval around what was observed.
-//! *Passed* is claimed only when the 95 % interval lies within the bounds (an equivalence test: Schuirmann 1987, two
-//! one-sided tests of 2.5 % each), *failed* only when not even the 99.9 % interval touches them, since an audit has
-//! many rules and a false alarm in one of them spoils it. Everything between is *too short*: more of the same run will
-//! decide it.
+//! A run shows a sample: the true value is, with some confidence, in an interval around the observed one. *Passed* is
+//! claimed only if the 95 % interval is within the limits (an equivalence test: Schuirmann 1987, two one-sided tests of
+//! 2.5 % each), *failed* only if not even the 99.9 % interval touches them, because an audit has many rules and a false
+//! alarm in one of them spoils it. Everything in between is *too short*: more of the same run will decide it.
 //!
-//! Bounds that allow none at all, or nothing but all, are about the run itself and not about a generator behind it: one
-//! trial decides to fail, any to pass.
+//! Limits that allow none at all, or only all, are about the run itself and not about a generator behind it: one trial
+//! is enough to fail, any to pass.
 //!
-//! Shares have exact intervals (Clopper & Pearson 1934), which hold for rare events and few trials too, as long as
-//! trials do not depend on each other; where they are drawn without replacement (a deck of cards) the interval is wider
-//! than need be. Means have the normal interval of the central limit theorem, from 30 values on.
+//! Shares have exact intervals (Clopper & Pearson 1934), which also hold for rare events and few trials, as long as
+//! trials are independent; if they are drawn without replacement (a deck of cards) the interval is wider than
+//! necessary. Means have the normal interval of the central limit theorem, from 30 values on.
 
-/// Values allowed: `low <= value <= high`.
+/// Allowed values: `low <= value <= high`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// Smallest; minus infinity when there is no bound.
+    /// Smallest; minus infinity if there is no limit.
     pub low: f64,
-    /// Largest; infinity when there is no bound.
+    /// Largest; infinity if there is no limit.
     pub high: f64,
 }
 
-/// What became of a rule.
+/// The verdict on a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The true value is within the bounds.
+    /// The true value is within the limits.
     Passed,
     /// The true value is outside.
     Failed,
-    /// Too little was observed to tell.
+    /// Too little was observed for a verdict.
     TooShort,
 }
 
-/// A value observed, what it says about the true one, and the verdict.
+/// An observed value, its interval, and the verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// As observed; `None` when nothing was.
+    /// As observed; `None` if nothing was.
     pub observed: Option<f64>,
-    /// 95 % interval of the true value; `None` when too little was observed for one.
+    /// 95 % interval of the true value; `None` if too little was observed.
     pub interval: Option<(f64, f64)>,
-    /// Compared with the bounds.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// Levels of the two intervals: to pass, to fail.
+/// Confidence levels of the two intervals: to pass, to fail.
 const PASS: f64 = 0.95;
 const FAIL: f64 = 0.999;
 /// Quantiles of the standard normal distribution at (1 + level) / 2.
 const Z_PASS: f64 = 1.959_963_984_540_054;
 const Z_FAIL: f64 = 3.290_526_731_491_894_6;
-/// Fewer values have no normal mean.
+/// Fewer values do not have a normal mean.
 const VALUES_MIN: u64 = 30;
 
-/// The share of `whole` independent trials that were `part`. More parts than trials count as all of them.
-/// Cost: some hundred evaluations of the incomplete beta function.
+/// The share of `whole` independent trials that were `part`. More parts than trials count as all of them. Cost: some
+/// hundred evaluations of the incomplete beta function.
 pub fn share(part: u64, whole: u64, bounds: Bounds) -> Estimate {
     if whole == 0 {
         return NOTHING;
@@ -83,7 +82,7 @@ pub fn mean(count: u64, sum: f64, squares: f64, bounds: Bounds) -> Estimate {
     if count < VALUES_MIN {
         return Estimate { observed: Some(mean), interval: None, verdict: Verdict::TooShort };
     }
-    // Rounding may leave less than nothing.
+    // Rounding may produce a negative value.
     let variance = ((squares - sum * mean) / (n - 1.0)).max(0.0);
     let within = |z: f64| {
         let half = z * (variance / n).sqrt();
@@ -117,7 +116,7 @@ fn share_interval(part: u64, whole: u64, level: f64) -> (f64, f64) {
     (low, high)
 }
 
-/// Where a function that grows on 0 … 1 passes zero.
+/// The zero of a function that grows on 0 … 1.
 fn root(f: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..60 {
@@ -133,7 +132,7 @@ fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return x.clamp(0.0, 1.0);
     }
-    // It converges fast below the mean; above it the other tail does.
+    // It converges quickly below the mean; above it, the other tail does.
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - incomplete_beta(b, a, 1.0 - x);
     }

@@ -1,6 +1,6 @@
 //! The five numbers of a box plot.
 
-/// Quartiles of some values, how far the others reach, and those far outside.
+/// Quartiles of some values, the range of the others, and outliers.
 ///
 /// Source: Tukey 1977, Exploratory Data Analysis, ch. 2; quartiles by linear interpolation between order statistics
 /// (Hyndman & Fan 1996, type 7).
@@ -8,7 +8,7 @@
 pub struct BoxFigures {
     /// Number of values.
     pub count: usize,
-    /// Smallest value not further below the lower quartile than 1.5 times the distance of the quartiles.
+    /// Smallest value that is at most 1.5 times the interquartile range below the lower quartile.
     pub low: f64,
     /// A quarter of the values is at most this.
     pub lower_quartile: f64,
@@ -16,13 +16,13 @@ pub struct BoxFigures {
     pub median: f64,
     /// Three quarters of them.
     pub upper_quartile: f64,
-    /// Largest value not further above the upper quartile than 1.5 times the distance of the quartiles.
+    /// Largest value that is at most 1.5 times the interquartile range above the upper quartile.
     pub high: f64,
     /// Values outside `low ..= high`, ascending.
     pub outside: Vec<f64>,
 }
 
-/// The box of `values`; `None` when there are none. What is not finite is left out. Cost: O(n log n).
+/// The box of `values`; `None` if there are none. Infinite values and NaN are ignored. Cost: O(n log n).
 pub fn box_figures(values: impl IntoIterator<Item = f64>) -> Option<BoxFigures> {
     let mut sorted: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);
@@ -37,7 +37,7 @@ pub fn box_figures(values: impl IntoIterator<Item = f64>) -> Option<BoxFigures> 
     let [lower_quartile, median, upper_quartile] = [0.25, 0.5, 0.75].map(quartile);
     let reach = 1.5 * (upper_quartile - lower_quartile);
     let inside = |value: &&f64| (lower_quartile - reach..=upper_quartile + reach).contains(*value);
-    // The quartiles lie between values that are inside, but perhaps on none of them.
+    // The quartiles are between values inside the whiskers, but perhaps not equal to any of them.
     let low = sorted.iter().find(inside).copied().unwrap_or(lower_quartile).min(lower_quartile);
     let high = sorted.iter().rfind(inside).copied().unwrap_or(upper_quartile).max(upper_quartile);
     let outside = sorted.iter().filter(|value| !(low..=high).contains(*value)).copied().collect();

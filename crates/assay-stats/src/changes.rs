@@ -1,19 +1,19 @@
 //! Change points: where the level of a series shifts, and by how much.
 //!
-//! A series is taken for a level that shifts at unknown instants, under a first order autoregression whose correlation
-//! is the same throughout. For every correlation of a grid the best division into 1, 2, … segments is found exactly by
-//! dynamic programming; the correlation and the number of segments are those of the best penalised likelihood. Fitting
-//! the correlation together with the levels is what keeps a wandering series from being cut into pieces: PELT with the
-//! usual penalty, which takes values for independent, finds shifts in most series that correlate at 0.5.
+//! A series is modeled as a level that shifts at unknown instants, plus a first order autoregression with the same
+//! correlation throughout. For every correlation of a grid, dynamic programming finds the exact best division into 1,
+//! 2, … segments; the correlation and the number of segments are those of the best penalized likelihood. Fitting the
+//! correlation together with the levels keeps a wandering series from being cut into pieces: PELT with the usual
+//! penalty, which assumes independent values, finds shifts in most series that correlate at 0.5.
 //!
-//! What was rejected: E-divisive, whose permutations take neighbours for exchangeable, which seconds are not; MSER,
-//! which knows no shift in the second half.
+//! Rejected: E-divisive, whose permutations assume exchangeable neighbors, which seconds are not; MSER, which finds no
+//! shift in the second half.
 //!
 //! Sources: Lu, Lund & Lee 2010, "An MDL approach to the climate segmentation problem" (levels over a common
 //! autoregression); Davis, Lee & Rodriguez-Yam 2006, "Structural break estimation for nonstationary time series models"
 //! (segments that start independently); Auger & Lawrence 1989 (exact search over segments); Zhang & Siegmund 2007, "A
-//! modified Bayes information criterion" (the penalty); Davies & Gather 1993 (single values far from their neighbours
-//! are replaced first). How often the answer is wrong is measured in `tests/coverage.rs`.
+//! modified Bayes information criterion" (the penalty); Davies & Gather 1993 (single values far from their neighbors
+//! are replaced first). `tests/coverage.rs` measures how often the answer is wrong.
 
 use crate::mean::{mean, median};
 use crate::waves::Line;
@@ -23,7 +23,7 @@ use crate::waves::Line;
 pub struct Shift {
     /// The first value of the new level.
     pub at: usize,
-    /// Mean from the shift before, or from the start.
+    /// Mean since the previous shift, or from the start.
     pub before: f64,
     /// Mean until the next shift, or to the end.
     pub after: f64,
@@ -36,32 +36,32 @@ impl Shift {
     }
 }
 
-/// Longer series are searched in means of as many values as it takes; the places are then looked up in the series.
+/// Longer series are searched in means of several values; the positions are then refined in the series.
 const LENGTH_MAX: usize = 300;
-/// What lasted shorter is an outlier and no level: in values of the series.
+/// Anything shorter is an outlier, not a level: in values of the series.
 pub(crate) const SEGMENT_MIN: usize = 5;
-/// More shifts are not looked for.
+/// At most this many shifts.
 const SHIFTS_MAX: usize = 8;
-/// What a sure shift must gain: three times the logarithm of the length, as for `LENGTH_MAX` values. In shorter series
-/// chance gains as much, since their correlation is known badly.
+/// Gain of a certain shift: three times the logarithm of the length, as for `LENGTH_MAX` values. In shorter series
+/// chance gains as much, because their correlation is poorly known.
 const PENALTY: f64 = 17.1;
-/// What gains less than this is chance, more probably than not.
+/// A smaller gain is more probably chance than not.
 const PENALTY_POSSIBLE: f64 = 9.0;
-/// A shift must be this large a share of the larger level to be worth a word.
+/// A shift must be at least this share of the larger level to be reported.
 const SIZE_MIN: f64 = 0.03;
 const CORRELATIONS: [f64; 8] = [0.0, 0.2, 0.4, 0.6, 0.75, 0.87, 0.93, 0.97];
 
-/// What is known of the shifts of a series, each list in order.
+/// The shifts of a series, each list in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Shifts {
-    /// Chance makes such in fewer than one of twenty series.
+    /// Chance produces such shifts in fewer than one of twenty series.
     pub(crate) sure: Vec<Shift>,
-    /// Chance may have made some of these.
+    /// Some of these may be chance.
     pub(crate) possible: Vec<Shift>,
 }
 
-/// The shifts of an evenly spaced series; none where a straight line explains it better. `segment_min`: what lasts
-/// shorter is no level. Cost: O(min(n, 300)²) for each of 8 correlations.
+/// The shifts of an evenly spaced series; none if a straight line explains it better. `segment_min`: anything shorter
+/// is not a level. Cost: O(min(n, 300)²) for each of 8 correlations.
 pub(crate) fn shifts(series: &[f64], segment_min: usize) -> Shifts {
     let calm = if segment_min < SEGMENT_MIN { series.to_vec() } else { without_outliers(series) };
     let batch = calm.len().div_ceil(LENGTH_MAX).max(1);
@@ -86,7 +86,7 @@ pub(crate) fn shifts(series: &[f64], segment_min: usize) -> Shifts {
     Shifts { sure: of(sure, PENALTY), possible: of(possible, PENALTY_POSSIBLE) }
 }
 
-/// The shifts at `places` that are large enough to matter.
+/// The shifts at `places` that are large enough to report.
 fn levels(series: &[f64], mut places: Vec<usize>) -> Vec<Shift> {
     loop {
         let edges: Vec<usize> = [0].into_iter().chain(places.iter().copied()).chain([series.len()]).collect();
@@ -101,7 +101,7 @@ fn levels(series: &[f64], mut places: Vec<usize>) -> Vec<Shift> {
     }
 }
 
-/// Where between `from` and `to`, not further from `at` than `batch`, two levels fit best.
+/// The position between `from` and `to`, within `batch` of `at`, where two levels fit best.
 fn sharpened(series: &[f64], from: usize, at: usize, to: usize, batch: usize) -> usize {
     let (first, last) = (at.saturating_sub(batch).max(from + 1), (at + batch).min(to - 1));
     let split = |at: usize| {
@@ -130,19 +130,19 @@ fn without_outliers(series: &[f64]) -> Vec<f64> {
     series.iter().zip(&middles).zip(&distances).map(calm).collect()
 }
 
-/// Where the level shifts, and how well that explains the series: the lower the better.
+/// Where the level shifts, and how well that explains the series: lower is better.
 struct Division {
     shifts: Vec<usize>,
     score: f64,
 }
 
-/// The best divisions where a shift must gain `PENALTY` and `PENALTY_POSSIBLE`; `None` of a constant.
+/// The best divisions if a shift must gain `PENALTY` and `PENALTY_POSSIBLE`; `None` for a constant.
 fn best_divisions(series: &[f64], segment_min: usize) -> Option<[Division; 2]> {
     let n = series.len() as f64;
     let centre = mean(series);
     let series: Vec<f64> = series.iter().map(|x| x - centre).collect();
     let all: f64 = series.iter().map(|x| x * x).sum();
-    // What rounding leaves of a constant.
+    // Rounding errors of a constant.
     if all <= n * (centre.abs() * 1e-9).powi(2) {
         return None;
     }
@@ -177,7 +177,7 @@ fn line_score(series: &[f64]) -> f64 {
     CORRELATIONS.iter().map(score).fold(f64::INFINITY, f64::min)
 }
 
-/// Sums that give the squared innovations of any segment around its best level at once.
+/// Sums that give the squared innovations of any segment around its best level in constant time.
 struct Sums<'a> {
     series: &'a [f64],
     correlation: f64,
@@ -197,8 +197,8 @@ impl Sums<'_> {
         Sums { series, correlation, first, second }
     }
 
-    /// Of the segment `from .. to`, which starts in its stationary state: the least sum of squared innovations over all
-    /// levels.
+    /// Of the segment `from .. to`, which starts in its stationary state: the smallest sum of squared innovations over
+    /// all levels.
     fn cost(&self, from: usize, to: usize) -> f64 {
         let (start, step) = (1.0 - self.correlation * self.correlation, 1.0 - self.correlation);
         let (x, rest) = (self.series[from], (to - from - 1) as f64);
@@ -208,10 +208,10 @@ impl Sums<'_> {
         (second - first * first / weight).max(0.0)
     }
 
-    /// The best division for every number of shifts: the sum of squares, and where they are.
+    /// The best division for every number of shifts: the sum of squares, and the positions.
     fn divisions(&self, segment_min: usize) -> Vec<(f64, Vec<usize>)> {
         let n = self.series.len();
-        // By where a division ends and its number of shifts: the sum of squares, and where its last segment begins.
+        // By the end of a division and its number of shifts: the sum of squares, and the start of its last segment.
         let mut best = vec![[f64::INFINITY; SHIFTS_MAX + 1]; n + 1];
         let mut last = vec![[0; SHIFTS_MAX + 1]; n + 1];
         for to in segment_min..=n {

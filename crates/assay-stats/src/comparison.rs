@@ -1,16 +1,16 @@
 //! Baseline against candidate: size of the change, its confidence interval, and the verdict.
 //!
 //! The change is the median of all ratios candidate/baseline over pairs of trials, and its interval comes from the
-//! exact distribution of Mann and Whitney's count of pairs: it assumes nothing of the shape of the values but that both
-//! sides have the same up to the factor, and holds for few trials, where bootstrap intervals are too narrow. Every
-//! trial of one side may be the outlier and the verdict stands.
+//! exact distribution of Mann and Whitney's count of pairs: it assumes only that both sides have the same distribution
+//! up to the factor, and holds for few trials, where bootstrap intervals are too narrow. Any single trial of one side
+//! may be an outlier without changing the verdict.
 //!
-//! Readers see the medians of both sides beside the change, and a change must not point the other way. Without an
-//! interval the change is therefore the ratio of the medians. With one, where the pairs and the medians disagree on the
-//! direction, the change is 1 and the interval includes it.
+//! Readers see the medians of both sides beside the change, so it must not have the opposite sign. Without an interval,
+//! the change is therefore the ratio of the medians. With one, if pairs and medians disagree about the sign, the change
+//! is 1 and the interval includes it.
 //!
-//! Sources: Hodges & Lehmann 1963 (estimate); Mann & Whitney 1947 (exact distribution); Bauer 1972 (interval);
-//! Vargha & Delaney 2000 (effect size); Noether 1987 (number of trials, here by the normal formula and the rank test's
+//! Sources: Hodges & Lehmann 1963 (estimate); Mann & Whitney 1947 (exact distribution); Bauer 1972 (interval); Vargha &
+//! Delaney 2000 (effect size); Noether 1987 (number of trials, here by the normal formula and the rank test's
 //! efficiency of 3/π).
 
 use std::f64::consts::PI;
@@ -18,46 +18,46 @@ use std::f64::consts::PI;
 use crate::mean::{mean, median};
 use crate::{Estimate, LEVEL};
 
-/// What is known of the factor between two sides.
+/// What is known about the factor between two sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// Candidate by baseline: 1.03 is 3 % more. Never on the other side of 1 than the ratio of the medians.
+    /// Ratio of candidate to baseline: 1.03 is 3 % more. Never on the other side of 1 than the ratio of the medians.
     pub ratio: f64,
-    /// Its ends, with the ratio between them; `None` when a side has fewer trials than any interval needs.
+    /// Its interval, which contains the ratio; `None` if a side has fewer trials than any interval needs.
     pub interval: Option<(f64, f64)>,
     /// Share of the pairs of trials in which the candidate's value is larger, ties counted half: 0.5 is no effect,
     /// 0 and 1 are complete separation.
     pub superiority: f64,
-    /// What follows.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// What follows from a comparison.
+/// The verdict of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The candidate's values are larger.
     More,
     /// The candidate's values are smaller.
     Less,
-    /// If there is a difference it is smaller than the margin.
+    /// Any difference is smaller than the margin.
     NoDifference,
     /// There may be a difference larger than the margin, in either direction.
     CannotTell {
-        /// Trials per side with which a difference as large as the one seen, or as the margin if that is larger, would
-        /// be found four times of five, from the spread seen; at least `TRIALS_MIN` and more than there were.
+        /// Trials per side that would detect a difference as large as the observed one, or as the margin if that is
+        /// larger, four times out of five, given the observed spread; at least `TRIALS_MIN` and more than there were.
         trials_needed: usize,
     },
 }
 
-/// Trials per side below which even complete separation may be chance: with four and four it has a probability of 1/35.
+/// With fewer trials per side, even complete separation may be chance: with four and four it has a probability of 1/35.
 pub const TRIALS_MIN: usize = 4;
-/// The smallest difference that matters when nobody says otherwise.
+/// The default for the smallest difference that matters.
 pub const MARGIN_DEFAULT: f64 = 0.03;
 /// More pairs are judged by the normal approximation of their count.
 const EXACT_PAIRS_MAX: usize = 2_500;
 /// Normal quantile of `LEVEL`, two-sided.
 const SURE: f64 = 1.959_964;
-/// Normal quantile of 0.8: a difference is to be found four times of five.
+/// Normal quantile of 0.8: a difference is detected four times out of five.
 const FOUND: f64 = 0.841_621;
 /// Nobody runs more; a spread that needs them is a different problem.
 const TRIALS_MAX: usize = 10_000;
@@ -103,7 +103,7 @@ impl Change {
     }
 }
 
-/// How many ratios to leave out at each end of the sorted ones; `None` when the range of all holds less than `LEVEL`.
+/// How many ratios to leave out at each end of the sorted ones; `None` if the range of all holds less than `LEVEL`.
 fn tail(n: usize, m: usize) -> Option<usize> {
     let allowed = (1.0 - LEVEL) / 2.0;
     if n * m > EXACT_PAIRS_MAX {
@@ -138,7 +138,7 @@ fn pair_counts(n: usize, m: usize) -> Vec<f64> {
     counts.swap_remove(m)
 }
 
-/// Trials per side that would find this logarithm of a ratio, from the spread of the logarithms within the sides.
+/// Trials per side that would detect this logarithm of a ratio, given the spread of the logarithms within the sides.
 fn trials_needed(baseline: &[f64], candidate: &[f64], difference: f64) -> usize {
     let squares = |side: &[f64]| {
         let logs: Vec<f64> = side.iter().map(|value| value.ln()).collect();

@@ -1,15 +1,15 @@
-//! Quantiles of a latency distribution that is an HDR histogram with exact edges.
+//! Quantiles of a latency distribution: an HDR histogram with exact minimum and maximum.
 //!
-//! A histogram knows its values to three digits; the smallest, the largest and the sum are exact. What lies above
-//! the histogram's range is counted beside it and takes part in every rank.
+//! A histogram knows its values to three digits; the smallest, the largest and the sum are exact. Values above the
+//! histogram's range are counted separately and included in every rank.
 
 use hdrhistogram::Histogram;
 
-/// Many values of the same unit.
+/// Many values with the same unit.
 #[derive(Clone, Debug, Default)]
 pub struct Distribution {
-    /// The largest value of every bucket that is not empty, ascending, and how many values are in it: walking through a
-    /// histogram visits tens of thousands of empty ones.
+    /// The largest value of every nonempty bucket, ascending, and its count: walking through a histogram would visit
+    /// tens of thousands of empty ones.
     buckets: Vec<(u64, u64)>,
     in_range: u64,
     over: u64,
@@ -20,8 +20,8 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// `over` values lie above the range of `histogram` and are not in it; `min`, `max` and `sum` are those of all
-    /// values. An order of `min` and `max` that cannot be is mended.
+    /// `over` values are above the range of `histogram` and not in it; `min`, `max` and `sum` are those of all values.
+    /// An impossible order of `min` and `max` is corrected.
     pub fn new(histogram: Option<Histogram<u64>>, over: u64, (min, max): (u64, u64), sum: u128) -> Distribution {
         let recorded = histogram.iter().flat_map(|histogram| histogram.iter_recorded());
         let buckets = recorded.map(|step| (step.value_iterated_to(), step.count_at_value())).collect();
@@ -54,10 +54,10 @@ impl Distribution {
         (self.count() > 0).then(|| self.sum as f64 / self.count() as f64)
     }
 
-    /// For every entry of `ppm` (shares in millionths, ascending): the smallest value that this share of all values
-    /// does not exceed. Within 0.1 % above the true value, never outside `min ..= max`; values above the range count as
-    /// the maximum. `None` when fewer than one value can be expected above it: such a quantile is the maximum by
-    /// another name. Cost: one pass over the buckets.
+    /// For every entry of `ppm` (shares in millionths, ascending): the smallest value that at least this share of all
+    /// values do not exceed. At most 0.1 % above the true value, always within `min ..= max`; values above the range
+    /// count as the maximum. `None` if fewer than one value can be expected above it: such a quantile is just the
+    /// maximum. Cost: one pass over the buckets.
     pub fn quantiles<const N: usize>(&self, ppm: [u32; N]) -> [Option<u64>; N] {
         assert!(ppm.is_sorted() && ppm.iter().all(|&share| share < MILLION), "shares ascend and are below one");
         let count = self.count();
@@ -74,7 +74,7 @@ impl Distribution {
         values
     }
 
-    /// How many values lie at or below each of `bounds` (ascending) and above the one before it; last, how many lie
+    /// How many values are at or below each of `bounds` (ascending) and above the previous one; last, how many are
     /// above all of them. The sum is `count`. Cost: one pass over the buckets.
     pub fn counts(&self, bounds: &[u64]) -> Vec<u64> {
         assert!(bounds.is_sorted(), "bounds ascend");

@@ -1,7 +1,7 @@
 //! Statistics, pure: numbers in, numbers out. Nothing here formats, opens files or reads a clock.
 //!
-//! Every method names its source, and every interval is tested for holding what it promises (`tests/coverage.rs`). All
-//! intervals are at `LEVEL`. What cannot be told from the data is `None` or says why; no method guesses.
+//! Every method names its source, and every interval is tested to hold its level (`tests/coverage.rs`). All intervals
+//! are at `LEVEL`. What the data does not show is `None` or has a reason; no method guesses.
 
 #![forbid(unsafe_code)]
 

@@ -1,20 +1,20 @@
 //! The mean of an autocorrelated series, and its confidence interval.
 //!
 //! Seconds of a run are not independent: a slow second is followed by slow ones. Treating them as independent makes
-//! intervals too narrow, by a factor of four where neighbours correlate at 0.9. How far a mean strays is told by
-//! `spread.rs`.
+//! intervals too narrow, by a factor of four if neighbors correlate at 0.9. `spread.rs` determines how far a mean
+//! strays.
 
 use crate::LEVEL;
 use crate::spread::{Missing, Spread};
 
-/// A value and the interval that holds the true one at `LEVEL`.
+/// A value and the interval that contains the true one at `LEVEL`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The best single value.
+    /// The best estimate.
     pub value: f64,
     /// low <= value <= high
     pub low: f64,
-    /// The other end.
+    /// The upper end.
     pub high: f64,
 }
 
@@ -23,8 +23,9 @@ pub const LENGTH_MIN: usize = 30;
 
 /// The mean of an evenly spaced series and its interval. Values in any unit, finite.
 ///
-/// Holds `LEVEL` ± 2 % for first order autoregressions of any correlation from 0 to 0.9 from a minute on, and from five
-/// minutes on also where as much noise lies over them. What hides longer under more noise holds less. Cost: O(240 n).
+/// Holds `LEVEL` ± 2 % for first order autoregressions with any correlation from 0 to 0.9 from a minute on, and from
+/// five minutes on also with as much additional noise. Stronger correlation hidden under more noise holds less. Cost:
+/// O(240 n).
 pub fn mean_interval(series: &[f64]) -> Result<Estimate, Missing> {
     if series.len() < LENGTH_MIN {
         return Err(Missing::TooShort);
@@ -34,11 +35,11 @@ pub fn mean_interval(series: &[f64]) -> Result<Estimate, Missing> {
     Ok(Estimate { value, low: value - half, high: value + half })
 }
 
-/// The sum of the first of each pair by the sum of the second, and its interval: what a second used per transaction
-/// that it did. Pairs are evenly spaced, finite, and the second sum is above zero.
+/// The sum of the first of each pair divided by the sum of the second, and its interval: for example the resources used
+/// per transaction, by second. Pairs are evenly spaced, finite, and the second sum is above zero.
 ///
-/// Linearised: how far the first strays from its share of the second is a series as `mean_interval` takes it.
-/// Source: Cochran, Sampling Techniques, 1977, section 6.3.
+/// Linearized: how far the first strays from its share of the second is a series for `mean_interval`. Source: Cochran,
+/// Sampling Techniques, 1977, section 6.3.
 pub fn ratio_interval(pairs: &[(f64, f64)]) -> Result<Estimate, Missing> {
     let [first, second] = [pairs.iter().map(|pair| pair.0).sum::<f64>(), pairs.iter().map(|pair| pair.1).sum()];
     let ratio = first / second;
@@ -48,12 +49,12 @@ pub fn ratio_interval(pairs: &[(f64, f64)]) -> Result<Estimate, Missing> {
     Ok(Estimate { value: ratio, low: ratio + around_zero.low, high: ratio + around_zero.high })
 }
 
-/// Zero of nothing.
+/// Zero if empty.
 pub(crate) fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
-/// The middle value, or the mean of the two in the middle; zero of nothing.
+/// The middle value, or the mean of the two in the middle; zero if empty.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

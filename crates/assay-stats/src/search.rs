@@ -1,37 +1,37 @@
 //! The search for the highest value that keeps a promise: a transaction rate, a number of sessions.
 //!
-//! A machine without a clock: it is told what each look found and says where to look next. Looks are uncertain (a stall
-//! breaks a promise that the rate would keep), so the two ends of the bracket are looked at again in the end, and where
-//! looks at one value disagree, most of them decide. The same looks always lead to the same next step, so that whoever
-//! has the looks can repeat the conclusion.
+//! A state machine without a clock: it gets the result of each look and returns where to look next. Looks are uncertain
+//! (a stall breaks a promise that the rate would keep), so both ends of the bracket are measured again at the end, and
+//! if looks at one value disagree, the majority decides. The same looks always lead to the same next step, so that
+//! anybody who has the looks can repeat the conclusion.
 
 /// What to search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Search {
     /// The first value looked at. min <= start <= max
     pub start: f64,
-    /// No smaller value is looked at. 0 < min
+    /// The smallest value to look at. 0 < min
     pub min: f64,
-    /// No larger one.
+    /// The largest value to look at.
     pub max: f64,
-    /// Factor from a value that kept the promise to the next, while none has broken it. 1 < growth
+    /// Factor from a value that kept the promise to the next, as long as none has broken it. 1 < growth
     pub growth: f64,
-    /// How far the ends of the bracket may be from each other: a share of the lower. 0 < precision
+    /// How far apart the ends of the bracket may be: a share of the lower end. 0 < precision
     pub precision: f64,
-    /// Only whole numbers.
+    /// Whether only whole numbers count.
     pub whole: bool,
-    /// No more looks than these.
+    /// The most looks.
     pub looks_max: usize,
 }
 
-/// What was found at a value.
+/// The result at a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Look {
     /// The value, as the search asked for it.
     pub at: f64,
-    /// The promise was kept.
+    /// Whether the promise was kept.
     pub kept: bool,
-    /// Where the value could not be reached, what was: a hint where the end is.
+    /// What was reached instead if the value could not be reached: a hint about the end.
     pub reached: Option<f64>,
 }
 
@@ -44,14 +44,14 @@ pub enum Step {
     Done(Bracket),
 }
 
-/// Between which values the promise breaks.
+/// The values between which the promise breaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bracket {
     /// The highest value known to keep the promise below all that break it; `None`: none does.
     pub low: Option<f64>,
     /// The lowest value known to break it; `None`: none does. low < high
     pub high: Option<f64>,
-    /// The search came to its end: each end was looked at twice, and they are as close as was asked for.
+    /// Whether the search was completed: each end was measured twice, and they are close enough.
     pub complete: bool,
 }
 
@@ -78,13 +78,13 @@ impl Point {
     }
 }
 
-/// A value at least this share of the bracket's lower end away from both ends is worth a look for the hint's sake.
+/// A value at least this share of the bracket's lower end away from both ends is worth a look because of the hint.
 const HINT_MARGIN: f64 = 0.1;
-/// Just below what was reached: at the end itself, everything waits.
+/// Just below what was reached: at the limit itself, everything waits.
 const HINT_SHARE: f64 = 0.9;
 
 impl Search {
-    /// What to do after these looks, in their order.
+    /// What to do after these looks, in order.
     pub fn next(&self, looks: &[Look]) -> Step {
         let points = points(looks);
         let bracket = bracket(&points);
@@ -96,7 +96,7 @@ impl Search {
         }
         let at = |value: Option<f64>| points.iter().find(|point| Some(point.at) == value);
         let (low, high) = (at(bracket.low), at(bracket.high));
-        // Something above was kept: one look at the lowest that broke does not stand against it.
+        // A higher value kept the promise: a single look at the lowest that broke it does not outweigh that.
         let is_doubtful =
             |high: &&Point| high.looks() < 2 && points.iter().any(|one| one.is_kept() && one.at > high.at);
         if let Some(doubtful) = high.filter(is_doubtful) {
@@ -129,7 +129,7 @@ impl Search {
         let is_inside = |hint: &f64| *hint > low.at + margin && *hint < high.at - margin;
         let hinted = high.reached.map(|reached| reached * HINT_SHARE).filter(is_inside);
         let value = self.shown(hinted.unwrap_or((low.at * high.at).sqrt()));
-        // Rounding must not lead out of it.
+        // Rounding must not leave it.
         (value > low.at && value < high.at).then_some(value)
     }
 
@@ -143,18 +143,18 @@ impl Search {
         if shown < than { shown } else { value }
     }
 
-    /// A value as people write it: a whole number, or three digits.
+    /// A round value: a whole number, or three digits.
     fn shown(&self, value: f64) -> f64 {
         if self.whole {
             return value.round().max(1.0);
         }
         let scale = 10f64.powf(2.0 - value.log10().floor());
-        // Dividing by a power of ten gives the nearest number of that text; multiplying by its inverse may not.
+        // Dividing by a power of ten gives the nearest number to that text; multiplying by its inverse may not.
         if scale >= 1.0 { (value * scale).round() / scale } else { (value * scale).round() * scale.recip().round() }
     }
 }
 
-/// The bracket that looks leave, in any state of the search.
+/// The bracket after these looks, in any state of the search.
 pub fn bracket_of(looks: &[Look]) -> Bracket {
     bracket(&points(looks))
 }

@@ -1,33 +1,33 @@
-//! The distribution of means of autocorrelated series around the true mean.
+//! How far means of autocorrelated series are from the true mean.
 //!
-//! A series is taken for a first order autoregression, alone or under independent noise. Its correlation and its noise
-//! are not estimated: a grid of both is weighed by how well each explains the series, so that an interval holds what is
-//! not known of them too. That is what makes intervals of short series hold: any single estimate of a strong
-//! correlation from a minute of seconds is too low, and an interval built on it too narrow. Weighed are the cosines of
-//! the series, of which the processes here say how large each is on average; the mean has no part in them. Long series
-//! are judged by their lowest frequencies, on which means depend.
+//! A series is modeled as a first order autoregression, alone or with independent noise. Correlation and noise are not
+//! estimated: a grid of both is weighted by how well each explains the series, so that an interval also covers what is
+//! unknown about them. This is what makes intervals of short series hold: any single estimate of a strong correlation
+//! from a minute of seconds is too low, and an interval based on it too narrow. The weights come from the cosines of
+//! the series, whose mean size each process predicts; the mean has no part in them. Long series are judged by their
+//! lowest frequencies, on which means depend.
 //!
 //! Sources: Berger & Yang 1994, "Noninformative priors and Bayesian testing for the AR(1) model" (the reference prior
 //! 1/√(1−φ²), here without its negative end); Whittle 1953 (likelihood from frequencies); Ahmed, Natarajan & Rao 1974
-//! (cosines of an autoregression are nearly independent); Müller & Watson 2016, "Measuring uncertainty about
-//! long-run predictions" (weighing shapes of the lowest frequencies). The weights are set by the experiments in
-//! `tests/coverage.rs`.
+//! (cosines of an autoregression are nearly independent); Müller & Watson 2016, "Measuring uncertainty about long-run
+//! predictions" (weighing shapes of the lowest frequencies). The experiments in `tests/coverage.rs` determine the
+//! weights.
 
 use std::f64::consts::PI;
 use std::sync::LazyLock;
 
 use crate::student::{student, within};
 
-/// Why nothing is known of how far a series strays.
+/// Why the spread is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// Too few values: they do not show how they depend on each other.
+    /// Too few values: they do not show their correlation.
     TooShort,
-    /// Neighbours resemble each other so much that the series holds hardly any independent values.
+    /// Neighbors are so similar that the series has hardly any independent values.
     TooDependent,
 }
 
-/// What makes a series of variance 1: an autoregression of this correlation, and independent noise.
+/// A process with variance 1: an autoregression with this correlation, and independent noise.
 #[derive(Clone, Copy)]
 pub(crate) struct Process {
     /// Of neighbours in the autoregression. -1 < correlation < 1
@@ -52,7 +52,7 @@ impl Process {
     }
 }
 
-/// What is known of the process behind a series.
+/// What is known about the process behind a series.
 pub(crate) struct Spread {
     /// Probability, process, and the variance of the series under it.
     known: Vec<(f64, Process, f64)>,
@@ -60,19 +60,19 @@ pub(crate) struct Spread {
     freedom: usize,
 }
 
-/// Shorter parts of a series are not even compared with the rest.
+/// Shorter parts of a series are not compared with the rest at all.
 const LENGTH_MIN: usize = 10;
 /// More cosines hardly change an interval, and cost time.
 const COSINES_MAX: usize = 240;
-/// Processes less probable than this do not matter even for the surest statements.
+/// Processes less probable than this do not matter even for the strictest statements.
 const PROBABILITY_MIN: f64 = 1e-6;
-/// A series worth fewer independent values than this, more probably than not, says nothing of its mean.
+/// A series worth fewer independent values than this, more probably than not, says nothing about its mean.
 const WORTH_MIN: f64 = 3.0;
 
 /// Correlations are weighed in steps of equal prior weight between these.
 const CORRELATIONS: (f64, f64) = (-0.8, 0.985);
 const STEPS: usize = 32;
-/// Shares of noise over weaker correlations look like none.
+/// With weaker correlations, shares of noise cannot be distinguished from none.
 const NOISY_FROM: f64 = 0.3;
 const NOISES: [f64; 2] = [0.5, 0.8];
 /// Prior weight of a process without noise.
@@ -113,7 +113,7 @@ impl Spread {
                 for (number, (square, power)) in squares.iter().zip(powers).enumerate() {
                     sum += square / power;
                     product *= power;
-                    // Logarithms are slow, and eight powers fit into a product.
+                    // Logarithms are slow, and a product has room for eight powers.
                     if number % 8 == 7 {
                         logs += product.ln();
                         product = 1.0;

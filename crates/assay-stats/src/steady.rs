@@ -1,9 +1,9 @@
 //! The steady part of a series, for which a mean is meaningful.
 //!
-//! A run warms up, then settles, or never does. Where its level shifts is found by `changes.rs`. Shifts in the first
-//! quarter are a beginning, which is left out; so is a slow rise there, which has no shift (MSER-5). A later shift, or
-//! one that may have been, leaves no steady part. What remains is steady unless it has a trend, or waves too long to
-//! average over. Waves of which there are enough are averaged over before shifts are looked for.
+//! A run warms up, then settles, or never does. `changes.rs` finds shifts of its level. Shifts in the first quarter are
+//! a start-up phase, which is left out; so is a slow rise there, which has no shift (MSER-5). With a later shift, even
+//! a possible one, there is no steady part. The rest is steady unless it has a trend, or waves too long to average
+//! over. If there are enough waves, they are averaged over before looking for shifts.
 //!
 //! Sources: those of `changes.rs` and `waves.rs`; White 1997 and White, Cobb & Spratt 2000 (MSER-5); the test of the
 //! slope is least squares with the spread of `spread.rs`.
@@ -16,7 +16,7 @@ use crate::waves::{Line, Waves, waves};
 /// What was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Course {
-    /// Every shift of the level that is no chance, in order.
+    /// Every significant shift of the level, in order.
     pub shifts: Vec<Shift>,
     /// Whether there is a steady part.
     pub steady: Steady,
@@ -27,51 +27,51 @@ pub struct Course {
 pub enum Steady {
     /// It is steady from this index to its end.
     From(usize),
-    /// It has none, or nobody knows.
+    /// It has none, or that is unknown.
     Not(Unsteady),
 }
 
 /// Why a series has no steady part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unsteady {
-    /// Fewer than `STEADY_LENGTH_MIN` values, or fewer are left after the beginning.
+    /// Fewer than `STEADY_LENGTH_MIN` values, or fewer are left after the start-up phase.
     TooShort,
     /// The level shifted after the first quarter.
     Shifted,
-    /// The level may have shifted here, by enough to matter, or it may be chance.
+    /// The level may have shifted here, by enough to matter, or that was chance.
     Doubtful(Shift),
-    /// It goes up or down all the time.
+    /// It rises or falls all the time.
     Trend {
         /// From start to end, as a share of the mean; negative when falling.
         change: f64,
     },
-    /// It is in waves, of which too few were seen.
+    /// It has waves, but too few of them.
     Waves(Waves),
 }
 
-/// Shorter series show neither a beginning nor a trend.
+/// Shorter series show neither a start-up phase nor a trend.
 pub const STEADY_LENGTH_MIN: usize = 30;
 /// MSER-5's five.
 const BATCH: usize = 5;
-/// Batches that MSER does not cut into: with so few left the error of their mean is small by chance.
+/// Batches that MSER never cuts into: with so few left, the error of their mean is small by chance.
 const BATCHES_LEFT: usize = 5;
-/// A beginning must differ this surely to be left out, since it was chosen for looking different.
+/// Confidence needed to leave out a start-up phase, which was chosen because it looks different.
 const DIFFERENT_LEVEL: f64 = 0.9999;
-/// A shift after this share of the series is no beginning.
+/// A shift after this share of the series is not part of a start-up phase.
 const BEGINNING_MAX: f64 = 0.25;
-/// A shift of this share of the larger level matters even where it may be chance.
+/// A shift by this share of the larger level matters even if it may be chance.
 const DOUBT_MIN: f64 = 0.06;
-/// A trend must be this sure …
+/// A trend needs this confidence …
 const TREND_LEVEL: f64 = 0.99;
-/// … and change this much of the mean from start to end to matter.
+/// … and must change the mean by this share from start to end.
 const TREND_CHANGE: f64 = 0.05;
 /// Fewer waves than this cannot be averaged over.
 const WAVES_MIN: f64 = 5.0;
 
-/// The course of an evenly spaced series, meant to be one of 1-second rates.
+/// The course of an evenly spaced series, usually of rates per second.
 pub fn course(series: &[f64]) -> Course {
     let whole = course_of_all(series);
-    // What rises to its level step by step has no shift, but a beginning.
+    // A series that rises to its level step by step has no shift, but a start-up phase.
     let start = if whole.shifts.is_empty() { beginning(series) } else { 0 };
     if start == 0 || start as f64 > series.len() as f64 * BEGINNING_MAX {
         return whole;
@@ -97,7 +97,7 @@ fn course_of_all(series: &[f64]) -> Course {
         return Course { shifts: Vec::new(), steady: Steady::Not(Unsteady::Waves(waves)) };
     }
     let Shifts { sure, possible } = match waves {
-        // Outliers are sought among seven neighbours, which shorter waves pass.
+        // Outliers are searched among seven neighbors, which shorter waves would pass.
         Some(waves) => shifts_between_waves(series, waves.period.round() as usize),
         None => shifts(series, SEGMENT_MIN),
     };
@@ -125,8 +125,8 @@ fn steady(series: &[f64], sure: &[Shift], possible: &[Shift]) -> Steady {
     }
 }
 
-/// How many values to leave out at the start so that the error of the mean of the rest is least; none where they differ
-/// from the rest by no more than chance.
+/// How many values to leave out at the start so that the error of the mean of the rest is smallest; none if they do not
+/// differ significantly from the rest.
 fn beginning(series: &[f64]) -> usize {
     let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean).collect();
     let error = |cut: usize| {
@@ -140,7 +140,7 @@ fn beginning(series: &[f64]) -> usize {
     if before.is_empty() {
         return 0;
     }
-    // Where the rest is too short or too dependent to know its own mean, nothing can be said to differ from it.
+    // If the rest is too short or too correlated to know its own mean, nothing can differ from it.
     let centre = mean(rest);
     let Ok(spread) = Spread::of(rest, centre, 1) else { return 0 };
     let reach = spread.reach(DIFFERENT_LEVEL, |process| process.error_of_mean(before.len()));
@@ -161,7 +161,7 @@ fn shifts_between_waves(series: &[f64], period: usize) -> Shifts {
     }
 }
 
-/// The change from start to end as a share of the mean, when it is sure and large enough to matter.
+/// The change from start to end as a share of the mean, if it is significant and large enough to matter.
 fn trend(series: &[f64]) -> Option<f64> {
     let line = Line::through(series);
     let length = series.len() as f64;
@@ -170,7 +170,7 @@ fn trend(series: &[f64]) -> Option<f64> {
         return None;
     }
     let rest = line.rest(series);
-    // Taking out the line took most of the lowest cosine with it, whose power is that of the slope's error.
+    // Removing the line removed most of the lowest cosine, whose power is that of the slope's error.
     let spread = Spread::of(&rest, 0.0, 2).ok()?;
     let reach = spread.reach(TREND_LEVEL, |process| 12.0 * process.power(1, series.len()) / length.powi(3));
     (line.slope.abs() > reach).then_some(change)
@@ -215,7 +215,7 @@ mod tests {
     fn a_trend_is_not_steady_and_its_size_is_told() {
         let Steady::Not(Unsteady::Trend { change }) = found(&series(120, |t| 100.0 - t / 6.0)) else { panic!() };
         assert!((change + 20.0 / 90.0).abs() < 0.03, "{change}");
-        // One percent is nothing to speak of.
+        // One percent is not worth reporting.
         assert_eq!(found(&series(600, |t| 100.0 + t / 600.0)), Steady::From(0));
     }
 

@@ -1,8 +1,8 @@
 //! Several trials of one setting.
 //!
-//! Trials are independent of each other as seconds are not: each starts anew. Their middle is the median, which one
-//! disturbed trial does not move, with a bootstrap interval. Resamples are smoothed: of few trials the plain bootstrap
-//! knows few medians, and its interval holds 89 % where this one holds 95 %.
+//! Unlike seconds, trials are independent: each starts from scratch. Their center is the median, which one disturbed
+//! trial does not move, with a bootstrap interval. Resamples are smoothed: for few trials the plain bootstrap has few
+//! possible medians, and its interval holds 89 % instead of 95 %.
 //!
 //! Sources: Efron & Tibshirani 1993, ch. 13 (percentile interval); Hall, DiCiccio & Romano 1989 (smoothing).
 
@@ -10,27 +10,26 @@ use assay_random::Random;
 
 use crate::mean::{Estimate, mean, median};
 
-/// The middle of several trials.
+/// The center of several trials.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trials {
     /// One value per trial, as given.
     pub values: Vec<f64>,
     /// Their median.
     pub median: f64,
-    /// Its interval; `None` for fewer than `TRIALS_FOR_INTERVAL` trials, of which no interval holds 95 %.
+    /// Its interval; `None` for fewer than `TRIALS_FOR_INTERVAL` trials, for which no interval holds 95 %.
     pub interval: Option<Estimate>,
-    /// Largest less smallest, by the median; zero for a single trial.
+    /// Largest minus smallest value, divided by the median; zero for a single trial.
     pub spread: f64,
 }
 
-/// Even the range of four values misses the median once in eight times.
+/// Even the range of four values misses the true median one time in eight.
 const TRIALS_FOR_INTERVAL: usize = 5;
 const RESAMPLES: usize = 4_000;
-/// Chosen once: the same trials always give the same interval.
+/// Fixed: the same trials always give the same interval.
 const SEED: u64 = 0x61_7373_6179;
 
-/// The middle of `values`, one per trial (not per transaction); `None` of nothing.
-/// Cost: O(4,000 n log n).
+/// The center of `values`, one per trial (not per transaction); `None` if empty. Cost: O(4,000 n log n).
 pub fn trials(values: &[f64]) -> Option<Trials> {
     if values.is_empty() {
         return None;
@@ -56,12 +55,12 @@ pub fn trials(values: &[f64]) -> Option<Trials> {
     Some(Trials { values: values.to_vec(), median: middle, interval, spread })
 }
 
-/// The change from the first of `values` to the last as a share of their median, where they rise or fall together more
-/// than chance makes one of twenty series do, and by 2 % or more; `None` otherwise, and for fewer than five.
+/// The change from the first of `values` to the last as a share of their median, if they rise or fall significantly
+/// (chance does so in one of twenty series), and by at least 2 %; otherwise `None`, also for fewer than five.
 ///
 /// Sources: Mann 1945 and Kendall 1975 (the test, with the normal approximation); Theil 1950 and Sen 1968 (the slope).
 pub fn drift(values: &[f64]) -> Option<f64> {
-    /// Smaller changes are not worth a word.
+    /// Smaller changes are not reported.
     const CHANGE_MIN: f64 = 0.02;
     /// Of the normal distribution, two-sided.
     const BEYOND: f64 = 1.96;
@@ -80,7 +79,7 @@ pub fn drift(values: &[f64]) -> Option<f64> {
 }
 
 /// Width of the normal kernel that smooths the resamples, from the smaller of two measures of spread, so that an
-/// outlier does not widen it. Source: Silverman 1986, 3.4.2, with the median deviation for the quartiles.
+/// outlier does not widen it. Source: Silverman 1986, 3.4.2, with the median deviation instead of the quartiles.
 fn width(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let centre = mean(values);

@@ -7,9 +7,9 @@ use crate::mean::{mean, median};
 /// How even a rate was.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variability {
-    /// Standard deviation by mean. Source: Pearson 1896.
+    /// Standard deviation divided by the mean. Source: Pearson 1896.
     pub coefficient_of_variation: f64,
-    /// The middle value.
+    /// The median.
     pub median: f64,
     /// Mean of the lowest hundredth of the values, at least one: the "1 % lows" of graphics benchmarks.
     pub lowest_hundredth: f64,
@@ -17,7 +17,7 @@ pub struct Variability {
     pub stalls: Vec<Range<usize>>,
 }
 
-/// `rates`: one per second, or per any fixed time, >= 0. `None` for fewer than two, or when all are zero.
+/// `rates`: one per second, or per any fixed time, >= 0. `None` for fewer than two, or if all are zero.
 pub fn variability(rates: &[f64]) -> Option<Variability> {
     let mean = mean(rates);
     if rates.len() < 2 || mean <= 0.0 {
@@ -28,7 +28,7 @@ pub fn variability(rates: &[f64]) -> Option<Variability> {
     sorted.sort_by(f64::total_cmp);
     let lowest = &sorted[..rates.len().div_ceil(100)];
     let median = median(rates);
-    // Where most seconds stood still the median is zero, and every second without work is a stall.
+    // If most seconds stood still, the median is zero, and every second without work is a stall.
     let stalled = |rate: &f64| *rate < median / 10.0 || *rate == 0.0;
     let mut stalls: Vec<Range<usize>> = Vec::new();
     for (at, _) in rates.iter().enumerate().filter(|(_, rate)| stalled(rate)) {

@@ -1,12 +1,11 @@
 //! Waves: periodic throughput, as caused by checkpoints.
 //!
-//! A wave of any shape makes a series resemble itself one period later, and two. So the period is the lag of the first
-//! high peak of the autocorrelation after it has fallen to zero, provided that the peak repeats at twice the lag:
-//! wandering noise has peaks too, but they do not repeat. A periodogram would see sinusoids better and short dips
-//! worse.
+//! A wave of any shape makes a series similar to itself one period later, and two. So the period is the lag of the
+//! first high peak of the autocorrelation after it has fallen to zero, if the peak repeats at twice the lag: wandering
+//! noise has peaks, too, but they do not repeat. A periodogram would detect sinusoids better and short dips worse.
 //!
-//! Source: Box, Jenkins, Reinsel & Ljung 2015, 2.1 and 12.1 (autocorrelation of periodic series); the thresholds are
-//! set by the experiments in `tests/coverage.rs`.
+//! Source: Box, Jenkins, Reinsel & Ljung 2015, 2.1 and 12.1 (autocorrelation of periodic series); the experiments in
+//! `tests/coverage.rs` determine the thresholds.
 
 use crate::mean::mean;
 
@@ -17,23 +16,23 @@ pub struct Waves {
     pub period: f64,
     /// Share of the variance that repeats, 0 … 1.
     pub strength: f64,
-    /// How often it fits into the series.
+    /// How many periods the series contains.
     pub count: f64,
 }
 
-/// Shorter series hold no three waves that could be told from noise.
+/// Shorter series cannot contain three waves that differ from noise.
 const LENGTH_MIN: usize = 30;
-/// Longer ones are thinned to this: nobody asks for the second within a wave of an hour.
+/// Longer ones are thinned to this: the exact second within a wave of an hour does not matter.
 const LENGTH_MAX: usize = 8192;
-/// The shortest that a series can hold.
+/// The shortest possible period.
 const PERIOD_MIN: usize = 2;
-/// Weaker waves are not worth a word.
+/// Weaker waves are not reported.
 const STRENGTH_MIN: f64 = 0.3;
-/// Standard errors of an autocorrelation that chance does not reach at any of the lags looked at and again at twice
-/// that.
+/// Standard errors of an autocorrelation that chance does not reach at any of the examined lags and again at twice that
+/// lag.
 const ERRORS: f64 = 2.8;
 
-/// The dominant wave of an evenly spaced series; a linear trend is taken out first. At least three periods are needed.
+/// The dominant wave of an evenly spaced series, after removing a linear trend. At least three periods are needed.
 /// Cost: O(n²/2), n at most 8192.
 pub fn waves(series: &[f64]) -> Option<Waves> {
     if series.len() < LENGTH_MIN {
@@ -45,7 +44,7 @@ pub fn waves(series: &[f64]) -> Option<Waves> {
     let n = rest.len();
     let spread: f64 = rest.iter().map(|x| x * x).sum();
     let scale = mean(&thinned).abs().max(f64::MIN_POSITIVE);
-    // What rounding leaves of a line.
+    // Rounding errors of a line.
     if spread <= n as f64 * (scale * 1e-9).powi(2) {
         return None;
     }
@@ -101,7 +100,7 @@ impl Line {
         Line { level, slope: if squares > 0.0 { products / squares } else { 0.0 } }
     }
 
-    /// What the line does not explain.
+    /// The residuals of the line.
     pub(crate) fn rest(&self, series: &[f64]) -> Vec<f64> {
         let middle = (series.len() as f64 - 1.0) / 2.0;
         series.iter().enumerate().map(|(t, x)| x - self.level - self.slope * (t as f64 - middle)).collect()
