@@ -1,9 +1,9 @@
 //! Compares assay with other load generators: the same statements on the same server, alternating between tools.
 //!
-//! What is compared is what the *client* costs, CPU time per query as the kernel counted it, and what it gets
-//! out of the server. Client and server share the machine, so QPS says as much about the room a client leaves to the
-//! server as about its own speed. Each repeat starts with another tool, so that a server that grows
-//! slower or faster favours none. Every number is a median, with the least and the most beside it.
+//! It compares what the *client* costs, CPU time per query as counted by the kernel, and the throughput it gets out of
+//! the server. Client and server share the machine, so QPS depends on the CPU that a client leaves to the server as
+//! much as on its own speed. Each repeat starts with another tool, so that a server that becomes slower or faster
+//! favors none. Every number is a median, with minimum and maximum.
 
 use std::fs;
 
@@ -65,12 +65,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The document about speed, and what encloses the part of it that is measured.
+/// The document about performance, and the marks around its measured part.
 const DOCUMENT: &str = "docs/performance.md";
 const FROM: &str = "<!-- written by `cargo xtask bench --document` from here -->\n";
 const TO: &str = "<!-- to here -->\n";
 
-/// Puts the report in the place of the one before.
+/// Replaces the previous report.
 fn document(report: &str) -> Result<()> {
     let path = root().join(DOCUMENT);
     let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;

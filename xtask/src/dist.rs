@@ -1,8 +1,8 @@
 //! A release archive: the program, its manual pages and completions, README and license, in `target/dist/`.
 //!
-//! Static, so that it runs on any Linux of the same processor, where the toolchain can build for musl: its target is
+//! Static, so that it runs on any Linux with the same processor, if the toolchain can build for musl: its target is
 //! installed (`rustup target add`) and so is a C compiler for it (`apt-get install musl-tools`). Otherwise it needs the
-//! C library of the machine it was built on, or a newer one, and that is said.
+//! C library of the build machine, or a newer one, which is reported.
 
 use std::env::consts::ARCH;
 use std::fs;
@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::steps::{cargo, root, run};
 
-/// Files of the tree that go along.
+/// Files from the tree.
 const FILES: [&str; 3] = ["README.md", "LICENSE", "CHANGELOG.md"];
 
 /// Builds the program and packs the archive.
@@ -51,19 +51,19 @@ fn missing_for(target: &str) -> Option<String> {
     (!works).then(|| "there is no musl-gcc (apt-get install musl-tools)".to_owned())
 }
 
-/// Where the crates that compile C look for their compiler: `CC_x86_64_unknown_linux_musl`.
+/// The variable in which crates that compile C look for their compiler: `CC_x86_64_unknown_linux_musl`.
 fn compiler_variable(target: &str) -> String {
     format!("CC_{}", target.replace('-', "_"))
 }
 
-/// As cargo sees it, whatever configuration says.
+/// As reported by cargo, whatever the configuration is.
 fn target_folder() -> Result<PathBuf> {
     let output = cargo(&["metadata", "--format-version", "1", "--no-deps"]).output()?;
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).context("reading cargo metadata")?;
     Ok(metadata["target_directory"].as_str().context("cargo names its target folder")?.into())
 }
 
-/// An archive `assay-VERSION-TARGET.tar.gz` of a folder of that name, the same for the same files.
+/// An archive `assay-VERSION-TARGET.tar.gz` of a folder with that name, identical for identical files.
 fn pack(program: &Path, target: &str) -> Result<PathBuf> {
     let name = format!("assay-{}-{target}", env!("CARGO_PKG_VERSION"));
     let dist = target_folder()?.join("dist");

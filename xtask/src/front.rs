@@ -1,5 +1,5 @@
-//! The terminal screen and the chart at the head of README.md: from a record of a real run that is kept in the tree, so
-//! that they are what the program of today makes of it. A test of the binary compares.
+//! The terminal screen and the chart at the top of README.md: from the record of a real run in the tree, so that they
+//! show what today's program makes of it. A test of the binary compares them.
 
 use std::fs;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::steps::{cargo, root, run};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Measure anew before, for a minute, on a PostgreSQL of its own
+    /// Make a new run first, for a minute, on a PostgreSQL of its own
     #[arg(long)]
     run: bool,
 }
@@ -23,11 +23,11 @@ const BEGIN: &str = "<!-- written by `cargo xtask front` from here -->\n";
 const END: &str = "<!-- to here -->\n";
 /// What is said to have been typed; the record has the whole command.
 const TYPED: &str = "assay run oltp_read_write --db postgres://app@host/bench --sessions 1,2,4,8,16 --time 10s";
-/// Of the report: what is above the details.
+/// The part of the report above the details.
 const LINES: usize = 18;
 const CHART: &str = "oltp_read_write-ladder-throughput";
 
-/// Writes screen and chart, from the record in the tree.
+/// Writes screen and chart from the record in the tree.
 pub(crate) fn run_all(options: &Options) -> Result<()> {
     fs::create_dir_all(root().join(FOLDER))?;
     if options.run {
@@ -51,14 +51,14 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// `text` with something else between the marks.
+/// `text` with new content between the marks.
 fn between(text: &str, new: &str) -> Option<String> {
     let (before, rest) = text.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
     Some(format!("{before}{BEGIN}{new}{END}{after}"))
 }
 
-/// A ladder against a PostgreSQL that nobody else uses.
+/// A ladder on a PostgreSQL that nobody else uses.
 fn measure() -> Result<()> {
     let settings =
         Settings { config: vec!["fsync = on".into(), "shared_buffers = 256MB".into()], ..Settings::default() };

@@ -1,8 +1,8 @@
 //! Installs the servers and tools that tests and benchmarks need, once.
 //!
-//! From Debian by apt, without starting any service, now or with the system; the oldest and the newest version of each
-//! server from the Maven repository, unpacked into testkit's cache. What is missing is said before anything is done
-//! about it. What is present is left alone, so that a second run takes no time and needs no network.
+//! From Debian by apt, without starting any service, now or at boot; the oldest and the newest version of each server
+//! from the Maven repository, unpacked into testkit's cache. What is missing is listed before anything is installed.
+//! What is present is left alone, so that a second run takes no time and needs no network.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -42,7 +42,7 @@ pub(crate) fn valgrind() -> Result<()> {
     if program("valgrind") { Ok(()) } else { apt_install(&["valgrind"]) }
 }
 
-/// Says what is missing, and whom it is for.
+/// Lists what is missing, and what needs it.
 fn announce() {
     let (packages, versions) = (missing_packages(), testkit::missing_versions());
     if packages.is_empty() && versions.is_empty() {
@@ -57,7 +57,7 @@ fn announce() {
     }
 }
 
-/// Debian packages with the question whether we need them.
+/// Debian packages, and how to tell whether each is needed.
 fn missing_packages() -> Vec<&'static str> {
     let unpacked = testkit::missing_versions().is_empty();
     let wanted = [
@@ -105,8 +105,8 @@ fn library(name: &str) -> bool {
         .any(|folder| Path::new(folder).join(name).exists())
 }
 
-/// Installs while a policy forbids the packages' scripts to start what they bring. A policy that is there already
-/// (containers have one) is left alone. What apt would do is shown first: how many packages, and their sizes.
+/// Installs under a policy that forbids the packages' scripts to start services. An existing policy (containers have
+/// one) is left alone. What apt would do is shown first: the number of packages, and their sizes.
 const APT: &str = r#"
 policy=/usr/sbin/policy-rc.d
 if [ ! -e $policy ]; then

@@ -1,9 +1,10 @@
 //! Instructions per statement on the measured path, compared with the accepted counts.
 //!
 //! Times differ from run to run and from machine to machine; instructions hardly do, so a change of a few percent can
-//! be seen and refused in CI. Callgrind counts what a run against a null server executes (the crate measured-path):
-//! script, engine, protocol and histograms, without the kernel. Two runs of different length, subtracted, leave out
-//! the start. A new compiler or LuaJIT may move the numbers: then `--accept` them, apart from other changes.
+//! be detected and refused in CI. Callgrind counts the instructions of a run against a null server (the crate
+//! measured-path): script, engine, protocol and histograms, without the kernel. The start is removed by subtracting two
+//! runs of different length. A new compiler or LuaJIT may change the numbers: then `--accept` them, separately from
+//! other changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -86,7 +87,7 @@ fn expected_of(text: &str, name: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
-/// Builds the program as it is released, of the same crates.
+/// Builds the program like a release, from the same crates.
 fn build() -> Result<PathBuf> {
     let arguments = ["build", "--release", "-p", "measured-path", "--message-format=json"];
     let output = cargo(&arguments).stderr(std::process::Stdio::inherit()).output()?;

@@ -21,8 +21,8 @@ impl Steps {
         Steps { start: Instant::now(), done: Vec::new() }
     }
 
-    /// Does one step. Its failure is remembered, not fatal: the next steps find their own troubles. Says whether
-    /// it succeeded.
+    /// Does one step. A failure is remembered, not fatal: the next steps find further errors. Returns whether it
+    /// succeeded.
     pub(crate) fn run(&mut self, name: &'static str, step: impl FnOnce() -> Result<()>) -> bool {
         println!("\n== {name}");
         let start = Instant::now();
@@ -37,7 +37,7 @@ impl Steps {
         succeeded
     }
 
-    /// Prints every step once more; an error when one failed.
+    /// Prints every step once more; returns an error if one failed.
     pub(crate) fn finish(self) -> Result<()> {
         println!("\n== summary");
         for (name, spent, error) in &self.done {
@@ -54,10 +54,10 @@ impl Steps {
     }
 }
 
-/// A command that runs while steps are done. Killed when it is dropped.
+/// A command that runs in parallel with steps. Killed when dropped.
 pub(crate) struct Beside {
     child: Child,
-    /// What it has printed, from where we have shown it.
+    /// Its output that has not been shown yet.
     output: File,
 }
 
@@ -77,7 +77,7 @@ impl Beside {
         Ok(())
     }
 
-    /// Shows what it prints until it ends. An error when it failed.
+    /// Shows its output until it ends. Returns an error if it failed.
     pub(crate) fn finish(mut self) -> Result<()> {
         loop {
             let ended = self.child.try_wait()?;
@@ -106,8 +106,8 @@ pub(crate) fn root() -> PathBuf {
 
 /// A cargo command in the root of the workspace.
 ///
-/// What cargo told *us* about ourselves is withheld: build scripts that look at it (ring's does) would run, and
-/// everything above them compile, each time somebody alternates between `cargo test` and `cargo xtask test`.
+/// The variables that cargo set for *us* are removed: build scripts that read them (ring's does) would run again, and
+/// everything above them recompile, each time somebody alternates between `cargo test` and `cargo xtask test`.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
@@ -130,7 +130,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// A command to be run as root: by us, or by sudo when it asks for no password.
+/// A command to be run as root: directly, or by sudo if that needs no password.
 pub(crate) fn as_root(program: &str) -> Result<Command> {
     if nix::unistd::geteuid().is_root() {
         return Ok(Command::new(program));

@@ -49,7 +49,7 @@ pub(crate) fn run_all(ready: &(dyn Fn(&mut Command) + Sync)) -> Result<()> {
                     if !passed {
                         failed.push(name);
                     }
-                    // A closed pipe is no failure of a test.
+                    // A closed pipe is not a test failure.
                     let _ = writeln!(
                         std::io::stdout(),
                         "{said}, {:.1} s ({done} of {count})",
@@ -64,7 +64,7 @@ pub(crate) fn run_all(ready: &(dyn Fn(&mut Command) + Sync)) -> Result<()> {
     Ok(())
 }
 
-/// Runs one suite. What it printed, errors included and in order, and whether it passed.
+/// Runs one suite. Returns its output, including errors, in order, and whether it passed.
 fn one(suite: &Suite, ready: &(dyn Fn(&mut Command) + Sync)) -> Result<(String, bool)> {
     let mut output = tempfile::tempfile().context("a file for what tests print")?;
     let mut command = cargo(&["test", "--quiet", "--workspace", "--no-fail-fast"]);
@@ -94,7 +94,8 @@ fn all() -> Result<Vec<Suite>> {
     Ok(suites)
 }
 
-/// The names of test files, longest sources first. Two packages may have one of the same name: one command runs both.
+/// The names of test files, longest sources first. Two packages may have a file with the same name: one command runs
+/// both.
 fn files(metadata: &serde_json::Value) -> Result<Vec<String>> {
     let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
     let packages = metadata["packages"].as_array().context("cargo metadata has no packages")?;

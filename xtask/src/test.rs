@@ -16,7 +16,7 @@ pub(crate) struct Options {
     matrix: bool,
 }
 
-/// Runs all checks. What is missing is installed while what needs none of it is checked and compiled.
+/// Runs all checks. What is missing is installed while checks and builds that do not need it run.
 pub(crate) fn run_all(options: &Options) -> Result<()> {
     let mut steps = Steps::new();
     install::components()?;
@@ -30,7 +30,7 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
     let compiled = steps.run("compiling the tests", suites::compile);
     let installed = steps.run("install", || installing.finish());
     if compiled && installed {
-        // Nothing may be absent now, so nothing may be skipped.
+        // Nothing may be missing now, so nothing may be skipped.
         steps.run("tests", || {
             suites::run_all(&|tests| {
                 tests.env("ASSAY_TEST_STRICT", "1");
@@ -45,8 +45,8 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
     steps.finish()
 }
 
-/// Warnings fail the step with the compiler that this tree is kept clean with, `rust-version` of the workspace. A newer
-/// one knows more lints, which are no fault of the tree: then they are only shown.
+/// Warnings fail the step with the compiler for which this tree is kept clean, `rust-version` of the workspace. A newer
+/// one has more lints, which is not the tree's fault: then they are only shown.
 fn lints() -> Result<()> {
     let output = Command::new("rustc").arg("--version").output().context("running rustc")?;
     let version = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -61,7 +61,7 @@ fn lints() -> Result<()> {
 
 const KEPT_CLEAN_WITH: &str = env!("CARGO_PKG_RUST_VERSION");
 
-/// Whether `rustc --version` said a later release than `1.95`. False where it cannot be read.
+/// Whether `rustc --version` reported a later release than `1.95`. False if it cannot be parsed.
 fn is_newer(said: &str, than: &str) -> bool {
     let release = |text: &str| -> Option<(u32, u32)> {
         let (major, rest) = text.split_once('.')?;

@@ -1,6 +1,7 @@
-//! Checks that a compiler does not make. Run as a test of this package and as `cargo xtask tidy`.
+//! Checks that the compiler does not make. Run as a test of this package and as `cargo xtask tidy`.
 //!
-//! A check returns its complaints as text, `path: what is wrong`, and is itself tested with something to complain of.
+//! A check returns its complaints as text, `path: what is wrong`, and is itself tested with input that it must complain
+//! about.
 
 use anyhow::{Result, ensure};
 

@@ -1,8 +1,8 @@
 //! Headless Chromium for tests of pages, driven over a pipe, so that it needs no port and no driver.
 //!
-//! Speaks the DevTools protocol (https://chromedevtools.github.io/devtools-protocol/): JSON messages that end in a zero
-//! byte. Everything the page complains of and every request it makes is kept. The browser has a profile of its own and
-//! ends with its `Browser`.
+//! Speaks the DevTools protocol (https://chromedevtools.github.io/devtools-protocol/): JSON messages that end with a
+//! zero byte. It records every complaint of the page and every request it makes. The browser has a profile of its own
+//! and ends with its `Browser`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -24,25 +24,25 @@ pub struct Browser {
     _profile: tempfile::TempDir,
 }
 
-/// How a page is to be shown.
+/// How to show a page.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
     /// Of the window, in pixels.
     pub width: u32,
     /// Of the window, in pixels.
     pub height: u32,
-    /// The reader prefers light on dark.
+    /// Whether the reader prefers a dark background.
     pub dark: bool,
 }
 
 impl Browser {
-    /// The program, when it is there.
+    /// The program, if it is installed.
     pub fn program() -> Option<PathBuf> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         std::env::split_paths(&path).map(|folder| folder.join("chromium")).find(|program| program.is_file())
     }
 
-    /// Whether it is there, for a test to go on or return; as `Kind::present`.
+    /// Whether it is installed, for a test to continue or return; like `Kind::present`.
     pub fn present() -> bool {
         let why = "there is no chromium (`cargo xtask install` gets what the tests need)";
         Browser::program().is_some() || crate::kind::absent(why)
@@ -100,7 +100,7 @@ impl Browser {
         Ok(())
     }
 
-    /// Shows the page as on paper of this width, in pixels.
+    /// Shows the page as on paper with this width, in pixels.
     pub fn print_preview(&mut self, width: u32) -> Result<()> {
         self.resize(View { width, height: 1000, dark: false })?;
         self.call("Emulation.setEmulatedMedia", json!({ "media": "print" }))?;
@@ -125,28 +125,29 @@ impl Browser {
         Ok(())
     }
 
-    /// What the window shows, as PNG.
+    /// The content of the window, as PNG.
     pub fn screenshot(&mut self) -> Result<Vec<u8>> {
         let answer = self.call("Page.captureScreenshot", json!({ "format": "png" }))?;
         let data = answer["data"].as_str().context("a screenshot is base64")?;
         Ok(base64::engine::general_purpose::STANDARD.decode(data)?)
     }
 
-    /// The page as it would be printed, as PDF.
+    /// The printed page, as PDF.
     pub fn pdf(&mut self) -> Result<Vec<u8>> {
         let answer = self.call("Page.printToPDF", json!({}))?;
         let data = answer["data"].as_str().context("a document is base64")?;
         Ok(base64::engine::general_purpose::STANDARD.decode(data)?)
     }
 
-    /// Everything the page has written to the console or thrown, and what the browser refused it, since it was opened.
+    /// Everything that the page has written to the console or thrown, and what the browser refused it, since it was
+    /// opened.
     pub fn complaints(&self) -> Vec<String> {
         let kinds = ["Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"];
         let is = |event: &&Value| kinds.iter().any(|kind| event["method"] == *kind);
         self.events.iter().filter(is).map(ToString::to_string).collect()
     }
 
-    /// The addresses it asked for since it was opened, its own first.
+    /// The addresses it requested since it was opened, its own first.
     pub fn requests(&self) -> Vec<String> {
         let asked = self.events.iter().filter(|event| event["method"] == "Network.requestWillBeSent");
         asked.filter_map(|event| Some(event["params"]["request"]["url"].as_str()?.to_owned())).collect()

@@ -1,7 +1,7 @@
 //! A network of two machines that can be disconnected: what a client sees when the server's host vanishes.
 //!
 //! Both machines are network namespaces of this process's threads, so that the machine's own network is not touched and
-//! nothing is left behind. On the far one a port leads to a server on the loopback interface of the real machine.
+//! nothing is left behind. On the far machine, a port leads to a server on the loopback interface of the real machine.
 
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -24,15 +24,15 @@ pub struct Cable {
 }
 
 enum Order {
-    /// Opens a port; what connects to it is passed on.
+    /// Opens a port; connections to it are forwarded.
     Listen(Sender<TcpStream>),
     /// Takes the link up or down.
     Link(&'static str),
 }
 
 impl Cable {
-    /// Whether two machines can be made here: it takes root and the program `ip`. What is missing is a failure where
-    /// tests must be complete (`CI` or `ASSAY_TEST_STRICT` is set), and elsewhere said aloud.
+    /// Whether two machines can be created here, which needs root and the program `ip`. If something is missing, that
+    /// is a failure where tests must be complete (`CI` or `ASSAY_TEST_STRICT` is set), otherwise a message.
     pub fn present() -> bool {
         let tried = thread::spawn(|| Cable::lay().map(drop)).join().expect("nothing in it panics");
         match tried {
@@ -43,9 +43,9 @@ impl Cable {
         }
     }
 
-    /// Runs a test on the near machine: the closure's thread, and the programs that it starts, see the far one and
-    /// nothing else. `servers`, on loopback of the real machine, are reached at the addresses that the closure is
-    /// given, in this order. Panics when the machines cannot be made: ask `present` first.
+    /// Runs a test on the near machine: the closure's thread, and the programs that it starts, see only the far one.
+    /// `servers`, on loopback of the real machine, are at the addresses passed to the closure, in this order. Panics if
+    /// the machines cannot be created: call `present` first.
     pub fn between<T: Send>(servers: &[u16], test: impl FnOnce(&Cable, &[SocketAddr]) -> T + Send) -> T {
         let calls: Vec<Sender<TcpStream>> = servers.iter().map(|port| forward(*port)).collect();
         let name = thread::current().name().unwrap_or("a test").to_owned();
@@ -118,12 +118,12 @@ fn obey(order: Order) -> Result<SocketAddr> {
     }
 }
 
-/// Connects what is sent to it with a port on loopback of the calling thread's machine.
+/// Connects its clients to a port on loopback of the calling thread's machine.
 fn forward(port: u16) -> Sender<TcpStream> {
     let (calls, inbox) = mpsc::channel::<TcpStream>();
     thread::spawn(move || {
         for call in inbox {
-            // Nobody listens: the caller is hung up on.
+            // Nobody listens: the caller is disconnected.
             let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { continue };
             let _ = (call.set_nodelay(true), server.set_nodelay(true));
             for (from, to) in [(&call, &server), (&server, &call)] {

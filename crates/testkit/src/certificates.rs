@@ -1,6 +1,6 @@
 //! Test certificates: a CA, the server's certificate, a client's, and an unrelated CA.
 //!
-//! They are made anew each time, so no private key is ever kept in the tree and none can expire there.
+//! They are created each time, so the tree contains no private key, and none can expire.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,7 @@ pub struct Certificates {
     pub server: (PathBuf, PathBuf),
     /// A client's certificate (common name `app`) and key.
     pub client: (PathBuf, PathBuf),
-    /// A CA that signed none of them: verification against it must fail.
+    /// A CA that signed none of them: verification with it must fail.
     pub stranger: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! Folders for servers: one per test process, removed with it, and a cache that is kept.
+//! Folders for servers: one per test process, removed with it, and a persistent cache.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -14,8 +14,8 @@ use nix::unistd::geteuid;
 
 /// The folder kept between runs: the lab's binaries and images of empty data directories.
 ///
-/// `ASSAY_TEST_CACHE` when set; for root `/var/cache/assay-test`, since `nobody` has to get at it and a checkout may
-/// lie under `/root`; for others `$XDG_CACHE_HOME/assay-test` or `~/.cache/assay-test`.
+/// `ASSAY_TEST_CACHE` if set; for root `/var/cache/assay-test`, because `nobody` must be able to read it and a checkout
+/// may be under `/root`; otherwise `$XDG_CACHE_HOME/assay-test` or `~/.cache/assay-test`.
 pub fn cache() -> PathBuf {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(folder) = variable("ASSAY_TEST_CACHE") {
@@ -28,8 +28,8 @@ pub fn cache() -> PathBuf {
     base.unwrap_or_else(std::env::temp_dir).join("assay-test")
 }
 
-/// What the guardian does once its input ends, which is when the test process is gone, however it went. Backends
-/// of PostgreSQL are named too: a suspended one would outlive its postmaster for ever.
+/// What the guardian does once its input ends, which is when the test process is gone for any reason. PostgreSQL's
+/// backends are included: a suspended one would outlive its postmaster forever.
 const GUARDIAN: &str = r#"
 cat >/dev/null
 for file in "$1"/*/assay.pid; do
@@ -41,8 +41,8 @@ rm -rf "$1" 2>/dev/null || { sleep 1; rm -rf "$1"; }
 "#;
 
 /// The lab of this process: its servers are in a folder that a guardian process removes (and kills the servers in it)
-/// when this process ends. A parent-death signal would not do: it follows the thread that started the server, and tests
-/// are threads.
+/// when this process ends. A parent-death signal does not work: it depends on the thread that started the server, and
+/// tests are threads.
 pub fn home() -> Result<Home> {
     static PROCESS: OnceLock<(PathBuf, Mutex<ChildStdin>)> = OnceLock::new();
     static STARTING: Mutex<()> = Mutex::new(());
@@ -67,7 +67,7 @@ pub fn home() -> Result<Home> {
     Ok(Home { servers: servers.clone(), cache: cache() })
 }
 
-/// The same as one folder, for `ASSAY_LAB` of a program under test: what it starts ends with this process too.
+/// The same as one folder, for `ASSAY_LAB` of a program under test: what it starts ends with this process, too.
 pub fn lab_folder() -> Result<PathBuf> {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     static MAKING: Mutex<()> = Mutex::new(());
@@ -91,7 +91,7 @@ pub(crate) fn name_of(kind: &str) -> Result<String> {
     Ok(format!("{kind}-{}", NEXT.fetch_add(1, Ordering::Relaxed)))
 }
 
-/// A folder beside the servers', for what a test gives them to read.
+/// A folder beside the servers', for files that a test provides for them.
 pub(crate) fn private_folder(kind: &str) -> Result<PathBuf> {
     let folder = home()?.servers.join(name_of(kind)?);
     fs::create_dir(&folder)?;

@@ -49,7 +49,7 @@ impl Kind {
             Kind::MySql => vec!["mysqld"],
             Kind::PgBouncer => vec!["pgbouncer"],
         };
-        // Administration goes through the distribution's clients.
+        // Administration uses the distribution's clients.
         let client = match self {
             Kind::Postgres18 | Kind::PgBouncer => Some(Kind::Postgres.program("psql")),
             Kind::MySql => Some(Kind::MariaDb.program("mariadb")),
@@ -65,10 +65,10 @@ impl Kind {
         }
     }
 
-    /// Whether it can be started here, for a test to go on or return.
+    /// Whether it can be started here, for a test to continue or return.
     ///
-    /// An absent server is a failure where tests must be complete (`CI` or `ASSAY_TEST_STRICT` is set); elsewhere
-    /// it is said aloud, past the test harness, which keeps the output of passing tests to itself.
+    /// An absent server is a failure where tests must be complete (`CI` or `ASSAY_TEST_STRICT` is set); otherwise it is
+    /// reported past the test harness, which hides the output of passing tests.
     pub fn present(self) -> bool {
         match self.available() {
             Ok(()) => true,
@@ -76,7 +76,7 @@ impl Kind {
         }
     }
 
-    /// What the lab calls it; `None` for what has no data of its own.
+    /// The lab's name for it; `None` for one without data of its own.
     pub fn wanted(self) -> Option<Wanted> {
         let text = match self {
             Kind::Postgres => "postgres",
@@ -95,7 +95,7 @@ impl Kind {
             Kind::Postgres18 => fetched("postgres-18.6"),
             Kind::MySql => fetched("mysql-8.0.31"),
             Kind::Postgres => debian_postgres().join(name),
-            // The service's place is not on an ordinary user's PATH.
+            // The service's folder is not in an ordinary user's PATH.
             Kind::MariaDb | Kind::PgBouncer => {
                 let places = [Path::new("/usr/sbin"), Path::new("/usr/bin")];
                 let found = places.iter().map(|place| place.join(name)).find(|path| path.is_file());
@@ -130,9 +130,9 @@ fn debian_postgres() -> PathBuf {
     root.join(newest.unwrap_or(15).to_string()).join("bin")
 }
 
-/// Products with versions to start, such as `postgres:9.6.24`: of each the oldest and the newest of the catalogue,
-/// which `cargo xtask install` fetches; with `ASSAY_TEST_MATRIX` all of them. One that is not here is said aloud and
-/// left out.
+/// Products with versions to start, such as `postgres:9.6.24`: the oldest and the newest of each product in the
+/// catalog, which `cargo xtask install` fetches; with `ASSAY_TEST_MATRIX` all of them. Missing ones are reported and
+/// omitted.
 pub fn versions() -> Vec<String> {
     let matrix = std::env::var_os("ASSAY_TEST_MATRIX").is_some();
     let here = |wanted: &String| {
@@ -143,7 +143,7 @@ pub fn versions() -> Vec<String> {
     catalogue(|place, last| matrix || place == 0 || place == last).into_iter().filter(here).collect()
 }
 
-/// Of those, what the Maven repository has and this machine has not, with megabytes.
+/// Those that are in the Maven repository but not on this machine, with megabytes.
 pub fn missing_versions() -> Vec<(String, u32)> {
     let all = PRODUCTS.iter().flat_map(|product| product.catalogue().iter().map(move |artifact| (product, artifact)));
     let named = all.map(|(product, artifact)| (format!("{}:{}", product.name(), artifact.version), artifact.megabytes));
@@ -162,7 +162,7 @@ pub fn fetch_versions() -> Result<()> {
     Ok(())
 }
 
-/// Of each product's catalogue, in which the oldest version is the first, those that are chosen by their place.
+/// From each product's catalog, in which the oldest version comes first, those selected by position.
 fn catalogue(chosen: impl Fn(usize, usize) -> bool) -> Vec<String> {
     let mut all = Vec::new();
     for product in PRODUCTS {
@@ -173,8 +173,8 @@ fn catalogue(chosen: impl Fn(usize, usize) -> bool) -> Vec<String> {
     all
 }
 
-/// What a test needs is not here: a failure where tests must be complete, else said aloud, past the test harness.
-/// Always false.
+/// Something that a test needs is missing: a failure where tests must be complete, otherwise reported past the test
+/// harness. Always false.
 pub fn absent(why: &str) -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     assert!(!set("CI") && !set("ASSAY_TEST_STRICT"), "{why}");

@@ -1,6 +1,6 @@
 //! Redacts output that changes from run to run: numbers, times and paths become placeholders of the same width.
 //!
-//! What a test then compares is every word, every heading and where each column ends. It says nothing of the numbers.
+//! A test then compares every word, every heading and where each column ends, but no numbers.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ pub fn redact(text: &str) -> String {
     static COLUMN: LazyLock<Regex> = LazyLock::new(|| Regex::new(r" {2,}\x00+").expect("a valid expression"));
 
     let times = TIME.replace_all(text, |found: &Captures| found[0].replace(|c: char| c.is_ascii_digit(), "#"));
-    // First as many signs as there were characters, so that the width of a column is still known.
+    // First as many signs as there were characters, to preserve the width of a column.
     let numbers =
         NUMBER.replace_all(&times, |found: &Captures| format!("{}{}", &found[1], "\0".repeat(found[2].len())));
     let columns = COLUMN.replace_all(&numbers, |found: &Captures| format!("{:>1$}", "#", found[0].len()));
@@ -29,8 +29,8 @@ pub fn redact(text: &str) -> String {
     REST.replace_all(&columns, "#").into_owned()
 }
 
-/// Replaces what the test knows by a name, such as a temporary folder by `[FOLDER]`, wherever it stands whole:
-/// `/tmp/x1` is not in `/tmp/x10`.
+/// Replaces a known text by a name, such as a temporary folder by `[FOLDER]`, where it is a whole word: `/tmp/x1` is
+/// not in `/tmp/x10`.
 pub fn replace(text: &str, known: &[(&str, &str)]) -> String {
     known.iter().fold(text.to_owned(), |text, (what, name)| {
         let mut pieces = text.split(what).peekable();

@@ -1,9 +1,9 @@
-//! Metrics as Prometheus' own library for Python reads them: a parser that is not ours.
+//! Metrics as Prometheus' own library for Python parses them: an independent parser.
 
 use std::io::{Error, Result, Write};
 use std::process::{Command, Stdio};
 
-/// The format of a text of metrics.
+/// The format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposition {
     /// OpenMetrics 1.0, of files.

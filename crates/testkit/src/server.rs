@@ -1,7 +1,6 @@
 //! A running server: its address, administration, and everything that can happen to its process.
 //!
-//! The lab knows how it is run; here it is killed with its data when dropped, and asked things with the clients that
-//! people use.
+//! The lab runs it; here it is killed with its data when dropped, and queried with the usual clients.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ use crate::{Certificates, Kind};
 /// How long a server may take to shut down on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A server of our own. Dropping it kills it and removes its data.
+/// A server for tests. Dropping it kills it and removes its data.
 pub struct Server {
     kind: Kind,
     lab: assay_lab::Server,
@@ -57,7 +56,7 @@ impl Server {
         &self.version
     }
 
-    /// The PEM files made for it, when it was started with TLS. Panics when it was not.
+    /// The PEM files created for it, if it was started with TLS. Panics if it was not.
     pub fn certificates(&self) -> &Certificates {
         self.certificates.as_ref().expect("the server was started with TLS")
     }
@@ -88,8 +87,8 @@ impl Server {
         self.lab.log_tail(lines)
     }
 
-    /// Runs statements as administrator over the unix socket, each in its own transaction, stopping at the first
-    /// that fails, and returns the rows: fields apart by tabs, no headings.
+    /// Runs statements as administrator over the unix socket, each in its own transaction, stopping at the first error,
+    /// and returns the rows: fields separated by tabs, no headings.
     pub fn sql(&self, database: &str, statements: &str) -> Result<String> {
         let mut command = match self.kind {
             Kind::Postgres | Kind::Postgres18 | Kind::PgBouncer => {
@@ -110,7 +109,7 @@ impl Server {
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("LC_ALL", "C.UTF-8");
         let mut client = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let mut input = client.stdin.take().context("asked for a pipe")?;
-        // A client that cannot connect leaves without reading; what it says of that matters, not the broken pipe.
+        // A client that cannot connect exits without reading; its message matters, not the broken pipe.
         let _ = input.write_all(statements.as_bytes());
         drop(input);
         let output = client.wait_with_output()?;
@@ -127,13 +126,13 @@ impl Server {
         Ok(name)
     }
 
-    /// Kills it as a crash would: no goodbye to clients, no shutdown. Returns once nothing of it is left.
+    /// Kills it as a crash would: no goodbye to clients, no shutdown. Returns when none of its processes are left.
     pub fn kill9(&self) -> Result<()> {
         self.pid()?;
         self.lab.kill().map_err(|fault| anyhow!("{fault}"))
     }
 
-    /// Shuts it down in order, without waiting for clients to leave.
+    /// Shuts it down cleanly, without waiting for clients to leave.
     pub fn stop(&self) -> Result<()> {
         self.pid()?;
         let ended = self.lab.stop(PATIENCE).map_err(|fault| anyhow!("{fault}"))?;
@@ -150,14 +149,14 @@ impl Server {
         self.lab.restart(PATIENCE).map_err(|fault| anyhow!("{fault}"))
     }
 
-    /// Stops all its processes where they stand: connections stay open and nothing answers.
+    /// Stops all its processes (SIGSTOP): connections stay open and nothing answers.
     pub fn suspend(&self) -> Result<()> {
         self.pid()?;
         self.lab.suspend();
         Ok(())
     }
 
-    /// Lets its processes go on.
+    /// Continues its processes.
     pub fn resume(&self) -> Result<()> {
         self.pid()?;
         self.lab.resume();

@@ -42,7 +42,7 @@ impl Kind {
 
     /// The server of this kind that all tests of this process share, with default settings. Starts on first use.
     ///
-    /// Do not stop, suspend or reconfigure it. Panics when it cannot be started: ask `present` first.
+    /// Do not stop, suspend or reconfigure it. Panics if it cannot be started: call `present` first.
     pub fn shared(self) -> &'static Server {
         static SHARED: [OnceLock<Server>; 5] = [const { OnceLock::new() }; 5];
         SHARED[self as usize].get_or_init(|| self.start(&Settings::default()).expect("the server starts"))
@@ -50,10 +50,10 @@ impl Kind {
 }
 
 impl Server {
-    /// Starts a PgBouncer in transaction mode in front of this PostgreSQL; every database of it can be reached.
+    /// Starts a PgBouncer in transaction mode in front of this PostgreSQL; all its databases can be reached.
     ///
-    /// `accounts`: names and passwords of those who log in by SCRAM, here and at the server behind; without any, `app`
-    /// and `postgres` get in without a password, and `sql` works through it. `max_clients` is its `max_client_conn`.
+    /// `accounts`: names and passwords for logins with SCRAM, here and on the server behind; without any, `app` and
+    /// `postgres` get in without a password, and `sql` works through it. `max_clients` is its `max_client_conn`.
     pub fn pgbouncer(&self, accounts: &[(&str, &str)], max_clients: u32) -> Result<Server> {
         if let Err(why) = Kind::PgBouncer.available() {
             bail!(why);
@@ -83,7 +83,7 @@ fn certificates(settings: &Settings) -> Result<Certificates> {
 fn postgres(settings: &Settings, certificates: Option<&Certificates>) -> Vec<String> {
     let mut lines = vec![
         format!("max_connections = {}", settings.max_connections),
-        // The data is thrown away, and a killed server (not a killed machine) finds every commit in the page cache.
+        // The data is discarded, and after a kill of the server (not of the machine) every commit is in the page cache.
         "fsync = off".to_owned(),
         "full_page_writes = off".to_owned(),
     ];

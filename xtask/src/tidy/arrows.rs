@@ -68,24 +68,24 @@ const ARROWS: [(&str, &[&str], &[&str]); 23] = [
     ("xtask", &["assay-record", "testkit"], &["assay-random", "assay-wire"]),
 ];
 
-/// Crates from outside with few friends: who may use them.
+/// External crates with few users: who may use them.
 const OUTSIDERS: [(&str, &[&str]); 6] = [
     // Only assay-io touches sockets.
     ("mio", &["assay-io"]),
     ("io-uring", &["assay-io", "assay-machine"]),
-    // The kernel's raw interface; what else asks the system does it through nix or the standard library.
+    // The kernel's raw interface; other system calls go through nix or the standard library.
     ("libc", &["assay-io", "assay-machine"]),
-    // Its declarations alone would link with no library.
+    // Its declarations alone would not link with any library.
     ("mlua-sys", &["assay-luajit"]),
     // There is no async runtime on the measured path; nothing else needs one yet.
     ("tokio", &[]),
     ("async-std", &[]),
 ];
 
-/// Crates that cannot do without unsafe code: the kernel's boundary, Lua's, and the machine's.
+/// Crates that need unsafe code: the boundaries to the kernel, to Lua, and to the machine.
 const UNSAFE: [&str; 3] = ["assay-io", "assay-machine", "assay-script"];
 
-/// Dependencies that the tables do not allow, and crates that they do not know.
+/// Dependencies that the tables do not allow, and unknown crates.
 pub(super) fn complaints(metadata: &Value) -> Vec<String> {
     let mut complaints = Vec::new();
     for package in members(metadata) {

@@ -1,8 +1,8 @@
 //! Finds files of a crate that depend on each other in a circle, so that none can be read first.
 //!
-//! What a file uses is read from its tokens: `use` declarations and paths such as `crate::plan::Plan` or
-//! `super::Worker`. A name that a file only passes on (`pub use child::Name`) belongs to the child. Tests may use what
-//! they like.
+//! The dependencies of a file are read from its tokens: `use` declarations and paths such as `crate::plan::Plan` or
+//! `super::Worker`. A name that a file only re-exports (`pub use child::Name`) belongs to the child. Tests may use
+//! anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::file::File;
 
-/// Crates whose files stand in layers, the lowest first: files or folders of `src`.
+/// Crates whose files form layers, the lowest first: files or folders of `src`.
 const LAYERED: [(&str, &[&[&str]]); 2] = [
     ("crates/assay-report", &[&["digits", "plain"], &["findings"], &["words"], &["tables", "charts"], &["output"]]),
     // Text in, text out; above it the program.
@@ -59,7 +59,7 @@ fn is_test(path: &str) -> bool {
     path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with("/transcripts.rs")
 }
 
-/// A module's place in its crate: `["worker", "link"]`; the root's is empty.
+/// A module's path in its crate: `["worker", "link"]`; the root's is empty.
 type Place = Vec<String>;
 
 /// The modules of a crate that are files.
@@ -70,7 +70,7 @@ struct Module {
     uses: Vec<Use>,
 }
 
-/// A path as it is written: `super`, `link`, `Link`.
+/// A path as written: `super`, `link`, `Link`.
 struct Use {
     path: Vec<String>,
     /// Stands in a `pub use`, so that the last name of the path is also one of this module.
@@ -84,14 +84,14 @@ impl Modules {
             let mut place: Place = inside.split('/').map(str::to_owned).collect();
             place.pop_if(|last| ["lib", "main", "mod"].contains(&last.as_str()));
             let mut uses = Vec::new();
-            // What is no Rust is the compiler's to complain of.
+            // Invalid Rust is the compiler's business.
             collect(file.text.parse().unwrap_or_default(), &mut uses);
             Some((place, Module { file: inside.to_owned(), uses }))
         };
         Modules(files.iter().filter_map(module).collect())
     }
 
-    /// The file that defines what `path` names when it stands in the module at `place`; `None` outside the crate.
+    /// The file that defines what `path` names in the module at `place`; `None` outside the crate.
     fn target(&self, place: &[String], path: &[String]) -> Option<Place> {
         let mut at = match path.first()?.as_str() {
             "crate" => Vec::new(),
@@ -129,7 +129,7 @@ impl Modules {
     }
 }
 
-/// Files that use a layer above their own, or stand in none. The crate's root is above all.
+/// Files that use a layer above their own, or belong to none. The crate's root is above all.
 fn out_of_layer(modules: &Modules, layers: &[&[&str]]) -> Vec<String> {
     let layer =
         |place: &Place| layers.iter().position(|layer| place.first().is_some_and(|top| layer.contains(&&**top)));
@@ -171,7 +171,7 @@ fn circles(modules: &Modules) -> Vec<Vec<String>> {
     circles.into_iter().collect()
 }
 
-/// Adds the paths that stand in these tokens, without those of items under `#[cfg(test)]`.
+/// Adds the paths in these tokens, without those of items under `#[cfg(test)]`.
 fn collect(tokens: TokenStream, uses: &mut Vec<Use>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut rest = &tokens[..];

@@ -1,4 +1,4 @@
-//! Licenses of all dependencies: only those that require nothing but their notice.
+//! Licenses of all dependencies: only those that require nothing but a notice.
 
 use serde_json::Value;
 use spdx::{Expression, LicenseReq, ParseMode};
@@ -20,7 +20,7 @@ const ALLOWED: [&str; 11] = [
     "Zlib",
 ];
 
-/// Packages whose licence, all branches considered, is not allowed.
+/// Packages whose license, considering all alternatives, is not allowed.
 pub(super) fn complaints(metadata: &Value) -> Vec<String> {
     list(metadata, "packages").iter().filter_map(complaint).collect()
 }

@@ -1,15 +1,15 @@
 //! Things allowed only in certain places: reading a clock, printing, exiting, naming a database.
 //!
-//! These are invariants of ARCHITECTURE.md that no type can hold. Tests may do what they like.
+//! These are invariants of ARCHITECTURE.md that no type can enforce. Tests are exempt.
 
 use super::file::File;
 
-/// Text of code, the only places it may stand in, and where it belongs.
+/// Text of code, the only places where it may occur, and where it belongs.
 const PLACES: [(&[&str], &[&str], &str); 3] = [
     (
         &["Instant::now", "SystemTime::now"],
-        // Assay-machine has no database on its path, and threads of its own.
-        // Assay-lab starts servers before a trial, and waits for them.
+        // assay-machine has no database on its path, and its own threads. assay-lab starts servers before a trial, and
+        // waits for them.
         &["crates/assay-io/", "crates/assay-machine/", "crates/assay-lab/src/wait.rs", "crates/assay/"],
         "only assay-io reads a clock; machines are told `now`",
     ),
@@ -20,7 +20,7 @@ const PLACES: [(&[&str], &[&str], &str); 3] = [
     ),
     (
         &["postgres::DRIVER", "mysql::DRIVER", "assay_sqlite::"],
-        // A product's file says how to ask it something.
+        // A product's file contains its queries.
         &["crates/assay/src/registry.rs", "crates/assay-lab/src/product/"],
         "databases are named in the registry and nowhere else",
     ),
@@ -30,7 +30,7 @@ pub(super) fn complaints(files: &[File]) -> Vec<String> {
     files.iter().filter(|file| is_product(&file.path)).flat_map(of_file).collect()
 }
 
-/// Sources that end up in the program.
+/// Sources that become part of the program.
 fn is_product(path: &str) -> bool {
     let source = path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
     let helper = ["crates/measured-path/", "crates/testkit/"].iter().any(|folder| path.starts_with(folder));
@@ -50,12 +50,12 @@ fn of_file(file: &File) -> Vec<String> {
     complaints
 }
 
-/// The lines of a source that end up in the program, with their numbers, without those that are comments.
+/// The lines of a source that become part of the program, with their numbers, without comments.
 pub(super) fn product_lines(file: &File) -> impl Iterator<Item = (usize, &str)> {
     let comment = if file.path.ends_with(".lua") { "--" } else { "//" };
     let product = if is_product(&file.path) || file.path.ends_with(".lua") { &*file.text } else { "" };
     let lines: Vec<&str> = product.lines().collect();
-    // Tests stand at the end of a file; those that are a file of their own are declared anywhere.
+    // Tests are at the end of a file; those in a file of their own are declared anywhere.
     let elsewhere = |at: usize| lines.get(at + 1).is_some_and(|next| next.ends_with(';'));
     let tests = (0..lines.len()).find(|at| lines[*at].trim() == "#[cfg(test)]" && !elsewhere(*at));
     let end = tests.unwrap_or(lines.len());

@@ -1,7 +1,7 @@
 //! What the crates must not know: enforces the last column of ARCHITECTURE.md's table.
 //!
-//! Each word of the column stands below with the packages that a crate which refuses it may not reach by any way, and
-//! with the text that may not stand in its code.
+//! Each word of the column is listed below with the packages that a crate which refuses it must not reach in any way,
+//! and with text that must not occur in its code.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::file::File;
 use super::metadata::{list, text};
 use super::places::product_lines;
 
-/// A word of the column, the packages it stands for, and the text that gives it away.
+/// A word of the column, the packages it stands for, and text that reveals it.
 const WORDS: [(&str, &[&str], &[&str]); 15] = [
     ("sockets", &["assay-io", "mio", "io-uring"], &["std::net", "os::unix::net"]),
     ("clocks", &["assay-io"], &CLOCKS),
@@ -73,7 +73,7 @@ fn members(metadata: &Value) -> Vec<&str> {
     packages.map(|package| text(package, "name")).filter(|name| name.starts_with("assay")).collect()
 }
 
-/// Every package that ends up in a program because of this one.
+/// Every package that becomes part of a program because of this one.
 fn reached<'a>(metadata: &'a Value, name: &str) -> BTreeSet<&'a str> {
     let packages = list(metadata, "packages");
     let nodes = list(&metadata["resolve"], "nodes");
@@ -91,7 +91,7 @@ fn reached<'a>(metadata: &'a Value, name: &str) -> BTreeSet<&'a str> {
     reached
 }
 
-/// Lines of a crate's code that hold a text that gives the word away.
+/// Lines of a crate's code with text that reveals the word.
 fn given_away(name: &str, word: &str, texts: &[&str], files: &[File]) -> Vec<String> {
     let inside = format!("crates/{name}/src/");
     let sources = files.iter().filter(|file| file.path.starts_with(&inside));

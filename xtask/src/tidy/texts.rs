@@ -2,14 +2,14 @@
 
 use super::file::File;
 
-/// Paths of the machines this was written on; a reader of the project has no such place.
+/// Paths of the machines on which this was written; a reader of the project has no such place.
 const PRIVATE_PLACES: [&str; 2] = [concat!("../", "shared"), concat!("/wo", "rk/")];
 
 pub(super) fn complaints(files: &[File]) -> Vec<String> {
     files.iter().flat_map(|file| head(file).into_iter().chain(lines(file))).collect()
 }
 
-/// A file says first what it is for.
+/// A file starts with its purpose.
 fn head(file: &File) -> Option<String> {
     let (mark, what) = match file.path.as_str() {
         path if path.ends_with(".rs") => ("//!", "`//!`: what the file is for, how it fits, what it refuses to do"),
@@ -32,7 +32,7 @@ fn lines(file: &File) -> Vec<String> {
             continue;
         }
         let code = line.trim_start();
-        // Unit tests stand at the end of a file.
+        // Unit tests are at the end of a file.
         in_tests |= code.starts_with("#[cfg(test)]");
         if code.starts_with("#[ignore") {
             complain("a test that is not run proves nothing; without its server it says so: testkit's Kind::present");

@@ -12,7 +12,7 @@ use clap::Args;
 use super::file::{self, File};
 use crate::steps::root;
 
-/// A file with prose: what stands before each line of it, and the text.
+/// A file with prose: the prefix of each of its lines, and the text.
 struct Line<'a> {
     prefix: &'a str,
     text: &'a str,
@@ -63,7 +63,7 @@ fn width() -> Result<usize> {
     width.context("rustfmt.toml has no max_width")
 }
 
-/// The file's text with no line of prose wider than `width`, as far as it can be broken.
+/// The file's text with no line of prose wider than `width`, where it can be broken.
 fn wrapped(file: &File, width: usize) -> String {
     let ending = file.path.rsplit('.').next().unwrap_or_default();
     if !["md", "rs", "lua"].contains(&ending) || file.path.contains("/vendor/") {
@@ -113,7 +113,7 @@ fn prose<'a>(line: &'a str, ending: &str) -> Option<Line<'a>> {
     Some(Line { prefix, text })
 }
 
-/// What is never filled with its neighbours.
+/// Lines that are never merged with their neighbors.
 fn stands_alone(text: &str) -> bool {
     let beginnings = ["|", "#", "```", "<"];
     let is_code = text.starts_with("    ");
@@ -141,7 +141,7 @@ fn begins_item(text: &str) -> bool {
     item(text) > 0
 }
 
-/// Puts the paragraph out: as it is, or filled anew where a line of it is too wide.
+/// Outputs the paragraph: unchanged, or refilled if a line of it is too wide.
 fn flush(out: &mut String, paragraph: &mut Vec<Line>, width: usize) {
     let Some(first) = paragraph.first() else { return };
     let length = |line: &Line| line.prefix.chars().count() + line.text.chars().count();
@@ -168,7 +168,7 @@ fn flush(out: &mut String, paragraph: &mut Vec<Line>, width: usize) {
     let mut is_empty = true;
     for word in paragraph.iter().flat_map(|line| line.text.split_whitespace()) {
         let needed = line.chars().count() + usize::from(!is_empty) + word.chars().count();
-        // A line that begins like an item or a heading would be one.
+        // Such a line would look like an item or a heading.
         if !is_empty && needed > width && !begins_item(&format!("{word} ")) && !word.starts_with('#') {
             *out += line.trim_end();
             out.push('\n');
