@@ -163,9 +163,10 @@ fn has_ended(interval: &Interval) -> bool {
 /// it is counted in it all the same, and says nothing about its end.
 fn edges(interval: &Interval) -> (u64, u64) {
     let (start_ns, end_ns) = (interval.start_ns, end_of(interval));
-    let first_ns = interval.first_done_ns.unwrap_or(start_ns).clamp(start_ns, end_ns);
-    let last_ns = interval.last_done_ns.unwrap_or(end_ns).clamp(first_ns, end_ns);
-    (first_ns, last_ns)
+    match (interval.first_done_ns, interval.last_done_ns) {
+        (Some(first), Some(last)) if start_ns <= first && first <= last.min(end_ns) => (first, last.min(end_ns)),
+        _ => (start_ns, end_ns),
+    }
 }
 
 fn end_of(interval: &Interval) -> u64 {
