@@ -49,9 +49,10 @@ local function is_seen()
 end
 
 local visible = assay.transaction("visible", function()
+  local is_stale = not is_seen()
   assay.count("reads")
-  if not is_seen() then
-    assay.count("stale_reads")
+  assay.count("stale_reads", is_stale and 1 or 0)
+  if is_stale then
     local polls = 0
     repeat
       polls = polls + 1

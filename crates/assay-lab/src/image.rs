@@ -449,9 +449,19 @@ impl Copy<'_> {
     fn file(&self, path: &Path, entry: &Entry) -> Result<()> {
         let (from, to) = (self.from.join(path), self.to.join(path));
         let source = File::open(&from).at("read", &from)?;
-        let target = File::create_new(&to).at("create", &to)?;
-        // The kernel copies, without the bytes passing through here.
-        std::io::copy(&mut &source, &mut &target).at("write", &to)?;
+        let found = source.metadata().at("look at", &from)?;
+        let target = if found.blocks() * 512 < found.len() {
+            // Compressed tables have holes, which are what they save.
+            let mut copy = Command::new("cp");
+            copy.arg("--sparse=auto").arg("--").arg(&from).arg(&to);
+            crate::process::output("copy a file with holes", &mut copy)?;
+            File::options().write(true).open(&to).at("write", &to)?
+        } else {
+            let target = File::create_new(&to).at("create", &to)?;
+            // The kernel copies, without the bytes passing through here.
+            std::io::copy(&mut &source, &mut &target).at("write", &to)?;
+            target
+        };
         let changed = SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::try_from(entry.changed_ns).unwrap_or(0));
         target.set_times(FileTimes::new().set_modified(changed)).at("write", &to)?;
         target.set_permissions(fs::Permissions::from_mode(entry.mode)).at("change", &to)?;

@@ -57,6 +57,9 @@ pub enum Event {
         seconds: f64,
         /// Its parts in order, in seconds.
         parts: Vec<(String, f64)>,
+        /// What its steps returned, in order.
+        #[serde(default)]
+        values: Vec<(String, f64)>,
         /// What spoiled it, in words; empty if nothing did.
         spoiled: Vec<String>,
         /// Whether its result counts; `false`: it is repeated.
@@ -97,6 +100,8 @@ pub enum Outcome {
         record: String,
         /// Its parts in order, in seconds.
         parts: Vec<(String, f64)>,
+        /// What its steps returned, in order.
+        values: Vec<(String, f64)>,
         /// What spoiled it, in words; empty if nothing did.
         spoiled: Vec<String>,
     },
@@ -142,12 +147,12 @@ impl Progress {
                 self.interrupted += u32::from(self.under_way.is_some());
                 self.under_way = Some((TrialKey { round, cell }, attempt));
             }
-            Event::Done { round, cell, record, seconds, parts, spoiled, kept, .. } => {
+            Event::Done { round, cell, record, seconds, parts, values, spoiled, kept, .. } => {
                 self.under_way = None;
                 self.took.push((cell, seconds));
                 let key = TrialKey { round, cell };
                 if kept {
-                    self.outcomes.insert(key, Outcome::Done { record, parts, spoiled });
+                    self.outcomes.insert(key, Outcome::Done { record, parts, values, spoiled });
                 } else {
                     self.repeated.push(key);
                 }
@@ -215,6 +220,7 @@ mod tests {
                 at: String::new(),
                 seconds: 2.0,
                 parts: vec![("run".into(), 1.0)],
+                values: vec![("size".into(), 2.0)],
                 spoiled: Vec::new(),
                 kept,
             })

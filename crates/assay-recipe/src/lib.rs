@@ -25,7 +25,7 @@ pub use error::RecipeError;
 pub use grid::{Cell, Factor, Level};
 pub use journal::{Event, Outcome, Progress, TrialKey, line};
 pub use plan::{order, remaining, seconds_left};
-pub use recipe::{ChartAsked, ChartKind, Recipe, Show, TableAsked, Trials, schema};
+pub use recipe::{ChartAsked, Recipe, Show, TableAsked, Trials, schema};
 pub use setup::{Data, Front, Generator, Run, Server, Setup};
 pub use shipped::{from_words, shipped};
 pub use step::{Action, Step, When};

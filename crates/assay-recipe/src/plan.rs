@@ -65,6 +65,7 @@ mod tests {
                 at: String::new(),
                 seconds,
                 parts: Vec::new(),
+                values: Vec::new(),
                 spoiled: Vec::new(),
                 kept: true,
             })

@@ -56,11 +56,13 @@ pub struct Trials {
     pub seed: u64,
     /// How often a cell's spoiled trials are repeated.
     pub repeats: u32,
+    /// So many rounds at the start are run, and not shown. 0 <= drop < count
+    pub drop: u32,
 }
 
 impl Default for Trials {
     fn default() -> Trials {
-        Trials { count: 3, seed: 1, repeats: 1 }
+        Trials { count: 3, seed: 1, repeats: 1, drop: 0 }
     }
 }
 
@@ -72,12 +74,14 @@ pub struct TableAsked {
     pub rows: String,
     /// A column per level; `None`: one column.
     pub columns: Option<String>,
-    /// A metric such as `tps`, `p99`, `new_order.p99`; `per_price`; or the name of a step, for its seconds.
+    /// A metric such as `tps`, `p99`, `new_order.p99`; `per_price`; or the name of a step, for its seconds or its value.
     #[serde(default = "tps")]
     pub value: String,
     /// The level by which the others are divided: one of `columns`, or of `rows` without columns; or `best`.
     #[serde(default, deserialize_with = "word")]
     pub ratio_to: Option<String>,
+    /// `worst` or `best`: the one trial that stands for a cell; `None`: all of them, with an interval.
+    pub of: Option<String>,
 }
 
 fn tps() -> String {
@@ -128,23 +132,8 @@ struct Written {
 pub enum Show {
     /// A pivot table.
     Table(TableAsked),
-    /// A chart.
-    Chart(ChartKind, ChartAsked),
-}
-
-/// How a chart is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChartKind {
-    /// Every second of every trial as a dot.
-    Dots,
-    /// Lines over time.
-    Lines,
-    /// Boxes of all seconds over a factor.
-    Boxes,
-    /// Bars over a factor, with intervals.
-    Bars,
-    /// A metric by sessions, or by a factor of numbers.
-    Curves,
+    /// A chart, by the name of its kind: the key of `Shown`. Who draws it knows what that looks like.
+    Chart(&'static str, ChartAsked),
 }
 
 /// A chart of results. Axes are factors, or `sessions`.
@@ -161,6 +150,8 @@ pub struct ChartAsked {
     pub value: Words,
     /// `best`: bars and boxes as a share of the best.
     pub ratio_to: Option<String>,
+    /// Values that others are held against, by name, such as what the device does without a server.
+    pub reference: BTreeMap<String, Word>,
 }
 
 /// One `[[show]]`.
@@ -223,6 +214,10 @@ impl Recipe {
         if written.trials.count == 0 {
             return Err(RecipeError::new("trials.count must be at least 1").at(place_of(text, &["trials", "count"])));
         }
+        if written.trials.drop >= written.trials.count {
+            let error = RecipeError::new("trials.drop must be less than trials.count: nothing would be shown");
+            return Err(error.at(place_of(text, &["trials", "drop"])));
+        }
         let mut names: Vec<&str> =
             cells.iter().flat_map(|cell| &cell.setup.run.case).map(|case| case.name.as_str()).collect();
         names.sort_unstable();
@@ -269,6 +264,8 @@ const SESSIONS: &str = "sessions";
 const CASE: &str = "case";
 /// Not a level: whichever is best.
 const BEST: &str = "best";
+/// Which trial may stand for a cell.
+const OF: [&str; 2] = ["worst", "best"];
 
 fn shows(shown: Vec<Shown>, axes: &Axes<'_>) -> Result<Vec<Show>, RecipeError> {
     let mut shows = Vec::new();
@@ -276,11 +273,11 @@ fn shows(shown: Vec<Shown>, axes: &Axes<'_>) -> Result<Vec<Show>, RecipeError> {
         let fault = |message: String| RecipeError::new(format!("show {number}: {message}"));
         let mut given: Vec<Show> = show.table.map(Show::Table).into_iter().collect();
         let charts = [
-            (ChartKind::Boxes, show.boxes),
-            (ChartKind::Dots, show.dots),
-            (ChartKind::Lines, show.lines),
-            (ChartKind::Bars, show.bars),
-            (ChartKind::Curves, show.curves),
+            ("boxes", show.boxes),
+            ("dots", show.dots),
+            ("lines", show.lines),
+            ("bars", show.bars),
+            ("curves", show.curves),
         ];
         given.extend(charts.into_iter().filter_map(|(kind, chart)| Some(Show::Chart(kind, chart?))));
         let count = given.len();
@@ -292,7 +289,8 @@ fn shows(shown: Vec<Shown>, axes: &Axes<'_>) -> Result<Vec<Show>, RecipeError> {
         let checked = match &show {
             Show::Table(table) => check(table, axes),
             Show::Chart(_, chart) => {
-                [&chart.x, &chart.colour, &chart.facet].into_iter().flatten().try_for_each(|axis| axes.know(axis))
+                let places = [&chart.x, &chart.colour, &chart.facet].into_iter().flatten();
+                places.map(|axis| axes.know(axis)).chain(chart.reference.iter().map(is_number)).collect()
             }
         };
         checked.map_err(|error| error.within(&format!("show {number}")))?;
@@ -320,12 +318,20 @@ impl Axes<'_> {
     }
 }
 
+fn is_number((name, value): (&String, &Word)) -> Result<(), RecipeError> {
+    let number = value.0.parse::<f64>().is_ok_and(f64::is_finite);
+    number.then_some(()).ok_or_else(|| RecipeError::new(format!("reference {name} is not a number")))
+}
+
 fn check(table: &TableAsked, axes: &Axes<'_>) -> Result<(), RecipeError> {
     for axis in [Some(&table.rows), table.columns.as_ref()].into_iter().flatten() {
         axes.know(axis)?;
     }
     if table.columns.as_ref() == Some(&table.rows) {
         return Err(RecipeError::new(format!("rows and columns are both {}", table.rows)));
+    }
+    if let Some(of) = table.of.as_ref().filter(|of| !OF.contains(&of.as_str())) {
+        return Err(RecipeError::new(format!("of = {of}")).meant(of, &OF));
     }
     let Some(base) = table.ratio_to.as_ref().filter(|base| *base != BEST) else { return Ok(()) };
     let axis = table.columns.as_ref().unwrap_or(&table.rows);
@@ -459,7 +465,7 @@ pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.opt
         ");
         assert_snapshot!(wrong(&BASE.replace("[1, 4]", "{ a = 1 }")), @r"12:12: invalid type: map, expected one value, or a list of them");
         assert_snapshot!(wrong(&BASE.replace("db.settings.sync_binlog", "db.setings.sync_binlog")), @r"
-        16:1: factor sync_binlog, level 0, `server.db.setings.sync_binlog`: unknown field `setings`, expected one of `product`, `url`, `binaries`, `settings`, `config`, `cpus`, `memory`, `huge_pages`, `transparent_huge_pages`, `replicas`, `front`, `sql`, `socket`, `parameters`
+        16:1: factor sync_binlog, level 0, `server.db.setings.sync_binlog`: unknown field `setings`, expected one of `product`, `url`, `binaries`, `settings`, `config`, `cpus`, `memory`, `huge_pages`, `transparent_huge_pages`, `replicas`, `front`, `sql`, `socket`, `parameters`, `data`
         did you mean `settings`?
         ");
         assert_snapshot!(wrong(&BASE.replace("server.db.settings.sync_binlog", "sever.db.settings.sync_binlog")), @r"
@@ -505,6 +511,42 @@ pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.opt
             (error.message.as_str(), error.hint.as_deref()),
             ("unknown scale tny", Some("did you mean `tiny`?"))
         );
+    }
+
+    #[track_caller]
+    fn refused(text: &str, words: &str) {
+        let wrong = wrong(text);
+        assert!(wrong.contains(words), "{wrong}");
+    }
+
+    #[test]
+    fn load_and_data_go_to_servers_and_parts_of_them_that_are_there() {
+        let text = BASE.replace("sessions = [1, 4]", "on = ['db.primary', 'db.replica1']");
+        refused(&text, "run.on: db has no replica1\nknown: primary");
+        let text = text.replace("product =", "replicas = 1\nproduct =");
+        let setup = &read(&text).unwrap().cells[0].setup;
+        assert_eq!(setup.targets(), [("db", Some("primary")), ("db", Some("replica1"))]);
+        assert_eq!((setup.loaded(), setup.holds_data("db")), (vec!["db"], true));
+        refused(&text.replace("replica1", "replica2"), "run.on: db has no replica2\ndid you mean `replica1`?");
+        let text = text.replace("[data]", "[server.other]\nproduct = 'mysql'\n[data]\non = 'other'");
+        let setup = &read(&text).unwrap().cells[0].setup;
+        assert_eq!((setup.holds_data("db"), setup.holds_data("other")), (false, true));
+        refused(&text.replace("on = 'other'", "on = 'third'"), "data.on: there is no server third\n");
+    }
+
+    #[test]
+    fn steps_return_values_and_rounds_are_dropped_within_limits() {
+        let step = "[[step]]\nwhen = 'after-measure'\nvalue = true\n";
+        let recipe = read(&format!("{BASE}{step}sql = 'SELECT 1'\n")).unwrap();
+        assert!(recipe.steps[0].value);
+        refused(&format!("{BASE}{step}checkpoint = true\n"), "step 1: value is for sql and command");
+        refused(&format!("{BASE}[trials]\ncount = 3\ndrop = 3\n"), "trials.drop must be less than trials.count");
+        let table = "[[show]]\ntable = { rows = 'memory', of = 'wrost' }\n";
+        refused(&format!("{BASE}{table}"), "show 1: of = wrost\ndid you mean `worst`?");
+        let Show::Table(table) = &read(&format!("{BASE}{}", table.replace("wrost", "worst"))).unwrap().shows[0] else {
+            panic!()
+        };
+        assert_eq!(table.of.as_deref(), Some("worst"));
     }
 
     #[test]

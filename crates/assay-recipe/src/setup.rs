@@ -54,6 +54,8 @@ pub struct Server {
     pub socket: bool,
     /// Parameters of the URL for the load, such as `ssl-mode = "required"`.
     pub parameters: BTreeMap<String, Word>,
+    /// The folder in which its data directory is made for each trial, such as one on another drive.
+    pub data: Option<String>,
 }
 
 /// A pooler or proxy.
@@ -72,6 +74,8 @@ pub struct Front {
 pub struct Data {
     /// Arguments of `assay prepare`: `tpcc --warehouses 10`.
     pub prepare: Option<String>,
+    /// Names of the servers that hold it; empty: those that are loaded.
+    pub on: Words,
     /// More of its options.
     pub options: BTreeMap<String, Word>,
     /// Settings of the server during the load, with its own names: those that determine how data is stored.
@@ -88,7 +92,7 @@ pub struct Run {
     pub case: Vec<StatementCase>,
     /// Arguments of `assay io`: `--size 4G --direct`. Needs no server.
     pub io: Option<String>,
-    /// Names of the servers to load; empty: all.
+    /// The servers to load, by name, or parts of them, such as `db.replica1`; empty: all.
     pub on: Words,
     /// A number, or the steps of a ladder.
     pub sessions: Words,
@@ -115,11 +119,36 @@ pub struct Generator {
 }
 
 impl Setup {
-    /// Names of the servers to load.
-    pub fn loaded(&self) -> Vec<&str> {
+    /// The servers to load, in order, each with the part to load, such as `replica1`; `None`: its URL.
+    pub fn targets(&self) -> Vec<(&str, Option<&str>)> {
         match &self.run.on.0[..] {
-            [] => self.server.keys().map(String::as_str).collect(),
-            named => named.iter().map(String::as_str).collect(),
+            [] => self.server.keys().map(|name| (name.as_str(), None)).collect(),
+            named => named
+                .iter()
+                .map(|name| match name.split_once('.').filter(|_| !self.server.contains_key(name)) {
+                    Some((server, part)) => (server, Some(part)),
+                    None => (name.as_str(), None),
+                })
+                .collect(),
+        }
+    }
+
+    /// Names of the servers to load, each once.
+    pub fn loaded(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in self.targets() {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// Whether the data is loaded into this server.
+    pub fn holds_data(&self, server: &str) -> bool {
+        match &self.data.on.0[..] {
+            [] => self.loaded().contains(&server),
+            named => named.iter().any(|name| name == server),
         }
     }
 
@@ -133,9 +162,21 @@ impl Setup {
         for (name, server) in &self.server {
             server.check(name)?;
         }
-        if let Some(unknown) = self.run.on.0.iter().find(|name| !self.server.contains_key(*name)) {
-            let known: Vec<&str> = self.server.keys().map(String::as_str).collect();
-            return Err(RecipeError::new(format!("run.on: there is no server {unknown}")).meant(unknown, &known));
+        let known: Vec<&str> = self.server.keys().map(String::as_str).collect();
+        let targets = self.targets();
+        let named = targets.iter().map(|(name, _)| ("run.on", *name));
+        let named = named.chain(self.data.on.0.iter().map(|name| ("data.on", name.as_str())));
+        for (key, name) in named {
+            if !known.contains(&name) {
+                return Err(RecipeError::new(format!("{key}: there is no server {name}")).meant(name, &known));
+            }
+        }
+        for (name, part) in targets {
+            let parts = self.server[name].parts();
+            if let Some(part) = part.filter(|part| !parts.iter().any(|known| known == part)) {
+                let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+                return Err(RecipeError::new(format!("run.on: {name} has no {part}")).meant(part, &parts));
+            }
         }
         let kinds = [
             (!self.run.workload.trim().is_empty(), "workload"),
@@ -173,6 +214,12 @@ impl Setup {
 }
 
 impl Server {
+    /// The names of its parts: `primary`, `replica1`, its fronts.
+    fn parts(&self) -> Vec<String> {
+        let replicas = (1..=self.replicas).map(|number| format!("replica{number}"));
+        ["primary".to_owned()].into_iter().chain(replicas).chain(self.front.keys().cloned()).collect()
+    }
+
     fn check(&self, name: &str) -> Result<(), RecipeError> {
         let server = self;
         match (&server.product, &server.url) {

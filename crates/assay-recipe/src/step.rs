@@ -18,6 +18,8 @@ pub struct Step {
     pub on: Option<String>,
     /// The part of that server: `primary`, `replica1`, or a front such as `pgbouncer`.
     pub node: Option<String>,
+    /// What it returns is its value in results, instead of its seconds.
+    pub value: bool,
     /// With `When::DuringMeasure`: how long after the start of the measured run, such as `10s`.
     pub after: Option<String>,
 }
@@ -104,6 +106,8 @@ pub(crate) struct Written {
     rest: Option<Word>,
     on: Option<String>,
     node: Option<String>,
+    #[serde(default)]
+    value: bool,
     after: Option<Word>,
 }
 
@@ -135,8 +139,15 @@ impl Written {
         if self.node.is_some() && !matches!(action, Action::Restart | Action::Crash) {
             return Err(RecipeError::new(format!("step {number}: node is for restart and crash")));
         }
-        if self.when == When::DuringMeasure && matches!(action, Action::Command(_) | Action::Rest(_)) {
-            return Err(RecipeError::new(format!("step {number}: {kind} is not possible during the measured run")));
+        if self.when == When::DuringMeasure && matches!(action, Action::Rest(_)) {
+            return Err(RecipeError::new(format!("step {number}: {kind} cannot be done beside the measured run")));
+        }
+        let may_return = matches!(action, Action::Sql(_) | Action::Command(_));
+        let in_trial = !matches!(self.when, When::BeforeRound | When::AfterRound);
+        if self.value && !(may_return && in_trial) {
+            return Err(RecipeError::new(format!(
+                "step {number}: value is for sql and command, before, during and after a trial"
+            )));
         }
         if self.after.is_some() != (self.when == When::DuringMeasure) {
             let mut error =
@@ -150,6 +161,7 @@ impl Written {
             action,
             on: self.on,
             node: self.node,
+            value: self.value,
             after: self.after.map(|Word(after)| after),
         })
     }

@@ -35,7 +35,8 @@ pub(crate) fn figure(value: f64) -> String {
 pub(crate) fn with_interval(value: f64, low: f64, high: f64) -> String {
     let (below, above) = (value - low, high - value);
     let half = below.max(above);
-    if half <= 0.0 || half.is_nan() {
+    // What rounding left of no difference at all.
+    if half <= value.abs() * 1e-6 || half.is_nan() {
         return format!("{} ±0", figure(value));
     }
     let decimals = (1.0 - half.log10().floor()).clamp(0.0, 6.0) as usize;

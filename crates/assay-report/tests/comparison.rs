@@ -511,7 +511,7 @@ fn table(rows: &str, columns: Option<&str>, ratio_to: Option<&str>, of: OfTrials
 fn drawn(kind: ChartKind, x: Option<&str>, colour: Option<&str>, facet: Option<&str>, values: &[&str]) -> ChartAsked {
     let [x, colour, facet] = [x, colour, facet].map(|name| name.map(str::to_owned));
     let values = values.iter().map(|value| (*value).to_owned()).collect();
-    ChartAsked { kind, x, colour, facet, values, ratio_to: None }
+    ChartAsked { kind, x, colour, facet, values, ratio_to: None, references: Vec::new() }
 }
 
 fn show(report: &Report, asked: &[ShowAsked], axes: &[&str]) -> Result<Vec<Shown>, NoChart> {
@@ -621,6 +621,11 @@ fn charts_of_settings_share_their_axes_in_every_output() {
         _ => panic!("{chart:?}"),
     };
     assert_eq!(panels(charts[0]), (2, vec!["sessions=4".into(), "sessions=16".into()]));
+    let device = vec![("device".to_owned(), 2_500.0)];
+    let curves = drawn(ChartKind::Curves, Some("sessions"), Some("shared_buffers"), None, &["tps"]);
+    let held = ShowAsked::Chart(ChartAsked { references: device, ..curves });
+    let text = assay_report::shown_text(&show(&report, &[held], &["sessions", "shared_buffers"]).unwrap(), 80);
+    assert!(text.lines().any(|line| line.trim_start().starts_with("device") && line.contains("2,500")), "{text}");
     let (across, dots) = panels(charts[1]);
     assert_eq!((across, dots.len(), dots[0].as_str()), (6, 12, "shared_buffers=16MB, sessions=4"));
     let svg = svg(charts[0], &PictureOptions::default());

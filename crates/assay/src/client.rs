@@ -3,7 +3,7 @@
 //! The connections are those of the measured path; here one thread waits for one of them. Errors are returned as text:
 //! a run needs none of these answers.
 
-use assay_engine::Target;
+use assay_engine::{Control, Target};
 use assay_io::clock::Clock;
 use assay_io::readiness::Readiness;
 use assay_io::{Address, Event, Io, SocketId};
@@ -18,6 +18,8 @@ pub struct Client {
     is_over_socket: bool,
     out: Vec<u8>,
     pool: RowsPool,
+    /// When it is stopped, nothing is waited for any more.
+    control: Option<&'static Control>,
 }
 
 impl Client {
@@ -53,6 +55,7 @@ impl Client {
                 is_over_socket: false,
                 out: Vec::new(),
                 pool: RowsPool::default(),
+                control: None,
             };
             match client.log_in(target, address, deadline) {
                 Ok(()) => return Ok(client),
@@ -60,6 +63,11 @@ impl Client {
             }
         }
         Err(reason)
+    }
+
+    /// From now on a wait for the server ends when `control` is stopped, and with it the connection.
+    pub fn end_with(&mut self, control: &'static Control) {
+        self.control = Some(control);
     }
 
     /// What the server reported about itself at login.
@@ -218,7 +226,13 @@ impl Client {
                     return Err(closed.message);
                 }
                 None if self.io.now() >= deadline => return Err(self.lose("no answer in time".to_owned())),
-                None => self.io.wait(Some(deadline)).map_err(|error| error.to_string())?,
+                None if self.control.is_some_and(Control::is_stopped) => {
+                    return Err(self.lose("interrupted".to_owned()));
+                }
+                None => {
+                    let turn = self.control.map_or(deadline, |_| deadline.min(self.io.now() + TURN));
+                    self.io.wait(Some(turn)).map_err(|error| error.to_string())?;
+                }
             }
         }
     }
@@ -241,6 +255,8 @@ impl Client {
     }
 }
 
+/// How long an interrupt may go unnoticed.
+const TURN: Nanos = Nanos::from_millis(100);
 const LOST: &str = "the connection is lost";
 
 /// A cell as text; `None` for NULL, and for a missing cell.

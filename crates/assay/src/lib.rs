@@ -22,6 +22,7 @@ pub mod metrics;
 pub mod plan;
 pub mod record_of;
 pub mod registry;
+pub mod relay;
 pub mod render;
 pub mod scratch;
 pub mod server_settings;

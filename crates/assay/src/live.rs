@@ -13,10 +13,11 @@ use assay_report::{LineOf, LiveMetrics, Progress, Promise};
 use assay_seam::Nanos;
 
 use crate::bar::Bar;
-use crate::command_line::{OutputOptions, TelemetryChoice};
+use crate::command_line::{OutputOptions, ResultOptions, TelemetryChoice};
 use crate::diagnostics::Trouble;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
+use crate::relay::{Relay, Told};
 use crate::telemetry::{self, Beside, HostUrl, Samplers};
 use crate::{plan, record_of, server_settings, terminal, values};
 
@@ -32,6 +33,9 @@ pub struct Live {
     elapsed_trials: u64,
     metrics: Option<(Metrics, LiveMetrics)>,
     journal: Option<Journal>,
+    /// To the experiment that this run belongs to, and the clock of the run.
+    relay: Option<Relay>,
+    clock: Option<Clock>,
     /// `None`: nothing is sampled.
     beside: Option<Beside>,
     samplers: Option<Samplers>,
@@ -68,6 +72,7 @@ impl Live {
         }
         let beside = beside(output.telemetry, &output.pooler, &output.host_metrics)?;
         let journal = output.journal.clone().map(Journal::create).transpose()?;
+        let relay = output.relay.as_deref().map(Relay::create).transpose()?;
         let path = match &output.record {
             _ if output.no_record => None,
             Some(path) => {
@@ -79,8 +84,21 @@ impl Live {
         let bar = if output.quiet { None } else { Bar::begin(course(&record, output.trial)) };
         let lines = (!output.quiet && bar.is_none()).then_some(0);
         let elapsed_trials = bar.as_ref().map_or(0, Bar::elapsed_ns);
-        let (written, pause, samplers) = (Instant::now(), PAUSE_MIN, None);
-        Ok(Live { record, path, written, pause, lines, bar, elapsed_trials, metrics, journal, beside, samplers })
+        Ok(Live {
+            record,
+            path,
+            written: Instant::now(),
+            pause: PAUSE_MIN,
+            lines,
+            bar,
+            elapsed_trials,
+            metrics,
+            journal,
+            relay,
+            clock: None,
+            beside,
+            samplers: None,
+        })
     }
 
     /// The progress line on a terminal, if there is one.
@@ -95,6 +113,7 @@ impl Live {
 
     /// The run starts: servers are sampled, if there are any. Instants count from `started` on `clock`.
     pub fn begins(&mut self, plan: &Plan, clock: Clock, started: Nanos) {
+        self.clock = Some(clock);
         if let Some(beside) = &self.beside {
             let places: Vec<Place> = self.record.environment.servers.iter().map(|server| server.place).collect();
             self.samplers = Samplers::start(&plan.targets, &places, beside, clock, started);
@@ -116,6 +135,9 @@ impl Live {
     ) {
         if let Some(samplers) = &self.samplers {
             samplers.stage_begins(measured_from);
+        }
+        if let (Some(relay), Some(clock)) = (&mut self.relay, self.clock) {
+            relay.measures(Duration::from_nanos(measured_from.0.saturating_sub(clock.now().0)));
         }
         let manifest = &self.record.manifest;
         let stages = manifest.sessions.len();
@@ -170,13 +192,16 @@ impl Live {
             terminal::say(&format!("{}{line}\n", head.unwrap_or_default()));
             *lines += 1;
         }
-        if let Some(bar) = self.bar.as_ref().filter(|_| !sliver) {
+        if (self.bar.is_some() || self.relay.is_some()) && !sliver {
             let findings = assay_report::interval_findings(&record_of::interval(interval));
-            bar.change(|progress| {
-                progress.tps.push(findings.tps);
-                progress.p99_ns = findings.response.p99_ns.or(findings.response.max_ns);
-                progress.errors = progress.errors.saturating_add(findings.errors);
-            });
+            let (tps, errors) = (findings.tps, findings.errors);
+            let p99_ns = findings.response.p99_ns.or(findings.response.max_ns);
+            if let Some(bar) = &self.bar {
+                bar.change(|progress| progress.add(tps, p99_ns, errors));
+            }
+            if let Some(relay) = &mut self.relay {
+                relay.tell(Told::Interval { tps, p99_ns, errors });
+            }
         }
         if self.written.elapsed() >= self.pause {
             self.write_partial(so_far);
@@ -306,6 +331,15 @@ fn is_away(number: usize, outcome: &Outcome) -> bool {
             let tally = stage.targets.get(number).unwrap_or(&stage.total);
             tally.unfinished > 0
         }),
+    }
+}
+
+/// Writes the record of a command that measures without a workload; `None`: none is wanted.
+pub(crate) fn kept(record: &Record, options: &ResultOptions) -> Result<Option<PathBuf>, Trouble> {
+    match &options.record {
+        _ if options.no_record => Ok(None),
+        Some(path) => record.write(path).map(|()| Some(path.clone())).map_err(unwritable),
+        None => record.write_new(Path::new(DEFAULT_FOLDER)).map(Some).map_err(unwritable),
     }
 }
 

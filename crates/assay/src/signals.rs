@@ -95,6 +95,20 @@ pub fn run(mut command: Command) -> std::io::Result<ExitStatus> {
     }
 }
 
+/// Runs a short program to its end while another one is under way. An interrupt kills it.
+pub fn run_beside(mut command: Command) -> std::io::Result<ExitStatus> {
+    let mut beside = command.process_group(0).spawn()?;
+    loop {
+        if let Some(status) = beside.try_wait()? {
+            return Ok(status);
+        }
+        if control().is_stopped() {
+            let _ = kill(Pid::from_raw(-i32::try_from(beside.id()).unwrap_or(i32::MAX)), Signal::SIGKILL);
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
 /// Short compared with any trial, and long enough to cost nothing.
 const PAUSE: Duration = Duration::from_millis(50);
 

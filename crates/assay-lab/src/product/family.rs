@@ -2,25 +2,219 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
+use assay_seam::Driver;
 use nix::sys::signal::Signal;
 
-use super::{Asked, Binaries, InEffect, Role, Settled, Site, Wishes};
+use super::{Artifact, Asked, Binaries, InEffect, Product, Role, Settled, Site, Wishes};
 use crate::fault::Result;
 use crate::process::output;
 use crate::sql::Session;
+use crate::version::Version;
 use crate::wait::{self, Stopwatch};
 
-/// Settings that are fixed when the data directory is created.
-pub(super) const LAYOUT: &[&str] =
-    &["innodb_page_size", "innodb_data_file_path", "innodb_undo_tablespaces", "lower_case_table_names"];
+/// What differs between the products of the family; the rest is the same, below.
+pub(super) trait Member: Sync {
+    /// See `Product::name`.
+    const NAME: &'static str;
+    /// See `Product::title`.
+    const TITLE: &'static str;
+    /// See `Product::programs`.
+    const PROGRAMS: &'static [&'static str];
+    /// Names of the program that people talk to it with.
+    const CLIENTS: &'static [&'static str];
+    /// See `Product::places`.
+    const PLACES: &'static [&'static str];
+    /// See `Product::package`.
+    const PACKAGE: &'static str;
+    /// See `Product::catalogue`.
+    const CATALOGUE: &'static [Artifact];
 
-/// A first signal; the second is SIGKILL.
-pub(super) const STOP: &[Signal] = &[Signal::SIGTERM];
+    /// Whether what a program answers to `--version` is of this product.
+    fn is_said(words: &str) -> bool;
+
+    /// See `Product::environment`.
+    fn environment(binaries: &Binaries) -> Vec<(String, String)>;
+
+    /// The command that makes an empty data directory, without the settings of the layout.
+    fn initialiser(site: &Site<'_>) -> Command;
+
+    /// Lines of the configuration that only this product needs.
+    fn special(site: &Site<'_>, role: &Role) -> Vec<String>;
+
+    /// See `Product::become_replica`.
+    fn become_replica(site: &Site<'_>) -> Result<()>;
+
+    /// See `Product::follow`.
+    fn follow(
+        version: &Version,
+        primary: (&mut Session, u16),
+        replica: &mut Session,
+    ) -> std::result::Result<(), String>;
+
+    /// See `Product::caught_up`.
+    fn caught_up(primary: &mut Session, replica: &mut Session) -> std::result::Result<bool, String>;
+}
+
+impl<T: Member> Product for T {
+    fn name(&self) -> &'static str {
+        T::NAME
+    }
+
+    fn title(&self) -> &'static str {
+        T::TITLE
+    }
+
+    fn driver(&self) -> Driver {
+        assay_wire::mysql::DRIVER
+    }
+
+    fn programs(&self) -> &'static [&'static str] {
+        T::PROGRAMS
+    }
+
+    fn places(&self) -> Vec<PathBuf> {
+        T::PLACES.iter().map(PathBuf::from).collect()
+    }
+
+    fn package(&self) -> &'static str {
+        T::PACKAGE
+    }
+
+    fn catalogue(&self) -> &'static [Artifact] {
+        T::CATALOGUE
+    }
+
+    fn version_said(&self, words: &str) -> Option<Version> {
+        let (_, version) = words.split_once(" Ver ")?;
+        T::is_said(words).then(|| Version::find(version)).flatten()
+    }
+
+    fn environment(&self, binaries: &Binaries) -> Vec<(String, String)> {
+        T::environment(binaries)
+    }
+
+    /// Settings that are decided when the data directory is made.
+    fn layout(&self) -> &'static [&'static str] {
+        &["innodb_page_size", "innodb_data_file_path", "innodb_undo_tablespaces", "lower_case_table_names"]
+    }
+
+    fn initialise(&self, site: &Site<'_>, layout: &[Asked]) -> Result<()> {
+        let mut command = T::initialiser(site);
+        command.args(layout.iter().map(|asked| format!("--{}={}", asked.name, asked.value.as_deref().unwrap_or("ON"))));
+        output("create a data directory", &mut command).map(drop)
+    }
+
+    fn administrator(&self, site: &Site<'_>) -> String {
+        let path = socket(site).display().to_string().replace('%', "%25").replace('&', "%26").replace('#', "%23");
+        format!("mysql://root@/?socket={path}&ssl-mode=disabled")
+    }
+
+    fn socket(&self, site: &Site<'_>) -> PathBuf {
+        socket(site)
+    }
+
+    fn first_statements(&self) -> &'static [&'static str] {
+        FIRST
+    }
+
+    fn configuration(&self, site: &Site<'_>, wishes: &Wishes<'_>) -> Result<Vec<(PathBuf, String)>> {
+        Ok(configuration(site, wishes, &T::special(site, wishes.role)))
+    }
+
+    fn arguments(&self, site: &Site<'_>) -> Vec<OsString> {
+        vec![format!("--defaults-file={}", site.folder.join("my.cnf").display()).into()]
+    }
+
+    fn known_settings(&self, site: &Site<'_>) -> Result<Vec<String>> {
+        known_settings(site, &T::environment(site.binaries))
+    }
+
+    fn may_know(&self, _: &Site<'_>, name: &str, wishes: &Wishes<'_>) -> bool {
+        may_know(name, wishes)
+    }
+
+    fn settings_of_file(&self, text: &str) -> Vec<Asked> {
+        settings_of_file(text, T::NAME)
+    }
+
+    fn in_effect(&self, session: &mut Session, asked: &[Asked]) -> std::result::Result<Vec<InEffect>, String> {
+        in_effect(session, asked)
+    }
+
+    fn stop_signals(&self) -> &'static [Signal] {
+        // A second one is SIGKILL.
+        &[Signal::SIGTERM]
+    }
+
+    fn client(&self, site: &Site<'_>) -> (&'static [&'static str], Vec<String>) {
+        let port = format!("--port={}", site.port);
+        let arguments = ["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--user=app", &port, "app"];
+        (T::CLIENTS, arguments.map(str::to_owned).into())
+    }
+
+    fn data_version(&self, data: &Path) -> Option<String> {
+        data_version(data)
+    }
+
+    fn in_use(&self, data: &Path) -> Option<String> {
+        in_use(data)
+    }
+
+    fn is_data(&self, data: &Path) -> bool {
+        is_data(data)
+    }
+
+    fn first_settings(&self) -> Vec<Asked> {
+        // What is done then is no event for replicas.
+        vec![Asked { name: "skip_log_bin".to_owned(), value: None }, Asked::new("innodb_flush_log_at_trx_commit", "2")]
+    }
+
+    fn become_replica(&self, site: &Site<'_>, _: &Role) -> Result<()> {
+        T::become_replica(site)
+    }
+
+    fn follow(
+        &self,
+        version: &Version,
+        primary: (&mut Session, u16),
+        replica: &mut Session,
+    ) -> std::result::Result<(), String> {
+        T::follow(version, primary, replica)
+    }
+
+    fn caught_up(
+        &self,
+        _: &Version,
+        primary: &mut Session,
+        replica: &mut Session,
+        _: u32,
+    ) -> std::result::Result<bool, String> {
+        T::caught_up(primary, replica)
+    }
+
+    fn settle(&self, session: &mut Session, _: &Version, patience: Duration) -> std::result::Result<Settled, String> {
+        settle(session, patience)
+    }
+
+    fn checkpoint(
+        &self,
+        session: &mut Session,
+        _: &Version,
+        patience: Duration,
+    ) -> std::result::Result<Settled, String> {
+        settle(session, patience)
+    }
+
+    fn huge_page_settings(&self) -> Vec<Asked> {
+        vec![Asked { name: "large-pages".to_owned(), value: None }]
+    }
+}
 
 /// The user `app`, who may do everything from anywhere on this machine, without a password.
-pub(super) const FIRST: &[&str] = &[
+const FIRST: &[&str] = &[
     "CREATE DATABASE IF NOT EXISTS app",
     "CREATE USER app@'%'",
     "GRANT ALL ON *.* TO app@'%' WITH GRANT OPTION",
@@ -38,17 +232,12 @@ pub(super) fn places(binaries: &Binaries) -> Vec<String> {
     vec![format!("basedir = {}", base.display()), format!("lc_messages_dir = {}", base.join("share").display())]
 }
 
-pub(super) fn socket(site: &Site<'_>) -> PathBuf {
+fn socket(site: &Site<'_>) -> PathBuf {
     site.folder.join("mysql.sock")
 }
 
-pub(super) fn administrator(site: &Site<'_>) -> String {
-    let path = socket(site).display().to_string().replace('%', "%25").replace('&', "%26").replace('#', "%23");
-    format!("mysql://root@/?socket={path}&ssl-mode=disabled")
-}
-
 /// The `[mysqld]` section. `special`: lines of one of the products, after the common ones.
-pub(super) fn configuration(site: &Site<'_>, wishes: &Wishes<'_>, special: &[String]) -> Vec<(PathBuf, String)> {
+fn configuration(site: &Site<'_>, wishes: &Wishes<'_>, special: &[String]) -> Vec<(PathBuf, String)> {
     let mut lines = vec![
         "# Written by assay, overwritten at every start.".to_owned(),
         "[mysqld]".to_owned(),
@@ -85,12 +274,8 @@ pub(super) fn configuration(site: &Site<'_>, wishes: &Wishes<'_>, special: &[Str
     vec![(site.folder.join("my.cnf"), lines.join("\n") + "\n")]
 }
 
-pub(super) fn arguments(site: &Site<'_>) -> Vec<OsString> {
-    vec![format!("--defaults-file={}", site.folder.join("my.cnf").display()).into()]
-}
-
 /// The variables that `--verbose --help` lists, after a line of dashes.
-pub(super) fn known_settings(site: &Site<'_>, environment: &[(String, String)]) -> Result<Vec<String>> {
+fn known_settings(site: &Site<'_>, environment: &[(String, String)]) -> Result<Vec<String>> {
     let mut command = site.command(&site.binaries.program);
     let places = places(site.binaries);
     command.arg("--no-defaults").args(places.iter().map(|line| format!("--{}", line.replace(" = ", "="))));
@@ -102,7 +287,7 @@ pub(super) fn known_settings(site: &Site<'_>, environment: &[(String, String)]) 
 }
 
 /// A plugin adds settings that the program does not list.
-pub(super) fn may_know(name: &str, wishes: &Wishes<'_>) -> bool {
+fn may_know(name: &str, wishes: &Wishes<'_>) -> bool {
     let name = underscored(name);
     let loads = |text: &str| underscored(text).contains("plugin_load") || text.contains("early-plugin-load");
     let loaded = wishes.settings.iter().any(|asked| loads(&asked.name)) || wishes.file.is_some_and(loads);
@@ -111,11 +296,11 @@ pub(super) fn may_know(name: &str, wishes: &Wishes<'_>) -> bool {
 }
 
 /// As variables are spelled: an option's `-` is a variable's `_`.
-pub(super) fn underscored(name: &str) -> String {
+fn underscored(name: &str) -> String {
     name.trim().to_ascii_lowercase().replace('-', "_")
 }
 
-pub(super) fn in_effect(session: &mut Session, asked: &[Asked]) -> std::result::Result<Vec<InEffect>, String> {
+fn in_effect(session: &mut Session, asked: &[Asked]) -> std::result::Result<Vec<InEffect>, String> {
     let mut all = Vec::new();
     for one in asked {
         let written = underscored(&one.name);
@@ -163,21 +348,16 @@ fn number(text: &str) -> Option<f64> {
     digits.parse::<f64>().ok().map(|number| number * factor as f64)
 }
 
-pub(super) fn client(site: &Site<'_>) -> Vec<String> {
-    let port = format!("--port={}", site.port);
-    ["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--user=app", &port, "app"].map(str::to_owned).into()
-}
-
 /// The version that created a data directory: MariaDB and MySQL record it when they upgrade their own tables.
-pub(super) fn data_version(data: &Path) -> Option<String> {
+fn data_version(data: &Path) -> Option<String> {
     let names = ["mysql_upgrade_info", "mariadb_upgrade_info", "mysql_upgrade_history"];
     let text = names.iter().find_map(|name| std::fs::read_to_string(data.join(name)).ok())?;
-    let version = crate::version::Version::find(text.lines().next()?)?;
+    let version = Version::find(text.lines().next()?)?;
     Some(version.to_string())
 }
 
 /// InnoDB locks its first file. The kernel lists locks by inode.
-pub(super) fn in_use(data: &Path) -> Option<String> {
+fn in_use(data: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
     let inode = std::fs::metadata(data.join("ibdata1")).ok()?.ino();
     let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
@@ -188,13 +368,8 @@ pub(super) fn in_use(data: &Path) -> Option<String> {
     Some(format!("process {pid} runs on it"))
 }
 
-pub(super) fn is_data(data: &Path) -> bool {
+fn is_data(data: &Path) -> bool {
     data.join("ibdata1").is_file() && data.join("mysql").is_dir()
-}
-
-/// What is done here is not logged for replicas.
-pub(super) fn first_settings() -> Vec<Asked> {
-    vec![Asked { name: "skip_log_bin".to_owned(), value: None }, Asked::new("innodb_flush_log_at_trx_commit", "2")]
 }
 
 /// The name and value of a global variable, or of a status variable.
@@ -204,7 +379,7 @@ fn one(session: &mut Session, sql: &str) -> Option<String> {
 
 /// Makes InnoDB flush its dirty pages as fast as possible, until almost none are left. There is no command for it:
 /// settings that make it hurry are set, and restored.
-pub(super) fn settle(session: &mut Session, patience: Duration) -> std::result::Result<Settled, String> {
+fn settle(session: &mut Session, patience: Duration) -> std::result::Result<Settled, String> {
     // Each with the value that makes it hurry.
     let hurry = [
         ("innodb_max_dirty_pages_pct_lwm", "0"),
@@ -284,7 +459,7 @@ fn rocks(session: &mut Session) -> Option<(String, bool)> {
 }
 
 /// The settings of the sections that a server reads; lines before any section count, because our own come before them.
-pub(super) fn settings_of_file(text: &str, product: &str) -> Vec<Asked> {
+fn settings_of_file(text: &str, product: &str) -> Vec<Asked> {
     let mut ours = true;
     let mut found = Vec::new();
     for line in text.lines().map(str::trim) {

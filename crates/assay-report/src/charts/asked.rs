@@ -32,6 +32,28 @@ pub enum ChartKind {
     Curves,
 }
 
+impl ChartKind {
+    /// Every kind.
+    pub const ALL: [ChartKind; 5] =
+        [ChartKind::Dots, ChartKind::Lines, ChartKind::Boxes, ChartKind::Bars, ChartKind::Curves];
+
+    /// As users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ChartKind::Dots => "dots",
+            ChartKind::Lines => "lines",
+            ChartKind::Boxes => "boxes",
+            ChartKind::Bars => "bars",
+            ChartKind::Curves => "curves",
+        }
+    }
+
+    /// The kind of this name.
+    pub fn of_name(name: &str) -> Option<ChartKind> {
+        ChartKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
 /// A requested chart. Axes are factors, or `sessions`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChartAsked {
@@ -47,6 +69,8 @@ pub struct ChartAsked {
     pub values: Vec<String>,
     /// `BEST`: bars and boxes as a share of the best one in their panel. No other value.
     pub ratio_to: Option<String>,
+    /// Values that others are held against, by name: a line across each panel of dots, lines or curves.
+    pub references: Vec<(String, f64)>,
 }
 
 /// Why a chart cannot be drawn.
@@ -81,6 +105,9 @@ impl Experiment {
         }
         if asked.ratio_to.as_deref().is_some_and(|base| base != BEST) {
             return unfit("charts can show ratios to the best value only (best); for ratios to a level use a table");
+        }
+        if !asked.references.is_empty() && matches!(asked.kind, ChartKind::Bars | ChartKind::Boxes) {
+            return unfit("references are drawn across dots, lines and curves only");
         }
         if asked.ratio_to.is_some() && !matches!(asked.kind, ChartKind::Bars | ChartKind::Boxes) {
             return unfit("only bars and boxes can show ratios to the best value");
@@ -124,6 +151,7 @@ impl Experiment {
                 if asked.ratio_to.is_some() {
                     panel.by_best(value, self.better(value));
                 }
+                panel.body.refer_to(&asked.references);
                 panels.push(panel);
             }
         }
@@ -139,13 +167,7 @@ impl Experiment {
             [x_axis, axis("", Scale::Linear)],
             Body::Panels { across, panels },
         );
-        let what = match asked.kind {
-            ChartKind::Dots => "dots",
-            ChartKind::Lines => "lines",
-            ChartKind::Boxes => "boxes",
-            ChartKind::Bars => "bars",
-            ChartKind::Curves => "curves",
-        };
+        let what = asked.kind.name();
         let values: Vec<String> = asked.values.iter().map(|value| value.replace(['.', '_'], "-")).collect();
         let chart = Chart { file: format!("{what}-{}", values.join("-")), ..chart };
         if chart.is_empty() { Err(NoChart::Empty) } else { Ok(chart) }
@@ -219,6 +241,27 @@ fn caption(asked: &ChartAsked) -> String {
         ChartKind::Curves => "band: range",
     };
     format!("{text}{best}").trim_start_matches(", ").to_owned()
+}
+
+impl PanelBody {
+    /// Adds a level line for each reference, as wide as what is drawn.
+    fn refer_to(&mut self, references: &[(String, f64)]) {
+        let PanelBody::Lines { lines } = self else { return };
+        let xs = || lines.iter().flat_map(|line| &line.x).copied();
+        let Some((from, to)) = xs().reduce(f64::min).zip(xs().reduce(f64::max)) else { return };
+        let group = lines.iter().map(|line| line.group).max().unwrap_or(0) + 1;
+        let line = |(number, (name, value)): (usize, &(String, f64))| {
+            let group = group + number;
+            Line {
+                group,
+                x: vec![from, to],
+                y: vec![Some(rounded(*value)); 2],
+                ..Line::new(&clean(name, NAME_WIDTH), group)
+            }
+        };
+        let all: Vec<Line> = references.iter().enumerate().map(line).collect();
+        lines.extend(all);
+    }
 }
 
 /// The cells of a panel.

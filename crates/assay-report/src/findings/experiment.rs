@@ -47,6 +47,8 @@ pub struct ExperimentTrial {
     pub findings: Findings,
     /// Durations of its steps, in seconds.
     pub parts: Vec<(String, f64)>,
+    /// What was asked around it: numbers in whatever unit they have.
+    pub values: Vec<(String, f64)>,
 }
 
 /// A requested pivot table. Axes are factors, or `sessions`.
@@ -56,7 +58,7 @@ pub struct PivotAsked {
     pub rows: String,
     /// A column per level.
     pub columns: Option<String>,
-    /// A metric's name, `per_price`, or the name of a step, for its seconds.
+    /// A metric's name, `per_price`, or the name of a step, for its seconds or its value.
     pub value: String,
     /// The level of `columns`, or of `rows` without columns, by which the others are divided; `BEST`: every value as a
     /// share of the best one in its table.
@@ -78,6 +80,25 @@ pub enum OfTrials {
     Worst,
     /// The best one.
     Best,
+}
+
+impl OfTrials {
+    /// Every way.
+    pub const ALL: [OfTrials; 3] = [OfTrials::All, OfTrials::Worst, OfTrials::Best];
+
+    /// As users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            OfTrials::All => "all",
+            OfTrials::Worst => "worst",
+            OfTrials::Best => "best",
+        }
+    }
+
+    /// The way of this name.
+    pub fn of_name(name: &str) -> Option<OfTrials> {
+        OfTrials::ALL.into_iter().find(|one| one.name() == name)
+    }
 }
 
 /// Something requested does not exist.
@@ -175,18 +196,26 @@ impl Experiment {
             if self.cells[cell].failed {
                 return Place::Failed;
             }
-            let Some(fit) = fits.get(step).and_then(Option::as_ref) else { return Place::Nothing };
+            let Some(step_sessions) = sessions.get(step).copied() else { return Place::Nothing };
+            let fit = fits.get(step).and_then(Option::as_ref);
             let found = match asked.of {
-                OfTrials::All => fit.value(cell).map(|(value, interval)| (value, interval.map(|it| (it.low, it.high)))),
-                which => self.extreme(which, &asked.value, cell, sessions[step]).map(|value| (value * scale, None)),
+                OfTrials::All => fit
+                    .and_then(|fit| fit.value(cell))
+                    .map(|(value, interval)| (value, interval.map(|it| (it.low, it.high)))),
+                which => self.extreme(which, &asked.value, cell, step_sessions).map(|value| (value * scale, None)),
             };
-            let Some((value, interval)) = found else { return Place::Nothing };
+            // The fit knows no zero: it is of logarithms.
+            let zero = || {
+                let values = self.values(&asked.value, cell, step_sessions);
+                (!values.is_empty() && values.iter().all(|value| *value == 0.0)).then_some((0.0, None))
+            };
+            let Some((value, interval)) = found.or_else(zero) else { return Place::Nothing };
             let of_base = base.filter(|base| *base != if columns.is_some() { column } else { row });
             let ratio = of_base.and_then(|base| {
                 let (base, _) = if columns.is_some() { at(facet, row, base) } else { at(facet, base, column) };
-                fit.ratio(base?, cell, family, MARGIN_DEFAULT)
+                fit?.ratio(base?, cell, family, MARGIN_DEFAULT)
             });
-            let trials = self.stages(cell, sessions[step]).count();
+            let trials = self.stages(cell, step_sessions).count();
             let ratio = ratio.map(|ratio| if self.rounds > 1 { ratio } else { with_more_than(trials, ratio) });
             Place::Measured { value, interval, ratio, of_best: None }
         };
@@ -354,8 +383,8 @@ impl Experiment {
     }
 
     fn value_of(&self, trial: &ExperimentTrial, name: &str, sessions: u32) -> Option<f64> {
-        if let Some((_, seconds)) = trial.parts.iter().find(|(part, _)| part == name) {
-            return Some(*seconds);
+        if let Some((_, found)) = trial.parts.iter().chain(&trial.values).find(|(part, _)| part == name) {
+            return Some(*found);
         }
         let stage = trial.findings.stages.iter().find(|stage| stage.sessions == sessions)?;
         if name == PER_PRICE {
@@ -383,8 +412,12 @@ impl Experiment {
         if parts().any(|(part, _)| part == name) {
             return Ok(("s", 1.0));
         }
+        let values = || self.trials.iter().flat_map(|trial| &trial.values);
+        if values().any(|(value, _)| value == name) {
+            return Ok(("", 1.0));
+        }
         let mut names: Vec<String> = known.into_keys().chain([PER_PRICE.to_owned()]).collect();
-        for (part, _) in parts() {
+        for (part, _) in parts().chain(values()) {
             if !names.contains(part) {
                 names.push(part.clone());
             }

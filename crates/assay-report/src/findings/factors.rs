@@ -62,6 +62,7 @@ impl Experiment {
             round: *round,
             findings: entry.findings.clone(),
             parts: Vec::new(),
+            values: Vec::new(),
         };
         Ok(Experiment {
             factors: columns.into_iter().map(|(name, _)| name).zip(levels).collect(),

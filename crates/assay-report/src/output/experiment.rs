@@ -6,7 +6,8 @@ use crate::findings::experiment::Experiment;
 use crate::findings::metric::metrics;
 use crate::tables::table::{Cell, Column, Table};
 
-/// A row per trial and step of its ladder: factors, round, sessions, every metric, seconds of every part.
+/// A row per trial and step of its ladder: factors, round, sessions, every metric, seconds of every part, values
+/// of steps.
 pub fn experiment_csv(experiment: &Experiment) -> String {
     let stages =
         || experiment.trials.iter().flat_map(|trial| trial.findings.stages.iter().map(move |stage| (trial, stage)));
@@ -17,17 +18,13 @@ pub fn experiment_csv(experiment: &Experiment) -> String {
             names.push(metric.name);
         }
     }
-    let mut parts: Vec<&str> = Vec::new();
-    for (part, _) in experiment.trials.iter().flat_map(|trial| &trial.parts) {
-        if !parts.contains(&part.as_str()) {
-            parts.push(part);
-        }
-    }
+    let parts = named(experiment.trials.iter().flat_map(|trial| &trial.parts));
+    let values = named(experiment.trials.iter().flat_map(|trial| &trial.values));
     let factors = experiment.factors.iter().map(|(name, _)| name.clone());
     let heads = factors.chain(["round".to_owned(), "sessions".to_owned()]).chain(names.iter().cloned());
-    let mut table = Table::new(
-        heads.chain(parts.iter().map(|part| format!("{part}_s"))).map(|head| Column::words(head, usize::MAX)),
-    );
+    let heads = heads.chain(parts.iter().map(|part| format!("{part}_s")));
+    let heads = heads.chain(values.iter().map(|value| (*value).to_owned()));
+    let mut table = Table::new(heads.map(|head| Column::words(head, usize::MAX)));
     for (trial, stage) in stages() {
         let levels = &experiment.cells[trial.cell].levels;
         let mut row: Vec<Cell> =
@@ -36,9 +33,22 @@ pub fn experiment_csv(experiment: &Experiment) -> String {
         let found = metrics(stage);
         let value = |name: &String| found.iter().find(|(metric, _)| metric.name == *name).and_then(|(_, value)| *value);
         row.extend(names.iter().map(|name| Cell::of(value(name), Cell::Number)));
-        let seconds = |part: &&str| trial.parts.iter().find(|(one, _)| one == part).map(|(_, seconds)| *seconds);
-        row.extend(parts.iter().map(|part| Cell::of(seconds(part), Cell::Number)));
+        let around =
+            |all: &[(String, f64)], name: &str| all.iter().find(|(one, _)| one == name).map(|(_, found)| *found);
+        row.extend(parts.iter().map(|part| Cell::of(around(&trial.parts, part), Cell::Number)));
+        row.extend(values.iter().map(|value| Cell::of(around(&trial.values, value), Cell::Number)));
         table.row(row);
     }
     table.csv()
+}
+
+/// The names among them, each once.
+fn named<'a>(all: impl Iterator<Item = &'a (String, f64)>) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for (name, _) in all {
+        if !names.contains(&name.as_str()) {
+            names.push(name.as_str());
+        }
+    }
+    names
 }

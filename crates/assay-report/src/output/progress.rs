@@ -21,6 +21,15 @@ pub struct Progress {
     pub errors: u64,
 }
 
+impl Progress {
+    /// One more interval: transactions per second, the response time and the errors in it.
+    pub fn add(&mut self, tps: f64, p99_ns: Option<u64>, errors: u64) {
+        self.tps.push(tps);
+        self.p99_ns = p99_ns;
+        self.errors = self.errors.saturating_add(errors);
+    }
+}
+
 /// A bar with elapsed and remaining time, current and earlier throughput; as much of it as fits.
 pub fn progress_line(progress: &Progress, view: View) -> String {
     /// A wider bar is not more useful.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use assay_seam::Nanos;
 use clap::Args;
 
-use crate::command_line::shared::{Format, any_count, at_least_one, tag};
+use crate::command_line::shared::{ResultOptions, any_count, at_least_one};
 use crate::values;
 
 /// Options of `io`.
@@ -50,22 +50,7 @@ pub struct IoOptions {
     /// Duration of each step
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::duration)]
     pub time: Nanos,
-    /// Random seed of the block positions [default: random, shown in the report]
-    #[arg(long, value_name = "N", value_parser = any_count)]
-    pub seed: Option<u64>,
-    /// Output format of the result on stdout
-    #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
-    pub format: Format,
-    /// Path of the record [default: assay-records/io-TIME.json.zst]
-    #[arg(long, value_name = "PATH", conflicts_with = "no_record")]
-    pub record: Option<PathBuf>,
-    /// Write no record
-    #[arg(long)]
-    pub no_record: bool,
-    /// Label for the record, such as disk=nvme; may be repeated
-    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
-    pub tags: Vec<(String, String)>,
-    /// Print only errors and warnings on stderr
-    #[arg(long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a doc comment would become help text")]
+    pub result: ResultOptions,
 }

@@ -15,7 +15,7 @@ mod workload;
 pub use io::IoOptions;
 pub use lab::*;
 pub use options::*;
-pub use shared::{Format, tag};
+pub use shared::{Format, ResultOptions, tag};
 pub use sql::SqlOptions;
 pub use workload::Workload;
 

@@ -4,8 +4,9 @@
 
 use assay_engine::Rate;
 use assay_io::SESSIONS_FOR_URING;
+use assay_report::{ChartKind, OfTrials};
 use assay_seam::Nanos;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, ValueEnum};
 
 use crate::command_line::io::IoOptions;
@@ -424,7 +425,7 @@ pub struct ShownOptions {
     #[arg(
         long,
         value_name = "KIND",
-        value_enum,
+        value_parser = chart_kinds(),
         hide_possible_values = true,
         help_heading = "Charts and tables of settings"
     )]
@@ -461,7 +462,7 @@ pub struct ShownOptions {
     #[arg(
         long,
         value_name = "TRIALS",
-        value_enum,
+        value_parser = of_trials(),
         hide_possible_values = true,
         default_value = "all",
         help_heading = "Charts and tables of settings"
@@ -478,30 +479,14 @@ pub enum WindowStart {
     Steady,
 }
 
-/// How settings are drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ChartKind {
-    /// Seconds.
-    Dots,
-    /// Over time.
-    Lines,
-    /// Of seconds, over a factor.
-    Boxes,
-    /// With intervals, over a factor.
-    Bars,
-    /// Over numbers.
-    Curves,
+fn chart_kinds() -> impl TypedValueParser<Value = ChartKind> {
+    let names = PossibleValuesParser::new(ChartKind::ALL.map(ChartKind::name));
+    names.map(|name| ChartKind::of_name(&name).expect("other names are refused"))
 }
 
-/// Which trials stand for a setting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OfTrials {
-    /// Their middle, with an interval.
-    All,
-    /// The worst.
-    Worst,
-    /// The best.
-    Best,
+fn of_trials() -> impl TypedValueParser<Value = OfTrials> {
+    let names = PossibleValuesParser::new(OfTrials::ALL.map(OfTrials::name));
+    names.map(|name| OfTrials::of_name(&name).expect("other names are refused"))
 }
 
 fn window_start(text: &str) -> Result<WindowStart, String> {
@@ -874,6 +859,9 @@ pub struct OutputOptions {
     /// Print only errors and warnings on stderr
     #[arg(long)]
     pub quiet: bool,
+    /// Where `assay lab` learns how the run goes.
+    #[arg(long, value_name = "PATH", hide = true)]
+    pub relay: Option<std::path::PathBuf>,
     /// Which trial this is, and of how many.
     #[arg(skip)]
     pub trial: Option<(u64, u64)>,

@@ -1,8 +1,36 @@
 //! Options that several commands share.
 
-use clap::ValueEnum;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
 
 use crate::values;
+
+/// What a command that measures without a workload does with its result.
+#[derive(Args, Clone)]
+pub struct ResultOptions {
+    /// Random seed [default: random, shown in the report]
+    #[arg(long, value_name = "N", value_parser = any_count)]
+    pub seed: Option<u64>,
+    /// Output format of the result on stdout
+    #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
+    pub format: Format,
+    /// Path of the record [default: assay-records/COMMAND-TIME.json.zst]
+    #[arg(long, value_name = "PATH", conflicts_with = "no_record")]
+    pub record: Option<PathBuf>,
+    /// Write no record
+    #[arg(long)]
+    pub no_record: bool,
+    /// Label for the record, such as disk=nvme; may be repeated
+    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
+    pub tags: Vec<(String, String)>,
+    /// Print only errors and warnings on stderr
+    #[arg(long)]
+    pub quiet: bool,
+    /// Where `assay lab` learns how the run goes.
+    #[arg(long, value_name = "PATH", hide = true)]
+    pub relay: Option<PathBuf>,
+}
 
 /// Format of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

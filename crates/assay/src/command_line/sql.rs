@@ -1,10 +1,8 @@
 //! Options of `assay sql`.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
-use crate::command_line::shared::{Format, any_count, at_least_one, tag};
+use crate::command_line::shared::{ResultOptions, any_count, at_least_one};
 
 /// Options of `sql`.
 #[derive(Args, Clone)]
@@ -46,22 +44,7 @@ pub struct SqlOptions {
     /// Statement to run on every new connection; may be repeated
     #[arg(long, value_name = "SQL")]
     pub session_sql: Vec<String>,
-    /// Random seed of the order [default: random, shown in the report]
-    #[arg(long, value_name = "N", value_parser = any_count)]
-    pub seed: Option<u64>,
-    /// Output format of the result on stdout
-    #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
-    pub format: Format,
-    /// Path of the record [default: assay-records/sql-TIME.json.zst]
-    #[arg(long, value_name = "PATH", conflicts_with = "no_record")]
-    pub record: Option<PathBuf>,
-    /// Write no record
-    #[arg(long)]
-    pub no_record: bool,
-    /// Label for the record, such as disk=nvme; may be repeated
-    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
-    pub tags: Vec<(String, String)>,
-    /// Print only errors and warnings on stderr
-    #[arg(long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a doc comment would become help text")]
+    pub result: ResultOptions,
 }

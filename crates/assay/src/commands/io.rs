@@ -3,21 +3,20 @@
 //! The record is like that of a run: its transaction types are reads, writes and log appends, its sessions the readers.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use assay_machine::fileio::jobs::{Jobs, JobsOutcome, KINDS, KindOutcome};
 use assay_record as record;
-use assay_record::{DEFAULT_FOLDER, EncodedHistogram, Latencies, OptionValue, Place, Record, Status, Time, Tool};
+use assay_record::{EncodedHistogram, Latencies, OptionValue, Place, Record, Status, Time, Tool};
 
 use crate::command_line::IoOptions;
 use crate::diagnostics::{Exit, Trouble};
-use crate::live::unwritable;
-use crate::{plan, record_of, render, signals, terminal};
+use crate::relay::Relay;
+use crate::{live, plan, record_of, render, signals, terminal};
 
 /// Creates the files, runs the ladder, prints the result, and writes a record.
 pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
-    let seed = options.seed.unwrap_or_else(plan::random_seed);
+    let seed = options.result.seed.unwrap_or_else(plan::random_seed);
     let first = jobs(options, seed, options.readers.iter().copied().max().unwrap_or(0))?;
     let failed = |what: &str, error: std::io::Error| {
         let trouble = Trouble::environment(format!("cannot {what} in {}: {error}", options.folder.display()));
@@ -29,13 +28,14 @@ pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
         }
     };
     let say = |words: &str| {
-        if !options.quiet {
+        if !options.result.quiet {
             terminal::say(&format!("{words}\n"));
         }
     };
     let (began, watch) = (Time::from(std::time::SystemTime::now()), Instant::now());
     first.prepare(&say).map_err(|error| failed("make files", error))?;
     let time = Duration::from_nanos(options.time.0);
+    let mut relay = options.result.relay.as_deref().map(Relay::create).transpose()?;
     let mut stages = Vec::new();
     let mut outcome = Ok(());
     for readers in &options.readers {
@@ -43,6 +43,9 @@ pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
         let step = jobs(options, seed, *readers)?;
         if options.readers.len() > 1 {
             say(&format!("{readers} readers"));
+        }
+        if let Some(relay) = &mut relay {
+            relay.measures(Duration::ZERO);
         }
         match step.run(time, &|| signals::control().is_stopped()) {
             Ok(done) => stages.push(stage(&step, &done, started, at)),
@@ -61,16 +64,8 @@ pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
     outcome?;
     let status = if signals::control().is_stopped() { Status::Interrupted } else { Status::Complete };
     let record = record_of_stages(options, words, (began, watch.elapsed()), seed, status, stages);
-    terminal::result(&render::result(&record, options.format, terminal::view(false)))?;
-    let path = match &options.record {
-        _ if options.no_record => None,
-        Some(path) => {
-            record.write(path).map_err(unwritable)?;
-            Some(path.clone())
-        }
-        None => Some(record.write_new(Path::new(DEFAULT_FOLDER)).map_err(unwritable)?),
-    };
-    if let Some(path) = path {
+    terminal::result(&render::result(&record, options.result.format, terminal::view(false)))?;
+    if let Some(path) = live::kept(&record, &options.result)? {
         say(&format!("record: {}", path.display()));
     }
     Ok(if status == Status::Interrupted { signals::exit() } else { Exit::Success })
@@ -156,7 +151,7 @@ fn record_of_stages(
         rates: Vec::new(),
         stages,
         telemetry: None,
-        tags: options.tags.iter().cloned().collect(),
+        tags: options.result.tags.iter().cloned().collect(),
         cases: None,
     }
 }

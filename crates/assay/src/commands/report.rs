@@ -7,11 +7,11 @@ use std::fs;
 use std::path::Path;
 
 use assay_report::{
-    Chart, ChartAsked, Experiment, Findings, NoChart, NoWindow, PictureOptions, PivotAsked, Report, ShowAsked, Shown,
-    StageFindings, SteadyFindings, Window,
+    Chart, ChartAsked, ChartKind, Experiment, Findings, NoChart, NoWindow, PictureOptions, PivotAsked, Report,
+    ShowAsked, Shown, StageFindings, SteadyFindings, Window,
 };
 
-use crate::command_line::{ChartKind, OfTrials, ReportOptions, ShownOptions, Theme, WindowStart};
+use crate::command_line::{ReportOptions, ShownOptions, Theme, WindowStart};
 use crate::commands::show;
 use crate::diagnostics::{Exit, Trouble};
 use crate::terminal;
@@ -154,11 +154,11 @@ fn shown(report: &Report, options: &ShownOptions) -> Result<Vec<Shown>, Trouble>
     let axes = [&options.x, &options.colour, &options.facet, &options.rows, &options.columns];
     let mut axes: Vec<String> = axes.into_iter().flatten().cloned().collect();
     let kinds = match (&options.chart[..], &options.rows) {
-        // Placing a factor is enough to request the chart that suits it.
-        ([], None) if options.x.is_some() => vec![assay_report::ChartKind::Boxes],
-        ([], None) if options.facet.is_some() => vec![assay_report::ChartKind::Dots],
-        ([], None) if options.colour.is_some() => vec![assay_report::ChartKind::Lines],
-        (kinds, _) => kinds.iter().map(|kind| chart_kind(*kind)).collect(),
+        // A place for a factor is enough to ask for the chart that it suits.
+        ([], None) if options.x.is_some() => vec![ChartKind::Boxes],
+        ([], None) if options.facet.is_some() => vec![ChartKind::Dots],
+        ([], None) if options.colour.is_some() => vec![ChartKind::Lines],
+        (kinds, _) => kinds.to_vec(),
     };
     if kinds.is_empty() && options.rows.is_none() {
         return match options.ratio_to {
@@ -177,11 +177,7 @@ fn shown(report: &Report, options: &ShownOptions) -> Result<Vec<Shown>, Trouble>
             columns: options.columns.clone(),
             value: value.clone(),
             ratio_to: options.ratio_to.clone(),
-            of: match options.of {
-                OfTrials::All => assay_report::OfTrials::All,
-                OfTrials::Worst => assay_report::OfTrials::Worst,
-                OfTrials::Best => assay_report::OfTrials::Best,
-            },
+            of: options.of,
         }));
     }
     let of_chart = options.ratio_to.clone().filter(|base| options.rows.is_none() || base == assay_report::BEST);
@@ -193,21 +189,12 @@ fn shown(report: &Report, options: &ShownOptions) -> Result<Vec<Shown>, Trouble>
             facet: options.facet.clone(),
             values: options.value.clone(),
             ratio_to: of_chart.clone(),
+            references: Vec::new(),
         }));
     }
     let unfit = |error: NoChart| Trouble::usage(error.to_string());
     let experiment = Experiment::of_report(report, &axes).map_err(|error| unfit(error.into()))?;
     assay_report::shown(&experiment, &asked).map_err(unfit)
-}
-
-fn chart_kind(kind: ChartKind) -> assay_report::ChartKind {
-    match kind {
-        ChartKind::Dots => assay_report::ChartKind::Dots,
-        ChartKind::Lines => assay_report::ChartKind::Lines,
-        ChartKind::Boxes => assay_report::ChartKind::Boxes,
-        ChartKind::Bars => assay_report::ChartKind::Bars,
-        ChartKind::Curves => assay_report::ChartKind::Curves,
-    }
 }
 
 /// Writes `content` to a file and reports it, or to stdout.

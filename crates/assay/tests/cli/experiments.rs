@@ -136,6 +136,137 @@ fn a_recipe_that_is_wrong_is_refused_with_its_place() {
     assert!(list.stdout.contains("\ntuning\n  How much does tuning improve TPC-C"), "{}", list.shown());
 }
 
+const EVENTS: &str = "
+function thread_init() con = sysbench.sql.driver():connect() end
+function event() con:query('SELECT 1') end
+";
+
+/// A server that is already there, with prices; the first trial waits until it is told to go on.
+const PRICED: &str = r#"title = "What does a query cost?"
+
+[server.db]
+url = "sqlite:t.db"
+sql = ["CREATE TABLE IF NOT EXISTS t (id int)"]
+
+[run]
+workload = "./events.lua"
+sessions = 1
+
+[grid.machine.levels]
+small = { "run.options.transactions" = 40, price = { per_hour = 0.001 } }
+large = { "run.options.transactions" = 60, price = { per_hour = 100 } }
+
+[trials]
+count = 2
+repeats = 0
+drop = 1
+
+[[step]]
+name = "wait"
+when = "before-trial"
+command = "touch waiting; while ! test -e go; do sleep 0.02; done"
+
+[[step]]
+name = "rows"
+when = "after-measure"
+value = true
+sql = ["INSERT INTO t VALUES (1)", "SELECT count(*) FROM t"]
+
+[[show]]
+table = { rows = "machine", value = "per_price", ratio_to = "best" }
+[[show]]
+table = { rows = "machine", value = "rows", of = "best" }
+"#;
+
+#[test]
+fn an_interrupted_experiment_on_a_server_that_is_already_there_goes_on_and_shows_prices_and_values() {
+    let folder = Folder::new();
+    folder.write("events.lua", EVENTS);
+    folder.write("priced.toml", PRICED);
+    for _ in 0..2 {
+        let mut started = folder.start("lab run priced.toml --folder priced");
+        while !folder.path().join("waiting").exists() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        std::fs::remove_file(folder.path().join("waiting")).unwrap();
+        started.signal(Signal::SIGINT);
+        let ran = started.finish();
+        assert_eq!(ran.code, Some(130), "{}", ran.shown());
+        assert!(ran.stderr.contains("interrupted: 4 trials are left"), "{}", ran.shown());
+    }
+    folder.write("go", "");
+    let ran = folder.expect("lab run priced.toml --folder priced", 0);
+    // The table has a row of each trial: the second round ends with three and four.
+    let ends = |with: &str| ran.stdout.lines().any(|line| line.ends_with(with));
+    assert!(ends(" 3.00") && ends(" 4.00"), "{}", ran.shown());
+    // At a hundred thousandth of the price.
+    let small = ran.stdout.lines().find(|line| line.starts_with("small")).unwrap();
+    assert!(small.ends_with(" 100%"), "{}", ran.shown());
+    let status = folder.expect("lab status priced", 0);
+    assert!(status.stdout.contains("interrupted and begun again: 2"), "{}", status.shown());
+}
+
+/// Transactions wait for both steps, so the run cannot end before them; the warm-up ends by the clock all the same.
+const BESIDE: &str = r#"title = "When does a step beside the run begin?"
+
+[server.db]
+product = "postgres"
+sql = ["CREATE TABLE gate (id int)"]
+
+[run]
+workload = "./gate.lua"
+sessions = 1
+time = "1s"
+options = { warmup = "500ms" }
+
+[trials]
+count = 1
+repeats = 0
+
+[[step]]
+name = "opened"
+when = "during-measure"
+after = "0s"
+value = true
+sql = ["INSERT INTO gate VALUES (1)", "SELECT extract(epoch FROM clock_timestamp())"]
+
+[[step]]
+name = "beside"
+when = "during-measure"
+after = "0s"
+value = true
+command = """"$ASSAY" sql "INSERT INTO gate VALUES (2)" --db "$ASSAY_URL" --runs 1 --warmup 0 --no-record --quiet > out && echo 7"""
+"#;
+
+const GATE: &str = r#"
+function thread_init() con = sysbench.sql.driver():connect() end
+function event()
+  while con:query_row("SELECT count(*) FROM gate") ~= "2" do assay.sleep(0.01) end
+end
+"#;
+
+#[test]
+fn a_step_beside_the_run_counts_from_the_start_of_the_measurement() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("gate.lua", GATE);
+    folder.write("beside.toml", BESIDE);
+    let lab = lab();
+    let variables = [("ASSAY_LAB", lab.as_str()), ("PATH", "/usr/bin:/bin")];
+    folder.expect_with(&variables, "lab run beside.toml --folder beside", 0);
+    let journal = std::fs::read_to_string(folder.path().join("beside/journal.jsonl")).unwrap();
+    let done = journal.lines().find(|line| line.starts_with(r#"{"event":"done""#)).unwrap();
+    let done: serde_json::Value = serde_json::from_str(done).unwrap();
+    let [opened, beside] = [0, 1].map(|number| done["values"][number][1].as_f64().unwrap());
+    let record = assay_record::Record::read(&folder.path().join("beside/records/round1-cell1-1.json.zst")).unwrap();
+    let begun = record.stages[0].started.unix_ms() as f64 / 1e3;
+    // The record's instants are in milliseconds.
+    assert!(opened >= begun - 0.001, "opened at {opened}, measured from {begun}");
+    assert_eq!(beside, 7.0);
+}
+
 /// Two servers, statements on one of them, a crash of the other.
 const TWO: &str = r#"title = "Does a neighbour that crashes matter?"
 
@@ -146,6 +277,7 @@ sql = ["CREATE TABLE t AS SELECT g AS id FROM generate_series(1, 1000) g"]
 
 [server.other]
 product = "postgres"
+data = "ELSEWHERE"
 
 [run]
 on = "db"
@@ -181,13 +313,17 @@ fn a_recipe_may_have_several_servers_time_statements_and_crash_a_server() {
         return;
     }
     let folder = Folder::new();
-    folder.write("two.toml", TWO);
     let lab = lab();
+    let elsewhere = std::path::PathBuf::from(format!("{lab}/elsewhere-{}", std::process::id()));
+    folder.write("two.toml", &TWO.replace("ELSEWHERE", elsewhere.to_str().unwrap()));
     let variables = [("ASSAY_LAB", lab.as_str()), ("PATH", "/usr/bin:/bin")];
     let ran = folder.expect_with(&variables, "lab run two.toml --folder two", 0);
     for part in ["2 of 2 trials", "by count", "crash s"] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
     }
+    // The data directory was there, and is gone with the servers.
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
+    std::fs::remove_dir(&elsewhere).unwrap();
     let record = assay_record::Record::read(&folder.path().join("two/records/round1-cell1-1.json.zst")).unwrap();
     assert!(record.manifest.targets[0].contains("host=/"), "{:?}", record.manifest.targets);
     let cases = record.cases.unwrap().cases;

@@ -12,6 +12,7 @@ mod logins;
 mod outages;
 mod scripts;
 mod several;
+mod statements;
 mod telemetry;
 mod workloads;
 

@@ -48,6 +48,9 @@ pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
     for need in &recipe.needs {
         text += &format!("  needs: {need}\n");
     }
+    if recipe.trials.drop > 0 {
+        text += &format!("  {} run first and not shown\n", count(recipe.trials.drop as usize, "round"));
+    }
     text += &format!("  load: assay {}\n", url_text::shell_line(&lines[0].run));
     let mut prepared: Vec<String> =
         lines.iter().filter_map(|line| line.prepare.as_ref()).map(url_text::shell_line).collect();

@@ -9,15 +9,16 @@ use std::time::Instant;
 use assay_lab::{Home, Status, server};
 use assay_recipe::{Event, Recipe, TrialKey, When, remaining, seconds_left};
 use assay_record::Record;
-use assay_report::{Findings, Warning, warning_words};
+use assay_report::{Findings, Progress, Warning, warning_words};
 
+use crate::bar::Bar;
 use crate::command_line::LabRunOptions;
 use crate::commands::lab::experiment::Experiment;
 use crate::commands::lab::folder::{self, Folder, now};
 use crate::commands::lab::plan::{OVERHEAD_S, about};
 use crate::commands::lab::setup::Lines;
-use crate::commands::lab::show;
-use crate::commands::lab::trial::{Trial, interrupted};
+use crate::commands::lab::trial::{Parts, Trial, interrupted, say};
+use crate::commands::lab::{servers, show};
 use crate::diagnostics::{Exit, Trouble};
 use crate::{signals, terminal};
 
@@ -26,6 +27,11 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
     let experiment = Experiment::of(&options.recipe)?;
     let lines: Vec<Lines> =
         experiment.recipe.cells.iter().map(|cell| Lines::of(&cell.setup)).collect::<Result<_, _>>()?;
+    // A setting that its server does not know would fail in every trial of its level.
+    let found = servers::look(&experiment.recipe, &lines)?;
+    if let Some(words) = &found.too_small {
+        terminal::say(&format!("warning: {words}\n"));
+    }
     let path = options.folder.clone().unwrap_or_else(|| Folder::usual(&experiment));
     folder::tell_of_relatives(&experiment.name, &path, &experiment.recipe);
     let mut folder = Folder::open(path, experiment, &options.recipe)?;
@@ -38,21 +44,27 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
     if done > 0 {
         terminal::say(&format!("resuming in {}: {done} trials done\n", folder.path.display()));
     }
+    let drawn = Bar::begin(Progress::default());
+    let bar = drawn.as_ref();
+    let watch = Instant::now();
     loop {
         let recipe = &folder.recipe;
         let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, &folder.progress);
         let Some(key) = left.first().copied() else { break };
         let seconds = seconds_left(&left, &folder.progress, |cell| lines[cell].seconds + OVERHEAD_S);
-        terminal::say(&format!(
-            "round {} of {}: {} ({} trials left, about {})\n",
-            key.round,
-            recipe.trials.count,
-            recipe.cells[key.cell].name,
-            left.len(),
-            about(seconds)
-        ));
+        let name = &recipe.cells[key.cell].name;
+        match bar {
+            Some(bar) => show_progress(bar, watch, &folder, (left.len(), seconds), name),
+            None => terminal::say(&format!(
+                "round {} of {}: {name} ({} trials left, about {})\n",
+                key.round,
+                recipe.trials.count,
+                left.len(),
+                about(seconds)
+            )),
+        }
         let last_of_round = left.get(1).is_none_or(|next| next.round != key.round);
-        match one(&home, &mut folder, &lines[key.cell], key, last_of_round) {
+        match one(&home, &mut folder, &lines[key.cell], key, last_of_round, bar) {
             Ok(()) => {}
             Err(trouble) if signals::control().is_stopped() => {
                 let folder = folder.path.display();
@@ -62,15 +74,34 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
             Err(trouble) => return Err(trouble),
         }
     }
+    drop(drawn);
     terminal::say(&format!("records: {}\n\n", folder.path.join("records").display()));
     terminal::result(&show::text(&folder)?)?;
     let measured = folder.progress.outcomes.len() > folder.progress.failures().count();
     Ok(if measured { Exit::Success } else { Exit::Server })
 }
 
+/// Begins the line of a trial: trials done of all, the time left of all, and the rate of this one so far.
+/// `left`: the number of trials left, and their seconds.
+fn show_progress(bar: &Bar, watch: Instant, folder: &Folder, (left, seconds): (usize, f64), name: &str) {
+    let elapsed = u64::try_from(watch.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    bar.set_elapsed(elapsed);
+    let done = folder.progress.outcomes.len();
+    let label = format!("{done} of {} trials  {name}", done + left);
+    let total_ns = Some(elapsed.saturating_add((seconds * 1e9) as u64));
+    bar.change(|progress| *progress = Progress { label, elapsed_ns: elapsed, total_ns, ..Progress::default() });
+}
+
 /// One trial, from its first journal entry to its last. An error is one of ours, or an interrupt; a trial that fails is
 /// a result.
-fn one(home: &Home, folder: &mut Folder, lines: &Lines, key: TrialKey, last_of_round: bool) -> Result<(), Trouble> {
+fn one(
+    home: &Home,
+    folder: &mut Folder,
+    lines: &Lines,
+    key: TrialKey,
+    last_of_round: bool,
+    bar: Option<&Bar>,
+) -> Result<(), Trouble> {
     let recipe = folder.recipe.clone();
     let cell = &recipe.cells[key.cell];
     let (round, number, name) = (key.round, key.cell, cell.name.clone());
@@ -94,16 +125,18 @@ fn one(home: &Home, folder: &mut Folder, lines: &Lines, key: TrialKey, last_of_r
         record: folder.path.join(&record),
         log,
         settled: Mutex::default(),
+        bar,
     };
     let watch = Instant::now();
-    let mut parts = Vec::new();
+    let mut parts = Parts::default();
     let before = if first_of_round { trial.steps(When::BeforeRound, &[], &mut parts) } else { Ok(()) };
     let ended = before.and_then(|()| trial.run());
     if signals::control().is_stopped() {
         return Err(interrupted());
     }
     let ended = ended.and_then(|more| {
-        parts.extend(more);
+        parts.seconds.extend(more.seconds);
+        parts.values.extend(more.values);
         let record = Record::read(&trial.record).map_err(|error| Trouble::environment(error.to_string()))?;
         Ok(assay_report::findings(&record))
     });
@@ -111,9 +144,11 @@ fn one(home: &Home, folder: &mut Folder, lines: &Lines, key: TrialKey, last_of_r
         Ok(findings) => {
             let spoiled = spoiled(&findings);
             let kept = spoiled.is_empty() || folder.progress.repeats_of(number) >= recipe.trials.repeats;
-            terminal::say(&format!("  {}\n", throughput(&findings)));
+            // Without a line that tells which trial is on, the lines above do.
+            let place = bar.map_or(String::new(), |_| format!("round {round}, {name}:"));
+            say(bar, &format!("{place}  {}", throughput(&findings)));
             if !kept {
-                terminal::say(&format!("  spoiled, will be repeated: {}\n", spoiled.join("; ")));
+                say(bar, &format!("  spoiled, will be repeated: {}", spoiled.join("; ")));
             }
             if last_of_round && kept {
                 trial.steps(When::AfterRound, &[], &mut parts)?;
@@ -127,13 +162,15 @@ fn one(home: &Home, folder: &mut Folder, lines: &Lines, key: TrialKey, last_of_r
                 record,
                 at: now(),
                 seconds,
-                parts,
+                parts: parts.seconds,
+                values: parts.values,
                 spoiled,
                 kept,
             })
         }
         Err(trouble) => {
-            terminal::say(&format!("  failed: {}\n", trouble.cause));
+            let place = bar.map_or(String::new(), |_| format!("round {round}, {name}:"));
+            say(bar, &format!("{place}  failed: {}", trouble.cause));
             let details = trouble.details;
             folder.add(Event::Failed { round, cell: number, name, attempt, at: now(), cause: trouble.cause, details })
         }

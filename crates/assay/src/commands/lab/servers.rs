@@ -1,15 +1,17 @@
 //! What an experiment needs of this machine, checked before it starts: programs, known settings, disk space.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 
 use assay_lab::{Account, Home, binaries, image};
+use assay_options::OptionValue;
 use assay_recipe::{Action, Recipe, Server};
 
 use crate::commands::lab::setup::{Lines, description};
 use crate::commands::lab::trial::loading;
 use crate::diagnostics::Trouble;
-use crate::lab;
+use crate::{command_line, lab, terminal};
 
 /// The part of `plan` about servers.
 pub(super) struct Found {
@@ -17,6 +19,19 @@ pub(super) struct Found {
     pub(super) text: String,
     /// A line about the disk.
     pub(super) disk: String,
+    /// What is said when the disk is thought to be too small; `None`: it suffices, or nobody knows.
+    pub(super) too_small: Option<String>,
+}
+
+/// Bytes of data, as far as they are known.
+#[derive(Default)]
+struct Disk {
+    /// Of images that are kept, by key.
+    kept: BTreeMap<String, u64>,
+    /// Of images that are still to be loaded: an estimate, `None` where nobody knows.
+    loaded: BTreeMap<String, Option<u64>>,
+    /// The most that the servers of one trial copy.
+    copies: u64,
 }
 
 /// Checks the servers of all cells. Missing programs are reported; an unknown setting is an error.
@@ -24,8 +39,7 @@ pub(super) fn look(recipe: &Recipe, lines: &[Lines]) -> Result<Found, Trouble> {
     let home = Home::usual();
     let mut products: BTreeMap<String, Option<String>> = BTreeMap::new();
     let mut checked: Vec<&Server> = Vec::new();
-    let mut images = BTreeMap::new();
-    let (mut copies, mut unknown) = (0, BTreeSet::new());
+    let mut all = Disk::default();
     for (cell, lines) in recipe.cells.iter().zip(lines) {
         let mut of_cell = 0;
         for (name, server) in &cell.setup.server {
@@ -41,27 +55,30 @@ pub(super) fn look(recipe: &Recipe, lines: &[Lines]) -> Result<Found, Trouble> {
                 continue;
             }
             let described = description(server)?;
-            let programs = described.find_binaries(&home, &|_| {})?;
+            let programs = described.find_binaries(&home, &|words| terminal::say(&format!("{words}\n")))?;
             if !checked.contains(&server) {
                 described.check_settings(&programs)?;
                 checked.push(server);
             }
-            let Some(words) = &lines.prepare else { continue };
+            let Some(words) = lines.prepare.as_ref().filter(|_| cell.setup.holds_data(name)) else { continue };
             let loading = loading(&described, &cell.setup, words, &programs)?;
             let line = words.join(" ");
             let key = loading.contents(&programs, &line, &lab::hash_of_workload(words.first()))?.key();
             let kept = image::list(&home)?.into_iter().find(|one| one.key == key);
-            match kept {
+            let bytes = match kept {
                 Some(kept) => {
-                    images.insert(key, kept.bytes);
-                    of_cell += kept.bytes * u64::from(1 + server.replicas);
+                    all.kept.insert(key, kept.bytes);
+                    Some(kept.bytes)
                 }
                 None => {
-                    unknown.insert(key);
+                    let bytes = estimated_bytes(product, words)?;
+                    all.loaded.insert(key, bytes);
+                    bytes
                 }
-            }
+            };
+            of_cell += bytes.unwrap_or(0) * u64::from(1 + server.replicas);
         }
-        copies = copies.max(of_cell);
+        all.copies = all.copies.max(of_cell);
     }
     let mut text = String::new();
     for (product, missing) in &products {
@@ -83,7 +100,9 @@ pub(super) fn look(recipe: &Recipe, lines: &[Lines]) -> Result<Found, Trouble> {
     if drops && !nix::unistd::geteuid().is_root() {
         text += "  drop_caches: missing: only root can empty the page cache\n";
     }
-    Ok(Found { text, disk: disk(&home, &images, copies, unknown.len()) })
+    let free = free_bytes(&home.cache);
+    let too_small = all.too_small(&home, free);
+    Ok(Found { text, disk: all.words(&home, free), too_small })
 }
 
 /// Why the server's program is not available, or its description cannot be applied here.
@@ -101,31 +120,87 @@ fn missing(home: &Home, server: &Server) -> Result<Option<String>, Trouble> {
     Ok((!fits).then(|| format!("see `assay server sources {}`", wanted.product)))
 }
 
-/// `images`: bytes of existing ones. `copies`: of the data of one trial. `unknown`: images that do not exist yet.
-fn disk(home: &Home, images: &BTreeMap<String, u64>, copies: u64, unknown: usize) -> String {
-    let free = Command::new("df").args(["--output=avail", "-B1"]).arg(existing(&home.cache)).output().ok();
-    let free = free.and_then(|output| {
-        String::from_utf8_lossy(&output.stdout).lines().nth(1).and_then(|line| line.trim().parse::<u64>().ok())
-    });
-    let free = free.map_or(String::new(), |free| format!("; {} free in {}", size(free), home.cache.display()));
-    let kept: u64 = images.values().sum();
-    match (images.is_empty(), unknown) {
-        (true, 0) => String::new(),
-        (true, _) => format!("disk: unknown until the data has been loaded once{free}\n"),
-        (false, 0) => {
-            format!("disk: {} for images, {} for a trial{free}\n", size(kept), size(copies))
+impl Disk {
+    /// Bytes that images and a trial still take, as far as they are known.
+    fn wanted(&self) -> u64 {
+        self.loaded.values().flatten().sum::<u64>() + self.copies
+    }
+
+    fn too_small(&self, home: &Home, free: Option<u64>) -> Option<String> {
+        let free = free.filter(|free| *free < self.wanted())?;
+        let (wanted, cache) = (size(self.wanted()), home.cache.display());
+        Some(format!("the data needs about {wanted} more in {cache}, where {} are free", size(free)))
+    }
+
+    fn words(&self, home: &Home, free: Option<u64>) -> String {
+        if self.kept.is_empty() && self.loaded.is_empty() {
+            return String::new();
         }
-        (false, more) => format!(
-            "disk: {} for images, {} for a trial; {} not loaded yet{free}\n",
-            size(kept),
-            size(copies),
-            count(more, "image")
-        ),
+        let kept = self.kept.values().sum::<u64>();
+        let loaded = self.loaded.values().flatten().sum::<u64>();
+        let unknown = self.loaded.values().filter(|bytes| bytes.is_none()).count();
+        let parts = [
+            (kept > 0).then(|| format!("{} of images", size(kept))),
+            (loaded > 0).then(|| format!("about {} to be loaded", size(loaded))),
+            (unknown > 0).then(|| format!("{} of unknown size to be loaded", count(unknown, "image"))),
+            (self.copies > 0).then(|| format!("{} for a trial", size(self.copies))),
+            free.map(|free| format!("{} free in {}", size(free), home.cache.display())),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let missing = self.too_small(home, free).map_or(String::new(), |words| format!("disk: missing: {words}\n"));
+        format!("disk: {}\n{missing}", parts.join(", "))
     }
 }
 
+/// Of the file system under a folder; `None`: it cannot be asked.
+fn free_bytes(folder: &Path) -> Option<u64> {
+    let output = Command::new("df").args(["--output=avail", "-B1"]).arg(existing(folder)).output().ok()?;
+    String::from_utf8_lossy(&output.stdout).lines().nth(1)?.trim().parse().ok()
+}
+
+/// What an image with this data will take, about: its rows, and what the server adds. `None`: the workload is none of
+/// ours.
+fn estimated_bytes(product: &str, words: &[String]) -> Result<Option<u64>, Trouble> {
+    let database = format!("--db={}://localhost/x", product.split(':').next().unwrap_or_default());
+    let line = ["assay", "prepare"].map(str::to_owned).into_iter().chain(words.iter().cloned()).chain([database]);
+    let invocation = command_line::parse(line.map(Into::into))?;
+    let Some(workload) = invocation.and_then(|invocation| invocation.workload) else { return Ok(None) };
+    let options = workload.options_in_effect();
+    let number = |name: &str| {
+        options.iter().find(|(key, _)| key == name).and_then(|(_, value)| match value {
+            OptionValue::Number(value) => Some(*value),
+            _ => None,
+        })
+    };
+    let rows = |name: &str, bytes: f64| number(name).map(|number| number * bytes);
+    let data = match workload.name.as_str() {
+        "tpcc" => rows("warehouses", WAREHOUSE),
+        "tpcb" | "tpcb_simple_update" | "tpcb_select_only" => rows("scale", BRANCH),
+        name if name.starts_with("oltp_") || name.starts_with("select_random_") => {
+            rows("table_size", ROW).and_then(|table| Some(table * number("tables")?))
+        }
+        _ => None,
+    };
+    // PostgreSQL keeps segments of its log, as many as the load filled, up to max_wal_size.
+    let log = |data: f64| if product.starts_with("postgres") { data.min(WAL_MAX) } else { 0.0 };
+    let empty = match product.split(':').next() {
+        Some("postgres") => 50e6,
+        Some("mariadb") => 110e6,
+        _ => 180e6,
+    };
+    Ok(data.map(|data| (empty + data + log(data)) as u64))
+}
+
+/// Bytes of a warehouse of TPC-C, of a branch of TPC-B with its accounts, and of a row of the OLTP tables, with their
+/// indexes: as measured after loading, on PostgreSQL and InnoDB alike within a fifth.
+const WAREHOUSE: f64 = 105e6;
+const BRANCH: f64 = 15e6;
+const ROW: f64 = 260.0;
+/// The default of max_wal_size.
+const WAL_MAX: f64 = 1.07e9;
+
 /// The folder itself, or its nearest existing parent.
-fn existing(path: &std::path::Path) -> &std::path::Path {
+fn existing(path: &Path) -> &Path {
     path.ancestors().find(|path| path.exists()).unwrap_or(path)
 }
 

@@ -12,7 +12,7 @@ use assay_report::{
 
 use crate::command_line::LabShowOptions;
 use crate::commands::lab::folder::{Folder, only, unwritable};
-use crate::diagnostics::{Exit, Trouble};
+use crate::diagnostics::{Exit, Trouble, nearest};
 use crate::{terminal, values};
 
 /// Width for tables on a terminal.
@@ -59,7 +59,9 @@ pub(super) fn text(folder: &Folder) -> Result<String, Trouble> {
         recipe.trials.seed,
         recipe.hash
     );
-    text += &shown_text(&shown(folder)?, WIDTH);
+    let (shown, left_out) = shown(folder)?;
+    text += &shown_text(&shown, WIDTH);
+    text += &left_out.join("");
     text += &failures(folder).join("\n");
     if !recipe.look_at.is_empty() {
         text += &format!("What to look at: {}\n", recipe.look_at);
@@ -68,16 +70,18 @@ pub(super) fn text(folder: &Folder) -> Result<String, Trouble> {
 }
 
 fn markdown(folder: &Folder) -> Result<String, Trouble> {
-    let tables = shown_markdown(&shown(folder)?);
+    let tables = shown_markdown(&shown(folder)?.0);
     Ok(format!("# {}\n\n{tables}{}\n", folder.recipe.title, failures(folder).join("\n")))
 }
 
 /// The page of all records.
 pub(super) fn page(folder: &Folder) -> Result<String, Trouble> {
     let trials = experiment(folder)?.trials;
-    let name = |trial: &ExperimentTrial| format!("{}, round {}", folder.recipe.cells[trial.cell].name, trial.round + 1);
+    let first = folder.recipe.trials.drop as usize + 1;
+    let name =
+        |trial: &ExperimentTrial| format!("{}, round {}", folder.recipe.cells[trial.cell].name, trial.round + first);
     let records = trials.into_iter().map(|trial| (name(&trial), trial.findings)).collect();
-    Ok(assay_report::html(&assay_report::report(records), &shown(folder)?))
+    Ok(assay_report::html(&assay_report::report(records), &shown(folder)?.0))
 }
 
 /// Failed cells, and spoiled trials.
@@ -100,8 +104,22 @@ fn failures(folder: &Folder) -> Vec<String> {
 }
 
 /// What the recipe wants to show, as far as it was measured.
-fn shown(folder: &Folder) -> Result<Vec<Shown>, Trouble> {
-    assay_report::shown(&experiment(folder)?, &asked(folder)).map_err(unknown)
+fn shown(folder: &Folder) -> Result<(Vec<Shown>, Vec<String>), Trouble> {
+    let experiment = experiment(folder)?;
+    let (mut measured, mut left_out) = (Vec::new(), Vec::new());
+    for asked in asked(folder) {
+        match assay_report::shown(&experiment, std::slice::from_ref(&asked)) {
+            Ok(_) => measured.push(asked),
+            Err(NoChart::Unfit(words)) => return Err(unknown(NoChart::Unfit(words))),
+            Err(NoChart::Empty) => left_out.push("not measured, so not shown: a chart of the recipe\n".to_owned()),
+            Err(NoChart::Unknown(error)) => {
+                let near = nearest(&error.name, error.known.split(", "));
+                let near = near.map_or(String::new(), |near| format!(" (there is {near})"));
+                left_out.push(format!("not measured, so not shown: {}{near}\n", error.name));
+            }
+        }
+    }
+    Ok((assay_report::shown(&experiment, &measured).map_err(unknown)?, left_out))
 }
 
 fn asked(folder: &Folder) -> Vec<ShowAsked> {
@@ -127,16 +145,10 @@ fn one_asked(show: &Show) -> ShowAsked {
             columns: table.columns.clone(),
             value: table.value.clone(),
             ratio_to: table.ratio_to.clone(),
-            of: OfTrials::All,
+            of: table.of.as_deref().and_then(OfTrials::of_name).unwrap_or_default(),
         }),
         Show::Chart(kind, chart) => ShowAsked::Chart(ChartAsked {
-            kind: match kind {
-                assay_recipe::ChartKind::Dots => ChartKind::Dots,
-                assay_recipe::ChartKind::Lines => ChartKind::Lines,
-                assay_recipe::ChartKind::Boxes => ChartKind::Boxes,
-                assay_recipe::ChartKind::Bars => ChartKind::Bars,
-                assay_recipe::ChartKind::Curves => ChartKind::Curves,
-            },
+            kind: ChartKind::of_name(kind).expect("a test compares the names of recipes and reports"),
             x: chart.x.clone(),
             colour: chart.colour.clone(),
             facet: chart.facet.clone(),
@@ -145,6 +157,11 @@ fn one_asked(show: &Show) -> ShowAsked {
                 values => values.to_vec(),
             },
             ratio_to: chart.ratio_to.clone(),
+            references: chart
+                .reference
+                .iter()
+                .filter_map(|(name, value)| Some((name.clone(), value.0.parse().ok()?)))
+                .collect(),
         }),
     }
 }
@@ -154,23 +171,29 @@ pub(super) fn experiment(folder: &Folder) -> Result<Experiment, Trouble> {
     let recipe = &folder.recipe;
     let (mut trials, mut records) = (Vec::new(), Vec::new());
     for (key, outcome) in &folder.progress.outcomes {
-        let Outcome::Done { record, parts, .. } = outcome else { continue };
+        let Outcome::Done { record, parts, values, .. } = outcome else { continue };
+        if key.round <= recipe.trials.drop {
+            continue;
+        }
         let path = folder.path.join(record);
         let record = Record::read(&path).map_err(|error| Trouble::environment(error.to_string()))?;
         let findings = match &recipe.last {
             None => assay_report::findings(&record),
             Some(last) => within(&record, last)?,
         };
-        trials.push(ExperimentTrial { cell: key.cell, round: key.round as usize - 1, findings, parts: parts.clone() });
+        let (round, parts, values) = ((key.round - recipe.trials.drop) as usize - 1, parts.clone(), values.clone());
+        trials.push(ExperimentTrial { cell: key.cell, round, findings, parts, values });
         records.push(record);
     }
+    as_one_step(&mut trials, &asked(folder));
     let levels = |factor: &assay_recipe::Factor| factor.levels.iter().map(|level| level.name.clone()).collect();
     let cell = |(number, cell): (usize, &assay_recipe::Cell)| ExperimentCell {
         levels: cell.levels.clone(),
         price_per_hour: cell.price_per_hour,
         failed: folder.progress.has_failed(number),
     };
-    let rounds = trials.iter().map(|trial| trial.round + 1).max().unwrap_or(1).max(recipe.trials.count as usize);
+    let planned = (recipe.trials.count - recipe.trials.drop) as usize;
+    let rounds = trials.iter().map(|trial| trial.round + 1).max().unwrap_or(1).max(planned);
     let experiment = Experiment {
         factors: recipe.factors.iter().map(|factor| (factor.name.clone(), levels(factor))).collect(),
         cells: recipe.cells.iter().enumerate().map(cell).collect(),
@@ -184,6 +207,25 @@ pub(super) fn experiment(folder: &Folder) -> Result<Experiment, Trouble> {
         }
     }
     Ok(if names.is_empty() { experiment } else { by_case(experiment, &records, names) })
+}
+
+/// Where no run is a ladder and the number of sessions is no axis, it is a part of a cell like any other, and not
+/// something to show cells apart by.
+fn as_one_step(trials: &mut [ExperimentTrial], asked: &[ShowAsked]) {
+    let is_axis = |name: &Option<String>| name.as_deref() == Some("sessions");
+    let by_sessions = asked.iter().any(|asked| match asked {
+        ShowAsked::Table(table) => table.rows == "sessions" || is_axis(&table.columns),
+        ShowAsked::Chart(chart) => {
+            [&chart.x, &chart.colour, &chart.facet].into_iter().any(is_axis)
+                || (chart.kind == ChartKind::Curves && chart.x.is_none())
+        }
+    });
+    let alone = |trial: &ExperimentTrial| trial.findings.stages.len() == 1 && trial.findings.capacity.is_none();
+    if by_sessions || !trials.iter().all(alone) {
+        return;
+    }
+    let Some(sessions) = trials.first().map(|trial| trial.findings.stages[0].sessions) else { return };
+    trials.iter_mut().for_each(|trial| trial.findings.stages[0].sessions = sessions);
 }
 
 /// The last part of each run.
@@ -247,4 +289,25 @@ fn unpack(archive: &Path) -> Result<tempfile::TempDir, Trouble> {
 fn first_folder(path: &Path) -> Result<PathBuf, Trouble> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).find(|path| path.is_dir()).ok_or_else(|| Trouble::usage("the bundle is empty"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recipes_know_the_charts_that_reports_draw() {
+        let shows: String = ChartKind::ALL.iter().map(|kind| format!("[[show]]\n{} = {{}}\n", kind.name())).collect();
+        let text = format!("title = 't'\n[run]\nio = '--size 1M'\n{shows}");
+        let recipe = assay_recipe::Recipe::read(&text, None, &[]).unwrap();
+        let kinds: Vec<ChartKind> = recipe.shows.iter().map(one_asked).map(kind_of).collect();
+        assert_eq!(kinds, ChartKind::ALL);
+    }
+
+    fn kind_of(asked: ShowAsked) -> ChartKind {
+        match asked {
+            ShowAsked::Chart(chart) => chart.kind,
+            ShowAsked::Table(table) => panic!("{table:?}"),
+        }
+    }
 }

@@ -36,7 +36,7 @@ fn text(folder: &Folder) -> String {
         text += &format!("  spoiled and repeated: {}\n", progress.repeated.len());
     }
     if progress.interrupted > 0 {
-        text += &format!("  restarted after assay was killed: {}\n", progress.interrupted);
+        text += &format!("  interrupted and begun again: {}\n", progress.interrupted);
     }
     for (key, cause, _) in progress.failures() {
         text += &format!("  failed, round {}, {}: {cause}\n", key.round, recipe.cells[key.cell].name);

@@ -7,19 +7,23 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use assay_io::clock::Clock;
 use assay_lab::product::Settled;
-use assay_lab::sql::Session;
 use assay_lab::{Description, Home, Status, Topology, image};
 use assay_recipe::{Action, Cell, Step, When};
 use assay_record::{Record, SettledStep, StartedServer};
+use assay_seam::{ConnectOptions, Nanos};
 
+use crate::bar::Bar;
+use crate::client::{Client, text};
 use crate::commands::lab::setup::{Lines, asked, description};
 use crate::diagnostics::{Exit, Trouble};
 use crate::lab::{self, Kept};
-use crate::{registry, signals, terminal, url_text, values};
+use crate::relay::{self, Listener, Told};
+use crate::{plan, signals, terminal, url_text, values};
 
 /// What a trial needs.
 pub(super) struct Trial<'a> {
@@ -39,13 +43,28 @@ pub(super) struct Trial<'a> {
     pub(super) log: PathBuf,
     /// How far its servers have been settled.
     pub(super) settled: Mutex<Vec<SettledStep>>,
+    /// The line about the experiment on a terminal.
+    pub(super) bar: Option<&'a Bar>,
 }
 
-/// Seconds by part, in order.
-pub(super) type Parts = Vec<(String, f64)>;
+/// What was timed, and what steps returned.
+#[derive(Default)]
+pub(super) struct Parts {
+    /// Seconds by part, in order.
+    pub(super) seconds: Vec<(String, f64)>,
+    /// Values by step, in order.
+    pub(super) values: Vec<(String, f64)>,
+}
 
 /// Time limit for a server to settle, or to stop.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// A login may take this long.
+const LOGIN: Nanos = Nanos::from_secs(60);
+/// A statement of a recipe may.
+const STATEMENT: Nanos = Nanos::from_secs(24 * 3600);
+/// Between two looks at what the run has told, before it is measured and after.
+const LISTEN_EVERY: Duration = Duration::from_millis(10);
+const SHOW_EVERY: Duration = Duration::from_millis(100);
 /// Of a server's log, in a failure.
 const LOG_LINES: usize = 20;
 
@@ -58,6 +77,17 @@ pub(super) struct Node<'a> {
     kept: Option<Kept>,
     /// The URL for the load.
     url: String,
+    /// Its data directory, where the recipe names a folder for it. Gone after the servers.
+    _data: Option<DataFolder>,
+}
+
+/// A data directory outside the lab's own folder, which is removed at the end.
+struct DataFolder(PathBuf);
+
+impl Drop for DataFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 impl Node<'_> {
@@ -69,12 +99,22 @@ impl Node<'_> {
     fn primary_url(&self) -> String {
         self.topology().map_or(self.url.clone(), |topology| topology.primary.url("app"))
     }
+
+    /// Where load goes that is meant for one of its servers: `primary`, `replica1`, a front; `None`: for all of it.
+    fn url_of(&self, part: Option<&str>) -> Result<String, Trouble> {
+        match (part, self.topology()) {
+            (Some(part), Some(topology)) => {
+                Ok(with_parameters(server_of(topology, Some(part))?.url("app"), self.described))
+            }
+            _ => Ok(self.url.clone()),
+        }
+    }
 }
 
 impl Trial<'_> {
     /// Runs it. Afterwards nothing of it is left running, however it ended.
     pub(super) fn run(&self) -> Result<Parts, Trouble> {
-        let mut parts = Parts::new();
+        let mut parts = Parts::default();
         let mut nodes = Vec::new();
         for (name, described) in &self.cell.setup.server {
             nodes.push(self.start(name, described, &mut parts)?);
@@ -89,7 +129,7 @@ impl Trial<'_> {
                     return Err(with_log(trouble, &nodes));
                 }
             }
-            parts.push(("stop".to_owned(), watch.elapsed().as_secs_f64()));
+            parts.seconds.push(("stop".to_owned(), watch.elapsed().as_secs_f64()));
         }
         let recorded = nodes.iter().find_map(Node::topology).map(lab::recorded);
         drop(nodes);
@@ -111,33 +151,38 @@ impl Trial<'_> {
     ) -> Result<Node<'a>, Trouble> {
         if let Some(url) = &described.url {
             let url = with_parameters(url.clone(), described);
-            return Ok(Node { name, described, kept: None, url });
+            return Ok(Node { name, described, kept: None, url, _data: None });
         }
         let several = self.cell.setup.server.len() > 1;
         let own = if several { format!("{}-{name}", self.server) } else { self.server.clone() };
-        let mut description = Description { name: Some(own), ..description(described)? };
-        let loaded = self.cell.setup.loaded().contains(&name);
-        if let Some(words) = self.lines.prepare.as_ref().filter(|_| loaded) {
+        let data = described.data.as_ref().map(|folder| DataFolder(PathBuf::from(folder).join(&own)));
+        let mut description = Description {
+            name: Some(own),
+            data: data.as_ref().map(|folder| folder.0.clone()),
+            ..description(described)?
+        };
+        if let Some(words) = self.lines.prepare.as_ref().filter(|_| self.cell.setup.holds_data(name)) {
             let watch = Instant::now();
             let (key, made) = self.image(&description, words)?;
             description.image = Some(key);
             if made {
-                parts.push(("load".to_owned(), watch.elapsed().as_secs_f64()));
+                parts.seconds.push(("load".to_owned(), watch.elapsed().as_secs_f64()));
             }
         }
-        let kept = Kept::new(Topology::start(self.home, &description, &say)?);
+        let kept = Kept::new(Topology::start(self.home, &description, &|words| self.say(words))?);
         lab::can_prepare_statements(kept.topology(), self.lines.prepared)?;
         for timing in &kept.topology().timings {
-            add(parts, &timing.part, timing.took.as_secs_f64());
+            add(&mut parts.seconds, &timing.part, timing.took.as_secs_f64());
         }
         let topology = kept.topology();
         let url = if described.socket { topology.primary.socket_url("app") } else { topology.url() };
-        Ok(Node { name, described, kept: Some(kept), url: with_parameters(url, described) })
+        Ok(Node { name, described, kept: Some(kept), url: with_parameters(url, described), _data: data })
     }
 
     /// The image with the loaded data, and whether it was created now. It is loaded with the layout settings and those
     /// of `[data]`, not with the cell's own: cells share it.
     fn image(&self, description: &Description, words: &[String]) -> Result<(String, bool), Trouble> {
+        let say = |words: &str| self.say(words);
         let binaries = description.find_binaries(self.home, &say)?;
         let loading = loading(description, &self.cell.setup, words, &binaries)?;
         let (line, workload) = (words.join(" "), lab::hash_of_workload(words.first()));
@@ -145,7 +190,7 @@ impl Trial<'_> {
         if image::exists(self.home, &contents) {
             return Ok((contents.key(), false));
         }
-        terminal::say(&format!("loading once: {}\n", url_text::shell_line(words)));
+        self.say(&format!("loading once: {}", url_text::shell_line(words)));
         let kept = Kept::new(Topology::start(self.home, &loading, &say)?);
         let mut command = vec!["prepare".to_owned()];
         command.extend(words.iter().cloned());
@@ -159,15 +204,18 @@ impl Trial<'_> {
     /// From the servers' answers to the end of the measured run.
     fn around(&self, nodes: &[Node<'_>], parts: &mut Parts) -> Result<(), Trouble> {
         for node in nodes.iter().filter(|node| !node.described.sql.is_empty()) {
-            run_sql(&node.primary_url(), &node.described.sql)?;
+            run_sql(&node.primary_url(), &node.described.sql).map_err(|trouble| Trouble {
+                cause: format!("server.{}.sql: {}", node.name, trouble.cause),
+                ..trouble
+            })?;
         }
         self.steps(When::BeforeTrial, nodes, parts)?;
-        let loaded = self.cell.setup.loaded();
-        let urls: Vec<String> = loaded
-            .iter()
-            .filter_map(|name| nodes.iter().find(|node| node.name == *name))
-            .map(|node| format!("--db={}", node.url))
-            .collect();
+        let targets = self.cell.setup.targets().into_iter();
+        let urls = targets.filter_map(|(name, part)| {
+            let node = nodes.iter().find(|node| node.name == name)?;
+            Some(node.url_of(part).map(|url| format!("--db={url}")))
+        });
+        let urls = urls.collect::<Result<Vec<String>, Trouble>>()?;
         if self.lines.warmup.0 > 0 {
             let mut words = self.lines.warm_up();
             words.extend(urls.iter().cloned());
@@ -183,33 +231,65 @@ impl Trial<'_> {
             words.insert(1, path.display().to_string());
         }
         words.extend(urls);
+        let relay = self.log.with_extension("relay");
         words.extend([
             format!("--seed={}", self.seed),
             format!("--record={}", self.record.display()),
+            format!("--relay={}", relay.display()),
             "--quiet".to_owned(),
         ]);
-        let ended = AtomicBool::new(false);
-        let beside = self.steps.iter().filter(|step| step.when == When::DuringMeasure);
+        let (begun, ended) = (OnceLock::new(), AtomicBool::new(false));
+        let beside: Vec<&Step> = self.steps.iter().filter(|step| step.when == When::DuringMeasure).collect();
         let (ran, beside) = std::thread::scope(|scope| {
-            let beside: Vec<_> = beside.map(|step| (step, scope.spawn(|| self.beside(step, nodes, &ended)))).collect();
+            if !beside.is_empty() || self.bar.is_some() {
+                scope.spawn(|| self.listen(Listener::new(&relay), &begun, &ended));
+            }
+            let (begun, ended) = (&begun, &ended);
+            let start = |step| (step, scope.spawn(move || self.beside(step, nodes, begun, ended)));
+            let beside: Vec<_> = beside.into_iter().map(start).collect();
             let ran = self.timed("run", parts, || self.child(&words, "the run"));
             ended.store(true, Ordering::Relaxed);
             let ended = beside.into_iter().map(|(step, thread)| (step, thread.join().expect("steps do not panic")));
             (ran, ended.collect::<Vec<_>>())
         });
+        let _ = std::fs::remove_file(&relay);
         ran?;
-        for (step, took) in beside {
-            parts.push((step.name.clone(), took.map_err(|trouble| of_step(step, trouble))?));
+        for (step, done) in beside {
+            let (took, value) = done.map_err(|trouble| of_step(step, trouble))?;
+            parts.add(&step.name, took, value);
         }
         self.steps(When::AfterMeasure, nodes, parts)
     }
 
-    /// A step during the run; returns its seconds. If the run is over before the step is due, the recipe is wrong.
-    fn beside(&self, step: &Step, nodes: &[Node<'_>], ended: &AtomicBool) -> Result<f64, Trouble> {
+    /// Hears how the run goes: since when it is measured, and for the line on the terminal.
+    fn listen(&self, mut listener: Listener, begun: &OnceLock<Instant>, ended: &AtomicBool) {
+        while !ended.load(Ordering::Relaxed) {
+            for told in listener.news() {
+                match (told, self.bar) {
+                    (Told::MeasuredFrom(unix_ns), _) => _ = begun.set(relay::instant(unix_ns)),
+                    (Told::Interval { tps, p99_ns, errors }, Some(bar)) => {
+                        bar.change(|progress| progress.add(tps, p99_ns, errors));
+                    }
+                    (Told::Interval { .. }, None) => {}
+                }
+            }
+            // The begin is what steps wait for; what comes later is only shown.
+            std::thread::sleep(if begun.get().is_some() { SHOW_EVERY } else { LISTEN_EVERY });
+        }
+    }
+
+    /// A step during the run; returns its seconds and its value. If the run is over before the step is due, the recipe is wrong.
+    fn beside(
+        &self,
+        step: &Step,
+        nodes: &[Node<'_>],
+        begun: &OnceLock<Instant>,
+        ended: &AtomicBool,
+    ) -> Result<(f64, Option<f64>), Trouble> {
         let after = step.after.as_deref().unwrap_or("0s");
         let after = values::duration(after).map_err(|reason| Trouble::usage(format!("after = {after}: {reason}")))?;
-        let due = Instant::now() + Duration::from_nanos(after.0);
-        while Instant::now() < due {
+        let after = Duration::from_nanos(after.0);
+        while begun.get().is_none_or(|begun| Instant::now() < *begun + after) {
             if ended.load(Ordering::Relaxed) || signals::control().is_stopped() {
                 return Err(Trouble::usage("the run ended before the step was due")
                     .hint("increase run.time, or decrease after"));
@@ -217,8 +297,8 @@ impl Trial<'_> {
             std::thread::sleep(Duration::from_millis(5));
         }
         let watch = Instant::now();
-        self.step(step, nodes)?;
-        Ok(watch.elapsed().as_secs_f64())
+        let value = self.step(step, nodes)?;
+        Ok((watch.elapsed().as_secs_f64(), value))
     }
 
     /// Runs this program to its end. Its output is kept, and is the cause if it fails.
@@ -228,9 +308,7 @@ impl Trial<'_> {
         let log = File::create(&self.log).map_err(failed)?;
         command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let status = signals::run(command).map_err(failed)?;
-        if signals::control().is_stopped() {
-            return Err(interrupted());
-        }
+        stopped()?;
         if status.success() {
             return Ok(());
         }
@@ -244,20 +322,23 @@ impl Trial<'_> {
     /// The steps that are due now. `nodes`: the servers, where they run.
     pub(super) fn steps(&self, when: When, nodes: &[Node<'_>], parts: &mut Parts) -> Result<(), Trouble> {
         for step in self.steps.iter().filter(|step| step.when == when) {
-            self.timed(&step.name, parts, || self.step(step, nodes)).map_err(|trouble| of_step(step, trouble))?;
+            stopped()?;
+            let watch = Instant::now();
+            let value = self.step(step, nodes).map_err(|trouble| of_step(step, trouble))?;
+            parts.add(&step.name, watch.elapsed().as_secs_f64(), value);
         }
         Ok(())
     }
 
     /// Keeps the result, for the record.
-    fn keep(&self, step: &Step, settled: Settled) -> Result<(), Trouble> {
+    fn keep(&self, step: &Step, settled: Settled) {
         let Settled { reached, complete } = settled;
         let kept = SettledStep { step: step.name.clone(), reached, complete };
         self.settled.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
-        Ok(())
     }
 
-    fn step(&self, step: &Step, nodes: &[Node<'_>]) -> Result<(), Trouble> {
+    /// Does what a step says; its value, where it has one.
+    fn step(&self, step: &Step, nodes: &[Node<'_>]) -> Result<Option<f64>, Trouble> {
         let named = step.on.as_deref().or(self.cell.setup.loaded().first().copied());
         let node = nodes.iter().find(|node| Some(node.name) == named);
         let ours = || {
@@ -268,31 +349,40 @@ impl Trial<'_> {
         match &step.action {
             Action::Sql(statements) => {
                 let node = node.expect("a recipe with SQL where no server runs is refused");
-                run_sql(&node.primary_url(), statements)
+                let said = run_sql(&node.primary_url(), statements)?;
+                return value_of(step, said);
+            }
+            Action::Command(line) => {
+                let said = self.command(line, nodes, step.when == When::DuringMeasure)?;
+                return value_of(step, Some(said));
             }
             Action::Checkpoint => self.keep(step, ours()?.checkpoint(PATIENCE)?),
             Action::Settle => self.keep(step, ours()?.settle(PATIENCE)?),
-            Action::Restart => Ok(server_of(ours()?, step.node.as_deref())?.restart(PATIENCE)?),
+            Action::Restart => server_of(ours()?, step.node.as_deref())?.restart(PATIENCE)?,
             Action::Crash => {
                 let server = server_of(ours()?, step.node.as_deref())?;
                 server.kill()?;
-                Ok(server.restart(PATIENCE)?)
+                server.restart(PATIENCE)?;
             }
             Action::Rest(text) => {
                 let time =
                     values::duration(text).map_err(|reason| Trouble::usage(format!("rest = {text}: {reason}")))?;
-                rest(Duration::from_nanos(time.0))
+                rest(Duration::from_nanos(time.0))?;
             }
-            Action::DropCaches => lab::drop_caches(),
-            Action::Command(line) => self.command(line, nodes),
+            Action::DropCaches => lab::drop_caches()?,
         }
+        Ok(None)
     }
 
-    /// Runs a shell command, which gets the trial and its servers in its environment.
-    fn command(&self, line: &str, nodes: &[Node<'_>]) -> Result<(), Trouble> {
+    /// Runs a shell command, which gets the trial and its servers in its environment; returns what it printed. `beside`:
+    /// the measured run is under way.
+    fn command(&self, line: &str, nodes: &[Node<'_>], beside: bool) -> Result<String, Trouble> {
         let failed = |error: std::io::Error| Trouble::environment(format!("cannot run {line}: {error}"));
         let mut command = Command::new("sh");
-        command.args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::null());
+        // Files, not pipes: what the command leaves in the background may hold them.
+        let (printed, complained) = (self.log.with_extension("printed"), self.log.with_extension("errors"));
+        command.args(["-c", line]).stdin(Stdio::null());
+        command.stdout(File::create(&printed).map_err(failed)?).stderr(File::create(&complained).map_err(failed)?);
         command.env("ASSAY_ROUND", self.round.to_string()).env("ASSAY_CELL", &self.cell.name);
         for (factor, level) in &self.levels {
             command.env(format!("ASSAY_LEVEL_{}", upper(factor)), level);
@@ -315,30 +405,34 @@ impl Trial<'_> {
                 set("ASSAY_REPLICA_URLS", replicas.join(" ").as_ref());
                 set("ASSAY_SERVER", state.name.as_ref());
                 set("ASSAY_PORT", state.port.to_string().as_ref());
+                let pid = topology.primary.identity().map_or(String::new(), |process| process.pid.to_string());
+                set("ASSAY_PID", pid.as_ref());
+                if let assay_lab::server::What::Database { data, .. } = &state.what {
+                    set("ASSAY_DATA", data.as_ref());
+                }
                 set("ASSAY_PROGRAM", state.binaries.program.as_ref());
                 set("ASSAY_FOLDER", topology.primary.folder().as_ref());
             }
         }
-        command.stderr(File::create(&self.log).map_err(failed)?);
-        let status = signals::run(command).map_err(failed)?;
-        if signals::control().is_stopped() {
-            return Err(interrupted());
-        }
+        let status = if beside { signals::run_beside(command) } else { signals::run(command) }.map_err(failed)?;
+        stopped()?;
+        let read = |path: &PathBuf| std::fs::read_to_string(path).unwrap_or_default();
         if status.success() {
-            return Ok(());
+            return Ok(read(&printed));
         }
-        let said = std::fs::read_to_string(&self.log).unwrap_or_default();
-        Err(Trouble::environment(format!("`{line}` ended with {status}")).detail(said))
+        Err(Trouble::environment(format!("`{line}` ended with {status}")).detail(read(&complained)))
     }
 
     fn timed(&self, part: &str, parts: &mut Parts, work: impl FnOnce() -> Result<(), Trouble>) -> Result<(), Trouble> {
-        if signals::control().is_stopped() {
-            return Err(interrupted());
-        }
+        stopped()?;
         let watch = Instant::now();
         let done = work();
-        parts.push((part.to_owned(), watch.elapsed().as_secs_f64()));
+        parts.seconds.push((part.to_owned(), watch.elapsed().as_secs_f64()));
         done
+    }
+
+    fn say(&self, words: &str) {
+        say(self.bar, words);
     }
 
     /// The run knows only a URL; the record should also say which server that was.
@@ -355,8 +449,40 @@ pub(super) fn interrupted() -> Trouble {
     Trouble::new(signals::exit(), "interrupted")
 }
 
-fn say(words: &str) {
-    terminal::say(&format!("{words}\n"));
+/// An error when somebody has interrupted us.
+fn stopped() -> Result<(), Trouble> {
+    if signals::control().is_stopped() { Err(interrupted()) } else { Ok(()) }
+}
+
+/// Writes a line above the one that is drawn.
+pub(super) fn say(bar: Option<&Bar>, words: &str) {
+    let say = || terminal::say(&format!("{words}\n"));
+    match bar {
+        Some(bar) => bar.above(say),
+        None => say(),
+    }
+}
+
+impl Parts {
+    /// A step that is done. Its seconds are what tables show of it, unless it has a value.
+    fn add(&mut self, step: &str, seconds: f64, value: Option<f64>) {
+        match value {
+            Some(value) => self.values.push((step.to_owned(), value)),
+            None => self.seconds.push((step.to_owned(), seconds)),
+        }
+    }
+}
+
+/// The number that a step returned, where it is to return one.
+fn value_of(step: &Step, said: Option<String>) -> Result<Option<f64>, Trouble> {
+    if !step.value {
+        return Ok(None);
+    }
+    let said = said.unwrap_or_default();
+    match said.trim().parse::<f64>() {
+        Ok(value) if value.is_finite() => Ok(Some(value)),
+        _ => Err(Trouble::usage(format!("value = true: {:?} is not a number", said.trim()))),
+    }
 }
 
 fn of_step(step: &Step, trouble: Trouble) -> Trouble {
@@ -371,7 +497,7 @@ fn with_parameters(url: String, described: &assay_recipe::Server) -> String {
 }
 
 /// Several servers' parts with the same name are one part.
-fn add(parts: &mut Parts, part: &str, seconds: f64) {
+fn add(parts: &mut Vec<(String, f64)>, part: &str, seconds: f64) {
     match parts.iter_mut().find(|(known, _)| known == part) {
         Some((_, sum)) => *sum += seconds,
         None => parts.push((part.to_owned(), seconds)),
@@ -429,25 +555,33 @@ fn with_log_of(trouble: Trouble, topology: &Topology) -> Trouble {
     }
 }
 
-fn run_sql(url: &str, statements: &[String]) -> Result<(), Trouble> {
-    let mut session = Session::open(registry::driver_of(url)?, url, PATIENCE).map_err(|words| {
+/// Runs statements one by one; the first value of the last one's rows. Ctrl-C ends the wait for an answer.
+fn run_sql(url: &str, statements: &[String]) -> Result<Option<String>, Trouble> {
+    let target = plan::target(url, &ConnectOptions::default())?;
+    let mut client = Client::open_as_session(&target, Clock::start(), LOGIN).map_err(|words| {
         Trouble::new(Exit::Server, format!("cannot connect to {}", url_text::masked(url))).detail(words)
     })?;
+    client.end_with(signals::control());
+    let mut value = None;
     for statement in statements {
-        session
-            .rows(statement)
-            .map_err(|words| Trouble::new(Exit::Server, format!("the server refused {statement}")).detail(words))?;
+        let rows = client.ask(statement, STATEMENT).map_err(|words| {
+            if signals::control().is_stopped() {
+                return interrupted();
+            }
+            Trouble::new(Exit::Server, format!("the server refused {statement}")).detail(words)
+        })?;
+        value = text(&rows, 0, 0);
+        client.reuse(rows);
     }
-    Ok(())
+    client.close();
+    Ok(value)
 }
 
 /// Waits, in short steps that a signal ends.
 fn rest(time: Duration) -> Result<(), Trouble> {
     let end = Instant::now() + time;
     while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-        if signals::control().is_stopped() {
-            return Err(interrupted());
-        }
+        stopped()?;
         std::thread::sleep(left.min(Duration::from_millis(100)));
     }
     Ok(())

@@ -10,14 +10,13 @@ use std::path::Path;
 use assay_io::clock::Clock;
 use assay_recipe::{CaseFile, StatementCase, Words};
 use assay_record as record;
-use assay_record::{DEFAULT_FOLDER, EncodedHistogram, Histogram, Latencies, Record, Status, Time, Tool};
+use assay_record::{EncodedHistogram, Histogram, Latencies, Record, Status, Time, Tool};
 use assay_seam::ConnectOptions;
 
 use crate::command_line::SqlOptions;
 use crate::diagnostics::{Exit, Trouble, nearest};
-use crate::live::unwritable;
 use crate::scratch::Scratch;
-use crate::{plan, record_of, render, server_settings, signals, terminal};
+use crate::{live, plan, record_of, render, server_settings, signals, terminal};
 use bench::{Bench, Ended};
 
 /// Times the cases, prints the result, and writes a record.
@@ -28,7 +27,7 @@ pub fn run(options: &SqlOptions, words: &[String]) -> Result<Exit, Trouble> {
     let url = options.db.clone().unwrap_or_else(|| scratch.as_ref().expect("made when there is no URL").url());
     let connect = ConnectOptions { session_sql: options.session_sql.clone(), ..ConnectOptions::default() };
     let target = plan::target(&url, &connect)?;
-    let seed = options.seed.unwrap_or_else(plan::random_seed);
+    let seed = options.result.seed.unwrap_or_else(plan::random_seed);
     let started = Time::from(std::time::SystemTime::now());
     let clock = Clock::start();
     let begun = clock.now();
@@ -87,7 +86,7 @@ pub fn run(options: &SqlOptions, words: &[String]) -> Result<Exit, Trouble> {
         rates: Vec::new(),
         stages: vec![stage],
         telemetry: None,
-        tags: options.tags.iter().cloned().collect(),
+        tags: options.result.tags.iter().cloned().collect(),
         cases: Some(record::Cases {
             base,
             warmup: options.warmup.unwrap_or(u64::from(!options.cold)).try_into().unwrap_or(u32::MAX),
@@ -101,16 +100,8 @@ pub fn run(options: &SqlOptions, words: &[String]) -> Result<Exit, Trouble> {
 
 /// Prints the result, writes the record, and returns how it went.
 fn conclude(options: &SqlOptions, record: &Record, ended: Ended) -> Result<Exit, Trouble> {
-    terminal::result(&render::result(record, options.format, terminal::view(false)))?;
-    let path = match &options.record {
-        _ if options.no_record => None,
-        Some(path) => {
-            record.write(path).map_err(unwritable)?;
-            Some(path.clone())
-        }
-        None => Some(record.write_new(Path::new(DEFAULT_FOLDER)).map_err(unwritable)?),
-    };
-    if let (Some(path), false) = (path, options.quiet) {
+    terminal::result(&render::result(record, options.result.format, terminal::view(false)))?;
+    if let (Some(path), false) = (live::kept(record, &options.result)?, options.result.quiet) {
         terminal::say(&format!("record: {}\n", path.display()));
     }
     let found = assay_report::findings(record).cases.expect("it was put there");
