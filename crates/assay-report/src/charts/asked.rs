@@ -55,7 +55,7 @@ impl ChartKind {
 }
 
 /// A requested chart. Axes are factors, or `sessions`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ChartAsked {
     /// How it is drawn.
     pub kind: ChartKind,

@@ -12,7 +12,7 @@ use crate::words::subject::subject;
 use crate::words::window::window_words;
 
 /// A requested view.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ShowAsked {
     /// A pivot table.
     Table(PivotAsked),

@@ -16,9 +16,10 @@ use crate::command_line::LabRunOptions;
 use crate::commands::lab::experiment::Experiment;
 use crate::commands::lab::folder::{self, Folder, now};
 use crate::commands::lab::plan::{OVERHEAD_S, about};
+use crate::commands::lab::servers::{self, count};
 use crate::commands::lab::setup::Lines;
+use crate::commands::lab::show;
 use crate::commands::lab::trial::{Parts, Trial, interrupted, say};
-use crate::commands::lab::{servers, show};
 use crate::diagnostics::{Exit, Trouble};
 use crate::{signals, terminal};
 
@@ -52,16 +53,13 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
         let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, &folder.progress);
         let Some(key) = left.first().copied() else { break };
         let seconds = seconds_left(&left, &folder.progress, |cell| lines[cell].seconds + OVERHEAD_S);
-        let name = &recipe.cells[key.cell].name;
+        let trial = format!("round {} of {}: {}", key.round, recipe.trials.count, recipe.cells[key.cell].name);
         match bar {
-            Some(bar) => show_progress(bar, watch, &folder, (left.len(), seconds), name),
-            None => terminal::say(&format!(
-                "round {} of {}: {name} ({} trials left, about {})\n",
-                key.round,
-                recipe.trials.count,
-                left.len(),
-                about(seconds)
-            )),
+            Some(bar) => {
+                say(Some(bar), &trial);
+                show_progress(bar, watch, &folder, (left.len(), seconds));
+            }
+            None => say(None, &format!("{trial} ({} left, about {})", count(left.len(), "trial"), about(seconds))),
         }
         let last_of_round = left.get(1).is_none_or(|next| next.round != key.round);
         match one(&home, &mut folder, &lines[key.cell], key, last_of_round, bar) {
@@ -81,13 +79,13 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
     Ok(if measured { Exit::Success } else { Exit::Server })
 }
 
-/// Begins the line of a trial: trials done of all, the time left of all, and the rate of this one so far.
+/// Starts the line of a trial on the terminal: its number of all, the time left for all, and its own rate.
 /// `left`: the number of trials left, and their seconds.
-fn show_progress(bar: &Bar, watch: Instant, folder: &Folder, (left, seconds): (usize, f64), name: &str) {
+fn show_progress(bar: &Bar, watch: Instant, folder: &Folder, (left, seconds): (usize, f64)) {
     let elapsed = u64::try_from(watch.elapsed().as_nanos()).unwrap_or(u64::MAX);
     bar.set_elapsed(elapsed);
     let done = folder.progress.outcomes.len();
-    let label = format!("{done} of {} trials  {name}", done + left);
+    let label = format!("trial {} of {}", done + 1, done + left);
     let total_ns = Some(elapsed.saturating_add((seconds * 1e9) as u64));
     bar.change(|progress| *progress = Progress { label, elapsed_ns: elapsed, total_ns, ..Progress::default() });
 }
@@ -144,9 +142,7 @@ fn one(
         Ok(findings) => {
             let spoiled = spoiled(&findings);
             let kept = spoiled.is_empty() || folder.progress.repeats_of(number) >= recipe.trials.repeats;
-            // Without a line that tells which trial is on, the lines above do.
-            let place = bar.map_or(String::new(), |_| format!("round {round}, {name}:"));
-            say(bar, &format!("{place}  {}", throughput(&findings)));
+            say(bar, &format!("  {}", throughput(&findings)));
             if !kept {
                 say(bar, &format!("  spoiled, will be repeated: {}", spoiled.join("; ")));
             }
@@ -169,8 +165,7 @@ fn one(
             })
         }
         Err(trouble) => {
-            let place = bar.map_or(String::new(), |_| format!("round {round}, {name}:"));
-            say(bar, &format!("{place}  failed: {}", trouble.cause));
+            say(bar, &format!("  failed: {}", trouble.cause));
             let details = trouble.details;
             folder.add(Event::Failed { round, cell: number, name, attempt, at: now(), cause: trouble.cause, details })
         }
@@ -192,8 +187,10 @@ fn throughput(findings: &Findings) -> String {
         };
         return cases.cases.iter().map(one).collect::<Vec<_>>().join(", ");
     }
-    let stage = |stage: &assay_report::StageFindings| format!("{:.1} tx/s with {}", stage.total.tps, stage.sessions);
-    findings.stages.iter().map(stage).collect::<Vec<_>>().join(", ") + " sessions"
+    let stage = |stage: &assay_report::StageFindings| {
+        format!("{:.1} tx/s with {}", stage.total.tps, count(stage.sessions as usize, "session"))
+    };
+    findings.stages.iter().map(stage).collect::<Vec<_>>().join(", ")
 }
 
 /// The common prefix of the names of an experiment's servers.

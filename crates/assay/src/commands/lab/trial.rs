@@ -4,6 +4,7 @@
 //! timed.
 
 use std::fs::File;
+use std::io::{Read, Seek};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -278,7 +279,8 @@ impl Trial<'_> {
         }
     }
 
-    /// A step during the run; returns its seconds and its value. If the run is over before the step is due, the recipe is wrong.
+    /// A step during the run; returns its seconds and its value. If the run is over before the step is due, the recipe
+    /// is wrong.
     fn beside(
         &self,
         step: &Step,
@@ -374,15 +376,15 @@ impl Trial<'_> {
         Ok(None)
     }
 
-    /// Runs a shell command, which gets the trial and its servers in its environment; returns what it printed. `beside`:
-    /// the measured run is under way.
+    /// Runs a shell command, which gets the trial and its servers in its environment; returns what it printed.
+    /// `beside`: the measured run is under way.
     fn command(&self, line: &str, nodes: &[Node<'_>], beside: bool) -> Result<String, Trouble> {
         let failed = |error: std::io::Error| Trouble::environment(format!("cannot run {line}: {error}"));
         let mut command = Command::new("sh");
         // Files, not pipes: what the command leaves in the background may hold them.
-        let (printed, complained) = (self.log.with_extension("printed"), self.log.with_extension("errors"));
+        let (printed, complained) = (tempfile::tempfile().map_err(failed)?, tempfile::tempfile().map_err(failed)?);
         command.args(["-c", line]).stdin(Stdio::null());
-        command.stdout(File::create(&printed).map_err(failed)?).stderr(File::create(&complained).map_err(failed)?);
+        command.stdout(printed.try_clone().map_err(failed)?).stderr(complained.try_clone().map_err(failed)?);
         command.env("ASSAY_ROUND", self.round.to_string()).env("ASSAY_CELL", &self.cell.name);
         for (factor, level) in &self.levels {
             command.env(format!("ASSAY_LEVEL_{}", upper(factor)), level);
@@ -416,11 +418,15 @@ impl Trial<'_> {
         }
         let status = if beside { signals::run_beside(command) } else { signals::run(command) }.map_err(failed)?;
         stopped()?;
-        let read = |path: &PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+        let read = |mut file: File| {
+            let mut bytes = Vec::new();
+            file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map_err(failed)?;
+            Ok::<_, Trouble>(String::from_utf8_lossy(&bytes).into_owned())
+        };
         if status.success() {
-            return Ok(read(&printed));
+            return read(printed);
         }
-        Err(Trouble::environment(format!("`{line}` ended with {status}")).detail(read(&complained)))
+        Err(Trouble::environment(format!("`{line}` ended with {status}")).detail(read(complained)?))
     }
 
     fn timed(&self, part: &str, parts: &mut Parts, work: impl FnOnce() -> Result<(), Trouble>) -> Result<(), Trouble> {
