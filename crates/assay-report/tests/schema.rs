@@ -75,7 +75,15 @@ fn asked(report: &Report) -> Vec<Shown> {
     };
     let chart = |kind| {
         let values = vec!["tps".into()];
-        ShowAsked::Chart(ChartAsked { kind, x: None, colour: None, facet: None, values, ratio_to: None })
+        ShowAsked::Chart(ChartAsked {
+            kind,
+            x: None,
+            colour: None,
+            facet: None,
+            values,
+            ratio_to: None,
+            references: Vec::new(),
+        })
     };
     let asked = [ShowAsked::Table(table), chart(ChartKind::Dots), chart(ChartKind::Bars)];
     shown(&Experiment::of_report(report, &["setting".into()]).unwrap(), &asked).unwrap()

@@ -184,7 +184,7 @@ fn an_interrupted_experiment_on_a_server_that_is_already_there_goes_on_and_shows
     folder.write("events.lua", EVENTS);
     folder.write("priced.toml", PRICED);
     for _ in 0..2 {
-        let mut started = folder.start("lab run priced.toml --folder priced");
+        let started = folder.start("lab run priced.toml --folder priced");
         while !folder.path().join("waiting").exists() {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
