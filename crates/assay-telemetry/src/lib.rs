@@ -19,15 +19,15 @@ pub mod question;
 pub mod statement;
 
 pub use metric::{METRICS, Metric, Reading, Unit, metric};
-pub use question::{Asked, Plan, Question, Shape, Switched};
+pub use question::{Asked, Question, ServerQuestions, Shape, Switched};
 pub use statement::{PlanRead, StatementQuestions, read_plan, statement_questions};
 
 /// What to ask a server of this product and version, as it reports them at login; nothing for unknown products.
-pub fn plan(product: &str, version: &str) -> Plan {
+pub fn server_questions(product: &str, version: &str) -> ServerQuestions {
     match product {
-        "PostgreSQL" => postgres::plan(version),
-        "MySQL" | "MariaDB" => mysql::plan(product == "MariaDB", version),
-        _ => Plan::default(),
+        "PostgreSQL" => postgres::server_questions(version),
+        "MySQL" | "MariaDB" => mysql::server_questions(product == "MariaDB", version),
+        _ => ServerQuestions::default(),
     }
 }
 
@@ -47,7 +47,7 @@ mod tests {
             ("MariaDB", "11.4.5-MariaDB"),
         ]);
         for (product, version) in versions {
-            let plan = plan(product, version);
+            let plan = server_questions(product, version);
             assert!(!plan.questions.is_empty(), "{product} {version}");
             let asked = plan.questions.iter().flat_map(|question| &question.asked);
             let metrics: Vec<&str> = asked.map(|asked| asked.metric).collect();

@@ -2,10 +2,10 @@
 //!
 //! Most of it is one `SHOW GLOBAL STATUS`; a variable that a version does not have is simply missing in the answer.
 
-use crate::question::{Asked, Plan, Process, Question, Shape, Switched, Waits};
+use crate::question::{Asked, Process, Question, ServerQuestions, Shape, Switched, Waits};
 
 /// The questions for a version such as `8.0.31` or `10.11.14-MariaDB`.
-pub(crate) fn plan(is_mariadb: bool, version: &str) -> Plan {
+pub(crate) fn server_questions(is_mariadb: bool, version: &str) -> ServerQuestions {
     let version = version_of(version);
     let has_status = if is_mariadb { version >= (10, 5, 0) } else { version >= (8, 0, 30) };
     let miscounts = is_mariadb && miscounts_reads(version);
@@ -23,7 +23,7 @@ pub(crate) fn plan(is_mariadb: bool, version: &str) -> Plan {
         true => tablespaces("INNODB_TABLESPACES", "information_schema.INNODB_TABLESPACES.FILE_SIZE"),
         false => tablespaces("INNODB_SYS_TABLESPACES", "information_schema.INNODB_SYS_TABLESPACES.FILE_SIZE"),
     });
-    Plan {
+    ServerQuestions {
         questions,
         waits: Some(Waits {
             sql: "SELECT COALESCE(w.EVENT_NAME, 'CPU'), COUNT(*) FROM performance_schema.threads t \
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn reads_of_the_buffer_pool_come_from_a_source_that_counts_them() {
         let source = |version: &str| {
-            let questions = plan(true, version).questions;
+            let questions = server_questions(true, version).questions;
             let asked = questions.iter().flat_map(|question| &question.asked);
             let sources: Vec<&str> = asked.filter(|one| one.metric == "buffer_reads").map(|one| one.source).collect();
             sources.join(", ")

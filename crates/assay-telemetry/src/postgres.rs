@@ -3,10 +3,10 @@
 //! Backends publish their counters every half second (up to 14) or every second (from 15), so those lag behind; the
 //! log's position and wait events do not. All databases of the server are added up.
 
-use crate::question::{Asked, Plan, Process, Question, Shape, Waits};
+use crate::question::{Asked, Process, Question, ServerQuestions, Shape, Waits};
 
 /// The questions for a version such as `15.14 (Debian 15.14-1)`.
-pub(crate) fn plan(version: &str) -> Plan {
+pub(crate) fn server_questions(version: &str) -> ServerQuestions {
     let at_least = |major: u32| major_of(version) >= major;
     let mut all = vec![
         database(at_least(16), at_least(18)),
@@ -33,7 +33,7 @@ pub(crate) fn plan(version: &str) -> Plan {
             "pg_buffercache_summary()",
         ));
     }
-    Plan {
+    ServerQuestions {
         questions: all,
         waits: Some(Waits {
             sql: "SELECT coalesce(wait_event_type || ':' || wait_event, 'CPU'), count(*) FROM pg_stat_activity \

@@ -6,7 +6,7 @@ use crate::innodb::checkpoint_age;
 
 /// Everything to ask one server.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct ServerQuestions {
     /// Those that the server does not refuse are asked from then on.
     pub questions: Vec<Question>,
     /// What active sessions wait for: rows of a name and a number of sessions. Asked more often than the others.

@@ -19,7 +19,7 @@ const PATIENCE: Nanos = Nanos::from_secs(5);
 
 /// A server's settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct ServerSettings {
     /// By name: those that affect performance, and those that differ from their defaults.
     pub values: BTreeMap<String, String>,
     /// Origin of the values that differ.
@@ -29,14 +29,16 @@ pub struct Settings {
 }
 
 /// The settings of one server; none if it refuses.
-pub fn read(target: &Target, place: Place) -> Settings {
+pub fn read(target: &Target, place: Place) -> ServerSettings {
     let queries = target.database.settings_queries();
     if queries.is_empty() {
-        return Settings::default();
+        return ServerSettings::default();
     }
-    let Ok(mut client) = Client::open_as_session(target, Clock::start(), PATIENCE) else { return Settings::default() };
+    let Ok(mut client) = Client::open_as_session(target, Clock::start(), PATIENCE) else {
+        return ServerSettings::default();
+    };
     let rows = queries.iter().find_map(|sql| client.ask(sql, PATIENCE).ok());
-    let mut found = rows.map_or_else(Settings::default, |rows| settings(&rows));
+    let mut found = rows.map_or_else(ServerSettings::default, |rows| settings(&rows));
     keep_what_differs(&mut found);
     if place == Place::Local {
         found.facts = telemetry::server_facts(&mut client);
@@ -46,7 +48,7 @@ pub fn read(target: &Target, place: Place) -> Settings {
 }
 
 /// MySQL 5.7 lists every variable without its origin: those with their compiled-in defaults are omitted.
-fn keep_what_differs(found: &mut Settings) {
+fn keep_what_differs(found: &mut ServerSettings) {
     let is_5_7 = found.values.get("version").is_some_and(|version| version.starts_with("5.7."));
     if !is_5_7 || !found.origins.is_empty() {
         return;
@@ -82,8 +84,8 @@ const MATTER: [&str; 14] = [
 ];
 
 /// Name, value and origin of each row.
-fn settings(rows: &Rows) -> Settings {
-    let mut found = Settings::default();
+fn settings(rows: &Rows) -> ServerSettings {
+    let mut found = ServerSettings::default();
     for row in 0..rows.len(0) {
         let (Some(name), Some(value)) = (text(rows, row, 0), text(rows, row, 1)) else { continue };
         if let Some(origin) = text(rows, row, 2) {
@@ -115,7 +117,7 @@ mod tests {
             ("port", "3306"),
         ];
         let values = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let mut found = Settings { values, ..Settings::default() };
+        let mut found = ServerSettings { values, ..ServerSettings::default() };
         keep_what_differs(&mut found);
         let names: Vec<&str> = found.values.keys().map(String::as_str).collect();
         assert_eq!(names, ["innodb_buffer_pool_size", "port", "sync_binlog", "version"]);

@@ -4,7 +4,7 @@ use assay_engine::Target;
 use assay_io::Clock;
 use assay_seam::{Nanos, Rows, StatementId};
 use assay_telemetry::question::Waits;
-use assay_telemetry::{Question, Switched, pgbouncer, plan};
+use assay_telemetry::{Question, Switched, pgbouncer, server_questions};
 
 use super::data_folder::{self, DataFolder};
 use super::hardware::Hardware;
@@ -67,7 +67,7 @@ impl Server {
     fn connect(&mut self, readings: &mut Readings) -> Result<(), String> {
         let mut client = Client::open(&self.target, self.clock, PATIENCE)?;
         let facts = client.server();
-        let plan = plan(&facts.product, &facts.version);
+        let plan = server_questions(&facts.product, &facts.version);
         self.chosen.clear();
         for question in plan.questions {
             match choose(&mut client, &question, self.chosen.len(), readings) {

@@ -348,18 +348,10 @@ impl<I: Io> Sessions<I> {
                     let heard = self.links.execute(link, &Operation::Query { sql: b"ROLLBACK" }, false, false);
                     return self.on_heard_inline(heard);
                 }
-                Request::Flush(connection) => {
-                    let link = self.all[session].link(connection.0);
-                    match link.map(|link| (link, std::mem::take(&mut self.links[link].batch))) {
-                        Some((_, Batch::Answered(reply))) => self.judge(session, reply, true),
-                        Some((_, Batch::Unanswered)) => return,
-                        Some((link, _)) if self.links[link].deferred => {
-                            let heard = self.links.flush(link);
-                            return self.on_heard_inline(heard);
-                        }
-                        _ => Answer::Done,
-                    }
-                }
+                Request::Flush(connection) => match self.on_flush(session, connection) {
+                    Some(answer) => answer,
+                    None => return,
+                },
                 Request::Next => return self.on_next(session, at),
                 Request::Type(index) => {
                     let kind = self.type_index(state, index as usize);
@@ -381,24 +373,9 @@ impl<I: Io> Sessions<I> {
                     Answer::Done
                 }
                 Request::Connect(connection, driver, place) => {
-                    let targets = self.plan.targets_of(driver);
-                    let among = targets.clone().unwrap_or_default();
-                    // From 1; 0 is the one that is due.
-                    let chosen = (place > 0).then(|| among.start + place as usize - 1);
-                    let words = match (targets, chosen) {
-                        (Some(targets), None) => return self.connect(session, connection, targets),
-                        (Some(targets), Some(target)) if target < targets.end => {
-                            return self.connect(session, connection, target..target + 1);
-                        }
-                        (Some(targets), _) => {
-                            format!("the script connects to server {place}, but there are {}", targets.len())
-                        }
-                        (None, _) => {
-                            format!("no server uses the driver `{}`", String::from_utf8_lossy(driver))
-                        }
-                    };
-                    let error = StatementError::client(Class::Connection, words);
-                    return self.refuse_connect(session, among.start, Box::new(error));
+                    let unused = || format!("no server uses the driver `{}`", String::from_utf8_lossy(driver));
+                    let targets = self.plan.targets_of(driver).ok_or_else(unused);
+                    return self.on_connect(session, connection, targets, place as usize);
                 }
                 Request::Leave(connection) => {
                     let link = self.all[session].link(connection.0);
@@ -462,6 +439,44 @@ impl<I: Io> Sessions<I> {
             entry.types.extend(names[known..].iter().map(|name| self.shared.type_index(name)));
         }
         entry.types.get(index).copied().unwrap_or(0)
+    }
+
+    /// Sends what was deferred, or hands over the answer to the rows of a load. `None`: the session waits for one.
+    fn on_flush(&mut self, session: usize, connection: ConnectionNumber) -> Option<Answer> {
+        let Some(link) = self.all[session].link(connection.0) else { return Some(Answer::Done) };
+        match std::mem::take(&mut self.links[link].batch) {
+            Batch::Answered(reply) => Some(self.judge(session, reply, true)),
+            Batch::Unanswered => None,
+            _ if self.links[link].deferred => {
+                let heard = self.links.flush(link);
+                self.on_heard_inline(heard);
+                None
+            }
+            _ => Some(Answer::Done),
+        }
+    }
+
+    /// Connects to one of the driver's targets: to number `place`, counted from 1, or for 0 to the session's next one.
+    fn on_connect(
+        &mut self,
+        session: usize,
+        connection: ConnectionNumber,
+        targets: Result<Range<usize>, String>,
+        place: usize,
+    ) {
+        let first = targets.as_ref().map_or(0, |targets| targets.start);
+        let chosen = targets.and_then(|targets| match place {
+            0 => Ok(targets),
+            _ if place <= targets.len() => Ok(first + place - 1..first + place),
+            _ => Err(format!("the script connects to server {place}, but there are {}", targets.len())),
+        });
+        match chosen {
+            Ok(targets) => self.connect(session, connection, targets),
+            Err(words) => {
+                let error = StatementError::client(Class::Connection, words);
+                self.refuse_connect(session, first, Box::new(error));
+            }
+        }
     }
 
     /// The grace period is over: transactions in flight are not waited for.
