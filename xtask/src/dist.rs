@@ -77,6 +77,8 @@ fn pack(program: &Path, target: &str) -> Result<PathBuf> {
         fs::copy(from, folder.join(name)).with_context(|| format!("copying {}", from.display()))
     };
     copy(program, "assay")?;
+    // Function names stay, for panics; the rest of the debug information is four fifths of the file.
+    run(Command::new("strip").arg("--strip-debug").arg(folder.join("assay")))?;
     for file in FILES {
         copy(&root().join(file), file)?;
     }
