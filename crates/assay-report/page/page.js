@@ -123,7 +123,9 @@
   const yScale = ({ layout: { y } }) =>
     y.logarithmic
       ? { distr: 3, log: 10, range: (u, min, max) => (min > 0 ? [min / y.room, max * y.room] : [y.low, y.high]) }
-      : { range: (u, min, max) => [0, max > 0 ? max * y.room : y.high] };
+      : y.low > 0
+        ? { range: () => [y.low, y.high] }
+        : { range: (u, min, max) => [0, max > 0 ? max * y.room : y.high] };
 
   // ---- marks
 

@@ -759,3 +759,41 @@ fn outages_of_single_servers_are_listed_with_their_errors() {
     assert_eq!(headline, "! postgres://two: no service for 2.50 s from 0:03 (25% of the time)");
     assert!(text.contains("7 connection"), "{text}");
 }
+
+#[test]
+fn tables_and_charts_of_loads_count_rows_and_those_of_mixed_work_say_only_per_second() {
+    let task = |task: &str, name: &str| {
+        let mut record = trial(40, 5, |_| 1000);
+        record.manifest.task = task.into();
+        (name.to_owned(), findings(&record))
+    };
+    let loads = [task("prepare", "a.json"), task("prepare", "b.json")];
+    let of_loads = report(loads.to_vec());
+    let text = markdown(&of_loads, &[]);
+    assert!(text.contains("rows/s") && text.contains("CPU µs/row") && !text.contains("tx/s"), "{text}");
+    assert!(text.contains("1,000 rows per second") && !text.contains("transactions per second"), "{text}");
+    let labels = |report: &Report| charts(report).iter().map(|chart| chart.y.label.clone()).collect::<Vec<_>>();
+    assert!(labels(&of_loads).contains(&"rows per second".to_owned()), "{:?}", labels(&of_loads));
+    let names = ["a.json".to_owned(), "b.json".to_owned()];
+    let trials = loads.map(|(_, findings)| findings);
+    let summed = summary_text(&summarise(Side { name: "loads", records: &names, trials: &trials }));
+    assert!(summed.contains("rows/s") && !summed.contains("tx/s"), "{summed}");
+    let mixed = report(vec![task("prepare", "a.json"), task("run", "b.json")]);
+    assert!(markdown(&mixed, &[]).contains("| per s"), "{}", markdown(&mixed, &[]));
+}
+
+#[test]
+fn ports_of_servers_that_were_started_for_their_runs_make_no_settings() {
+    let record = |port: u16, parameters: &str, is_started: bool| {
+        let url = format!("postgres://app@127.0.0.1:{port}/app{parameters}");
+        let mut record = trial(2, 5, |_| 1000);
+        record.manifest.command = ["assay", "run", "shop.lua", "--db", &url].map(str::to_owned).to_vec();
+        record.manifest.targets = vec![url];
+        record.environment.started = is_started.then(StartedServer::default);
+        (format!("{port}.json"), findings(&record))
+    };
+    let settings = |records: [(String, Findings); 2]| report(records.to_vec()).settings;
+    assert_eq!(settings([record(5000, "", true), record(5001, "", true)]), 1);
+    assert_eq!(settings([record(5000, "", true), record(5001, "?sslmode=require", true)]), 2);
+    assert_eq!(settings([record(5000, "", false), record(5001, "", false)]), 2);
+}

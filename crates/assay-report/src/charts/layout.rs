@@ -160,6 +160,11 @@ fn upwards(axis: &Axis, lines: &[Line]) -> Range {
     let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
     match axis.scale {
         Scale::Log => Range::new((low, high), true, 1.2, UPWARDS),
+        Scale::Around if low <= high => {
+            // Values that are all alike still need some height.
+            let spread = (high - low).max(0.04 * high);
+            Range::new(((low - 0.25 * spread).max(0.0), high + 0.06 * spread), false, 1.0, UPWARDS)
+        }
         _ => Range::new((0.0, high), false, 1.06, UPWARDS),
     }
 }

@@ -32,7 +32,7 @@ struct Plan {
     lines: &'static [Drawn],
 }
 
-const OF_SERVER: [Plan; 7] = [
+const OF_SERVER: [Plan; 8] = [
     Plan {
         id: "checkpoint",
         title: "Checkpoint age and its limit",
@@ -63,10 +63,17 @@ const OF_SERVER: [Plan; 7] = [
     },
     Plan {
         id: "dirty",
-        title: "Dirty pages and old row versions",
-        caption: "to be written, to be purged",
-        unit: "number",
-        lines: &[drawn("dirty_pages", "dirty pages", 1.0), drawn("purge_lag", "old row versions", 1.0)],
+        title: "Dirty pages",
+        caption: "to be written",
+        unit: "pages",
+        lines: &[drawn("dirty_pages", "dirty pages", 1.0)],
+    },
+    Plan {
+        id: "purge",
+        title: "Old row versions",
+        caption: "to be purged",
+        unit: "row versions",
+        lines: &[drawn("purge_lag", "old row versions", 1.0)],
     },
     Plan {
         id: "servercpu",
@@ -139,7 +146,9 @@ pub(super) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
             _ => title.to_owned(),
         };
         let chart = |name: &str, of: &str, caption: &str, unit: &str, lines: Vec<Line>| {
-            let axes = [time_axis([&entry.findings]), axis(unit, Scale::Linear)];
+            // A hit ratio is interesting in its last percent.
+            let scale = if name == "hits" { Scale::Around } else { Scale::Linear };
+            let axes = [time_axis([&entry.findings]), axis(unit, scale)];
             Chart::new(id(name), &title(of), caption, axes, Body::Lines { lines }).with_marks(time.marks())
         };
         let plans = if kind == ScopeKind::Server { &OF_SERVER[..] } else { &OF_MACHINE[..] };

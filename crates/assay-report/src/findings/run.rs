@@ -58,6 +58,9 @@ pub struct Findings {
     pub started: Time,
     /// Its length, including connects.
     pub elapsed_ns: u64,
+    /// Whether the server was started for this run: then its port was a free one.
+    #[serde(skip)]
+    pub on_started_server: bool,
     /// Statements run on every new connection.
     pub session_sql: Vec<String>,
     /// Whether protocol-level prepared statements were used.
@@ -239,6 +242,7 @@ pub fn findings(record: &Record) -> Findings {
         warmup_ns: record.manifest.warmup_ns,
         started: record.started,
         elapsed_ns: record.elapsed_ns,
+        on_started_server: record.environment.started.is_some(),
         session_sql: record.manifest.session_sql.clone(),
         prepared: record.manifest.prepared,
         policy: record.manifest.policy.clone(),

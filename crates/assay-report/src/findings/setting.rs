@@ -120,7 +120,8 @@ pub(crate) fn settings(run: &Findings) -> Settings {
     for (number, target) in run.targets.iter().enumerate() {
         let of = if run.targets.len() > 1 { format!("server {} ", number + 1) } else { "server ".into() };
         if named {
-            put(SettingKind::Server, &format!("{of}URL"), target.url.clone());
+            let url = if run.on_started_server { without_port(&target.url) } else { target.url.clone() };
+            put(SettingKind::Server, &format!("{of}URL"), url);
         }
         put(SettingKind::Server, &format!("{of}version"), format!("{} {}", target.product, target.version));
         put(SettingKind::Server, &format!("{of}TLS"), target.tls.clone().unwrap_or_else(|| "none".into()));
@@ -132,6 +133,18 @@ pub(crate) fn settings(run: &Findings) -> Settings {
     put(SettingKind::Session, SESSION_SQL, run.session_sql.join("; "));
     put(SettingKind::Session, "prepared statements", if run.prepared { "on" } else { "off" }.into());
     all
+}
+
+/// Parameters of a connection matter, a port does not.
+fn without_port(url: &str) -> String {
+    let start = url.find("://").map_or(0, |at| at + "://".len());
+    let end = url[start..].find(['/', '?']).map_or(url.len(), |at| start + at);
+    match url[start..end].rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("{}{host}{}", &url[..start], &url[end..])
+        }
+        _ => url.to_owned(),
+    }
 }
 
 /// What the sides do not share, the most important first.
