@@ -112,7 +112,7 @@ impl StageSums {
         Some(tallies)
     }
 
-    /// Adds the next interval, of this length, to `stage`. `consumed`: until now. Returns cleared tallies for reuse, and
+    /// Adds the next interval, of this length, to `stage`. `consumed`: until now. Returns cleared tallies to reuse, and
     /// the worker they came from.
     pub(crate) fn tell(
         &mut self,
