@@ -20,6 +20,7 @@ run() {
   report=$(mktemp)
   local words=(-h "$host" -p "$port" -n -M prepared -c "$clients" -t "$count" "$@" "$database")
   cpu=$({ time $tool "${words[@]}" >"$report" 2>&1; } 2>&1)
+  grep -q '^tps = ' "$report" || { cat "$report" >&2; echo "failed: $tool ${words[*]}" >&2; }
   awk -v cpu="$cpu" '/^tps = / { split(cpu, part, " "); print part[1] + part[2], $3 }' "$report"
   rm "$report"
 }

@@ -1,24 +1,31 @@
 //! The one clock of a run.
 
-use std::time::Instant;
-
 use assay_seam::Nanos;
 
 /// Reads the monotonic clock as time since an epoch. Copies share the epoch, so instants of different workers can be
 /// compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    epoch: Instant,
+    epoch: u64,
 }
 
 impl Clock {
     /// A clock whose epoch is now.
     pub fn start() -> Clock {
-        Clock { epoch: Instant::now() }
+        Clock { epoch: nanoseconds() }
     }
 
     /// The present instant. Cost: one vDSO call, about 25 ns.
+    #[inline]
     pub fn now(&self) -> Nanos {
-        Nanos(self.epoch.elapsed().as_nanos() as u64)
+        Nanos(nanoseconds() - self.epoch)
     }
+}
+
+/// Of the monotonic clock. `Instant` would do sums of seconds and nanoseconds several times per statement.
+fn nanoseconds() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` lives through the call, which cannot fail: every Linux has this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

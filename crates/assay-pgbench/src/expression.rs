@@ -1,4 +1,4 @@
-//! The expressions of `\set` and `\if`, compiled to Lua.
+//! The expressions of `\set` and `\if`, compiled to Lua, and to words for plain programs where those compute them.
 //!
 //! Operators, in order of increasing precedence: OR, AND, NOT, IS, comparisons (which do not chain), bitwise operators
 //! (all alike), + -, * / %, the minus sign. `lua/runtime.lua` implements them. Source: the manual's page on pgbench,
@@ -26,6 +26,19 @@ pub struct Expression {
     pub lua: String,
     /// In the order of their first use.
     pub variables: Vec<String>,
+    /// The same with each operator behind its operands; `None` where it is not of integers alone.
+    pub plain: Option<Vec<Word>>,
+}
+
+/// A word of an expression of integers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// A number.
+    Integer(i64),
+    /// A variable's value.
+    Variable(String),
+    /// What is done with the two values in front of it: `+ - * / %` or `random`.
+    Operator(&'static str),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -78,9 +91,9 @@ const KEYWORDS: [&str; 14] =
 pub fn parse(line: &str, start: usize) -> Result<Expression, Mistake> {
     let tokens = tokens(line, start);
     let mut parser = Parser { tokens: tokens.into_iter().peekable(), line_end: line.len(), variables: Vec::new() };
-    let lua = parser.either()?;
+    let Code { lua, plain } = parser.either()?;
     match parser.next()? {
-        (Token::End, _) => Ok(Expression { lua, variables: parser.variables }),
+        (Token::End, _) => Ok(Expression { lua, variables: parser.variables, plain }),
         (_, at) => Err(syntax(at)),
     }
 }
@@ -166,7 +179,47 @@ struct Parser {
     variables: Vec<String>,
 }
 
-type Lua = Result<String, Mistake>;
+/// A part of an expression: as Lua, and as words where it has integers alone.
+struct Code {
+    lua: String,
+    plain: Option<Vec<Word>>,
+}
+
+impl Code {
+    /// What only Lua computes.
+    fn of(lua: String) -> Code {
+        Code { lua, plain: None }
+    }
+
+    fn word(lua: String, word: Word) -> Code {
+        Code { lua, plain: Some(vec![word]) }
+    }
+
+    /// A call of the runtime.
+    fn call(name: &str, arguments: Vec<Code>) -> Code {
+        let operator = match name {
+            "add" => Some("+"),
+            "subtract" => Some("-"),
+            "multiply" => Some("*"),
+            "divide" => Some("/"),
+            "remainder" => Some("%"),
+            "random" => Some("random"),
+            _ => None,
+        };
+        let (lua, plain): (Vec<String>, Vec<_>) = arguments.into_iter().map(|code| (code.lua, code.plain)).unzip();
+        let plain = plain.into_iter().collect::<Option<Vec<_>>>().zip(operator).map(|(operands, operator)| {
+            operands.into_iter().flatten().chain([Word::Operator(operator)]).collect()
+        });
+        Code { lua: format!("R.{name}({})", lua.join(", ")), plain }
+    }
+
+    /// With these texts around it.
+    fn within(self, before: &str, after: &str) -> Code {
+        Code { lua: format!("{before}{}{after}", self.lua), ..self }
+    }
+}
+
+type Compiled = Result<Code, Mistake>;
 
 impl Parser {
     fn next(&mut self) -> Result<Placed, Mistake> {
@@ -201,65 +254,72 @@ impl Parser {
         }
     }
 
-    fn either(&mut self) -> Lua {
+    fn either(&mut self) -> Compiled {
         let mut left = self.both()?;
         while self.word("or") {
-            left = format!("R.either({left}, function() return {} end)", self.both()?);
+            left = Code::of(format!("R.either({}, function() return {} end)", left.lua, self.both()?.lua));
         }
         Ok(left)
     }
 
-    fn both(&mut self) -> Lua {
+    fn both(&mut self) -> Compiled {
         let mut left = self.negation()?;
         while self.word("and") {
-            left = format!("R.both({left}, function() return {} end)", self.negation()?);
+            left = Code::of(format!("R.both({}, function() return {} end)", left.lua, self.negation()?.lua));
         }
         Ok(left)
     }
 
-    fn negation(&mut self) -> Lua {
+    fn negation(&mut self) -> Compiled {
         if self.word("not") {
-            return Ok(format!("R.negate({})", self.negation()?));
+            return Ok(Code::call("negate", vec![self.negation()?]));
         }
         self.test()
     }
 
-    fn test(&mut self) -> Lua {
+    fn test(&mut self) -> Compiled {
         let left = self.comparison()?;
         if self.word("isnull") {
-            return Ok(format!("R.is_null({left})"));
+            return Ok(Code::call("is_null", vec![left]));
         }
         if self.word("notnull") {
-            return Ok(format!("not R.is_null({left})"));
+            return Ok(Code::call("is_null", vec![left]).within("not ", ""));
         }
         if !self.word("is") {
             return Ok(left);
         }
         let not = if self.word("not") { "not " } else { "" };
         match self.next()? {
-            (Token::Word(word), _) if word == "null" => Ok(format!("({not}R.is_null({left}))")),
-            (Token::Word(word), _) if word == "true" || word == "false" => Ok(format!("({not}({left} == {word}))")),
+            (Token::Word(word), _) if word == "null" => {
+                Ok(Code::call("is_null", vec![left]).within(&format!("({not}"), ")"))
+            }
+            (Token::Word(word), _) if word == "true" || word == "false" => {
+                Ok(Code::of(format!("({not}({} == {word}))", left.lua)))
+            }
             (_, at) => Err(syntax(at)),
         }
     }
 
-    fn comparison(&mut self) -> Lua {
+    fn comparison(&mut self) -> Compiled {
         let left = self.bits()?;
         let Some(sign) = self.sign(&["<>", "!=", "<=", ">=", "<", ">", "="]) else { return Ok(left) };
         let right = self.bits()?;
         Ok(match sign {
-            "<" => format!("R.less({left}, {right})"),
-            ">" => format!("R.less({right}, {left})"),
-            "<=" => format!("R.at_most({left}, {right})"),
-            ">=" => format!("R.at_most({right}, {left})"),
-            "=" => format!("R.equal({left}, {right})"),
-            _ => format!("R.unequal({left}, {right})"),
+            "<" => Code::call("less", vec![left, right]),
+            ">" => Code::call("less", vec![right, left]),
+            "<=" => Code::call("at_most", vec![left, right]),
+            ">=" => Code::call("at_most", vec![right, left]),
+            "=" => Code::call("equal", vec![left, right]),
+            _ => Code::call("unequal", vec![left, right]),
         })
     }
 
-    fn bits(&mut self) -> Lua {
-        let mut left =
-            if self.sign(&["~"]).is_some() { format!("R.bit_not({})", self.bits_operand()?) } else { self.sum()? };
+    fn bits(&mut self) -> Compiled {
+        let mut left = if self.sign(&["~"]).is_some() {
+            Code::call("bit_not", vec![self.bits_operand()?])
+        } else {
+            self.sum()?
+        };
         while let Some(sign) = self.sign(&["|", "#", "&", "<<", ">>"]) {
             let name = match sign {
                 "|" => "bit_or",
@@ -268,28 +328,28 @@ impl Parser {
                 "<<" => "shift_left",
                 _ => "shift_right",
             };
-            left = format!("R.{name}({left}, {})", self.bits_operand()?);
+            left = Code::call(name, vec![left, self.bits_operand()?]);
         }
         Ok(left)
     }
 
-    fn bits_operand(&mut self) -> Lua {
+    fn bits_operand(&mut self) -> Compiled {
         match self.sign(&["~"]) {
-            Some(_) => Ok(format!("R.bit_not({})", self.bits_operand()?)),
+            Some(_) => Ok(Code::call("bit_not", vec![self.bits_operand()?])),
             None => self.sum(),
         }
     }
 
-    fn sum(&mut self) -> Lua {
+    fn sum(&mut self) -> Compiled {
         let mut left = self.product()?;
         while let Some(sign) = self.sign(&["+", "-"]) {
             let name = if sign == "+" { "add" } else { "subtract" };
-            left = format!("R.{name}({left}, {})", self.product()?);
+            left = Code::call(name, vec![left, self.product()?]);
         }
         Ok(left)
     }
 
-    fn product(&mut self) -> Lua {
+    fn product(&mut self) -> Compiled {
         let mut left = self.signed()?;
         while let Some(sign) = self.sign(&["*", "/", "%"]) {
             let name = match sign {
@@ -297,12 +357,12 @@ impl Parser {
                 "/" => "divide",
                 _ => "remainder",
             };
-            left = format!("R.{name}({left}, {})", self.signed()?);
+            left = Code::call(name, vec![left, self.signed()?]);
         }
         Ok(left)
     }
 
-    fn signed(&mut self) -> Lua {
+    fn signed(&mut self) -> Compiled {
         if self.sign(&["+"]).is_some() {
             return self.signed();
         }
@@ -312,41 +372,42 @@ impl Parser {
                 && *number == 1 << 63
             {
                 self.tokens.next();
-                return Ok("R.LEAST".to_owned());
+                return Ok(Code::word("R.LEAST".to_owned(), Word::Integer(i64::MIN)));
             }
-            return Ok(format!("R.subtract(0, {})", self.signed()?));
+            let zero = Code::word("0".to_owned(), Word::Integer(0));
+            return Ok(Code::call("subtract", vec![zero, self.signed()?]));
         }
         // `~` binds less tightly than what may precede it.
         if self.sign(&["~"]).is_some() {
-            return Ok(format!("R.bit_not({})", self.sum()?));
+            return Ok(Code::call("bit_not", vec![self.sum()?]));
         }
         self.operand()
     }
 
-    fn operand(&mut self) -> Lua {
+    fn operand(&mut self) -> Compiled {
         match self.next()? {
-            (Token::Int(number), at) => match number {
+            (Token::Int(number), at) => {
+                let integer = i64::try_from(number).map_err(|_| syntax(at))?;
                 // What a double represents exactly is a Lua number.
-                0..=9_007_199_254_740_991 => Ok(number.to_string()),
-                _ if number < 1 << 63 => Ok(format!("{number}LL")),
-                _ => Err(syntax(at)),
-            },
-            (Token::Double(number), _) => Ok(format!("R.double_of({number:?})")),
+                let suffix = if integer < 1 << 53 { "" } else { "LL" };
+                Ok(Code::word(format!("{integer}{suffix}"), Word::Integer(integer)))
+            }
+            (Token::Double(number), _) => Ok(Code::of(format!("R.double_of({number:?})"))),
             (Token::Variable(name), _) => {
-                let lua = format!("R.value(v, {})", quoted(&name));
+                let code = Code::word(format!("R.value(v, {})", quoted(&name)), Word::Variable(name.clone()));
                 if !self.variables.contains(&name) {
                     self.variables.push(name);
                 }
-                Ok(lua)
+                Ok(code)
             }
             (Token::Sign("("), _) => {
                 let inner = self.either()?;
                 self.expect_sign(")")?;
-                Ok(format!("({inner})"))
+                Ok(inner.within("(", ")"))
             }
             (Token::Word(word), at) => match word.as_str() {
-                "true" | "false" => Ok(word),
-                "null" => Ok("R.NULL".to_owned()),
+                "true" | "false" => Ok(Code::of(word)),
+                "null" => Ok(Code::of("R.NULL".to_owned())),
                 "case" => self.case(),
                 word if KEYWORDS.contains(&word) => Err(syntax(at)),
                 word => self.call(word, at),
@@ -356,31 +417,31 @@ impl Parser {
     }
 
     /// After CASE.
-    fn case(&mut self) -> Lua {
+    fn case(&mut self) -> Compiled {
         let mut lua = "(function() ".to_owned();
         let mut branches = 0;
         while self.word("when") {
-            let condition = self.either()?;
+            let condition = self.either()?.lua;
             match self.next()? {
                 (Token::Word(word), _) if word == "then" => {}
                 (_, at) => return Err(syntax(at)),
             }
-            lua.push_str(&format!("if R.holds({condition}) then return {} end ", self.either()?));
+            lua.push_str(&format!("if R.holds({condition}) then return {} end ", self.either()?.lua));
             branches += 1;
         }
         if branches == 0 {
             let (_, at) = self.next()?;
             return Err(syntax(at));
         }
-        let otherwise = if self.word("else") { self.either()? } else { "R.NULL".to_owned() };
+        let otherwise = if self.word("else") { self.either()?.lua } else { "R.NULL".to_owned() };
         match self.next()? {
-            (Token::Word(word), _) if word == "end" => Ok(format!("{lua}return {otherwise} end)()")),
+            (Token::Word(word), _) if word == "end" => Ok(Code::of(format!("{lua}return {otherwise} end)()"))),
             (_, at) => Err(syntax(at)),
         }
     }
 
     /// After the name of a function, whose last letter is at `named`.
-    fn call(&mut self, name: &str, named: usize) -> Lua {
+    fn call(&mut self, name: &str, named: usize) -> Compiled {
         let known = FUNCTIONS.iter().find(|(known, _, _)| *known == name);
         let Some((_, least, most)) = known else {
             let what = "unexpected function name".to_owned();
@@ -415,9 +476,12 @@ impl Parser {
         };
         let seeded = matches!(name, "hash_fnv1a" | "hash_murmur2" | "permute");
         if seeded && arguments.len() < *most {
-            arguments.push("R.value(v, \"default_seed\")".to_owned());
+            arguments.push(Code::of("R.value(v, \"default_seed\")".to_owned()));
         }
-        Ok(format!("R.{name}({})", arguments.join(", ")))
+        if name == "debug" {
+            arguments.push(Code::of("self".to_owned()));
+        }
+        Ok(Code::call(name, arguments))
     }
 }
 
@@ -467,6 +531,23 @@ mod tests {
             "case when 1 > 2 then 3 end",
             "(function() if R.holds(R.less(2, 1)) then return 3 end return R.NULL end)()",
         );
+    }
+
+    #[test]
+    fn what_has_integers_alone_is_plain() {
+        let plain = |text| {
+            let word = |word| match word {
+                Word::Integer(integer) => integer.to_string(),
+                Word::Variable(name) => format!(":{name}"),
+                Word::Operator(operator) => operator.to_owned(),
+            };
+            parse(text, 0).unwrap().plain.map(|words| words.into_iter().map(word).collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(plain("random(1, 10 * :scale) - -3").unwrap(), "1 10 :scale * random 0 3 - -");
+        assert_eq!(plain("mod(:a, (7 + 1))").unwrap(), ":a 7 1 + %");
+        for text in ["1.5 + 1", "random_zipfian(1, 5, 1.1)", "abs(:a)", "1 > 0", "case when true then 1 end", "null"] {
+            assert_eq!(plain(text), None, "{text}");
+        }
     }
 
     #[track_caller]

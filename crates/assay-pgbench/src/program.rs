@@ -3,13 +3,13 @@
 //! A script becomes one function of its variables `v`, its connection `c` and its prepared statements `S`; each command
 //! stays on its line of the script, so that messages name the right line. `\if` becomes Lua's `if`, an expression
 //! becomes calls of the runtime `R`, SQL becomes a query with the values in its text (simple mode) or a prepared
-//! statement with parameters.
+//! statement with parameters. A script of integers and SQL alone also becomes a plain program, which runs without Lua.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::arguments::Mode;
-use crate::expression::quoted;
+use crate::expression::{Word, quoted};
 use crate::script::{Command, Doing, Keep, Part, Script};
 
 /// How clients of `assay pgbench` run scripts.
@@ -32,21 +32,36 @@ pub fn compile(scripts: &[Script], front: &Front<'_>) -> String {
     let mut lua = "local R, C = assay.share(\"pgbench_runtime\"), assay.share(\"pgbench_client\")\n".to_owned();
     lua.push_str("local scripts = {\n");
     for (script, weight) in scripts.iter().zip(front.weights) {
-        let _ = writeln!(lua, "{{ weight = {weight}, names = {{ {} }}, body = function(self, v, c, S)", names(script));
+        let plain = if front.timed || front.debug { None } else { plain(script, front.mode) };
+        let _ = writeln!(lua, "{{ weight = {weight}, names = {{ {} }},", names(script));
+        if let Some(Plain { text, variables }) = &plain {
+            let variables: Vec<String> = variables.iter().map(|name| quoted(name)).collect();
+            let _ = writeln!(lua, "plain = {{ text = {}, variables = {{ {} }} }},", quoted(text), variables.join(", "));
+        }
+        if front.mode == Mode::Extended {
+            let _ = writeln!(lua, "texts = {{ {} }},", numbered_texts(script));
+        }
+        lua.push_str("body = function(self, v, c, S)\n");
         if front.debug {
             let _ = writeln!(lua, "C.tell(self, {})", quoted(&format!("executing script \"{}\"", script.name)));
         }
         let mut place = Place { mode: front.mode, is_piped: false, pipeline: PIPELINE_OF_CLIENTS };
         for (number, command) in script.commands.iter().enumerate() {
+            // A transaction that was begun without Lua goes on in the middle.
+            let (before, after) = match plain {
+                Some(_) => (format!("if self.from <= {number} then "), " end"),
+                None => (String::new(), ""),
+            };
             if front.timed {
                 let _ = writeln!(lua, "C.step(self, {number})");
             } else {
-                let _ = writeln!(lua, "self.at = {number}");
+                let _ = writeln!(lua, "{before}self.at = {number}");
             }
             if front.debug && !matches!(command.doing, Doing::Else | Doing::Elif(_)) {
                 let _ = writeln!(lua, "C.tell(self, {})", told(command, number, front.mode));
             }
             lua.push_str(&of_command(&script.commands, number, &mut place));
+            lua.push_str(after);
             lua.push('\n');
         }
         let _ = writeln!(lua, "C.finish(self, {})\nend }},", script.commands.iter().any(may_begin));
@@ -59,6 +74,63 @@ pub fn compile(scripts: &[Script], front: &Front<'_>) -> String {
         "}\nfunction thread_init(tid) C.init(tid, scripts, given) end\nfunction thread_run(tid) C.run(tid) end\n",
     );
     lua
+}
+
+/// A script that needs no Lua: the text of a plain program (`plain` in assay-script says how it is read), and the names
+/// of its variables in the order of their numbers.
+struct Plain {
+    text: String,
+    variables: Vec<String>,
+}
+
+/// Stands behind each word of a plain program.
+const SEPARATOR: char = '\u{1f}';
+
+/// `None` where a command is neither SQL whose rows nobody keeps nor an integer that is computed.
+fn plain(script: &Script, mode: Mode) -> Option<Plain> {
+    let mut variables: Vec<String> = Vec::new();
+    let mut number = |name: &String| {
+        let known = variables.iter().position(|variable| variable == name);
+        let number = known.unwrap_or_else(|| {
+            variables.push(name.clone());
+            variables.len() - 1
+        });
+        format!("${number}")
+    };
+    let mut words = Vec::new();
+    if script.commands.iter().any(may_begin) {
+        words.push("begins".to_owned());
+    }
+    for command in &script.commands {
+        match &command.doing {
+            Doing::Set { variable, value } if is_name(variable) => {
+                words.extend(["set".to_owned(), number(variable)]);
+                words.extend(value.plain.as_ref()?.iter().map(|word| match word {
+                    Word::Integer(integer) => integer.to_string(),
+                    Word::Variable(name) => number(name),
+                    Word::Operator(operator) => (*operator).to_owned(),
+                }));
+            }
+            Doing::Sql { parts, keep: keep @ Keep::Nothing } => {
+                let is_text = parameterised(parts, keep, mode).is_none();
+                words.push(if is_text { "query" } else { "execute" }.to_owned());
+                words.extend(parts.iter().filter_map(|part| match part {
+                    Part::Text(text) => is_text.then(|| format!("'{text}")),
+                    Part::Variable { name, .. } => Some(number(name)),
+                }));
+            }
+            _ => return None,
+        }
+    }
+    let has_separator = words.iter().any(|word| word.contains(SEPARATOR));
+    let text = words.into_iter().flat_map(|word| [word, SEPARATOR.to_string()]).collect();
+    (!has_separator).then_some(Plain { text, variables })
+}
+
+/// Whether a variable's name is plain enough to stand in Lua as it is.
+fn is_name(variable: &str) -> bool {
+    let begins_well = variable.chars().next().is_some_and(|c| !c.is_ascii_digit());
+    begins_well && variable.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Whether a command may start a transaction. A command inside a variable is not recognized.
@@ -202,9 +274,7 @@ fn of_command(commands: &[Command], number: usize, place: &mut Place) -> String 
     match &commands[number].doing {
         Doing::Sql { parts, keep } => of_sql(parts, keep, number, place),
         Doing::Set { variable, value } => {
-            let begins_well = variable.chars().next().is_some_and(|c| !c.is_ascii_digit());
-            let is_name = begins_well && variable.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-            if is_name {
+            if is_name(variable) {
                 format!("v[{}] = {}", quoted(variable), value.lua)
             } else {
                 format!("R.set(v, {}, {})", quoted(variable), value.lua)
@@ -258,6 +328,31 @@ fn parameterised(parts: &[Part], keep: &Keep, mode: Mode) -> Option<(String, Vec
     Some((text, values))
 }
 
+/// The texts of parameterised statements as the server reads them, with `$1` for the first value: errors point into
+/// them.
+fn numbered_texts(script: &Script) -> String {
+    let mut texts = String::new();
+    for (number, command) in script.commands.iter().enumerate() {
+        let Doing::Sql { parts, keep } = &command.doing else { continue };
+        if parameterised(parts, keep, Mode::Extended).is_none() {
+            continue;
+        }
+        let mut values = 0;
+        let text: String = parts
+            .iter()
+            .map(|part| match part {
+                Part::Text(text) => text.clone(),
+                Part::Variable { .. } => {
+                    values += 1;
+                    format!("${values}")
+                }
+            })
+            .collect();
+        let _ = write!(texts, "[{number}] = {}, ", quoted(&text));
+    }
+    texts
+}
+
 /// SQL with the values in it.
 fn text_of(parts: &[Part]) -> String {
     let piece = |part: &Part| match part {
@@ -309,6 +404,7 @@ fn of_sql(parts: &[Part], keep: &Keep, number: usize, place: &Place) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::builtin::BUILTINS;
 
     #[test]
     fn commands_keep_their_lines_and_open_variables_are_options() {
@@ -321,6 +417,28 @@ mod tests {
         assert!(lines[0].ends_with("v[\"aid\"] = R.random(1, R.multiply(100, R.value(v, \"scale\"))) "), "{lua}");
         assert!(lines[1].contains("\"BEGIN;\"") && lines[2].contains("UPDATE t") && lines[4].contains("END;"), "{lua}");
         assert!(lines[2].contains(":perform(R.parameter(v[\"delta\"]), R.parameter(v[\"aid\"]))"), "{lua}");
+    }
+
+    #[track_caller]
+    fn check_plain(text: &str, mode: Mode, words: Option<&str>) {
+        let plain = plain(&Script::parse("x", text).unwrap(), mode);
+        let shown = plain.map(|plain| format!("{:?} {}", plain.variables, plain.text.replace(SEPARATOR, " ")));
+        assert_eq!(shown.as_deref(), words, "{text}");
+    }
+
+    #[test]
+    fn scripts_of_integers_and_sql_run_without_lua() {
+        let select = BUILTINS[2].text;
+        let set = "[\"aid\", \"scale\"] set $0 1 100000 $1 * random";
+        check_plain(select, Mode::Prepared, Some(&format!("{set} execute $0 ")));
+        let query = "query 'SELECT abalance FROM pgbench_accounts WHERE aid =  $0 '; ";
+        check_plain(select, Mode::Simple, Some(&format!("{set} {query}")));
+        check_plain("BEGIN;", Mode::Extended, Some("[] begins execute "));
+        check_plain("SELECT ':a';", Mode::Prepared, Some("[\"a\"] query 'SELECT ' $0 ''; "));
+        for text in ["SELECT 1 AS a \\gset", "\\set a 1.5\nSELECT :a;", "\\sleep 1 s", "\\set a-b 1\nSELECT 1;"] {
+            check_plain(text, Mode::Prepared, None);
+        }
+        assert!(BUILTINS.iter().all(|builtin| plain(&Script::parse("x", builtin.text).unwrap(), Mode::Simple).is_some()));
     }
 
     #[test]

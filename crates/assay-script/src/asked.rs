@@ -32,6 +32,7 @@ pub(crate) enum Asked {
     Pipe,
     Synchronise,
     InTransaction,
+    Plain,
     /// The script itself yielded something.
     Stray,
     /// Lua gave up the coroutine.
@@ -42,7 +43,7 @@ impl Asked {
     #[inline]
     pub(crate) fn from_number(number: f64) -> Asked {
         use Asked::*;
-        const ORDER: [Asked; 29] = [
+        const ORDER: [Asked; 30] = [
             Connect,
             Disconnect,
             Reconnect,
@@ -72,6 +73,7 @@ impl Asked {
             Pipe,
             Synchronise,
             InTransaction,
+            Plain,
         ];
         ORDER.get((number as usize).wrapping_sub(1)).copied().unwrap_or(Stray)
     }

@@ -11,6 +11,8 @@ pub mod front;
 pub mod guard;
 pub mod library;
 mod native;
+mod plain;
+mod prelude;
 pub mod program;
 pub mod random;
 pub mod request;

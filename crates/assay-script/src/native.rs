@@ -5,6 +5,7 @@
 //! prelude, which raises errors itself. Pointers to text are valid until the next call.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::rc::Rc;
 use std::slice;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use assay_seam::{Cell, Rows};
 
 use crate::front::{Front, Severity};
 use crate::library::Library;
+use crate::plain::{Program, Run};
 use crate::random::{Distribution, Rng, Tausworthe, Zipf, permute};
 
 /// Shared between a state's Lua code and Rust. The first three fields are `struct assay_shared` of `core.lua`.
@@ -45,6 +47,8 @@ pub(crate) struct Shared {
     front: Option<Arc<dyn Front>>,
     /// What sessions counted since the engine's last call.
     pub(crate) counted: [u64; 8],
+    /// Programs without Lua, by number.
+    programs: Vec<Rc<Program>>,
     /// Start of a session's share of the counter behind `unique()`.
     pub(crate) unique_from: u32,
     scratch: Vec<u8>,
@@ -56,7 +60,9 @@ const APART: u32 = 1 << 31;
 /// A session's part outside Lua.
 pub(crate) struct Native {
     pub(crate) rng: Rng,
-    /// A saved copy of it, to draw the same numbers again.
+    /// Its place in a program without Lua.
+    pub(crate) plain: Option<Run>,
+    /// The same as it was, to be drawn again.
     kept: Option<Rng>,
     /// For `math.random`, separate so that scripts using both are reproducible.
     math_rng: Rng,
@@ -168,6 +174,7 @@ impl Shared {
             library: Arc::clone(library),
             front: None,
             counted: [0; 8],
+            programs: Vec::new(),
             unique_from: 0,
             scratch: Vec::new(),
         }
@@ -194,6 +201,7 @@ impl Native {
     pub(crate) fn new(seed: u64, number: u32, unique_from: u32) -> Native {
         Native {
             rng: Rng::new(seed, u64::from(number)),
+            plain: None,
             kept: None,
             math_rng: Rng::new(seed, u64::from(number) | 1 << 32),
             tausworthe: Tausworthe::new(0.0),
@@ -277,6 +285,12 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("random_again", random_again as *const c_void),
     ("front_now", front_now as *const c_void),
     ("front_figures", front_figures as *const c_void),
+    ("plain_new", plain_new as *const c_void),
+    ("plain_begin", plain_begin as *const c_void),
+    ("plain_set", plain_set as *const c_void),
+    ("plain_bind", plain_bind as *const c_void),
+    ("plain_value", plain_value as *const c_void),
+    ("plain_left", plain_left as *const c_void),
     ("result_label", result_label as *const c_void),
     ("mark_line", mark_line as *const c_void),
     ("acknowledge", acknowledge as *const c_void),
@@ -459,6 +473,48 @@ unsafe extern "C" fn front_exit(shared: *mut Shared, code: c_int) {
     if let Some(front) = unsafe { parts(shared) }.0.front.as_ref() {
         front.exit(code);
     }
+}
+
+/// The number of the program with this text, or -1 where it is none.
+unsafe extern "C" fn plain_new(shared: *mut Shared, text: *const u8, length: usize) -> c_int {
+    // SAFETY: see `parts`; the text is a Lua string.
+    let (shared, text) = unsafe { (parts(shared).0, slice::from_raw_parts(text, length)) };
+    let Some(program) = str::from_utf8(text).ok().and_then(Program::parse) else { return -1 };
+    shared.programs.push(Rc::new(program));
+    shared.programs.len() as c_int - 1
+}
+
+/// The running session is at the beginning of this program, which exists.
+unsafe extern "C" fn plain_begin(shared: *mut Shared, program: c_int) {
+    // SAFETY: see `parts`.
+    let (shared, native) = unsafe { parts(shared) };
+    let program = usize::try_from(program).ok().and_then(|program| shared.programs.get(program));
+    native.plain = program.map(Run::new);
+}
+
+unsafe extern "C" fn plain_set(shared: *mut Shared, variable: u32, value: f64) {
+    // SAFETY: see `parts`.
+    if let Some(run) = &mut unsafe { parts(shared) }.1.plain {
+        run.set(variable as usize, value as i64);
+    }
+}
+
+unsafe extern "C" fn plain_bind(shared: *mut Shared, command: u32, statement: u32) {
+    // SAFETY: see `parts`.
+    if let Some(run) = &mut unsafe { parts(shared) }.1.plain {
+        run.bind(command as usize, statement);
+    }
+}
+
+unsafe extern "C" fn plain_value(shared: *mut Shared, variable: u32) -> i64 {
+    // SAFETY: see `parts`.
+    unsafe { parts(shared) }.1.plain.as_ref().map_or(0, |run| run.value(variable as usize))
+}
+
+/// Transactions that the session has not begun.
+unsafe extern "C" fn plain_left(shared: *mut Shared) -> f64 {
+    // SAFETY: see `parts`.
+    unsafe { parts(shared) }.1.plain.as_ref().map_or(0.0, |run| run.left as f64)
 }
 
 unsafe extern "C" fn counter_add(shared: *mut Shared, kind: c_int, amount: u64) {

@@ -20,6 +20,8 @@ use crate::failure::ScriptError;
 use crate::front::Front;
 use crate::guard::{Guard, Watch};
 use crate::native::{FUNCTIONS, Key, Marks, Native, Shared};
+use crate::plain::{Leave, Step};
+use crate::prelude;
 use crate::random::Distribution;
 use crate::request::{Answer, ConnectionNumber, Failure, Request, Slot};
 use crate::script::Script;
@@ -35,6 +37,8 @@ pub struct State {
     pub(crate) sessions: Vec<Option<Coroutine>>,
     /// Parameters of the last `Execute` returned. The lifetime is erased: see `State::operation`.
     parameters: Vec<Value<'static>>,
+    /// The text that a plain program handed out last.
+    text: Vec<u8>,
     generation: u64,
     pub(crate) seed: u64,
     /// Of the program.
@@ -50,6 +54,8 @@ pub(crate) struct Coroutine {
     /// The connection of the operation whose reply is awaited.
     asked: u32,
     ended: bool,
+    /// Its requests come from the plain program in `native`, and Lua waits for that to end.
+    is_plain: bool,
 }
 
 impl Drop for Coroutine {
@@ -58,22 +64,6 @@ impl Drop for Coroutine {
         drop(unsafe { Box::from_raw(self.native) });
     }
 }
-
-/// The parts of the prelude that run first; the front's Lua comes next.
-const CORE: [(&CStr, &str); 2] =
-    [(c"=assay/core", include_str!("lua/core.lua")), (c"=assay/mark", include_str!("lua/mark.lua"))];
-
-/// The other parts, in the order they run.
-const PRELUDE: [(&CStr, &str); 8] = [
-    (c"=assay/foreign", include_str!("lua/foreign.lua")),
-    (c"=assay/rand", include_str!("lua/rand.lua")),
-    (c"=assay/sql", include_str!("lua/sql.lua")),
-    (c"=assay/statement", include_str!("lua/statement.lua")),
-    (c"=assay/load", include_str!("lua/load.lua")),
-    (c"=assay/legacy", include_str!("lua/legacy.lua")),
-    (c"=assay/report", include_str!("lua/report.lua")),
-    (c"=assay/session", include_str!("lua/session.lua")),
-];
 
 /// A new collection starts when memory has grown to this many percent of what the last one left.
 const GC_PAUSE: c_int = 125;
@@ -116,14 +106,15 @@ impl State {
                 watch,
                 sessions: Vec::new(),
                 parameters: Vec::new(),
+                text: Vec::new(),
                 generation: 0,
                 seed: opening.seed,
                 declared: Arc::default(),
             };
             state.push_core(script, opening);
             let overlay = opening.front.as_ref().map_or(&[][..], |front| front.overlay());
-            for (name, text) in CORE.iter().chain(overlay).chain(&PRELUDE) {
-                if lua::luaL_loadbuffer(lua, text.as_ptr().cast(), text.len(), name.as_ptr()) != lua::LUA_OK {
+            for part in prelude::parts(overlay) {
+                if prelude::load(lua, part) != lua::LUA_OK {
                     return Err(state.error_on_top());
                 }
                 lua::lua_pushvalue(lua, 1);
@@ -266,7 +257,7 @@ impl State {
         // SAFETY: `shared` lives as long as the state.
         let unique_from = unsafe { (*self.shared).unique_from };
         let native = Box::into_raw(Box::new(Native::new(self.seed, number, unique_from)));
-        let session = Coroutine { thread, native, asked: 0, ended: false };
+        let session = Coroutine { thread, native, asked: 0, ended: false, is_plain: false };
         match free {
             Some(index) => self.sessions[index] = Some(session),
             None => self.sessions.push(Some(session)),
@@ -277,8 +268,88 @@ impl State {
     /// Runs a session until its next request. Panics if there is no such session or it has ended.
     #[inline]
     pub fn resume(&mut self, slot: Slot, answer: Answer, pool: &mut RowsPool) -> Request<'_> {
-        let asked = self.advance(slot, answer, pool);
-        self.request(slot, asked, pool)
+        let session = self.sessions[slot.0 as usize].as_mut().expect("the slot came from add_session");
+        let asked = if session.is_plain {
+            // SAFETY: no Lua code runs; `native` lives as long as the session, and nothing else refers to it.
+            let native = unsafe { &mut *session.native };
+            let run = native.plain.as_mut().expect("a plain program runs");
+            match run.resume(answer, &mut native.rng, pool) {
+                Ok(step) => return self.plain_request(slot, step),
+                Err((leave, answer)) => self.leave_plain(slot, leave, answer, pool),
+            }
+        } else {
+            self.advance(slot, answer, pool)
+        };
+        match asked {
+            Asked::Plain => {
+                let step = self.begin_plain(slot, pool);
+                self.plain_request(slot, step)
+            }
+            asked => self.request(slot, asked, pool),
+        }
+    }
+
+    /// A session has asked to go on in a plain program, which has transactions to begin.
+    fn begin_plain(&mut self, slot: Slot, pool: &mut RowsPool) -> Step {
+        let session = self.sessions[slot.0 as usize].as_mut().expect("it was just resumed");
+        session.is_plain = true;
+        // SAFETY: the thread is suspended with its request on the stack; `native` as in `resume`.
+        let (native, connection, left) = unsafe {
+            let number = |index| lua::lua_tonumber(session.thread, index);
+            (&mut *session.native, number(2), number(3))
+        };
+        // As between any two transactions.
+        for live in &mut native.results {
+            if let Some(rows) = live.begin() {
+                pool.put(rows);
+            }
+        }
+        let run = native.plain.as_mut().expect("the front has begun one");
+        (run.connection, run.left) = (connection as u32, left.max(1.0) as u64);
+        session.asked = run.connection;
+        run.next().expect("there is one left")
+    }
+
+    /// Hands the session back to Lua: why, at which command, its text if it has one, and the answer to it.
+    #[cold]
+    fn leave_plain(&mut self, slot: Slot, leave: Leave, answer: Answer, pool: &mut RowsPool) -> Asked {
+        let session = self.sessions[slot.0 as usize].as_mut().expect("it is in a plain program");
+        session.is_plain = false;
+        let (thread, native, asked) = (session.thread, session.native, session.asked);
+        // SAFETY: the thread is suspended and ours, and its stack has room for LUA_MINSTACK values; `native` as in
+        // `resume`, and not used any more when Lua runs.
+        let count = unsafe {
+            lua::lua_settop(thread, 0);
+            let run = (*native).plain.as_ref().expect("it runs");
+            lua::lua_pushnumber(thread, f64::from(leave as u32));
+            lua::lua_pushnumber(thread, run.at() as f64);
+            match run.write_text(&mut self.text) {
+                true => push_bytes(thread, &self.text),
+                false => lua::lua_pushnil(thread),
+            }
+            3 + push_answer(thread, &mut *native, asked, answer, pool)
+        };
+        self.go_on(slot, count)
+    }
+
+    /// What a plain program asks.
+    fn plain_request(&mut self, slot: Slot, step: Step) -> Request<'_> {
+        let session = self.sessions[slot.0 as usize].as_ref().expect("it is in a plain program");
+        // SAFETY: as in `resume`.
+        let run = unsafe { (*session.native).plain.as_ref() }.expect("it runs");
+        let connection = ConnectionNumber(run.connection);
+        match step {
+            Step::Next => Request::Next,
+            Step::InTransaction => Request::InTransaction(connection),
+            Step::Execute => {
+                let statement = run.statement(&mut self.parameters);
+                Request::Operation(connection, Operation::Execute { statement, parameters: &self.parameters })
+            }
+            Step::Query => {
+                run.write_text(&mut self.text);
+                Request::Operation(connection, Operation::Query { sql: &self.text })
+            }
+        }
     }
 
     /// Answers a session and runs it until its next request, which is then on its stack.
@@ -287,14 +358,25 @@ impl State {
         assert!(!session.ended, "a session that has ended is not resumed");
         let thread = session.thread;
         // SAFETY: the thread is suspended and ours. Nothing borrowed from its stack is alive, since the last request
-        // borrowed `self`. `shared` and `native` live as long as the state and the session; no reference to them is
-        // held while Lua runs.
-        unsafe {
+        // borrowed `self`. `native` lives as long as the session.
+        let count = unsafe {
             // A thread that has not started holds its function.
             if lua::lua_status(thread) == lua::LUA_YIELD {
                 lua::lua_settop(thread, 0);
             }
-            let mut count = push_answer(thread, &mut *session.native, session.asked, answer, pool);
+            push_answer(thread, &mut *session.native, session.asked, answer, pool)
+        };
+        self.go_on(slot, count)
+    }
+
+    /// Runs a session with so many values on its stack until it asks.
+    #[inline]
+    fn go_on(&mut self, slot: Slot, mut count: c_int) -> Asked {
+        let session = self.sessions[slot.0 as usize].as_mut().expect("its stack was just filled");
+        let thread = session.thread;
+        // SAFETY: as in `advance`. `shared` and `native` live as long as the state and the session; no reference to
+        // them is held while Lua runs.
+        unsafe {
             (*self.shared).session = slot.0 + 1;
             (*self.shared).native = session.native;
             loop {
@@ -422,6 +504,7 @@ impl State {
                     }
                     Err(error) => Request::Died(Failure { message: error.message, ..Failure::default() }),
                 },
+                Asked::Plain => unreachable!("`resume` answers for plain programs"),
                 Asked::Stray => Request::Died(Failure {
                     message: "coroutine.yield was called outside of a coroutine of the script".to_owned(),
                     ..Failure::default()

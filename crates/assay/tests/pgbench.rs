@@ -386,6 +386,7 @@ fn scripts_are_read_and_carried_out_alike() {
         ("-D x=1.5", "\\set y :x + 1\nSELECT :y, :x, ':x';\n"),
         ("-D x=true", "\\if :x\nSELECT 1;\n\\endif\n"),
         ("", "\\setrandom x 1 10\n"),
+        ("", "\\set x 1\n\\set y debug(:x) + debug(2.5) * debug(-7)\nSELECT 1;\n\\set z debug(:y is null)\n"),
         ("", "\\sleep\n"),
         ("", "\\sleep 1 xx\n"),
         ("", "\\sleep abc ms\n"),
@@ -415,6 +416,8 @@ fn scripts_are_read_and_carried_out_alike() {
         ("", "SELECT 1,\n  2, nosuch,\n 3;\n"),
         ("-M prepared", "SELECT 1/0;\n"),
         ("-M extended", "SELECT 1/0;\n"),
+        ("-M extended -D a=1", "SELECT 1;\nSELECT :a,\n  nosuch, :a;\n"),
+        ("-M prepared -D a=1", "SELECT 1;\nSELECT :a,\n  nosuch, :a;\n"),
         ("-M prepared -D a=3", "SELECT 1/(:a::int - 3);\n"),
         ("-c 3", "SELECT 1/(:client_id - 5);\n"),
         ("", "COPY pg_class FROM STDIN;\n"),
@@ -448,6 +451,51 @@ fn scripts_are_read_and_carried_out_alike() {
         ("-M prepared", "\\startpipeline\n\\startpipeline\n"),
         ("-M prepared", "\\startpipeline\nSELECT 1;\n"),
     ]);
+}
+
+/// From the second transaction on, a script of integers and SQL runs without Lua, until something is to be decided.
+#[test]
+fn what_happens_after_the_first_transaction_is_the_same() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let bench = Bench::new();
+    for of in 0..2 {
+        bench.rows(
+            of,
+            "CREATE TABLE once(n int PRIMARY KEY, mode text); CREATE TABLE seen(mode text, v bigint); CREATE SEQUENCE turn; \
+             CREATE FUNCTION by_turns(code text) RETURNS int LANGUAGE plpgsql AS $$ BEGIN \
+             IF nextval('turn') % 3 = 0 THEN RAISE EXCEPTION 'by turns' USING ERRCODE = code; END IF; RETURN 1; END $$",
+        );
+    }
+    let scripts = [
+        // The second insert is refused; the values in its text are shown.
+        ("", "\\set n 7\nINSERT INTO once VALUES (:n);\n"),
+        ("-D x=10", "\\set x :x * 1000000\nINSERT INTO seen VALUES ('product', :x);\n"),
+        ("-D x=4", "\\set x :x - 1\n\\set y 6 / :x\nINSERT INTO seen VALUES ('quotient', :y);\n"),
+        ("-D x=4", "\\set x :x - 1\n\\set y mod(7, :x) - -5 % 3\nINSERT INTO seen VALUES ('rest', :y);\n"),
+        ("-D x=1", "\\set x :x * 3\n\\set y random(:x, 9)\nSELECT :y;\n"),
+        ("-D x=9007199254740990", "\\set x :x + 1\nINSERT INTO seen VALUES ('large', :x);\n"),
+        ("-D x=05", "\\set y 1\nINSERT INTO seen VALUES ('given', :x);\n"),
+        ("-D x=1.5", "\\set y 2\nINSERT INTO seen VALUES ('halves', :x::numeric * :y::int);\n"),
+        ("", "BEGIN;\nSELECT by_turns('40001');\nEND;\n"),
+        ("--failures-detailed --verbose-errors", "SELECT by_turns('40P01');\n"),
+        ("--max-tries=3", "SELECT by_turns('40001');\n"),
+        ("-D a=5", "SELECT :a FROM gone;\nDROP TABLE gone;\n"),
+    ];
+    let mut wrong = Vec::new();
+    for (options, text) in scripts {
+        bench.write("f.sql", text);
+        for mode in ["simple", "extended", "prepared"] {
+            for of in 0..2 {
+                bench.rows(of, "TRUNCATE once; SELECT setval('turn', 1); CREATE TABLE IF NOT EXISTS gone(n int)");
+            }
+            wrong.extend(bench.difference(&format!("-n -t 9 -f f.sql -M {mode} {options}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    let seen = "SELECT mode, v, count(*) FROM seen GROUP BY 1, 2 ORDER BY 1, 2";
+    assert_eq!(bench.rows(0, seen), bench.rows(1, seen));
 }
 
 /// Expressions whose values both compute; what is random is not among them.
@@ -605,6 +653,30 @@ fn failed_transactions_are_tried_again_counted_and_logged() {
     assert_eq!((log.lines().count(), retries), (20, 9), "{log}");
 }
 
+#[test]
+fn logs_hold_a_sample_or_sums_of_all_transactions() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("e.sql", "SELECT 1;\n");
+    let logged = |options: &str| {
+        let ran = bench.ours(&format!("-n -f e.sql -t 500 -c 2 -l --log-prefix=part {options}"));
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let names = std::fs::read_dir(bench.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let path = names.into_iter().find(|path| path.to_string_lossy().contains("part.")).expect("a log file");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        text
+    };
+    assert_eq!(logged("").lines().count(), 1000);
+    let sample = logged("--sampling-rate=0.1").lines().count();
+    assert!((30..=300).contains(&sample), "{sample} of 1000");
+    let sums = logged("--aggregate-interval=1");
+    let counted: u64 = sums.lines().map(|line| line.split(' ').nth(1).unwrap().parse::<u64>().unwrap()).sum();
+    assert_eq!(counted, 1000, "{sums}");
+}
+
 /// A script as a workload, and pgbench's tables from `assay prepare`.
 #[test]
 fn scripts_are_workloads_on_every_database() {
@@ -622,9 +694,33 @@ fn scripts_are_workloads_on_every_database() {
                       UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = 1;\n\
                       INSERT INTO pgbench_history (tid, bid, aid, delta) VALUES (1, 1, :aid, :delta);\nCOMMIT;\n\\endif\n";
     std::fs::write(folder.path().join("move.sql"), move_money).unwrap();
+    let keep_rows = "SELECT abalance AS a, aid AS b FROM pgbench_accounts WHERE aid = 3 \\gset was_\n\
+                     UPDATE pgbench_accounts SET abalance = :was_a + 1 WHERE aid = :was_b;\n\
+                     SELECT tid FROM pgbench_tellers WHERE tid < 3 ORDER BY tid \\aset\n\
+                     UPDATE pgbench_tellers SET tbalance = tbalance + 1 WHERE tid = :tid;\n";
+    std::fs::write(folder.path().join("keep.sql"), keep_rows).unwrap();
+    let mixed = "local connection\n\
+                 function thread_init() connection = sysbench.sql.driver():connect() end\n\
+                 function prepare()\n\
+                   local c = sysbench.sql.driver():connect()\n\
+                   c:query(\"UPDATE pgbench_accounts SET abalance = 0 WHERE aid = 3\")\n\
+                   c:query(\"UPDATE pgbench_tellers SET tbalance = 0 WHERE tid = 2\")\n\
+                 end\n\
+                 function check()\n\
+                   local c = sysbench.sql.driver():connect()\n\
+                   local kept = c:query_row(\"SELECT abalance FROM pgbench_accounts WHERE aid = 3\")\n\
+                   local last = c:query_row(\"SELECT tbalance FROM pgbench_tellers WHERE tid = 2\")\n\
+                   assert(tonumber(kept) == 7 and tonumber(last) == 7, kept .. \" \" .. last)\n\
+                 end\n\
+                 local read = assay.transaction(\"read\", function() connection:query(\"SELECT 1\") end)\n\
+                 local write = assay.transaction(\"write\", function()\n\
+                   connection:query(\"UPDATE pgbench_branches SET bbalance = bbalance + 1 WHERE bid = 1\")\n\
+                 end)\n\
+                 function event() read() end\n";
+    std::fs::write(folder.path().join("mixed.lua"), mixed).unwrap();
     std::fs::write(folder.path().join("wrong.sql"), "SELECT 1;\n\nSELECT *\nFROM nosuch;\n").unwrap();
     let mut urls = vec!["sqlite:a.db".to_owned()];
-    for kind in [Kind::Postgres, Kind::MariaDb].into_iter().filter(|kind| kind.present()) {
+    for kind in [Kind::Postgres, Kind::MariaDb, Kind::MySql].into_iter().filter(|kind| kind.present()) {
         urls.push(kind.shared().url(&kind.shared().fresh_database().unwrap()));
     }
     for url in urls {
@@ -641,6 +737,18 @@ fn scripts_are_workloads_on_every_database() {
         expect("run tpcb --transactions 40 --sessions 2 --retries 9 --no-record --check", 0);
         let refused = expect("run wrong.sql --transactions 1 --no-record", 4);
         assert!(refused.stderr.contains("wrong.sql:3: "), "{}", refused.stderr);
+        expect("prepare ./mixed.lua", 0);
+        expect("run keep.sql --transactions 7 --sessions 1 --no-record", 0);
+        expect("check ./mixed.lua", 0);
+        let mix = "--mix read=3,write=1 --rate 2000 --arrival poisson --transactions 200 --sessions 4 --seed 1";
+        let ran = expect(&format!("run ./mixed.lua {mix} --retries 9 --no-record --format json"), 0);
+        let findings: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        let of = |name: &str| {
+            let types = findings["stages"][0]["total"]["types"].as_array().expect("types");
+            types.iter().find(|kind| kind["name"] == name).and_then(|kind| kind["transactions"].as_u64()).unwrap_or(0)
+        };
+        assert_eq!(of("read") + of("write"), 200, "{}", ran.stdout);
+        assert!((20..=80).contains(&of("write")), "{}", ran.stdout);
         let misspelt = expect("run move.sql --scael 1", 2);
         assert!(misspelt.stderr.contains("--scale"), "{}", misspelt.stderr);
     }

@@ -13,6 +13,8 @@ local SKIPPED, RETRIED, FAILED, ABORTED, COMMAND, CONNECTED = 1, 2, 3, 4, 5, 6
 -- How a transaction ends: in the journal, and for `front.ending`.
 local SERIALIZATION, DEADLOCK, SKIPPED_ENDING = 1, 2, 3
 local FAILS, IS_NOT_DONE = 2, 3
+-- Why a plain program ends: `Leave` in assay-script.
+local OVER, REFUSED, OPEN = 1, 3, 4
 
 local clients = {} -- by number
 local options -- sysbench.opt, the same for all
@@ -20,6 +22,7 @@ local options -- sysbench.opt, the same for all
 local rate, latency_limit, tries_max, reconnects, writes_journal
 local journal
 local total_weight = 0
+local plain -- the script as a program without Lua, where every transaction can be one
 
 --- libpq's message for a connection that could not be made.
 local function connection_error(failure)
@@ -56,9 +59,13 @@ function C.init(tid, scripts, given)
     rate, latency_limit, tries_max = options.rate, options.latency_limit, options.tries
     reconnects, writes_journal = options.reconnects, options.journal
     journal = assay.journal { "client", "script", "ending", "number", "retries" }
+    if #scripts == 1 and scripts[1].plain and tries_max == 1 and not reconnects and not writes_journal then
+      local number = front.plain_program(scripts[1].plain.text)
+      plain = number >= 0 and { number = number, variables = scripts[1].plain.variables } or nil
+    end
   end
   local self = {
-    tid = tid, v = R.variables(tid, given), scripts = scripts, statements = {}, at = 0, number = 0, types = {},
+    tid = tid, v = R.variables(tid, given), scripts = scripts, statements = {}, at = 0, from = 0, number = 0, types = {},
     counts = {}, sums = {}, failures = {}, retries = {},
   }
   for i, script in ipairs(scripts) do
@@ -98,6 +105,14 @@ end
 
 local NAMES = { [SERIALIZATION] = "40001", [DEADLOCK] = "40P01" }
 
+--- Where in a statement its error is: as a number, or shown in the text that was sent.
+local function place_of(self, failure)
+  local position, text = failure.position or 0, failure.query
+  if options.mode == "prepared" then return position > 0 and " at character " .. position or "" end
+  if text:sub(1, 1) == "<" then text = (self.scripts[self.script].texts or {})[self.at] end
+  return text and front.marked(text, position) or ""
+end
+
 --- What to do about an error: SERIALIZATION or DEADLOCK, or nil if the client ends, which is reported then.
 local function judge(self, failure)
   local script, command = self.script - 1, self.at
@@ -127,17 +142,17 @@ local function judge(self, failure)
     end
   end
   local words = tostring(failure.sql_errmsg)
+  if failure.is_unprepared then words = ('prepared statement "P_%d" does not exist'):format(command) end
   if words:find("cannot be run from a script", 1, true) then
     front.say("COPY is not supported in pgbench, aborting")
     return nil
   end
-  local text = type(failure.query) == "string" and failure.query:sub(1, 1) ~= "<" and failure.query or ""
   if failure.sql_state == "" then
     front.say(("client %d aborted in command %d (SQL) of script %d; perhaps the backend died while processing"):format(
       self.tid, command, script))
   else
     front.say(("client %d script %d aborted in command %d query 0: ERROR:  %s%s"):format(self.tid, script, command, words,
-      text ~= "" and front.marked(text, failure.position) or ""))
+      place_of(self, failure)))
   end
   return nil
 end
@@ -187,6 +202,24 @@ local function may_try_again(tries, begun)
   return latency_limit == 0 or front.now() - begun <= latency_limit
 end
 
+--- The transaction that runs fails, at its present command, and is not tried again.
+local function give_up(self, which, kind, tries)
+  front.ending(FAILS)
+  front.figures(FAILED, which - 1, kind)
+  if options.verbose_errors then
+    front.tell(("client %d ends the failed transaction (try %s)"):format(self.tid,
+      tries_max == 0 and tries or tries .. "/" .. tries_max))
+  end
+  local failed = self.failures[which]
+  failed[self.at] = (failed[self.at] or 0) + 1
+end
+
+--- What still waited is forgotten by the rollback.
+local function roll_back(self)
+  self.pipeline, self.c.deferring = nil, false
+  front.roll_back(self.c)
+end
+
 --- One transaction, with its retries. False: the client ends.
 local function transaction(self, late)
   local which, types = 1, self.types
@@ -219,51 +252,89 @@ local function transaction(self, late)
     end
     local kind = judge(self, failure)
     if not kind then return false end
-    -- The rollback drops what was still waiting.
-    self.pipeline, self.c.deferring = nil, false
-    front.roll_back(self.c)
-    local failed, at = nil, self.at
-    if kept and may_try_again(tries, begun) then
-      failed = self.retries[which]
-      if options.verbose_errors then
-        front.tell(("client %d repeats the transaction after the error (try %s)"):format(self.tid,
-          tries_max == 0 and tries or tries .. "/" .. tries_max))
-      end
-      tries = tries + 1
-      local v = self.v
-      for name in next, v do v[name] = kept[name] end
-      front.again_random()
-    else
-      failed, ending = self.failures[which], kind
-      front.ending(FAILS)
-      front.figures(FAILED, which - 1, kind)
-      if options.verbose_errors then
-        front.tell(("client %d ends the failed transaction (try %s)"):format(self.tid,
-          tries_max == 0 and tries or tries .. "/" .. tries_max))
-      end
+    roll_back(self)
+    if not (kept and may_try_again(tries, begun)) then
+      ending = kind
+      give_up(self, which, kind, tries)
+      break
     end
-    failed[at] = (failed[at] or 0) + 1
-    if ending ~= 0 then break end
+    local retries, at = self.retries[which], self.at
+    retries[at] = (retries[at] or 0) + 1
+    if options.verbose_errors then
+      front.tell(("client %d repeats the transaction after the error (try %s)"):format(self.tid,
+        tries_max == 0 and tries or tries .. "/" .. tries_max))
+    end
+    tries = tries + 1
+    local v = self.v
+    for name in next, v do v[name] = kept[name] end
+    front.again_random()
   end
   if tries > 1 then front.figures(RETRIED, which - 1, tries - 1) end
   if writes_journal then write_line(self, ending, tries - 1) end
   return true
 end
 
+--- The values of a plain program's variables; nil where one is not an integer.
+local function plain_values(self)
+  local values, v = {}, self.v
+  for i, name in ipairs(plain.variables) do
+    local value = v[name]
+    if type(value) == "string" and value:find("^-?%d+$") then value = R.value(v, name) end
+    if type(v[name]) ~= "number" then return nil end
+    values[i] = value
+  end
+  return values
+end
+
+--- Does what a plain program leaves to be decided. False: the client ends.
+local function decide(self, what, at, text, ...)
+  local v, statements = self.v, self.statements[1]
+  for i, name in ipairs(plain.variables) do v[name] = R.small(front.plain_value(i)) end
+  self.script, self.at, self.from, self.since = 1, at, at, nil
+  local ok, failure
+  if what == REFUSED then
+    ok, failure = pcall(front.refused, self.c, text or statements[at], ...)
+  elseif what == OPEN then
+    ok, failure = pcall(C.finish, self, true)
+  else
+    ok, failure = pcall(self.scripts[1].body, self, v, self.c, statements)
+  end
+  self.from = 0
+  if ok then return true end
+  local kind = judge(self, failure)
+  if not kind then return false end
+  roll_back(self)
+  give_up(self, 1, kind, 1)
+  return true
+end
+
+--- Transactions without Lua, as long as that goes, once the first has prepared the statements. How many of `left` are
+--- left, whether the client goes on, and whether the run is over.
+local function run_plain(self, left)
+  local values = plain_values(self)
+  if not values then return left, true, false end
+  local function after(what, ...)
+    local remaining = front.plain_left()
+    return remaining, what == OVER or decide(self, what, ...), what == OVER
+  end
+  return after(front.run_plain(plain.number, self.c, self.statements[1], values, left))
+end
+
 --- A client's whole run.
 function C.run(tid)
   local self = clients[tid]
-  local next_one, count = front.next, options.transactions
-  local done = 0
-  while count == 0 or done < count do
-    local go, late = next_one()
+  local left = options.transactions == 0 and math.huge or options.transactions
+  local goes_on, is_over = true, false
+  while left > 0 do
+    local go, late = front.next()
     if not go then break end
-    done = done + 1
-    if not transaction(self, late or 0) then
+    left, goes_on = left - 1, transaction(self, late or 0)
+    if plain and goes_on and left > 0 then left, goes_on, is_over = run_plain(self, left) end
+    if not goes_on then
       front.figures(ABORTED, tid)
       front.stop()
-      break
     end
+    if is_over or not goes_on then break end
   end
   for i, script in ipairs(self.scripts) do
     for command = 0, #script.names - 1 do
@@ -288,7 +359,7 @@ end
 
 --- A pipeline starts.
 function C.begin_pipeline(self)
-  if options.simple then R.fail("", "cannot use pipeline mode with the simple query protocol") end
+  if options.mode == "simple" then R.fail("", "cannot use pipeline mode with the simple query protocol") end
   if self.pipeline then R.fail("", "already in pipeline mode") end
   self.pipeline = true
 end

@@ -57,6 +57,8 @@ local function small(integer)
   return integer
 end
 
+R.small = small
+
 local function text_of_double(number)
   if number ~= number then return "NaN" end
   if number == huge then return "Infinity" end
@@ -360,9 +362,12 @@ end
 R.greatest = extreme(function(a, b) return a > b end)
 R.least = extreme(function(a, b) return a < b end)
 
-function R.debug(a)
+--- `self`: the client, which knows its script and command.
+function R.debug(a, self)
   local kind = is_double(a) and "double" or type(a) == "boolean" and "boolean" or a == NULL and "null" or "int"
-  if front then front.print("debug(script=0,command=0): " .. kind .. " " .. text_of(a) .. "\n") end
+  if front then
+    front.print(("debug(script=%d,command=%d): %s %s\n"):format(self.script - 1, self.at + 1, kind, text_of(a)))
+  end
   return a
 end
 

@@ -77,6 +77,7 @@ end
 -- Initialisation -----------------------------------------------------------------------------------------------------
 
 local BRANCHES, TELLERS, ACCOUNTS = 1, 10, 100000 -- per scale
+local FIRST_ROWS = 10000
 local TABLES = { "pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers" }
 
 local steps = {}
@@ -160,6 +161,8 @@ function steps.g(connection, opt)
     for _ = 1, ACCOUNTS do
       aid = aid + 1
       accounts:row(aid, bid, 0, "")
+      -- The server begins early, and says what types the columns have: from then on they go in binary form.
+      if aid == FIRST_ROWS then accounts:flush() end
     end
     if bid == scale then accounts:done() end
     told = progress(opt, aid, all, begun, told)

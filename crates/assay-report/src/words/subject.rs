@@ -41,7 +41,9 @@ pub(crate) fn subject<'a>(records: impl IntoIterator<Item = &'a Findings>) -> St
 
 /// `1, 2, 4 sessions`; of a long ladder, the first and the last.
 fn sessions_of(findings: &Findings) -> String {
-    let numbers: Vec<String> = findings.stages.iter().map(|stage| count(stage.sessions.into())).collect();
+    let mut numbers: Vec<String> = findings.stages.iter().map(|stage| count(stage.sessions.into())).collect();
+    // The stages of a search for a rate differ in that alone.
+    numbers.dedup();
     match &numbers[..] {
         [] => String::new(),
         [one] if one == "1" => "1 session".into(),

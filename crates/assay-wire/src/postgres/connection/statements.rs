@@ -119,8 +119,9 @@ impl PostgresConnection {
         }
         check_text(table)?;
         check_text(columns)?;
-        // An error of that query would abort a transaction.
-        let may_ask = self.server.connect.prepared && !self.transaction;
+        // An error of that query would abort a transaction. If the transaction created or emptied the table itself,
+        // what the query may not do, COPY may not either.
+        let may_ask = self.server.connect.prepared && (frozen || !self.transaction);
         let asking = may_ask && self.loaded.ask(table, columns, rows, out);
         self.loaded.write_copy((table, columns), rows, frozen, out);
         self.flight = Flight { job: Job::Load, asking, ..Flight::default() };

@@ -201,8 +201,9 @@ impl<'a> Life<'a> {
 
 /// Whether a sample of this share includes one more.
 fn is_chosen(share: f64) -> bool {
+    use std::hash::{BuildHasher, RandomState};
     // The keys of hash maps are random, and different each time.
-    (crate::plan::random_seed() as f64) < share * 2_f64.powi(63)
+    (RandomState::new().hash_one(0) as f64) < share * 2_f64.powi(64)
 }
 
 /// In milliseconds. Squares are computed from the buckets, three digits of each value.

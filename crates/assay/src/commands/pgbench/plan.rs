@@ -32,7 +32,8 @@ const TRANSACTIONS_MAX: u64 = 1 << 60;
 /// The server, opened and resolved; or why not, in libpq's words.
 pub(super) fn target(arguments: &Arguments) -> Result<Target, String> {
     let connect = ConnectOptions {
-        prepared: arguments.mode != Mode::Simple,
+        // The initialisation learns the types of columns so, and loads in binary form.
+        prepared: arguments.initialise || arguments.mode != Mode::Simple,
         unnamed: arguments.mode == Mode::Extended,
         session_sql: Vec::new(),
         application_name: "pgbench",
@@ -163,6 +164,11 @@ pub(super) fn options_of_initialisation(arguments: &Arguments, target: &Target) 
 }
 
 fn options_of_clients(arguments: &Arguments, target: &Target) -> Vec<(String, OptionValue)> {
+    let mode = match arguments.mode {
+        Mode::Simple => "simple",
+        Mode::Extended => "extended",
+        Mode::Prepared => "prepared",
+    };
     let more = [
         ("tries", number(arguments.tries)),
         ("latency_limit", number(arguments.latency_limit.unwrap_or(0.0) / 1000.0)),
@@ -170,7 +176,7 @@ fn options_of_clients(arguments: &Arguments, target: &Target) -> Vec<(String, Op
         ("transactions", number(arguments.transactions.unwrap_or(0) as f64)),
         ("reconnects", OptionValue::Bool(arguments.reconnects)),
         ("verbose_errors", OptionValue::Bool(arguments.verbose_errors)),
-        ("simple", OptionValue::Bool(arguments.mode == Mode::Simple)),
+        ("mode", text(mode)),
         ("journal", OptionValue::Bool(keeps_journal(arguments))),
     ];
     common(target).into_iter().chain(more.map(|(key, value)| (key.to_owned(), value))).collect()

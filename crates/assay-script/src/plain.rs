@@ -1,0 +1,440 @@
+//! Transactions that need no Lua: integers are computed and statements sent, over and over.
+//!
+//! A front's Lua hands in a program and asks to run it (`Asked::Plain`). From then on the session's requests come from
+//! here, and Lua sleeps until something has to be decided: the loop is over, a statement failed, a value is not an
+//! integer of 64 bits. It then finds the variables and the random numbers as they were before that command, and can
+//! run it itself. So every error is found and worded in one place, which is not this one.
+//!
+//! The text of a program is words with a separator behind each. A command begins with its name: `set VARIABLE WORD…`
+//! computes a value (operands first, then the operator), `execute VARIABLE…` runs the prepared statement of this
+//! command, `query PIECE…` sends a text. Variables are numbers behind a `$`, pieces of a text stand behind a `'`.
+//! `begins` in front of all says that a transaction may be left open.
+
+use std::rc::Rc;
+
+use assay_seam::{RowsPool, StatementId, Value};
+
+use crate::random::Rng;
+use crate::request::Answer;
+
+/// Stands behind each word of a program's text.
+const SEPARATOR: char = '\u{1f}';
+
+/// Values on the way at once in an expression, at most.
+const DEPTH_MAX: usize = 8;
+
+/// What all sessions run.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Program {
+    commands: Box<[Command]>,
+    /// How many there are.
+    variables: usize,
+    may_begin: bool,
+}
+
+#[derive(Debug, PartialEq)]
+enum Command {
+    Set { variable: usize, value: Vec<Word> },
+    Execute { parameters: Vec<usize> },
+    Query { pieces: Vec<Piece> },
+}
+
+/// Of an expression.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Word {
+    Integer(i64),
+    Variable(usize),
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    Random,
+}
+
+#[derive(Debug, PartialEq)]
+enum Piece {
+    Text(Box<[u8]>),
+    Variable(usize),
+}
+
+/// What a session asks next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The next transaction.
+    Next,
+    Execute,
+    Query,
+    InTransaction,
+}
+
+/// Why Lua has to go on; the numbers are those of `client.lua` in assay-pgbench.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// No more transactions.
+    Over = 1,
+    /// The transaction is at a command whose value is not an integer of 64 bits.
+    Do = 2,
+    /// The server refused the command.
+    Failed = 3,
+    /// The transaction is at its end, and one is open on the server.
+    Open = 4,
+}
+
+/// A session's place in a program.
+#[derive(Debug)]
+pub(crate) struct Run {
+    program: Rc<Program>,
+    pub(crate) connection: u32,
+    /// Transactions that may begin yet.
+    pub(crate) left: u64,
+    /// The command that runs. 0 <= at <= commands.len()
+    at: usize,
+    /// Its variables, then for each command the number of its prepared statement.
+    slots: Box<[i64]>,
+}
+
+impl Program {
+    /// Reads a program's text; `None` where it is none.
+    pub(crate) fn parse(text: &str) -> Option<Program> {
+        let mut program = Program { commands: Box::default(), variables: 0, may_begin: false };
+        let mut commands = Vec::new();
+        let variable = |word: &str| word.strip_prefix('$')?.parse::<u16>().ok().map(usize::from);
+        let mut most = 0;
+        let mut used = |variable: usize| {
+            most = most.max(variable + 1);
+            variable
+        };
+        let mut words = text.strip_suffix(SEPARATOR)?.split(SEPARATOR).peekable();
+        while let Some(name) = words.next() {
+            let mut arguments = std::iter::from_fn(|| words.next_if(|word| !matches!(*word, "set" | "execute" | "query")));
+            commands.push(match name {
+                "begins" => {
+                    program.may_begin = true;
+                    continue;
+                }
+                "set" => {
+                    let target = used(variable(arguments.next()?)?);
+                    let read = |word: &str| match variable(word) {
+                        Some(variable) => Some(Word::Variable(used(variable))),
+                        None => Word::parse(word),
+                    };
+                    let value = arguments.map(read).collect::<Option<Vec<Word>>>()?;
+                    check_depth(&value)?;
+                    Command::Set { variable: target, value }
+                }
+                "execute" => {
+                    let parameters = arguments.map(|word| Some(used(variable(word)?)));
+                    Command::Execute { parameters: parameters.collect::<Option<_>>()? }
+                }
+                "query" => {
+                    let read = |word: &str| match word.strip_prefix('\'') {
+                        Some(text) => Some(Piece::Text(text.as_bytes().into())),
+                        None => Some(Piece::Variable(used(variable(word)?))),
+                    };
+                    Command::Query { pieces: arguments.map(read).collect::<Option<_>>()? }
+                }
+                _ => return None,
+            });
+        }
+        (program.commands, program.variables) = (commands.into(), most);
+        (!program.commands.is_empty()).then_some(program)
+    }
+}
+
+/// Every operator finds its operands, one value remains, and there are never too many.
+fn check_depth(value: &[Word]) -> Option<()> {
+    let mut depth = 0_usize;
+    for word in value {
+        depth = match word {
+            Word::Integer(_) | Word::Variable(_) => depth + 1,
+            _ => depth.checked_sub(1).filter(|left| *left > 0)?,
+        };
+        if depth > DEPTH_MAX {
+            return None;
+        }
+    }
+    (depth == 1).then_some(())
+}
+
+impl Word {
+    fn parse(word: &str) -> Option<Word> {
+        Some(match word {
+            "+" => Word::Add,
+            "-" => Word::Subtract,
+            "*" => Word::Multiply,
+            "/" => Word::Divide,
+            "%" => Word::Remainder,
+            "random" => Word::Random,
+            _ => Word::Integer(word.parse().ok()?),
+        })
+    }
+
+    /// `None`: Lua has to say what that is.
+    #[inline]
+    fn apply(self, a: i64, b: i64, rng: &mut Rng) -> Option<i64> {
+        match self {
+            Word::Add => a.checked_add(b),
+            Word::Subtract => a.checked_sub(b),
+            Word::Multiply => a.checked_mul(b),
+            Word::Divide => a.checked_div(b),
+            Word::Remainder if b == -1 => Some(0),
+            Word::Remainder => a.checked_rem(b),
+            Word::Random => {
+                // As `R.random` in runtime.lua draws, and from no larger range.
+                let span = b.checked_sub(a).filter(|span| (0..(1 << 50) - 1).contains(span))?;
+                Some(a + (rng.double() * (span + 1) as f64) as i64)
+            }
+            Word::Integer(_) | Word::Variable(_) => None,
+        }
+    }
+}
+
+impl Run {
+    pub(crate) fn new(program: &Rc<Program>) -> Run {
+        let slots = vec![0; program.variables + program.commands.len()].into();
+        Run { program: Rc::clone(program), connection: 0, left: 0, at: 0, slots }
+    }
+
+    /// A variable's value; 0 where there is no such variable.
+    pub(crate) fn value(&self, variable: usize) -> i64 {
+        self.slots[..self.program.variables].get(variable).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn set(&mut self, variable: usize, value: i64) {
+        if let Some(slot) = self.slots[..self.program.variables].get_mut(variable) {
+            *slot = value;
+        }
+    }
+
+    /// The prepared statement of a command.
+    pub(crate) fn bind(&mut self, command: usize, statement: u32) {
+        if let Some(slot) = self.slots.get_mut(self.program.variables + command) {
+            *slot = statement.into();
+        }
+    }
+
+    /// The command that runs.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Asks for the next transaction.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Step, Leave> {
+        self.at = 0;
+        self.left = self.left.checked_sub(1).ok_or(Leave::Over)?;
+        Ok(Step::Next)
+    }
+
+    /// Takes the answer to what it asked last, and asks the next. `Err`: Lua has to go on, with what is left of the
+    /// answer.
+    #[inline]
+    pub(crate) fn resume(
+        &mut self,
+        answer: Answer,
+        rng: &mut Rng,
+        pool: &mut RowsPool,
+    ) -> Result<Step, (Leave, Answer)> {
+        match answer {
+            Answer::Reply(reply, verdict) => {
+                if reply.error.is_some() {
+                    return Err((Leave::Failed, Answer::Reply(reply, verdict)));
+                }
+                if let Some(rows) = reply.rows {
+                    pool.put(rows);
+                }
+                self.at += 1;
+            }
+            Answer::Begin(_) => {}
+            Answer::Proceed(false) if self.at == self.program.commands.len() => {
+                return self.next().map_err(|leave| (leave, Answer::Done));
+            }
+            Answer::Proceed(true) => return Err((Leave::Open, Answer::Done)),
+            _ => return Err((Leave::Over, Answer::Done)),
+        }
+        self.go_on(rng).map_err(|leave| (leave, Answer::Done))
+    }
+
+    fn go_on(&mut self, rng: &mut Rng) -> Result<Step, Leave> {
+        loop {
+            match self.program.commands.get(self.at) {
+                Some(Command::Set { variable, value }) => {
+                    let before = rng.clone();
+                    let Some(value) = self.compute(value, rng) else {
+                        *rng = before;
+                        return Err(Leave::Do);
+                    };
+                    self.slots[*variable] = value;
+                    self.at += 1;
+                }
+                Some(Command::Execute { .. }) => return Ok(Step::Execute),
+                Some(Command::Query { .. }) => return Ok(Step::Query),
+                None if self.program.may_begin => return Ok(Step::InTransaction),
+                None => return self.next(),
+            }
+        }
+    }
+
+    #[inline]
+    fn compute(&self, value: &[Word], rng: &mut Rng) -> Option<i64> {
+        let (mut stack, mut depth) = ([0; DEPTH_MAX], 0);
+        for word in value {
+            match *word {
+                Word::Integer(integer) => {
+                    stack[depth] = integer;
+                    depth += 1;
+                }
+                Word::Variable(variable) => {
+                    stack[depth] = self.slots[variable];
+                    depth += 1;
+                }
+                operator => {
+                    depth -= 1;
+                    stack[depth - 1] = operator.apply(stack[depth - 1], stack[depth], rng)?;
+                }
+            }
+        }
+        Some(stack[0])
+    }
+
+    /// The prepared statement of the command that runs, and its parameters.
+    #[inline]
+    pub(crate) fn statement(&self, parameters: &mut Vec<Value<'static>>) -> StatementId {
+        parameters.clear();
+        if let Some(Command::Execute { parameters: variables }) = self.program.commands.get(self.at) {
+            parameters.extend(variables.iter().map(|variable| Value::Int(self.slots[*variable])));
+        }
+        StatementId(self.slots[self.program.variables + self.at] as u32)
+    }
+
+    /// The text of the command that runs; false where it is none.
+    pub(crate) fn write_text(&self, text: &mut Vec<u8>) -> bool {
+        text.clear();
+        let Some(Command::Query { pieces }) = self.program.commands.get(self.at) else { return false };
+        for piece in pieces {
+            match piece {
+                Piece::Text(piece) => text.extend_from_slice(piece),
+                Piece::Variable(variable) => write_decimal(self.slots[*variable], text),
+            }
+        }
+        true
+    }
+}
+
+fn write_decimal(value: i64, out: &mut Vec<u8>) {
+    let (mut digits, mut at, mut rest) = ([0; 20], 20, value.unsigned_abs());
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Verdict;
+    use assay_seam::{Class, Nanos, Reply, StatementError};
+
+    fn program(text: &str) -> Option<Program> {
+        Program::parse(&text.split(' ').map(|word| word.replace('_', " ") + "\u{1f}").collect::<String>())
+    }
+
+    fn run(text: &str, left: u64) -> Run {
+        Run { left, ..Run::new(&Rc::new(program(text).expect("a program"))) }
+    }
+
+    struct Session {
+        run: Run,
+        rng: Rng,
+        pool: RowsPool,
+    }
+
+    impl Session {
+        fn new(text: &str, left: u64) -> Session {
+            Session { run: run(text, left), rng: Rng::new(1, 1), pool: RowsPool::default() }
+        }
+
+        fn resume(&mut self, answer: Answer) -> Result<Step, Leave> {
+            self.run.resume(answer, &mut self.rng, &mut self.pool).map_err(|(leave, _)| leave)
+        }
+
+        fn replied(&mut self) -> Result<Step, Leave> {
+            self.resume(Answer::Reply(Reply::default(), Verdict::Fatal))
+        }
+    }
+
+    #[test]
+    fn commands_run_in_turn_and_transactions_as_often_as_is_left() {
+        let mut session = Session::new("set $0 7 $1 * 2 - execute $0 $1 query 'a=_ $0", 2);
+        session.run.set(1, 6);
+        session.run.bind(1, 9);
+        assert_eq!(session.run.next(), Ok(Step::Next));
+        assert_eq!(session.resume(Answer::Begin(Nanos::ZERO)), Ok(Step::Execute));
+        let mut parameters = Vec::new();
+        assert_eq!(session.run.statement(&mut parameters), StatementId(9));
+        assert_eq!(parameters, [Value::Int(40), Value::Int(6)]);
+        assert_eq!(session.replied(), Ok(Step::Query));
+        let mut text = Vec::new();
+        assert!(session.run.write_text(&mut text));
+        assert_eq!(String::from_utf8(text).unwrap(), "a= 40");
+        assert_eq!(session.replied(), Ok(Step::Next));
+        assert_eq!(session.resume(Answer::Begin(Nanos::ZERO)), Ok(Step::Execute));
+        assert_eq!((session.replied(), session.replied()), (Ok(Step::Query), Err(Leave::Over)));
+    }
+
+    #[test]
+    fn what_has_to_be_decided_is_left_to_lua() {
+        let mut session = Session::new("begins set $0 1 6 random execute $0 set $1 1 $0 $2 - /", u64::MAX);
+        assert_eq!(session.run.next(), Ok(Step::Next));
+        assert_eq!(session.resume(Answer::Begin(Nanos::ZERO)), Ok(Step::Execute));
+        let refused = || Reply::failed(StatementError::client(Class::Other, "no"));
+        assert_eq!(session.resume(Answer::Reply(refused(), Verdict::Fatal)), Err(Leave::Failed));
+        assert_eq!(session.run.at(), 1);
+        let drawn = session.run.value(0);
+        assert!((1..=6).contains(&drawn));
+        session.run.set(2, drawn);
+        assert_eq!((session.replied(), session.run.at()), (Err(Leave::Do), 2), "a division by zero");
+        session.run.set(2, drawn + 1);
+        assert_eq!(session.run.go_on(&mut session.rng), Ok(Step::InTransaction));
+        assert_eq!(session.run.value(1), -1);
+        assert_eq!(session.resume(Answer::Proceed(true)), Err(Leave::Open));
+        assert_eq!(session.resume(Answer::Proceed(false)), Ok(Step::Next));
+        assert_eq!(session.resume(Answer::Proceed(false)), Err(Leave::Over));
+    }
+
+    #[test]
+    fn random_numbers_are_given_back_when_a_command_is_left_undone() {
+        let mut session = Session::new("set $0 1 100 random 9223372036854775807 +", 1);
+        let before = format!("{:?}", session.rng);
+        assert_eq!(session.resume(Answer::Begin(Nanos::ZERO)), Err(Leave::Do));
+        assert_eq!(format!("{:?}", session.rng), before);
+    }
+
+    #[test]
+    fn texts_that_are_no_programs_are_refused() {
+        assert!(Program::parse("").is_none());
+        for text in ["begins", "set", "set $0", "set $0 1 +", "set $0 1 2", "set x 1", "set $0 1.5", "run", "execute 5", "query a"] {
+            assert_eq!(program(text), None, "{text}");
+        }
+        let deep = format!("set $0 {}{}", "1 ".repeat(9), ["+"; 8].join(" "));
+        assert_eq!(program(&deep), None);
+    }
+
+    #[test]
+    fn integers_are_written_with_all_their_digits() {
+        for value in [0, 7, -12, i64::MAX, i64::MIN] {
+            let mut text = Vec::new();
+            write_decimal(value, &mut text);
+            assert_eq!(String::from_utf8(text).unwrap(), value.to_string());
+        }
+    }
+}
