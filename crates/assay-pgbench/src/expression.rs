@@ -207,9 +207,11 @@ impl Code {
             _ => None,
         };
         let (lua, plain): (Vec<String>, Vec<_>) = arguments.into_iter().map(|code| (code.lua, code.plain)).unzip();
-        let plain = plain.into_iter().collect::<Option<Vec<_>>>().zip(operator).map(|(operands, operator)| {
-            operands.into_iter().flatten().chain([Word::Operator(operator)]).collect()
-        });
+        let plain = plain
+            .into_iter()
+            .collect::<Option<Vec<_>>>()
+            .zip(operator)
+            .map(|(operands, operator)| operands.into_iter().flatten().chain([Word::Operator(operator)]).collect());
         Code { lua: format!("R.{name}({})", lua.join(", ")), plain }
     }
 
@@ -315,11 +317,8 @@ impl Parser {
     }
 
     fn bits(&mut self) -> Compiled {
-        let mut left = if self.sign(&["~"]).is_some() {
-            Code::call("bit_not", vec![self.bits_operand()?])
-        } else {
-            self.sum()?
-        };
+        let mut left =
+            if self.sign(&["~"]).is_some() { Code::call("bit_not", vec![self.bits_operand()?]) } else { self.sum()? };
         while let Some(sign) = self.sign(&["|", "#", "&", "<<", ">>"]) {
             let name = match sign {
                 "|" => "bit_or",

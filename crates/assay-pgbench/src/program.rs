@@ -438,7 +438,9 @@ mod tests {
         for text in ["SELECT 1 AS a \\gset", "\\set a 1.5\nSELECT :a;", "\\sleep 1 s", "\\set a-b 1\nSELECT 1;"] {
             check_plain(text, Mode::Prepared, None);
         }
-        assert!(BUILTINS.iter().all(|builtin| plain(&Script::parse("x", builtin.text).unwrap(), Mode::Simple).is_some()));
+        assert!(
+            BUILTINS.iter().all(|builtin| plain(&Script::parse("x", builtin.text).unwrap(), Mode::Simple).is_some())
+        );
     }
 
     #[test]

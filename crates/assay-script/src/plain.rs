@@ -107,7 +107,8 @@ impl Program {
         };
         let mut words = text.strip_suffix(SEPARATOR)?.split(SEPARATOR).peekable();
         while let Some(name) = words.next() {
-            let mut arguments = std::iter::from_fn(|| words.next_if(|word| !matches!(*word, "set" | "execute" | "query")));
+            let mut arguments =
+                std::iter::from_fn(|| words.next_if(|word| !matches!(*word, "set" | "execute" | "query")));
             commands.push(match name {
                 "begins" => {
                     program.may_begin = true;
@@ -422,7 +423,18 @@ mod tests {
     #[test]
     fn texts_that_are_no_programs_are_refused() {
         assert!(Program::parse("").is_none());
-        for text in ["begins", "set", "set $0", "set $0 1 +", "set $0 1 2", "set x 1", "set $0 1.5", "run", "execute 5", "query a"] {
+        for text in [
+            "begins",
+            "set",
+            "set $0",
+            "set $0 1 +",
+            "set $0 1 2",
+            "set x 1",
+            "set $0 1.5",
+            "run",
+            "execute 5",
+            "query a",
+        ] {
             assert_eq!(program(text), None, "{text}");
         }
         let deep = format!("set $0 {}{}", "1 ".repeat(9), ["+"; 8].join(" "));

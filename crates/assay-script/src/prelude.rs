@@ -15,7 +15,8 @@ use assay_luajit::lua_State;
 pub(crate) type Part = (&'static CStr, &'static str);
 
 /// The parts that run first; what the front adds comes next.
-const CORE: [Part; 2] = [(c"=assay/core", include_str!("lua/core.lua")), (c"=assay/mark", include_str!("lua/mark.lua"))];
+const CORE: [Part; 2] =
+    [(c"=assay/core", include_str!("lua/core.lua")), (c"=assay/mark", include_str!("lua/mark.lua"))];
 
 /// The other parts, in the order they run.
 const REST: [Part; 8] = [
