@@ -658,6 +658,20 @@ fn retries_in_doubt_are_told_apart() {
 }
 
 #[test]
+fn a_pooler_that_loses_prepared_statements_is_pointed_out_although_the_run_survives() {
+    let lost = |state: &str, number| {
+        warnings(|record| {
+            let mut error = example().stages[0].total.errors[0].clone();
+            (error.state, error.number, error.count) = (state.into(), number, 2235);
+            record.stages[0].total.errors = vec![error];
+        })
+    };
+    assert!(matches!(lost("26000", 0)[..], [Warning::StatementsLost { errors: 2235 }]));
+    assert!(matches!(lost("HY000", 1243)[..], [Warning::StatementsLost { errors: 2235 }]));
+    assert!(lost("40001", 0).is_empty());
+}
+
+#[test]
 fn the_largest_backlog_is_that_of_any_instant() {
     let mut record = example();
     record.stages.truncate(1);
@@ -707,6 +721,7 @@ fn every_warning_is_put_in_words() {
         Warning::LowerBounds { stage: 1, unfinished: 64 },
         Warning::LowerBounds { stage: 0, unfinished: 0 },
         Warning::InDoubt { retries: 3 },
+        Warning::StatementsLost { errors: 2235 },
         Warning::Overload { stage: 0, due: 20_000, undone: 1234, wait_p50_ns: None, service_p50_ns: None },
         Warning::Overload {
             stage: 0,
@@ -772,6 +787,10 @@ fn every_warning_is_put_in_words() {
 
     ! 3 of the retries followed a lost answer to a commit: the server may have
       committed both runs
+
+    ! 2,235 errors said that a prepared statement does not exist: a connection
+      pooler may not support them
+      hint: turn prepared statements off (`--prepared off`)
 
     ! 5 latencies with 16 sessions exceed one hour; quantiles show the largest for
       them

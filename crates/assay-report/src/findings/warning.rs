@@ -71,6 +71,11 @@ pub enum Warning {
         /// Over all stages.
         retries: u64,
     },
+    /// The server did not know statements that had been prepared: a pooler gave sessions other connections.
+    StatementsLost {
+        /// Errors that said so, over all stages.
+        errors: u64,
+    },
     /// The server did not keep up with an open loop's rate.
     Overload {
         /// Which.
@@ -140,7 +145,10 @@ impl Warning {
             | Warning::GeneratorStarved { stage, .. }
             | Warning::GeneratorLate { stage, .. }
             | Warning::OverRange { stage, .. } => Some(*stage),
-            Warning::EndedEarly { .. } | Warning::Failures { .. } | Warning::InDoubt { .. } => None,
+            Warning::EndedEarly { .. }
+            | Warning::Failures { .. }
+            | Warning::InDoubt { .. }
+            | Warning::StatementsLost { .. } => None,
         }
     }
 
@@ -170,6 +178,8 @@ pub enum Advice {
     QuietMachine,
 }
 
+/// SQLSTATE invalid_sql_statement_name, and ER_UNKNOWN_STMT_HANDLER.
+const UNKNOWN_STATEMENT: [&str; 2] = ["26000", "1243"];
 /// Values needed for p99.9.
 const TRANSACTIONS_NEEDED: u64 = 1000;
 /// A worker this busy has queues: at 90 % a random arrival waits nine times its own service time (M/M/1).
@@ -224,6 +234,11 @@ pub(crate) fn warnings(run: &Observed) -> Vec<Warning> {
     let retries = sum(run.stages.iter().map(|stage| stage.total.retries_in_doubt));
     if retries > 0 {
         warnings.push(Warning::InDoubt { retries });
+    }
+    let unknown = run.stages.iter().flat_map(|stage| &stage.total.errors_by_kind);
+    let errors = sum(unknown.filter(|error| UNKNOWN_STATEMENT.contains(&&*error.code)).map(|error| error.count));
+    if errors > 0 {
+        warnings.push(Warning::StatementsLost { errors });
     }
     warnings
 }

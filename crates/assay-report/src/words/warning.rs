@@ -108,6 +108,13 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
             ),
             String::new(),
         ),
+        Warning::StatementsLost { errors } => (
+            format!(
+                "{} errors said that a prepared statement does not exist: a connection pooler may not support them",
+                count(*errors)
+            ),
+            "turn prepared statements off (`--prepared off`)".into(),
+        ),
         Warning::Overload { stage: number, due, undone, wait_p50_ns, service_p50_ns } => {
             let waited = match (wait_p50_ns, service_p50_ns) {
                 (Some(wait), Some(service)) if wait >= service => format!(
