@@ -970,7 +970,6 @@ mod tests {
 
     use super::*;
     use crate::plan::TIME_DEFAULT;
-    use crate::values;
 
     /// The numbers in the help of an option, in order, apart from examples and the defaults that clap itself states.
     /// Those of options that are not in this list have none.
