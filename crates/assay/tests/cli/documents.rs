@@ -488,8 +488,8 @@ fn numbers_in_the_documents_are_those_of_the_code() {
         ("docs/capacity.md", format!("`--time` ({time} unless given)")),
         ("docs/servers.md", format!("`ASSAY_IMAGES_MAX` ({images}G)")),
         ("docs/record.md", format!("records of {packed} MiB, {unpacked} GiB unpacked; {records} records in a report")),
-        ("docs/record.md", format!("at most {points} points to a line")),
-        ("docs/record.md", format!("tables of {rows} rows")),
+        ("docs/record.md", format!("at most {points} points per line")),
+        ("docs/record.md", format!("tables with {rows} rows")),
         ("docs/tpcc.md", format!("with {} conditions: {of_statements} are one statement", of_statements + 2)),
         ("docs/tpcc.md", format!("(keying {} s; thinking {} s", times("keying"), times("thinking"))),
     ] {

