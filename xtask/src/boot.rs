@@ -10,7 +10,8 @@ use anyhow::{Result, ensure};
 use crate::steps::{as_root, run};
 
 /// Of the packages that `install` asks for.
-const SERVICES: [&str; 5] = ["haproxy", "mariadb", "pgbouncer", "postgresql", "prometheus-node-exporter"];
+const SERVICES: [&str; 6] =
+    ["haproxy", "mariadb", "nats-server", "pgbouncer", "postgresql", "prometheus-node-exporter"];
 
 /// Runs `install`, then takes from the services that start with the system those that did not before.
 pub(crate) fn unchanged(install: impl FnOnce() -> Result<()>) -> Result<()> {

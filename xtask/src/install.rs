@@ -65,6 +65,9 @@ fn missing_packages() -> Vec<&'static str> {
         ("mariadb-server", Kind::MariaDb.available().is_err()),
         ("pgbouncer", Kind::PgBouncer.available().is_err()),
         ("haproxy", !Path::new("/usr/sbin/haproxy").is_file()),
+        // The bus of a fleet, and clocks that are wrong.
+        ("nats-server", !Path::new("/usr/sbin/nats-server").is_file() && !program("nats-server")),
+        ("faketime", !program("faketime")),
         // To read a machine from.
         ("prometheus-node-exporter", !program("prometheus-node-exporter")),
         // MariaDB's other engine, and a filesystem that shares blocks.

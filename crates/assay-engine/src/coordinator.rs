@@ -12,6 +12,7 @@ use assay_script::{Declaration, Entry};
 use assay_seam::{Code, Nanos};
 
 use crate::control::Control;
+use crate::fleet::Gate;
 use crate::messages::{Command, Message, Part, StageSummary};
 use crate::observer::{Notice, Observer, Warning};
 use crate::outcome::{End, Generator, Line, Outcome, RunError, SessionTally, StageOutcome, Tally};
@@ -33,6 +34,8 @@ pub(crate) struct Coordinator<'a> {
     stage: usize,
     /// Planned stages, and those that the observer added.
     stages: Vec<Stage>,
+    /// Every session of the stage is ready, and the stage has not begun: other agents may not be.
+    at_gate: bool,
     /// When a graceful stop was passed on.
     stopping: Option<Nanos>,
     started: Nanos,
@@ -109,6 +112,7 @@ impl<'a> Coordinator<'a> {
             course: Course::Preparing,
             stage: 0,
             stages: plan.stages.clone(),
+            at_gate: false,
             stopping: None,
             started: now,
             told: now,
@@ -141,7 +145,7 @@ impl<'a> Coordinator<'a> {
             self.stopping = Some(now);
             match self.course {
                 Course::Running(_) => {
-                    let in_flight = self.stages[self.stage].sessions;
+                    let in_flight = self.own_sessions(self.stage);
                     self.observer.notice(Notice::Warning(Warning::Finishing { in_flight }));
                     self.order(|| Command::Hurry);
                 }
@@ -156,6 +160,7 @@ impl<'a> Coordinator<'a> {
         {
             sums.start((self.consumption)());
         }
+        self.pass_gate(now);
         self.tell_progress(now);
         self.tell_overdue(now);
         !matches!(self.course, Course::Over)
@@ -192,8 +197,20 @@ impl<'a> Coordinator<'a> {
         self.order(|| Command::Stage { index, stage });
     }
 
-    fn begin(&mut self, now: Nanos) {
-        let at = now + BEGIN_AHEAD + self.observer.ahead();
+    /// Begins the stage that is ready, as soon as it is everywhere.
+    fn pass_gate(&mut self, now: Nanos) {
+        if !self.at_gate || !matches!(self.course, Course::Preparing) {
+            return;
+        }
+        let gate = Gate::Stage(self.stage);
+        let at = self.plan.fleet.as_ref().map_or(Some(now), |fleet| fleet.passes(gate, now));
+        if let Some(at) = at {
+            self.at_gate = false;
+            self.begin(at.max(now + BEGIN_AHEAD + self.observer.ahead()));
+        }
+    }
+
+    fn begin(&mut self, at: Nanos) {
         let measured_from = at + self.plan.warmup;
         self.course = Course::Running(StageSums::new(measured_from, self.plan.interval));
         let Stage { sessions, rate } = self.stages[self.stage];
@@ -231,7 +248,8 @@ impl<'a> Coordinator<'a> {
                         return self.finish(Command::Abort);
                     }
                     self.tell_connecting();
-                    self.begin(now);
+                    self.at_gate = true;
+                    self.pass_gate(now);
                 }
             }
             Message::Interval { worker, part } => {
@@ -346,7 +364,7 @@ impl<'a> Coordinator<'a> {
         let Course::Running(sums) = &mut self.course else { return };
         let stage = self.outcome.stages.last_mut().expect("a stage is running");
         for (i, tally) in part.by_session.iter().enumerate() {
-            stage.by_session[worker + i * self.workers.len()].add(tally);
+            stage.by_session[self.plan.agent().worker(worker) + i * self.plan.workers_of_all()].add(tally);
         }
         if let Some(cleared) = sums.add(index, worker, part) {
             let _ = self.workers[worker].commands.send(Command::Recycle(cleared));
@@ -435,8 +453,8 @@ impl<'a> Coordinator<'a> {
         }
         let stage = self.stage.min(self.stages.len() - 1);
         let share = |worker: usize| Share {
-            worker: worker as u32,
-            workers: self.workers.len() as u32,
+            worker: self.plan.agent().worker(worker) as u32,
+            workers: self.plan.workers_of_all() as u32,
             sessions: self.stages[stage].sessions,
         };
         let held = (0..self.workers.len()).filter(|worker| self.workers[*worker].done.is_none());
@@ -461,9 +479,14 @@ impl<'a> Coordinator<'a> {
         }
     }
 
+    /// Sessions of a stage that this process drives.
+    fn own_sessions(&self, stage: usize) -> u32 {
+        self.plan.agent().part_of(self.stages[stage].sessions.into()) as u32
+    }
+
     fn tell_connecting(&mut self) {
         let ready = self.workers.iter().map(|worker| worker.ready).sum();
-        let wanted = self.stages[self.stage].sessions;
+        let wanted = self.own_sessions(self.stage);
         self.observer.notice(Notice::Connecting { ready, wanted });
     }
 

@@ -8,6 +8,7 @@
 mod arrivals;
 pub mod control;
 mod coordinator;
+pub mod fleet;
 pub mod latencies;
 mod messages;
 pub mod observer;
@@ -23,6 +24,7 @@ mod watchdog;
 mod worker;
 
 pub use control::Control;
+pub use fleet::{Agent, Fleet, Gate};
 pub use latencies::{Bucket, Latencies, SparseLatencies};
 pub use observer::{Notice, Observer, Warning};
 pub use outcome::{

@@ -38,7 +38,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// The outcome of a run with this many targets that has just started.
-    pub(crate) fn nothing_yet(targets: usize) -> Outcome {
+    pub fn nothing_yet(targets: usize) -> Outcome {
         Outcome {
             end: End::Interrupted,
             stages: Vec::new(),

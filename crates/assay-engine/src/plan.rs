@@ -10,6 +10,7 @@ use assay_io::{Address, Backend, Tls};
 use assay_script::{Entry, Program, Setup};
 use assay_seam::{Database, Nanos, StatementError};
 
+use crate::fleet::{Agent, Fleet};
 use crate::rate::Rate;
 
 /// A whole run: one or more stages of the same workload, or one command of it.
@@ -37,8 +38,12 @@ pub struct Plan {
     pub policy: Policy,
     /// How fast sessions connect.
     pub connects: Connects,
-    /// OS threads, each with its own event loop. 1 <= workers.
+    /// OS threads, each with its own event loop. 1 <= workers. In a fleet, those of this process; every agent has as
+    /// many.
     pub workers: usize,
+    /// The other processes of the run; `None`: there are none. Numbers of sessions, rates and connects are those of
+    /// the whole fleet, and this process does its share; the limit of transactions is its own.
+    pub fleet: Option<Arc<dyn Fleet>>,
     /// The kind of event loop; unused by a run with an `Io` of its own (`run_inline`).
     pub event_loop: EventLoop,
     /// Sessions per Lua state: more make garbage collection pauses longer, fewer need more memory.
@@ -58,6 +63,21 @@ impl Plan {
         let program = &self.program;
         let around = program.defines("init") || program.defines("done") || program.hooks("report_cumulative");
         self.setup.entry == Entry::Thread && around
+    }
+
+    /// Which of the processes of the run this is.
+    pub fn agent(&self) -> Agent {
+        self.fleet.as_ref().map_or(Agent::ALONE, |fleet| fleet.agent())
+    }
+
+    /// Workers over all agents.
+    pub(crate) fn workers_of_all(&self) -> usize {
+        self.workers * self.agent().agents as usize
+    }
+
+    /// Sessions of this process: those of the largest stage that it drives.
+    pub(crate) fn own_sessions(&self) -> u32 {
+        self.agent().part_of(self.setup.sessions.into()) as u32
     }
 
     /// The targets of the driver with this name; `None` if there are none.

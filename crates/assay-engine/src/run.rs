@@ -12,6 +12,7 @@ use assay_seam::Nanos;
 
 use crate::control::Control;
 use crate::coordinator::Coordinator;
+use crate::fleet::Gate;
 use crate::messages::{Command, Message};
 use crate::observer::{Notice, Observer};
 use crate::outcome::{End, Outcome, Outside, RunError};
@@ -22,8 +23,8 @@ use crate::watchdog::Watchdog;
 use crate::worker::Worker;
 
 /// Runs a plan with one thread per worker on the kernel's event loop, and one that watches for scripts that hold a
-/// worker. `init` and `done` of the script run before and after, in an environment of their own. Returns when the run
-/// is over, for whatever reason.
+/// worker. `init` and `done` of the script run before and after, in an environment of their own; in a fleet, the first
+/// agent alone runs them. Returns when the run is over, for whatever reason.
 pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcome {
     let clock = Clock::start();
     let (main, before) = match open_main_session(&plan, clock, control, observer) {
@@ -31,6 +32,12 @@ pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcom
         Ok(None) => (None, Outside::default()),
         Err(end) => return Outcome { end, ..Outcome::nothing_yet(plan.targets.len()) },
     };
+    if !wait_at(Gate::Sessions, &plan, clock, control) {
+        let outcome = Outcome::nothing_yet(plan.targets.len());
+        let end = main.map_or(End::Interrupted, |main| main.abandon(End::Interrupted));
+        return Outcome { end, ..outcome };
+    }
+    let fleet = plan.fleet.clone();
     let started = clock.now();
     observer.notice(Notice::Begins { before, clock, started });
     let mut outcome = run_workers(Arc::new(plan), (clock, started), control, observer);
@@ -38,6 +45,10 @@ pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcom
     observer.notice(Notice::Ends { outcome: &outcome });
     let failed = matches!(outcome.end, End::Failed(_));
     if let Some(main) = main {
+        // After an interrupt too: `done` comes after the last session of the run, wherever that is.
+        while fleet.as_ref().is_some_and(|fleet| fleet.passes(Gate::Done, clock.now()).is_none()) {
+            thread::sleep(LOOK_AROUND);
+        }
         if failed && outcome.stages.is_empty() {
             // Sessions did not get ready: the run did not start, and nothing was done.
             outcome.end = main.abandon(outcome.end);
@@ -50,6 +61,18 @@ pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcom
     outcome
 }
 
+/// Waits until the other agents have come as far, if there are any; false when the run is stopped before.
+fn wait_at(gate: Gate, plan: &Plan, clock: Clock, control: &Control) -> bool {
+    let Some(fleet) = &plan.fleet else { return true };
+    while fleet.passes(gate, clock.now()).is_none() {
+        if control.is_stopped() {
+            return false;
+        }
+        thread::sleep(LOOK_AROUND);
+    }
+    true
+}
+
 fn run_workers(
     plan: Arc<Plan>,
     (clock, started): (Clock, Nanos),
@@ -57,7 +80,7 @@ fn run_workers(
     observer: &mut dyn Observer,
 ) -> Outcome {
     // All sessions of the run take part in barriers.
-    let shared = Arc::new(Shared::new(plan.program.name(), plan.setup.sessions));
+    let shared = Shared::new(plan.program.name(), plan.own_sessions(), plan.fleet.clone());
     let (outbox, messages) = mpsc::channel();
     let mut workers = Vec::new();
     let mut threads = Vec::new();
@@ -172,9 +195,10 @@ impl Aside {
     fn start(plan: &Plan, entry: Entry, clock: Clock) -> Result<Aside, RunError> {
         let mut plan = plan.clone();
         plan.setup.entry = entry;
+        plan.fleet = None;
         (plan.workers, plan.stages) = (1, vec![Stage::of(1)]);
         let hold_max = plan.hold_max;
-        let shared = Arc::new(Shared::new(plan.program.name(), 1));
+        let shared = Shared::new(plan.program.name(), 1, None);
         let (outbox, messages) = mpsc::channel();
         let mut worker = WorkerThread::start(0, Arc::new(plan), shared.clone(), outbox.clone(), clock)?;
         let watchdog = Watchdog::start(shared, worker.scheduler.take().into_iter().collect(), outbox, hold_max);
@@ -234,7 +258,7 @@ fn open_main_session(
     control: &Control,
     observer: &mut dyn Observer,
 ) -> Result<Option<(Aside, Outside)>, End> {
-    if !plan.has_main_session() {
+    if !plan.has_main_session() || plan.agent().number > 0 {
         return Ok(None);
     }
     let mut plan = plan.clone();
@@ -316,7 +340,7 @@ pub fn run_inline<I: Io>(mut plan: Plan, io: I, control: &Control, observer: &mu
     plan.workers = 1;
     let plan = Arc::new(plan);
     // All sessions of the run take part in barriers.
-    let shared = Arc::new(Shared::new(plan.program.name(), plan.setup.sessions));
+    let shared = Shared::new(plan.program.name(), plan.own_sessions(), plan.fleet.clone());
     let (outbox, messages) = mpsc::channel();
     let (commands, inbox) = mpsc::channel::<Command>();
     let waker = io.waker();

@@ -3,10 +3,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use assay_io::Waker;
 use assay_script::Guard;
+
+use crate::fleet::Fleet;
 
 /// Shared by the workers of one run.
 #[derive(Default)]
@@ -22,6 +24,12 @@ pub(crate) struct Shared {
     types: Mutex<Vec<String>>,
     counters: Mutex<Vec<String>>,
     claims: Mutex<HashMap<Vec<u8>, u64>>,
+    /// The processes that take part in claims and barriers too.
+    fleet: Option<Arc<dyn Fleet>>,
+    /// What is asked of them refers back to this.
+    this: Weak<Shared>,
+    /// Numbers that the fleet has granted, by claim, until they are taken; and how many it was asked for.
+    granted: Mutex<(HashMap<u64, u64>, u64)>,
     meeting: Mutex<Meeting>,
     wakers: Mutex<Vec<Waker>>,
     /// With the number of the worker they run on.
@@ -36,14 +44,27 @@ struct Meeting {
     generation: u64,
     /// Set for good by an error that ends the run.
     broken: bool,
+    /// The other agents are waited for.
+    announced: bool,
+}
+
+/// What becomes of a claim.
+pub(crate) enum Claim {
+    /// The number.
+    Granted(u64),
+    /// The fleet was asked; `Shared::granted` tells when it has answered.
+    Asked(u64),
 }
 
 impl Shared {
-    /// For a run of `sessions` sessions of a workload of this name.
-    pub(crate) fn new(workload: &str, sessions: u32) -> Shared {
-        let shared = Shared::default();
+    /// For a run of a workload of this name, with `sessions` sessions in this process.
+    pub(crate) fn new(workload: &str, sessions: u32, fleet: Option<Arc<dyn Fleet>>) -> Arc<Shared> {
+        let shared = Arc::new_cyclic(|this| Shared { fleet, this: this.clone(), ..Shared::default() });
         lock(&shared.types).push(workload.to_owned());
         lock(&shared.meeting).alive = sessions;
+        if let (0, Some(fleet)) = (sessions, &shared.fleet) {
+            fleet.leave();
+        }
         shared
     }
 
@@ -68,14 +89,35 @@ impl Shared {
     }
 
     /// The next number of a named counter, from 0.
-    pub(crate) fn claim(&self, name: &[u8]) -> u64 {
+    pub(crate) fn claim(&self, name: &[u8]) -> Claim {
+        if let Some(fleet) = &self.fleet {
+            let claim = {
+                let (_, asked) = &mut *lock(&self.granted);
+                *asked += 1;
+                *asked
+            };
+            let this = self.this.clone();
+            let granted = move |number| {
+                if let Some(shared) = this.upgrade() {
+                    lock(&shared.granted).0.insert(claim, number);
+                    shared.wake_all();
+                }
+            };
+            fleet.claim(name, Box::new(granted));
+            return Claim::Asked(claim);
+        }
         let mut claims = lock(&self.claims);
         if let Some(next) = claims.get_mut(name) {
             *next += 1;
-            return *next;
+            return Claim::Granted(*next);
         }
         claims.insert(name.to_owned(), 0);
-        0
+        Claim::Granted(0)
+    }
+
+    /// The number of a claim, once.
+    pub(crate) fn granted(&self, claim: u64) -> Option<u64> {
+        lock(&self.granted).0.remove(&claim)
     }
 
     /// A session arrives at the barrier; returns the generation to wait for (`passed` says when it has opened).
@@ -97,6 +139,9 @@ impl Shared {
         let mut meeting = lock(&self.meeting);
         meeting.alive = meeting.alive.saturating_sub(1);
         self.open_if_complete(&mut meeting);
+        if let (0, Some(fleet)) = (meeting.alive, &self.fleet) {
+            fleet.leave();
+        }
     }
 
     /// A session failed, and the run ends. The barrier does not open for the others, which would continue without what
@@ -106,11 +151,27 @@ impl Shared {
     }
 
     fn open_if_complete(&self, meeting: &mut Meeting) {
-        if !meeting.broken && meeting.arrived > 0 && meeting.arrived >= meeting.alive {
-            meeting.arrived = 0;
-            meeting.generation += 1;
-            self.wake_all();
+        if meeting.broken || meeting.arrived == 0 || meeting.arrived < meeting.alive {
+            return;
         }
+        let Some(fleet) = &self.fleet else { return self.open(meeting) };
+        if !std::mem::replace(&mut meeting.announced, true) {
+            let this = self.this.clone();
+            let opened = move || {
+                if let Some(shared) = this.upgrade() {
+                    let mut meeting = lock(&shared.meeting);
+                    meeting.announced = false;
+                    shared.open(&mut meeting);
+                }
+            };
+            fleet.arrive(meeting.generation + 1, Box::new(opened));
+        }
+    }
+
+    fn open(&self, meeting: &mut Meeting) {
+        meeting.arrived = 0;
+        meeting.generation += 1;
+        self.wake_all();
     }
 
     /// Registers a worker's waker.
@@ -163,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_barrier_opens_when_all_are_there_and_never_after_a_failure() {
-        let shared = Shared::new("any", 3);
+        let shared = Shared::new("any", 3, None);
         let first = shared.arrive();
         shared.arrive();
         assert!(!shared.passed(first));

@@ -164,6 +164,22 @@ impl Record {
         serde_json::from_slice(&json).map_err(refused)
     }
 
+    /// The record as a compressed file holds it.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.encode(Path::new("memory"), &mut bytes).expect("writing to memory does not fail");
+        bytes
+    }
+
+    /// The record that `to_bytes` has written; `None`: it is damaged, or of another format.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Record> {
+        let decoder = zstd::Decoder::new(bytes).ok()?;
+        let mut json = Vec::new();
+        decoder.take(DECOMPRESSED_BYTES_MAX).read_to_end(&mut json).ok()?;
+        let record: Record = serde_json::from_slice(&json).ok()?;
+        (record.format == FORMAT).then_some(record)
+    }
+
     /// The record in a temporary file beside `target`, safely on disk.
     fn write_aside(&self, path: &Path, target: &Path) -> Result<NamedTempFile, WriteError> {
         let failed = |source| WriteError::Io { path: path.to_owned(), source };

@@ -7,19 +7,24 @@
 
 #![forbid(unsafe_code)]
 
+mod agents;
 mod cases;
 mod file;
+mod fleet;
 mod journal;
 mod latencies;
 mod measurements;
 mod secrets;
+mod status;
 mod tags;
 mod telemetry;
 mod time;
 mod trial;
 
+pub use agents::{AgentPart, AgentStage, ClockOffset};
 pub use cases::{Case, Cases, Cold, Execution, QueryPlan};
 pub use file::{COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DEFAULT_FOLDER, ReadError, WriteError};
+pub use fleet::{Share, interval_of_all};
 pub use hdrhistogram::Histogram;
 pub use journal::{journal_head, journal_line};
 pub use latencies::{BadHistogram, EncodedHistogram, Latencies};
@@ -28,10 +33,11 @@ pub use measurements::{
     TransactionTally,
 };
 pub use secrets::without_secrets;
+pub use status::Status;
 pub use tags::{TagError, tag};
 pub use telemetry::{Absent, Cost, Intervention, Reading, Scope, ScopeKind, Series, Telemetry, Unit, WaitEvent, Waits};
 pub use time::Time;
 pub use trial::{
     Arrival, AskedSetting, Environment, EventLoop, FORMAT, Limit, Load, Manifest, Measure, OnError, OptionValue, Place,
-    Policy, Rate, RatePoint, Record, Rule, Search, Server, SettledStep, StartedServer, Status, Terminals, Tool, Trace,
+    Policy, Rate, RatePoint, Record, Rule, Search, Server, SettledStep, StartedServer, Terminals, Tool, Trace,
 };

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::cases::Cases;
+use crate::agents::AgentPart;
 use crate::measurements::Stage;
+use crate::status::Status;
 use crate::telemetry::Telemetry;
 use crate::time::Time;
 
@@ -16,7 +18,7 @@ use crate::time::Time;
 pub const FORMAT: u32 = 1;
 
 /// One trial, complete or not.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// `FORMAT` of the assay that wrote it.
     pub format: u32,
@@ -54,6 +56,10 @@ pub struct Record {
     /// Statements compared by `assay sql`, which are then also the transaction types; `None` for a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cases: Option<Cases>,
+    /// The agents of a fleet, in the order of their numbers, whose measurements are added up in `stages`; empty: one
+    /// process did everything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentPart>,
 }
 
 /// The program that wrote a record.
@@ -63,21 +69,6 @@ pub struct Tool {
     pub name: String,
     /// Its version, such as `0.1.0`.
     pub version: String,
-}
-
-/// How a run ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    /// It has not ended: the record is partial. In a file, it means that the run was killed.
-    #[default]
-    Running,
-    /// The plan was completed.
-    Complete,
-    /// By the user; the record has everything until then.
-    Interrupted,
-    /// By an error; the record has everything until then.
-    Failed,
 }
 
 /// What was requested: enough to run it again.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use assay_record::*;
-use example::{example, example_of_cases, example_with_telemetry, latencies};
+use example::{example, example_of_a_fleet, example_of_cases, example_with_telemetry, latencies};
 use serde_json::{Value, json};
 
 fn folder() -> tempfile::TempDir {
@@ -67,7 +67,8 @@ fn a_written_record_satisfies_the_schema_which_knows_every_field() {
     varied.stages[0].rate_per_s = Some(400.0);
     let mut sessions = example();
     sessions.manifest.search = Some(Search::Sessions { max: 64 });
-    for record in [example(), closed, example_with_telemetry(), example_of_cases(), varied, sessions]
+    for record in
+        [example(), closed, example_with_telemetry(), example_of_cases(), example_of_a_fleet(), varied, sessions]
         .map(|record| json_of(&record))
     {
         if let Err(error) = strict.validate(&record) {

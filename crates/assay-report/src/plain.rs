@@ -9,6 +9,8 @@ pub struct View {
     pub colour: bool,
     /// With everything: all options, zero values, details of the load generator.
     pub verbose: bool,
+    /// With the agents of a fleet apart.
+    pub agents: bool,
 }
 
 impl View {
@@ -19,7 +21,7 @@ impl View {
 impl Default for View {
     /// For a pipe.
     fn default() -> View {
-        View { width: 80, colour: false, verbose: false }
+        View { width: 80, colour: false, verbose: false, agents: false }
     }
 }
 

@@ -25,6 +25,8 @@ pub enum Exit {
     Server = 4,
     /// An error of this machine: a file, a limit, memory.
     Environment = 5,
+    /// Agents of a fleet, or the bus between them, are missing, or were lost: the result is partial.
+    Fleet = 6,
     /// A bug in assay.
     Bug = 70,
     /// Ctrl-C before the work was done (128 + SIGINT).
@@ -35,13 +37,14 @@ pub enum Exit {
 
 impl Exit {
     /// All of them, with their meaning as stated in the help.
-    pub const ALL: [(Exit, &str); 9] = [
+    pub const ALL: [(Exit, &str); 10] = [
         (Exit::Success, "success"),
         (Exit::Difference, "a check, an audit or a --fail-if condition failed"),
         (Exit::Usage, "wrong usage"),
         (Exit::Workload, "error in the workload"),
         (Exit::Server, "server error"),
         (Exit::Environment, "error on this machine"),
+        (Exit::Fleet, "a fleet's agents missing or lost"),
         (Exit::Bug, "bug in assay"),
         (Exit::Interrupted, "interrupted (Ctrl-C)"),
         (Exit::Terminated, "terminated (SIGTERM)"),

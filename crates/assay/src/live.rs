@@ -168,8 +168,16 @@ impl Live {
     /// An interval is over: its line, its metrics, and the partial record if it is time. A failed write is tried again
     /// later; only the final record must succeed.
     pub fn interval(&mut self, stage: usize, interval: &Interval, so_far: &Outcome) {
+        self.show(stage, &record_of::interval(interval), &so_far.types);
+        if self.written.elapsed() >= self.pause {
+            self.write_partial(so_far);
+        }
+    }
+
+    /// Its line and its metrics. `types`: names of the transaction types so far.
+    pub fn show(&mut self, stage: usize, interval: &assay_record::Interval, types: &[String]) {
         if let Some((served, metrics)) = &mut self.metrics {
-            metrics.add(stage, &record_of::interval(interval), &so_far.types);
+            metrics.add(stage, interval, types);
             if let Some(samplers) = &self.samplers {
                 metrics.read(&samplers.so_far());
             }
@@ -177,7 +185,7 @@ impl Live {
         }
         // A run that fails immediately leaves a fraction of an interval with nothing in it.
         let sliver =
-            interval.length.0 < self.record.manifest.interval_ns / 2 && interval.transactions.iter().all(|n| *n == 0);
+            interval.length_ns < self.record.manifest.interval_ns / 2 && interval.transactions.iter().all(|n| *n == 0);
         if let Some(lines) = self.lines.as_mut().filter(|_| !sliver) {
             let manifest = &self.record.manifest;
             let open = matches!(manifest.load, Load::Open { .. }) || manifest.terminals.is_some();
@@ -187,13 +195,13 @@ impl Live {
                 false => LineOf::Closed,
             };
             let head = lines.is_multiple_of(LINES_PER_HEAD).then(|| assay_report::interval_header(of) + "\n");
-            let findings = assay_report::interval_findings(&record_of::interval(interval));
+            let findings = assay_report::interval_findings(interval);
             let line = assay_report::interval_line(&findings, of);
             terminal::say(&format!("{}{line}\n", head.unwrap_or_default()));
             *lines += 1;
         }
         if (self.bar.is_some() || self.relay.is_some()) && !sliver {
-            let findings = assay_report::interval_findings(&record_of::interval(interval));
+            let findings = assay_report::interval_findings(interval);
             let (tps, errors) = (findings.tps, findings.errors);
             let p99_ns = findings.response.p99_ns.or(findings.response.max_ns);
             if let Some(bar) = &self.bar {
@@ -202,9 +210,6 @@ impl Live {
             if let Some(relay) = &mut self.relay {
                 relay.tell(Told::Interval { tps, p99_ns, errors });
             }
-        }
-        if self.written.elapsed() >= self.pause {
-            self.write_partial(so_far);
         }
     }
 
@@ -244,12 +249,24 @@ impl Live {
     /// The run is over: writes the final record, ends the journal.
     pub fn finish(mut self, plan: &Plan, outcome: &Outcome, failure: Option<String>) -> Left {
         record_of::fill(&mut self.record, outcome, record_of::status(&outcome.end, failure));
+        self.close(plan, |target| is_away(target, outcome))
+    }
+
+    /// The same of a run of a fleet: `fill` puts what agents measured into the record.
+    pub fn finish_fleet(mut self, plan: &Plan, fill: impl FnOnce(&mut Record)) -> Left {
+        fill(&mut self.record);
+        let is_over = self.record.status == Status::Complete;
+        self.close(plan, |_| !is_over)
+    }
+
+    /// What is known of servers, and everything to its file. `is_away`: a server that need not be asked.
+    fn close(mut self, plan: &Plan, is_away: impl Fn(usize) -> bool) -> Left {
         if let Some(samplers) = &self.samplers {
             samplers.finish();
             self.record.telemetry = Some(samplers.so_far());
         }
         for (number, (server, target)) in self.record.environment.servers.iter_mut().zip(&plan.targets).enumerate() {
-            if !is_away(number, outcome) {
+            if !is_away(number) {
                 let found = server_settings::read(target, server.place);
                 (server.settings, server.origins, server.facts) = (found.values, found.origins, found.facts);
             }

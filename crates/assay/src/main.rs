@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use assay::command_line::{self, Subcommand};
 use assay::commands::{
-    check, cleanup, compare, completions, duel, exec, io, lab, list, manual, pgbench, prepare, report, run, server,
+    agent, check, cleanup, compare, completions, duel, exec, fleet, io, lab, list, manual, pgbench, prepare, report, run, server,
     show, sql, sysbench, tag,
 };
 use assay::diagnostics::{self, Trouble};
@@ -48,6 +48,8 @@ fn work() -> Result<ExitCode, Trouble> {
         Subcommand::Sql(options) => sql::run(options, words),
         Subcommand::Io(options) => io::run(options, words),
         Subcommand::Lab(options) => lab::run(options),
+        Subcommand::Agent(options) => agent::run(options),
+        Subcommand::Fleet(options) => fleet::run(options),
         Subcommand::Sysbench | Subcommand::Pgbench => unreachable!("its words are its own: see above"),
     }?;
     Ok(exit.into())

@@ -86,6 +86,7 @@ pub fn of_run(workload: &Workload, options: &RunOptions, urls: &[String], words:
     if options.output.journal.is_some() {
         plan.setup.options.push(("journal".to_owned(), OptionValue::Bool(true)));
     }
+    plan.limit.transactions = plan.limit.transactions.map(|all| plan.agent().part_of(all));
     plan.stages = ladder.iter().map(|sessions| Stage::of(*sessions)).collect();
     plan.warmup = load.warmup;
     plan.interval = options.output.interval;
@@ -278,8 +279,9 @@ impl Task<'_> {
         }
         let targets = targets(urls, target)?;
         let workers = workers(generator);
-        ports_suffice(&targets, self.sessions)?;
-        files_suffice(&targets, self.sessions, workers)?;
+        let here = generator.role.sessions_here(self.sessions);
+        ports_suffice(&targets, here)?;
+        files_suffice(&targets, here, workers)?;
         let driver = targets[0].database.driver();
         if let Some(other) = targets.iter().find(|target| target.database.driver() != driver) {
             return Err(Trouble::usage(format!(
@@ -291,7 +293,7 @@ impl Task<'_> {
         // An embedded database has no sockets.
         let event_loop = match targets.iter().all(|target| target.addresses.is_empty()) {
             true => EventLoop::of(Backend::Epoll),
-            false => event_loop(generator, self.sessions as usize, self.quiet)?,
+            false => event_loop(generator, here as usize, self.quiet)?,
         };
         if self.workload.program.draws_own_rows() && generator.rand_type != "uniform" {
             let name = &self.workload.name;
@@ -339,8 +341,9 @@ impl Task<'_> {
                 deal: Deal::BySession,
             },
             workers,
+            fleet: generator.role.fleet(),
             event_loop,
-            sessions_per_state: sessions_per_state(self.sessions as usize, workers),
+            sessions_per_state: sessions_per_state(here as usize, workers),
             grace: Nanos::from_secs(10),
             grace_interrupted: Nanos::from_secs(10),
             hold_max: HOLD_MAX,
@@ -458,6 +461,12 @@ fn ports_suffice(targets: &[Target], sessions: u32) -> Result<(), Trouble> {
              or ports and give `--db` for each, or use a unix socket",
         )),
     }
+}
+
+/// Sessions of a command that agents share, where none are given: as many as this machine would use, for each.
+pub fn sessions_of_fleet(agents: Option<u32>) -> u32 {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    u32::try_from(cpus).unwrap_or(u32::MAX).saturating_mul(agents.unwrap_or(1))
 }
 
 fn workers(generator: &GeneratorOptions) -> usize {

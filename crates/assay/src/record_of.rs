@@ -143,6 +143,7 @@ fn empty() -> Record {
         telemetry: None,
         tags: BTreeMap::new(),
         cases: None,
+        agents: Vec::new(),
     }
 }
 

@@ -35,7 +35,8 @@ pub fn view(verbose: bool) -> View {
     if !std::io::stdout().is_terminal() {
         return View { verbose, ..View::default() };
     }
-    View { width: width(terminal_size::terminal_size_of(std::io::stdout())), colour: colour_is_welcome(), verbose }
+    let width = width(terminal_size::terminal_size_of(std::io::stdout()));
+    View { width, colour: colour_is_welcome(), verbose, ..View::default() }
 }
 
 /// The same of stderr.

@@ -4,10 +4,13 @@
 
 use std::time::Duration;
 
-use assay_engine::{Notice, Observer, Outcome, Plan, Stage, Warning};
+use assay_engine::{Notice, Observer, Outcome, Outside, Plan, Stage, Warning};
+use assay_io::Clock;
+use assay_record::Interval;
 use assay_seam::Nanos;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::fleet::crew::Screen;
 use crate::live::Live;
 use crate::measured::Measured;
 use crate::{terminal, values};
@@ -104,8 +107,19 @@ impl<'a> Watch<'a> {
     }
 
     fn warning(&mut self, warning: &Warning) {
-        let url = |target: usize| self.plan.targets[target].database.display();
-        let text = match warning {
+        self.say_warning(&warning_text(warning, self.plan));
+    }
+
+    fn say_warning(&self, text: &str) {
+        let label = terminal::paint("warning:", terminal::YELLOW, terminal::stderr_colour());
+        self.line(&format!("{label} {text}"));
+    }
+}
+
+/// A warning in words.
+pub fn warning_text(warning: &Warning, plan: &Plan) -> String {
+    let url = |target: usize| plan.targets[target].database.display();
+        match warning {
             Warning::Held { place, held } => {
                 let place = place.as_deref().unwrap_or("an unknown place");
                 format!(
@@ -119,7 +133,7 @@ impl<'a> Watch<'a> {
                  or open connections more slowly with `--connect-pending` (now {}) or `--connect-rate`",
                 url(*target),
                 took.as_secs_f64(),
-                self.plan.connects.pending_max
+                plan.connects.pending_max
             ),
             Warning::Advice { target, error, hint } => {
                 format!("{}: {} ({}): the run continues\n  {hint}", url(*target), error.message, error.code)
@@ -127,20 +141,50 @@ impl<'a> Watch<'a> {
             Warning::Outage { target, message } => format!(
                 "{} is unavailable: {message}\n  retrying for up to {}; see `--reconnect-time`",
                 url(*target),
-                values::display_duration(self.plan.policy.reconnect)
+                values::display_duration(plan.policy.reconnect)
             ),
             Warning::Recovered { target } => format!("{} is back", url(*target)),
             Warning::Finishing { in_flight } => format!(
                 "interrupted: finishing up to {in_flight} transactions within {}; press Ctrl-C again to quit immediately",
-                values::display_duration(self.plan.grace)
+                values::display_duration(plan.grace)
             ),
-        };
-        self.say_warning(&text);
+        }
+}
+
+/// The same of a fleet.
+impl Screen for Watch<'_> {
+    fn begins(&mut self, clock: Clock, started: Nanos) {
+        self.notice(Notice::Begins { before: Outside::default(), clock, started });
     }
 
-    fn say_warning(&self, text: &str) {
-        let label = terminal::paint("warning:", terminal::YELLOW, terminal::stderr_colour());
-        self.line(&format!("{label} {text}"));
+    fn stage_begins(&mut self, stage: usize, measured_from: Nanos) {
+        let Stage { sessions, rate } = self.plan.stages[stage];
+        self.notice(Notice::StageBegins { stage, sessions, rate, warmup: self.plan.warmup, measured_from });
+    }
+
+    fn interval(&mut self, stage: usize, interval: &Interval, types: &[String]) {
+        if let Some(live) = &mut self.live {
+            live.show(stage, interval, types);
+        }
+    }
+
+    fn progress(&mut self, ready: u32, wanted: u32, loaded: u64, expected: u64, elapsed: Nanos) {
+        match loaded {
+            0 => self.notice(Notice::Connecting { ready, wanted }),
+            rows => self.notice(Notice::Loading { rows, expected, elapsed }),
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        Watch::line(self, text);
+    }
+
+    fn warning(&mut self, text: &str) {
+        self.say_warning(text);
+    }
+
+    fn ahead(&self) -> Nanos {
+        Observer::ahead(self)
     }
 }
 

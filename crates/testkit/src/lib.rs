@@ -30,6 +30,7 @@ mod cable;
 mod certificates;
 mod folder;
 mod kind;
+mod nats;
 pub mod redact;
 mod scrape;
 mod server;
@@ -41,6 +42,7 @@ pub use cable::Cable;
 pub use certificates::Certificates;
 pub use folder::{cache, home, lab_folder};
 pub use kind::{Kind, absent, fetch_versions, missing_versions, versions};
+pub use nats::Nats;
 pub use scrape::{Exposition, metric_families};
 pub use server::Server;
 

@@ -253,7 +253,7 @@ impl<I: Io> Links<I> {
     }
 
     fn may_connect(&self) -> bool {
-        let pending_max = self.plan.connects.pending_max.div_ceil(self.plan.workers).max(1);
+        let pending_max = self.plan.connects.pending_max.div_ceil(self.plan.workers_of_all()).max(1);
         !self.queue.is_empty() && self.connecting < pending_max
     }
 
@@ -267,7 +267,7 @@ impl<I: Io> Links<I> {
             if now < self.connect_next {
                 return None;
             }
-            let gap = Nanos::from_secs_f64(self.plan.workers as f64 / rate);
+            let gap = Nanos::from_secs_f64(self.plan.workers_of_all() as f64 / rate);
             self.connect_next = self.connect_next.max(now.max(gap) - gap) + gap;
         }
         let link = self.queue.pop_front()?;

@@ -37,6 +37,7 @@ use stage::Stage;
 
 /// See the module.
 pub(crate) struct Worker<I: Io> {
+    /// Among those of this process.
     number: usize,
     plan: Arc<Plan>,
     inbox: Receiver<Command>,
@@ -70,6 +71,11 @@ enum Phase {
     Over,
 }
 
+/// Which of so many sessions a worker drives, by its number among those of this process.
+fn share(plan: &Plan, number: usize, sessions: u32) -> Share {
+    Share { worker: plan.agent().worker(number) as u32, workers: plan.workers_of_all() as u32, sessions }
+}
+
 impl<I: Io> Worker<I> {
     pub(crate) fn new(
         number: usize,
@@ -80,7 +86,7 @@ impl<I: Io> Worker<I> {
         io: I,
     ) -> Worker<I> {
         shared.add_waker(io.waker());
-        let share = Share { worker: number as u32, workers: plan.workers as u32, sessions: 1 };
+        let share = share(&plan, number, 1);
         Worker {
             number,
             sessions: Sessions::new(number, plan.clone(), shared, outbox.clone(), io),
@@ -187,8 +193,7 @@ impl<I: Io> Worker<I> {
     }
 
     fn prepare_stage(&mut self, index: usize, stage: plan::Stage) {
-        let (worker, workers) = (self.number as u32, self.plan.workers as u32);
-        let share = Share { worker, workers, sessions: stage.sessions };
+        let share = share(&self.plan, self.number, stage.sessions);
         self.stage = Stage::new(index, share, self.plan.load == Load::Closed);
         self.rate = stage.rate;
         self.sessions.under_way = false;
@@ -202,7 +207,7 @@ impl<I: Io> Worker<I> {
             let number = match self.plan.setup.entry {
                 // After those of the run.
                 Entry::Reports => self.plan.setup.sessions,
-                _ => self.number as u32 + self.sessions.len() as u32 * share.workers,
+                _ => share.worker + self.sessions.len() as u32 * share.workers,
             };
             match self.sessions.add(number) {
                 Ok(session) => self.sessions.queue(session, Answer::Done, self.now()),

@@ -48,6 +48,8 @@ pub(super) enum Doing {
     /// Restoring its connections after a failure.
     Recovering,
     AtBarrier,
+    /// For a number that the fleet was asked for.
+    Claiming(u64),
     Gone,
 }
 

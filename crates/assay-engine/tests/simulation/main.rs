@@ -2,6 +2,7 @@
 
 mod capacity;
 mod counting;
+mod fleet;
 mod rules;
 mod terminals;
 mod world;

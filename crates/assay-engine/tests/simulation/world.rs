@@ -388,6 +388,7 @@ impl World {
                 deal: Deal::BySession,
             },
             workers: 1,
+            fleet: None,
             event_loop: EventLoop { batch_max: 1, ..EventLoop::of(Backend::Epoll) },
             sessions_per_state: 256,
             grace: ms(10_000),

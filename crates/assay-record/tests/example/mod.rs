@@ -28,6 +28,7 @@ pub(crate) fn example() -> Record {
         telemetry: None,
         tags: BTreeMap::new(),
         cases: None,
+        agents: Vec::new(),
     }
 }
 
@@ -99,6 +100,25 @@ pub(crate) fn example_with_telemetry() -> Record {
         interventions: Vec::new(),
         cost: Cost { cpu_ns: 8_000_000, statements: 12, statements_ns: 6_000_000 },
     });
+    record
+}
+
+/// The same, made by two agents, of which one was lost before it sent anything.
+pub(crate) fn example_of_a_fleet() -> Record {
+    let mut record = example();
+    let clock = ClockOffset { offset_ns: -1_200_000, bound_ns: 90_000 };
+    let agent = |number| AgentPart { name: format!("load{number}"), number, ..AgentPart::default() };
+    let first = AgentPart {
+        status: Status::Complete,
+        failure: Some("no room".into()),
+        clock_before: Some(clock),
+        ..agent(0)
+    };
+    let shares = vec![
+        Share { agent: first, late_ns: vec![7], record: Some(example()) },
+        Share { agent: agent(1), ..Share::default() },
+    ];
+    record.take_shares(shares, &[]);
     record
 }
 

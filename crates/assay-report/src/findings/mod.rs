@@ -1,6 +1,7 @@
 //! The numbers derived from records: every number of a report is computed in these files, and no sentence is written
 //! here.
 
+pub(crate) mod agents;
 pub(crate) mod arithmetic;
 pub(crate) mod audit;
 pub(crate) mod capacity;

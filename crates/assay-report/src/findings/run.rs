@@ -11,6 +11,7 @@ use assay_record::{
 };
 use serde::Serialize;
 
+use crate::findings::agents::{AgentFindings, agent_findings};
 use crate::findings::capacity::{Capacity, CapacityFindings, capacity_findings};
 use crate::findings::cases::{CasesFindings, cases_findings};
 use crate::findings::metric_unit::MetricUnit;
@@ -85,6 +86,9 @@ pub struct Findings {
     pub stages: Vec<StageFindings>,
     /// The cost of sampling servers and machines; `None`: they were not sampled.
     pub sampling: Option<SamplingFindings>,
+    /// The agents of a fleet, whose work is added up in the stages; empty: one process did everything.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentFindings>,
     /// Errors over all stages, the most frequent first.
     pub errors: Vec<ErrorFindings>,
     /// Statements compared by `assay sql`; `None` for a run.
@@ -260,6 +264,7 @@ pub fn findings(record: &Record) -> Findings {
         targets,
         errors: errors_by_kind(record.stages.iter().flat_map(|stage| &stage.total.errors)),
         stages,
+        agents: agent_findings(&record.agents),
         cases: record.cases.as_ref().map(cases_findings),
         sampling: record.telemetry.as_ref().map(|telemetry| sampling(telemetry, &record.stages)),
         warnings,

@@ -70,6 +70,10 @@ pub fn text_in(findings: &Findings, view: View) -> String {
     if let Some(stage) = stage {
         text += &details(stage, findings, view);
     }
+    if view.agents {
+        let number = findings.stages.iter().position(|one| stage.is_some_and(|stage| std::ptr::eq(stage, one)));
+        text += &below(tables::agents::agents(&findings.agents, number.unwrap_or(0)), view);
+    }
     text += &below(work::errors(&findings.errors), view);
     if view.colour { coloured(&text) } else { text }
 }
@@ -113,6 +117,7 @@ fn head(findings: &Findings, view: View) -> String {
         _ => format!("{} sessions", numbers.join(", ")),
     };
     let mut facts = vec![work_name(findings, FACT_WIDTH), encrypted_servers(findings), sessions, load(findings)];
+    facts.extend((!findings.agents.is_empty()).then(|| format!("{} agents", findings.agents.len())));
     facts.extend(findings.limit.time_ns.map(seconds));
     facts.extend(findings.limit.transactions.map(|most| format!("{} transactions", count(most))));
     if findings.warmup_ns > 0 {

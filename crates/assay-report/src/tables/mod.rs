@@ -1,5 +1,6 @@
 //! Findings as tables, each defined once, and their formats: terminal, Markdown, HTML and CSV.
 
+pub(crate) mod agents;
 pub(crate) mod as_csv;
 pub(crate) mod as_html;
 pub(crate) mod as_markdown;

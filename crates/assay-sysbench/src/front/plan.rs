@@ -89,6 +89,7 @@ impl ScriptPlans<'_> {
                 deal: Deal::ByConnection,
             },
             workers,
+            fleet: None,
             event_loop: EventLoop::of(Backend::best(sessions as usize, workers).0),
             sessions_per_state: sessions_per_state(sessions as usize, workers),
             grace: FOREVER,

@@ -4,6 +4,7 @@
 //! options of the subcommand: listed by `--help`, typed, refused with the nearest name if misspelled. The second pass
 //! is clap's; `mistakes` rewords its errors. `-` and `_` mean the same in option names.
 
+mod fleet;
 mod io;
 mod lab;
 mod mistakes;
@@ -12,6 +13,7 @@ mod shared;
 mod sql;
 mod workload;
 
+pub use fleet::*;
 pub use io::IoOptions;
 pub use lab::*;
 pub use options::*;

@@ -9,6 +9,7 @@ use assay_seam::Nanos;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, ValueEnum};
 
+use crate::command_line::fleet::{AgentOptions, FleetCommandOptions, FleetOptions, Role};
 use crate::command_line::io::IoOptions;
 use crate::command_line::lab::LabOptions;
 use crate::command_line::shared::{Format, any_count, at_least_one, tag};
@@ -63,6 +64,10 @@ pub enum Subcommand {
     Io(IoOptions),
     /// Run experiments: vary settings, repeat the trials in random order, compare the results
     Lab(Box<LabOptions>),
+    /// Work for fleets: take shares of runs that are started on another machine with --fleet
+    Agent(AgentOptions),
+    /// See, check and set up the agents of a fleet
+    Fleet(FleetCommandOptions),
     /// Run sysbench's command lines and scripts, with its reports
     Sysbench,
     /// Run pgbench's command lines and scripts, with its reports and log files
@@ -90,6 +95,9 @@ pub struct RunOptions {
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub generator: GeneratorOptions,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a doc comment would become help text")]
+    pub fleet: FleetOptions,
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub output: OutputOptions,
@@ -288,6 +296,9 @@ pub struct MeasuredCommandOptions {
     pub common: CommonCommandOptions,
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
+    pub fleet: FleetOptions,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub record: RecordOptions,
 }
 
@@ -352,6 +363,9 @@ pub struct ShowOptions {
     /// Output format
     #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
     pub format: Format,
+    /// Show the agents of a fleet apart
+    #[arg(long)]
+    pub agents: bool,
 }
 
 /// Options of `tag`.
@@ -814,6 +828,9 @@ pub struct GeneratorOptions {
     /// zipfian: exponent
     #[arg(long, value_name = "X", default_value = "0.8", value_parser = values::number)]
     pub rand_zipfian_exp: f64,
+    /// Which part of the work is done here.
+    #[arg(skip)]
+    pub role: Role,
 }
 
 /// What is shown and kept.

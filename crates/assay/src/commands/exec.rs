@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use assay_engine::{End, Outcome, Plan};
 
-use crate::command_line::{CommonCommandOptions, ExecOptions, MeasuredCommandOptions, Workload};
+use crate::command_line::{CommonCommandOptions, ExecOptions, MeasuredCommandOptions, Role, Workload};
 use crate::diagnostics::{Exit, Trouble};
+use crate::fleet::crew::{self, Work};
 use crate::measured::Measured;
 use crate::watch::Watch;
 use crate::{failure, plan, record_of, registry, signals, terminal};
@@ -53,7 +54,13 @@ pub(crate) fn measured_on_databases(
 ) -> Result<(), Trouble> {
     let common = &options.common;
     for (number, url) in databases(command, common)?.iter().enumerate() {
-        let plan = plan::of_command(workload, command, common, std::slice::from_ref(url), words)?;
+        let mut of_fleet = common.clone();
+        if let Some(agents) = options.fleet.url.as_ref().map(|_| options.fleet.agents) {
+            of_fleet.generator.role = Role::Lead;
+            of_fleet.generator.seed = Some(common.generator.seed.unwrap_or_else(plan::random_seed));
+            of_fleet.sessions = Some(common.sessions.unwrap_or_else(|| plan::sessions_of_fleet(agents)));
+        }
+        let plan = plan::of_command(workload, command, &of_fleet, std::slice::from_ref(url), words)?;
         let record = record_of::begun_command(&plan, workload, command, options, words);
         let mut of_database = options.clone();
         if number > 0 {
@@ -61,8 +68,32 @@ pub(crate) fn measured_on_databases(
             *path = path.as_ref().map(|path| numbered(path, number as u64 + 1));
         }
         let mut watch = Watch::of_command(&plan, common.quiet, Measured::begin(record, &of_database)?);
-        let outcome = assay_engine::run(plan.clone(), signals::control(), &mut watch);
+        let outcome = match &options.fleet.url {
+            None => Ok(assay_engine::run(plan.clone(), signals::control(), &mut watch)),
+            Some(_) => {
+                let work = Work {
+                    words: &std::env::args().collect::<Vec<_>>(),
+                    urls: std::slice::from_ref(url),
+                    sessions: of_fleet.sessions.filter(|_| common.sessions.is_none()),
+                    is_parallel: plan::is_parallel(workload, command),
+                    workload: &workload.name,
+                    rate_file: None,
+                    seed: plan.setup.seed,
+                    workers: common.generator.workers,
+                    plan: &plan,
+                    quiet: common.quiet,
+                };
+                crew::command(&options.fleet, &work, &mut watch)
+            }
+        };
         let measured = watch.finish_command();
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(trouble) => {
+                measured.into_iter().for_each(Measured::discard);
+                return Err(trouble);
+            }
+        };
         // A check that finds errors is a result, too.
         let is_result = matches!(outcome.end, End::Complete) && (outcome.success || command == "check");
         let path = match measured {

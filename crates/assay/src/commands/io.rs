@@ -153,6 +153,7 @@ fn record_of_stages(
         telemetry: None,
         tags: options.result.tags.iter().cloned().collect(),
         cases: None,
+        agents: Vec::new(),
     }
 }
 

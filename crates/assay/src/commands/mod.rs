@@ -1,11 +1,13 @@
 //! One file per subcommand, each with one `run`.
 
+pub mod agent;
 pub mod check;
 pub mod cleanup;
 pub mod compare;
 pub mod completions;
 pub mod duel;
 pub mod exec;
+pub mod fleet;
 pub mod io;
 pub mod kill_check;
 pub mod lab;

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use assay_engine::{End, Outcome, Plan, StageOutcome};
 use assay_lab::{Description, Home, Topology, image};
-use assay_record::Record;
+use assay_record::{Record, Status};
 use assay_report::{Findings, RuleVerdict};
 
-use crate::command_line::{CommonCommandOptions, RunOptions, Workload};
+use crate::command_line::{CommonCommandOptions, Role, RunOptions, Workload};
 use crate::commands::kill_check::{self, Crash};
 use crate::commands::{check, compare, exec, next, prepare, server};
 use crate::diagnostics::{Exit, Trouble};
+use crate::fleet::crew::{self, Crew, Work};
 use crate::lab::{self, Kept};
 use crate::live::{Left, Live};
 use crate::scratch::Scratch;
@@ -234,6 +235,9 @@ impl Run<'_> {
 
     /// One trial to its end. Missing tables are prepared, if requested.
     fn once(&self) -> Result<Finished, Trouble> {
+        if self.options.fleet.url.is_some() {
+            return self.on_fleet();
+        }
         let mut attempt = Attempt::make(self)?;
         if attempt.tables_are_missing() && self.options.load.prepare && self.workload.has_command("prepare") {
             attempt.live.discard();
@@ -243,6 +247,83 @@ impl Run<'_> {
         let acknowledged = std::mem::take(&mut attempt.outcome.acknowledged);
         let crashed = std::mem::replace(&mut attempt.crashed, Ok(()));
         Ok(Finished { acknowledged, crashed, ..attempt.finish(self)? })
+    }
+
+    /// One trial, shared by agents on other machines.
+    fn on_fleet(&self) -> Result<Finished, Trouble> {
+        let Run { urls, workload, words, .. } = *self;
+        let mut options = self.options.clone();
+        can_be_led(&options)?;
+        let seed = options.generator.seed.unwrap_or_else(plan::random_seed);
+        (options.generator.seed, options.generator.role) = (Some(seed), Role::Lead);
+        let plan = plan::of_run(workload, &options, urls, words)?;
+        crew::can_be_shared(&plan)?;
+        let live = Live::begin(record_of::begun(&plan, workload, &options, words), &options.output)?;
+        let work = Work {
+            words: &std::env::args().collect::<Vec<_>>(),
+            urls,
+            sessions: None,
+            is_parallel: true,
+            workload: &workload.name,
+            rate_file: options.load.rate_file.as_deref(),
+            seed,
+            workers: options.generator.workers,
+            plan: &plan,
+            quiet: options.output.quiet,
+        };
+        let mut crew = match Crew::gather(&options.fleet, &work) {
+            Ok(crew) => crew,
+            Err(trouble) => {
+                live.discard();
+                return Err(trouble);
+            }
+        };
+        if !options.output.quiet {
+            terminal::say(&format!("run {}: agents {}\n", crew.run(), crew.names().join(", ")));
+        }
+        let mut watch = Watch::of_run(&plan, options.output.quiet, live);
+        let course = crew.lead(&plan, &mut watch);
+        let live = watch.finish().expect("it was given one");
+        let shares = crew.shares(&course);
+        let trouble = crew.trouble(&course);
+        let measured = shares.iter().filter_map(|share| share.record.as_ref()).any(has_transactions);
+        if !measured && (trouble.is_some() || course.interrupted) {
+            live.discard();
+            crew.dismiss();
+            let interrupted = || Trouble::new(signals::exit(), "interrupted before anything was measured");
+            return Err(trouble.unwrap_or_else(interrupted));
+        }
+        let Left { record, path, journal } = live.finish_fleet(&plan, |record| {
+            record.take_shares(shares, &course.starts_ns);
+            record.elapsed_ns = course.elapsed.0;
+            record.failure = trouble.as_ref().map(|trouble| trouble.cause.clone());
+            record.status = match (&trouble, course.interrupted) {
+                (Some(_), _) => Status::Failed,
+                (None, true) => Status::Interrupted,
+                (None, false) => Status::Complete,
+            };
+        });
+        if path.is_ok() {
+            crew.dismiss();
+        }
+        let exit = match trouble {
+            Some(trouble) => Err(trouble),
+            None => self.exit_of(&record, course.interrupted && plan.limit != assay_engine::Limit::default()),
+        };
+        Ok(Finished { record, path, journal, exit, acknowledged: Default::default(), crashed: Ok(()) })
+    }
+
+    /// Of a trial that came to an end. `interrupted`: not to its own.
+    fn exit_of(&self, record: &Record, interrupted: bool) -> Result<Exit, Trouble> {
+        let broken = if self.options.load.check { broken_rules(record) } else { Vec::new() };
+        match (broken.is_empty(), interrupted) {
+            (true, false) => Ok(Exit::Success),
+            (true, true) => Ok(signals::exit()),
+            (false, _) => {
+                let cause = format!("the audit of {} failed: {}", self.workload.name, broken.join(", "));
+                Err(Trouble::new(Exit::Difference, cause))
+            }
+        }
     }
 
     fn prepare_tables(&self, urls: &[String]) -> Result<(), Trouble> {
@@ -263,6 +344,29 @@ impl Run<'_> {
             quiet: self.options.output.quiet,
         }
     }
+}
+
+/// Refuses what one process has to do alone.
+fn can_be_led(options: &RunOptions) -> Result<(), Trouble> {
+    let load = &options.load;
+    let alone = [
+        ("--find-rate", !load.find_rate.is_empty()),
+        ("--sessions auto", load.searches_sessions()),
+        ("--kill-check", load.kill_check.is_some()),
+        ("--journal", options.output.journal.is_some()),
+        ("--prepare", load.prepare),
+    ];
+    match alone.into_iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((name @ "--prepare", _)) => Err(Trouble::usage(format!("{name} cannot be used with --fleet"))
+            .hint("prepare the tables first: `assay prepare WORKLOAD --fleet …`")),
+        Some((name, _)) => Err(Trouble::usage(format!("{name} cannot be used with --fleet"))),
+    }
+}
+
+/// Whether any transaction finished well.
+fn has_transactions(record: &Record) -> bool {
+    record.stages.iter().any(|stage| stage.total.transactions.iter().any(|of_type| of_type.count > 0))
 }
 
 /// Whether a run was completed, whatever it found.
@@ -339,13 +443,11 @@ impl Attempt {
             self.live.finish(&self.plan, &self.outcome, trouble.as_ref().map(|trouble| trouble.cause.clone()));
         let exit = match (trouble, &self.outcome.end) {
             (Some(trouble), _) => Err(trouble),
-            _ if options.load.check && !broken_rules(&record).is_empty() => {
-                let broken = broken_rules(&record).join(", ");
-                Err(Trouble::new(Exit::Difference, format!("the audit of {} failed: {broken}", workload.name)))
+            // A run without limits is meant to end by an interrupt.
+            (None, end) => {
+                let limited = self.plan.limit != assay_engine::Limit::default();
+                run.exit_of(&record, limited && matches!(end, End::Interrupted))
             }
-            // A run without limits is meant to end this way.
-            (None, End::Interrupted) if self.plan.limit != assay_engine::Limit::default() => Ok(signals::exit()),
-            _ => Ok(Exit::Success),
         };
         Ok(Finished { record, path, journal, exit, acknowledged: Default::default(), crashed: Ok(()) })
     }

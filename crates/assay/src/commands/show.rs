@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use assay_record::{ReadError, Record};
+use assay_report::View;
 
 use crate::command_line::ShowOptions;
 use crate::diagnostics::{Exit, Trouble};
@@ -11,7 +12,8 @@ use crate::{render, terminal};
 /// Prints the report.
 pub fn run(options: &ShowOptions) -> Result<Exit, Trouble> {
     let record = read(&options.record)?;
-    terminal::result(&render::result(&record, options.format, terminal::view(options.verbose)))?;
+    let view = View { agents: options.agents, ..terminal::view(options.verbose) };
+    terminal::result(&render::result(&record, options.format, view))?;
     Ok(Exit::Success)
 }
 

@@ -8,6 +8,7 @@
 mod common;
 mod duels;
 mod errors;
+mod fleet;
 mod generator;
 mod logins;
 mod outages;

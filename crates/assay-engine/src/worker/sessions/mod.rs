@@ -31,7 +31,7 @@ use super::timers::Timers;
 use crate::messages::Message;
 use crate::outcome::{Outside, RunError};
 use crate::plan::{Deal, Load, Plan};
-use crate::shared::Shared;
+use crate::shared::{Claim, Shared};
 
 /// See the module.
 pub(super) struct Sessions<I: Io> {
@@ -40,14 +40,14 @@ pub(super) struct Sessions<I: Io> {
     shared: Arc<Shared>,
     outbox: Sender<Message>,
     states: Vec<StateEntry>,
-    /// Session `worker + i · workers` is at index `i`.
+    /// Session `worker + i · workers` is at index `i`, as all agents number their workers.
     all: Vec<Session>,
     pub(super) links: Links<I>,
     pub(super) recorder: Recorder,
     timers: Timers,
     /// Sessions that can continue immediately: those of embedded databases, and those that have had their turn.
     runnable: VecDeque<(usize, Answer, Nanos)>,
-    /// Sessions that wait at a barrier.
+    /// Sessions that wait at a barrier, or for a number from the fleet.
     at_barrier: usize,
     /// Whether the run has started: sessions that become ready now continue immediately.
     pub(super) under_way: bool,
@@ -100,7 +100,7 @@ impl<I: Io> Sessions<I> {
             worker,
             links: Links::new(plan.clone(), outbox.clone(), io),
             recorder: Recorder::new(&plan, shared.clone()),
-            random: Random::of_stream(plan.setup.seed, 1_000_000 + worker as u64),
+            random: Random::of_stream(plan.setup.seed, 1_000_000 + plan.agent().worker(worker) as u64),
             outages: vec![false; plan.targets.len()],
             plan,
             shared,
@@ -213,13 +213,14 @@ impl<I: Io> Sessions<I> {
         }
         self.at_barrier = 0;
         for session in 0..self.all.len() {
-            if self.all[session].doing != Doing::AtBarrier {
-                continue;
-            }
-            if self.shared.passed(self.all[session].barrier) {
-                self.queue(session, Answer::Done, self.links.io.now());
-            } else {
-                self.at_barrier += 1;
+            let answer = match self.all[session].doing {
+                Doing::AtBarrier => self.shared.passed(self.all[session].barrier).then_some(Answer::Done),
+                Doing::Claiming(claim) => self.shared.granted(claim).map(Answer::Number),
+                _ => continue,
+            };
+            match answer {
+                Some(answer) => self.queue(session, answer, self.links.io.now()),
+                None => self.at_barrier += 1,
             }
         }
     }
@@ -391,7 +392,14 @@ impl<I: Io> Sessions<I> {
                 }
                 Request::Reconnect(connection) => return self.reconnect(session, connection, at),
                 Request::Sleep(pause) => return self.wake_after(session, pause),
-                Request::Claim(name) => Answer::Number(self.shared.claim(name)),
+                Request::Claim(name) => match self.shared.claim(name) {
+                    Claim::Granted(number) => Answer::Number(number),
+                    Claim::Asked(claim) => {
+                        self.all[session].doing = Doing::Claiming(claim);
+                        self.at_barrier += 1;
+                        return self.pass_barriers();
+                    }
+                },
                 Request::Barrier => {
                     self.all[session].doing = Doing::AtBarrier;
                     self.all[session].barrier = self.shared.arrive();
@@ -547,7 +555,7 @@ impl<I: Io> Sessions<I> {
                 Doing::Queued => {}
                 // Outside a transaction it is still in its own loop, and may reach its end.
                 Doing::Waiting | Doing::Recovering if this.transaction.is_none() => {}
-                Doing::Waiting | Doing::Recovering | Doing::AtBarrier => self.drop(session),
+                Doing::Waiting | Doing::Recovering | Doing::AtBarrier | Doing::Claiming(_) => self.drop(session),
                 Doing::Gone => {}
             }
         }

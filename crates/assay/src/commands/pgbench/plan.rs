@@ -280,6 +280,7 @@ pub(super) fn of_session(
             deal: Deal::BySession,
         },
         workers: 1,
+        fleet: None,
         event_loop: EventLoop::of(Backend::best(1, 1).0),
         sessions_per_state: 1,
         grace: FOREVER,

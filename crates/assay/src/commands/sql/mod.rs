@@ -86,6 +86,7 @@ pub fn run(options: &SqlOptions, words: &[String]) -> Result<Exit, Trouble> {
         rates: Vec::new(),
         stages: vec![stage],
         telemetry: None,
+        agents: Vec::new(),
         tags: options.result.tags.iter().cloned().collect(),
         cases: Some(record::Cases {
             base,

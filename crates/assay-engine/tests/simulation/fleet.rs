@@ -1,0 +1,152 @@
+//! A run shared by agents: together they do what one process does.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use assay_engine::{Agent, Arrival, Fleet, Gate, Limit, Load, Outcome};
+use assay_seam::Nanos;
+
+use super::world::{World, ms};
+use super::{assert_complete, count};
+
+/// Counters that all agents share. They run one after the other here, so none waits for another.
+#[derive(Clone, Default)]
+struct Counters(Arc<Mutex<HashMap<Vec<u8>, u64>>>);
+
+struct Alongside {
+    agent: Agent,
+    counters: Counters,
+}
+
+/// When stages begin, whatever connecting took.
+const STAGES: [Nanos; 3] = [Nanos::from_millis(500), Nanos::from_millis(4000), Nanos::from_millis(8000)];
+
+impl Fleet for Alongside {
+    fn agent(&self) -> Agent {
+        self.agent
+    }
+
+    fn claim(&self, name: &[u8], granted: Box<dyn FnOnce(u64) + Send>) {
+        let mut counters = self.counters.0.lock().unwrap();
+        let next = counters.entry(name.to_vec()).or_default();
+        *next += 1;
+        granted(*next - 1);
+    }
+
+    fn arrive(&self, _: u64, _: Box<dyn FnOnce() + Send>) {
+        unreachable!("these scripts have no barriers");
+    }
+
+    fn leave(&self) {}
+
+    fn passes(&self, gate: Gate, now: Nanos) -> Option<Nanos> {
+        match gate {
+            Gate::Stage(stage) => Some(STAGES[stage]),
+            Gate::Sessions | Gate::Done => Some(now),
+        }
+    }
+}
+
+/// Every statement that the server saw, with its instant, and the outcome of each agent.
+fn run(agents: u32, world: impl Fn() -> World) -> (Vec<(Nanos, String)>, Vec<Outcome>) {
+    let counters = Counters::default();
+    let mut statements = Vec::new();
+    let mut outcomes = Vec::new();
+    for number in 0..agents {
+        let agent = Agent { number, agents };
+        let mut world = world();
+        world.plan.fleet = Some(Arc::new(Alongside { agent, counters: counters.clone() }));
+        world.plan.limit.transactions = world.plan.limit.transactions.map(|all| agent.part_of(all));
+        outcomes.push(world.run());
+        assert_complete(outcomes.last().unwrap());
+        statements.append(&mut world.server.borrow_mut().statements);
+    }
+    statements.sort();
+    (statements, outcomes)
+}
+
+fn sum(outcomes: &[Outcome], stage: usize) -> u64 {
+    outcomes.iter().map(|outcome| count(&outcome.stages[stage].total)).sum()
+}
+
+/// Draws random numbers, and says whose they are.
+const RANDOM: &str = r#"
+function thread_init() con = sysbench.sql.driver():connect() end
+function event()
+  con:query("SELECT " .. sysbench.tid .. " " .. sysbench.rand.uniform(1, 1000000))
+  con:query("UPDATE " .. sysbench.rand.special(1, 1000))
+end
+"#;
+
+#[test]
+fn agents_together_send_the_statements_of_one_process_at_the_same_instants() {
+    let world = || {
+        let world = World::new(RANDOM).sessions(&[5, 17, 3]);
+        world.server.borrow_mut().service = ms(7);
+        world
+    };
+    let (alone, of_one) = run(1, world);
+    for agents in [2, 3, 5] {
+        let (together, of_all) = run(agents, world);
+        assert_eq!(alone.len(), together.len());
+        assert_eq!(alone, together, "{agents} agents");
+        for stage in 0..3 {
+            assert_eq!(sum(&of_one, stage), sum(&of_all, stage));
+        }
+    }
+}
+
+#[test]
+fn agents_together_keep_one_rate() {
+    let world = || {
+        let mut world = World::new("function thread_init() con = sysbench.sql.driver():connect() end \
+            function event() con:query('SELECT') end").sessions(&[12]);
+        world.plan.load = Load::Open { rate: 300.0.into(), arrival: Arrival::Constant, backlog_max: Some(100) };
+        world.server.borrow_mut().service = ms(2);
+        world
+    };
+    let (alone, _) = run(1, world);
+    assert_eq!(alone.len(), 300);
+    for agents in [2, 3, 5] {
+        assert_eq!(run(agents, world).0, alone, "{agents} agents");
+    }
+}
+
+#[test]
+fn agents_share_a_number_of_transactions() {
+    let world = || {
+        let mut world = World::new(RANDOM).sessions(&[7]);
+        world.plan.limit = Limit { time: None, transactions: Some(1001) };
+        world
+    };
+    for agents in [1, 2, 3] {
+        assert_eq!(sum(&run(agents, world).1, 0), 1001);
+    }
+}
+
+#[test]
+fn numbers_are_claimed_once_over_all_agents() {
+    let claiming = r#"
+        function thread_init() con = sysbench.sql.driver():connect() end
+        function event() con:query("SELECT " .. assay.claim("piece")) end
+    "#;
+    let world = || {
+        let mut world = World::new(claiming).sessions(&[6]);
+        world.plan.limit = Limit { time: None, transactions: Some(60) };
+        world
+    };
+    let (statements, _) = run(3, world);
+    let mut numbers: Vec<u64> =
+        statements.iter().map(|(_, text)| text.strip_prefix("SELECT ").unwrap().parse().unwrap()).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..60).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_agent_without_a_session_of_a_stage_waits_for_the_next() {
+    let world = || World::new(RANDOM).sessions(&[1, 4]);
+    let (_, outcomes) = run(3, world);
+    assert_eq!(outcomes[2].stages.len(), 2);
+    assert_eq!(count(&outcomes[2].stages[0].total), 0);
+    assert!(count(&outcomes[2].stages[1].total) > 0);
+}

@@ -1,0 +1,446 @@
+//! The connection to NATS: who is there, requests, results that are kept.
+//!
+//! The client runs on a thread of its own. Everything here blocks its caller until that is done, or too late.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use async_nats::jetstream::{self, kv, object_store, stream::StorageType};
+use async_nats::{Client, ConnectOptions, ServerAddr};
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use tokio::io::AsyncReadExt;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::clock::{Offsets, Ping, Reading, best};
+use crate::messages::{Answer, Order, Presence};
+
+/// Where NATS is, and how to log in.
+#[derive(Clone, Debug, Default)]
+pub struct Nats {
+    /// `nats://HOST:PORT`, `tls://…`, with a user and a password or a token where it wants one.
+    pub url: String,
+    /// A credentials file as NATS has them.
+    pub credentials: Option<PathBuf>,
+    /// Certificates to trust beside those of the system.
+    pub ca: Option<PathBuf>,
+}
+
+/// Why the bus cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BusError {
+    /// The URL is wrong.
+    #[error("{0} is not a NATS URL, such as nats://10.0.0.1:4222")]
+    Url(String),
+    /// A file cannot be read, or is not what it should be.
+    #[error("cannot use {}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Nobody answers, or the login is refused.
+    #[error("cannot connect to NATS at {url}: {reason}")]
+    Connect {
+        /// Without user and password.
+        url: String,
+        /// In the client's words.
+        reason: String,
+    },
+    /// JetStream is off, or full, or not allowed.
+    #[error("NATS at {url} cannot keep results: {reason}")]
+    JetStream {
+        /// Without user and password.
+        url: String,
+        /// In the server's words.
+        reason: String,
+    },
+    /// A request was not answered.
+    #[error("no answer from {who}: {reason}")]
+    NoAnswer {
+        /// Who was asked.
+        who: String,
+        /// In the client's words.
+        reason: String,
+    },
+}
+
+/// A connection to NATS.
+pub struct Bus {
+    runtime: Runtime,
+    pub(crate) wire: Wire,
+}
+
+/// What tasks use of it.
+#[derive(Clone)]
+pub(crate) struct Wire {
+    pub(crate) client: Client,
+    context: jetstream::Context,
+    epoch: Instant,
+    url: Arc<str>,
+    is_private: bool,
+}
+
+/// A result that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The run.
+    pub run: String,
+    /// The agent's number.
+    pub number: u32,
+    /// How large it is.
+    pub bytes: usize,
+}
+
+/// The bucket of who is there. Entries age: an agent that is gone without a word is forgotten.
+const MEMBERS: &str = "assay-agents";
+const MEMBER_AGE_MAX: Duration = Duration::from_secs(10);
+/// The bucket of results. Those that nobody takes are forgotten after a week.
+const RESULTS: &str = "assay-results";
+const RESULT_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// An agent loads the script and looks up the database before it answers.
+const ORDER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pings of each agent; the shortest round trip counts.
+const PINGS: usize = 10;
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
+
+impl Bus {
+    /// Connects; `name` is what the server lists. Fails when nobody answers within seconds.
+    pub fn connect(nats: &Nats, name: &str) -> Result<Bus, BusError> {
+        let address: ServerAddr = nats.url.parse().map_err(|_| BusError::Url(without_login(&nats.url)))?;
+        let url = without_login(&nats.url);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("fleet")
+            .enable_all()
+            .build()
+            .map_err(|error| BusError::Connect { url: url.clone(), reason: error.to_string() })?;
+        let is_encrypted = address.tls_required() || nats.ca.is_some();
+        let mut options = ConnectOptions::new()
+            .name(name)
+            .connection_timeout(CONNECT_TIMEOUT)
+            .require_tls(is_encrypted)
+            // A server that restarts is waited for; how long is for the lease to say.
+            .max_reconnects(None)
+            .reconnect_delay_callback(|attempts| Duration::from_millis((50 * attempts as u64).min(500)))
+            .event_callback(|_| async {});
+        if let Some(path) = &nats.credentials {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| BusError::File { path: path.clone(), reason: error.to_string() })?;
+            options = options
+                .credentials(&text)
+                .map_err(|error| BusError::File { path: path.clone(), reason: error.to_string() })?;
+        } else if let (Some(user), Some(password)) = (address.username(), address.password()) {
+            options = options.user_and_password(user.to_owned(), password.to_owned());
+        } else if let Some(token) = address.username() {
+            options = options.token(token.to_owned());
+        }
+        if let Some(path) = &nats.ca {
+            // The client would say only that no connection came about.
+            std::fs::read(path).map_err(|error| BusError::File { path: path.clone(), reason: error.to_string() })?;
+            options = options.add_root_certificates(path.clone());
+        }
+        let local = is_loopback(address.host());
+        let connected = runtime.block_on(async {
+            tokio::time::timeout(2 * CONNECT_TIMEOUT, options.connect(address)).await
+        });
+        let client = match connected {
+            Ok(Ok(client)) => client,
+            Ok(Err(error)) => return Err(BusError::Connect { url, reason: chain(&error) }),
+            Err(_) => return Err(BusError::Connect { url, reason: "no answer".to_owned() }),
+        };
+        let is_private = local || is_encrypted || client.server_info().tls_required;
+        let context = jetstream::new(client.clone());
+        let wire = Wire { client, context, epoch: Instant::now(), url: url.into(), is_private };
+        runtime.block_on(wire.members())?;
+        Ok(Bus { runtime, wire })
+    }
+
+    /// Nobody can read along: the connection is encrypted, or does not leave this machine.
+    pub fn is_private(&self) -> bool {
+        self.wire.is_private
+    }
+
+    /// The server, without user and password.
+    pub fn url(&self) -> &str {
+        &self.wire.url
+    }
+
+    /// Version of the server.
+    pub fn server_version(&self) -> String {
+        self.wire.client.server_info().version
+    }
+
+    /// How much a message may hold.
+    pub fn message_bytes_max(&self) -> usize {
+        self.wire.client.max_payload()
+    }
+
+    /// Our clocks.
+    pub fn reading(&self) -> Reading {
+        self.wire.reading()
+    }
+
+    /// Agents that are there, by name.
+    pub fn agents(&self) -> Result<Vec<Presence>, BusError> {
+        self.runtime.block_on(self.wire.agents())
+    }
+
+    /// Asks agents to take shares of a run, all at once.
+    pub fn order(&self, orders: &[(String, Order)]) -> Vec<Result<Answer, BusError>> {
+        let ask = |(id, order): &(String, Order)| {
+            let (wire, id) = (self.wire.clone(), id.clone());
+            let bytes = serde_json::to_vec(order).expect("an order is text");
+            async move {
+                let reply = wire.request(order_subject(&id), bytes, ORDER_TIMEOUT).await?;
+                serde_json::from_slice(&reply)
+                    .map_err(|error| BusError::NoAnswer { who: format!("agent {id}"), reason: error.to_string() })
+            }
+        };
+        self.runtime.block_on(join_all(orders.iter().map(ask)))
+    }
+
+    /// How far the clocks of these agents are ahead of ours; `None` for one that does not answer.
+    pub fn clocks(&self, ids: &[String]) -> Vec<Option<Offsets>> {
+        let ask = |id: &String| {
+            let (wire, subject) = (self.wire.clone(), ping_subject(id));
+            async move {
+                let mut pings = Vec::new();
+                for _ in 0..PINGS {
+                    let sent = wire.reading();
+                    let Ok(reply) = wire.request(subject.clone(), Vec::new(), PING_TIMEOUT).await else { break };
+                    let received = wire.reading();
+                    pings.extend(serde_json::from_slice(&reply).ok().map(|there| Ping { sent, there, received }));
+                }
+                best(&pings)
+            }
+        };
+        self.runtime.block_on(join_all(ids.iter().map(ask)))
+    }
+
+    /// Keeps what an agent has measured, in place of what is there.
+    pub fn store(&self, run: &str, number: u32, result: &[u8]) -> Result<(), BusError> {
+        self.runtime.block_on(async {
+            let store = self.wire.results().await?;
+            let name = format!("{run}/{number}");
+            store.put(name.as_str(), &mut &result[..]).await.map_err(|error| self.wire.refused(&error))?;
+            Ok(())
+        })
+    }
+
+    /// The same, without waiting for it, and given up when it fails: more will come.
+    pub fn store_soon(&self, run: &str, number: u32, result: Vec<u8>) {
+        let (wire, name) = (self.wire.clone(), format!("{run}/{number}"));
+        self.runtime.spawn(async move {
+            if let Ok(store) = wire.results().await {
+                let _ = store.put(name.as_str(), &mut &result[..]).await;
+            }
+        });
+    }
+
+    /// What an agent has measured; `None`: nothing is kept.
+    pub fn fetch(&self, run: &str, number: u32) -> Result<Option<Vec<u8>>, BusError> {
+        self.runtime.block_on(async {
+            let store = self.wire.results().await?;
+            let mut object = match store.get(format!("{run}/{number}")).await {
+                Ok(object) => object,
+                Err(error) if error.kind() == object_store::GetErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(self.wire.refused(&error)),
+            };
+            let mut bytes = Vec::new();
+            let read = tokio::time::timeout(ORDER_TIMEOUT, object.read_to_end(&mut bytes)).await;
+            match read {
+                Ok(Ok(_)) => Ok(Some(bytes)),
+                Ok(Err(error)) => Err(self.wire.refused(&error)),
+                Err(error) => Err(self.wire.refused(&error)),
+            }
+        })
+    }
+
+    /// What is kept, by run and number.
+    pub fn stored(&self) -> Result<Vec<Stored>, BusError> {
+        self.runtime.block_on(async {
+            let store = self.wire.results().await?;
+            let mut list = store.list().await.map_err(|error| self.wire.refused(&error))?;
+            let mut found = Vec::new();
+            while let Some(Ok(object)) = list.next().await {
+                let Some((run, number)) = object.name.rsplit_once('/') else { continue };
+                if let Ok(number) = number.parse() {
+                    found.push(Stored { run: run.to_owned(), number, bytes: object.size });
+                }
+            }
+            found.sort_by(|a, b| (&a.run, a.number).cmp(&(&b.run, b.number)));
+            Ok(found)
+        })
+    }
+
+    /// Forgets the results of a run.
+    pub fn forget(&self, run: &str) -> Result<(), BusError> {
+        for stored in self.stored()?.into_iter().filter(|stored| stored.run == run) {
+            self.runtime.block_on(async {
+                let store = self.wire.results().await?;
+                let name = format!("{}/{}", stored.run, stored.number);
+                store.delete(name).await.map_err(|error| self.wire.refused(&error))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Runs something beside whatever else is done, until it ends or the bus is dropped.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> tokio::task::JoinHandle<()> {
+        self.runtime.spawn(task)
+    }
+
+    pub(crate) fn wait_for<T>(&self, task: impl Future<Output = T>) -> T {
+        self.runtime.block_on(task)
+    }
+}
+
+impl Wire {
+    pub(crate) fn reading(&self) -> Reading {
+        let nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Reading { monotonic_ns: nanos(self.epoch.elapsed()), wall_ns: nanos(wall) }
+    }
+
+    /// Our monotonic clock.
+    pub(crate) fn now(&self) -> Duration {
+        self.epoch.elapsed()
+    }
+
+    /// Whether the server can be reached at this moment.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.client.connection_state() == async_nats::connection::State::Connected
+    }
+
+    pub(crate) async fn publish(&self, subject: String, bytes: Vec<u8>) {
+        // What is lost is said again.
+        let _ = self.client.publish(subject, bytes.into()).await;
+        let _ = self.client.flush().await;
+    }
+
+    pub(crate) async fn request(
+        &self,
+        subject: String,
+        bytes: Vec<u8>,
+        timeout: Duration,
+    ) -> Result<Vec<u8>, BusError> {
+        let who = subject.clone();
+        let request = async_nats::Request::new().payload(bytes.into()).timeout(Some(timeout));
+        match self.client.send_request(subject, request).await {
+            Ok(message) => Ok(message.payload.to_vec()),
+            Err(error) => Err(BusError::NoAnswer { who, reason: error.to_string() }),
+        }
+    }
+
+    /// The bucket of members, made when it is missing: a server that restarts has forgotten it.
+    pub(crate) async fn members(&self) -> Result<kv::Store, BusError> {
+        if let Ok(store) = self.context.get_key_value(MEMBERS).await {
+            return Ok(store);
+        }
+        let config = kv::Config {
+            bucket: MEMBERS.to_owned(),
+            history: 1,
+            max_age: MEMBER_AGE_MAX,
+            storage: StorageType::Memory,
+            ..kv::Config::default()
+        };
+        self.context.create_key_value(config).await.map_err(|error| self.refused(&error))
+    }
+
+    async fn results(&self) -> Result<object_store::ObjectStore, BusError> {
+        if let Ok(store) = self.context.get_object_store(RESULTS).await {
+            return Ok(store);
+        }
+        let config = object_store::Config {
+            bucket: RESULTS.to_owned(),
+            max_age: RESULT_AGE_MAX,
+            ..object_store::Config::default()
+        };
+        self.context.create_object_store(config).await.map_err(|error| self.refused(&error))
+    }
+
+    async fn agents(&self) -> Result<Vec<Presence>, BusError> {
+        let store = self.members().await?;
+        let keys = store.keys().await.map_err(|error| self.refused(&error))?;
+        let keys: Vec<String> = keys.filter_map(|key| async { key.ok() }).collect().await;
+        let mut agents = Vec::new();
+        for key in keys {
+            let value = store.get(key).await.map_err(|error| self.refused(&error))?;
+            agents.extend(value.and_then(|bytes| serde_json::from_slice::<Presence>(&bytes).ok()));
+        }
+        agents.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
+        Ok(agents)
+    }
+
+    fn refused(&self, error: &(dyn std::error::Error + 'static)) -> BusError {
+        BusError::JetStream { url: self.url.to_string(), reason: chain(error) }
+    }
+}
+
+/// An error with what caused it.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let words = cause.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+pub(crate) fn order_subject(id: &str) -> String {
+    format!("assay.agent.{id}.order")
+}
+
+pub(crate) fn ping_subject(id: &str) -> String {
+    format!("assay.agent.{id}.ping")
+}
+
+pub(crate) fn orders_subject(run: &str) -> String {
+    format!("assay.run.{run}.orders")
+}
+
+pub(crate) fn report_subject(run: &str) -> String {
+    format!("assay.run.{run}.report")
+}
+
+pub(crate) fn claim_subject(run: &str) -> String {
+    format!("assay.run.{run}.claim")
+}
+
+/// The URL without what stands before `@`.
+fn without_login(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
+    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+    if scheme.is_empty() { place.to_owned() } else { format!("{scheme}://{place}") }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_is_not_shown() {
+        assert_eq!(without_login("nats://a:b@c@host:4222"), "nats://host:4222");
+        assert_eq!(without_login("token@host"), "host");
+        assert_eq!(without_login("tls://host"), "tls://host");
+    }
+
+    #[test]
+    fn what_stays_on_the_machine_is_known() {
+        assert!(is_loopback("127.0.0.1") && is_loopback("localhost") && is_loopback("::1"));
+        assert!(!is_loopback("10.0.0.1") && !is_loopback("localhost.example.com"));
+    }
+}

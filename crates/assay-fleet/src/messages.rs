@@ -1,0 +1,214 @@
+//! What coordinators and agents say to each other. JSON: a fleet sends few messages, and people read them.
+
+use serde::{Deserialize, Serialize};
+
+/// Version of these messages. Both sides must have the same, and the same version of the program.
+pub const PROTOCOL: u32 = 1;
+
+/// The shortest lease: a coordinator says every second that it is there.
+pub const LEASE_MIN: std::time::Duration = std::time::Duration::from_secs(3);
+
+/// An agent that is there, as the membership bucket keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Presence {
+    /// Unique; the last part of its subjects.
+    pub id: String,
+    /// For people.
+    pub name: String,
+    /// `PROTOCOL` of the agent.
+    pub protocol: u32,
+    /// Version of its program.
+    pub version: String,
+    /// Its machine.
+    pub host: String,
+    /// CPUs that it may use. 1 <= cpus
+    pub cpus: u32,
+    /// Files that it may open.
+    pub files: u64,
+    /// The share it wants, from 0; `None`: any.
+    pub share: Option<u32>,
+    /// Databases that it may load; empty: any.
+    pub allow_db: Vec<String>,
+    /// It takes a database from its own environment.
+    pub has_database: bool,
+    /// Its connection to NATS is encrypted, or stays on its machine.
+    pub is_private: bool,
+    /// The run that it is busy with.
+    pub busy: Option<String>,
+}
+
+/// A share of a run, asked of an agent.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Order {
+    /// The run.
+    pub run: String,
+    /// Who asks, for people.
+    pub from: String,
+    /// `PROTOCOL` of the coordinator.
+    pub protocol: u32,
+    /// Version of its program.
+    pub version: String,
+    /// Which share, from 0, of how many.
+    pub number: u32,
+    /// All agents of the run. number < agents
+    pub agents: u32,
+    /// The command line, the program's name first. May hold passwords: never written down.
+    pub words: Vec<String>,
+    /// Seed of the random numbers.
+    pub seed: u64,
+    /// Worker threads of each agent.
+    pub workers: u32,
+    /// Files that the words name: scripts, arrival times.
+    pub files: Vec<File>,
+    /// Where the database is.
+    pub database: Database,
+    /// An agent stops when it has heard nothing for this long.
+    pub lease_ms: u64,
+}
+
+/// Where an agent learns of the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Database {
+    /// From the words.
+    Words,
+    /// From its own environment.
+    AgentEnvironment,
+}
+
+/// A file that travels with an order.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct File {
+    /// The word of the command line that names it; empty: it lies beside one that is named.
+    pub word: String,
+    /// Path below the folder of the order, with `/`.
+    pub path: String,
+    /// What is in it.
+    pub text: String,
+}
+
+/// What an agent says to an order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It will do that, and waits at the first gate.
+    Taken,
+    /// It will not.
+    Refused(Refusal),
+}
+
+/// Why something is refused, or failed: cause, place, what to do, and the exit code.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// As of the program.
+    pub exit: u8,
+    /// One line.
+    pub cause: String,
+    /// Where, and in whose words.
+    pub details: Vec<String>,
+    /// What to do.
+    pub hints: Vec<String>,
+}
+
+/// Where agents wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gate {
+    /// Before sessions connect.
+    Sessions,
+    /// Before a stage, from 0.
+    Stage(u32),
+    /// Before the script's `done`.
+    Done,
+}
+
+/// What a coordinator says to all agents of its run, every second and whenever it changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Orders {
+    /// The highest barrier that is open.
+    pub barrier: u64,
+    /// Gates that are open.
+    pub gates: Vec<OpenGate>,
+    /// Begin no more transactions, and come to an end.
+    pub stop: bool,
+    /// Nobody listens any more: results are taken, or given up.
+    pub over: bool,
+    /// News received of each agent, by its number.
+    pub heard: Vec<u64>,
+}
+
+/// A gate that may be passed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenGate {
+    /// Which.
+    pub gate: Gate,
+    /// When, on the monotonic clock of each agent, by its number; empty: at once.
+    pub at_ns: Vec<i64>,
+}
+
+/// What an agent says of its share, every second and whenever it changes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Its number.
+    pub number: u32,
+    /// The gate at which it waits.
+    pub waits: Option<Gate>,
+    /// The barrier at which all its sessions wait, or have waited.
+    pub barrier: u64,
+    /// All its sessions have ended.
+    pub left: bool,
+    /// Sessions ready.
+    pub ready: u32,
+    /// Sessions wanted.
+    pub wanted: u32,
+    /// Rows loaded.
+    pub loaded: u64,
+    /// Rows its scripts expect.
+    pub expected: u64,
+    /// How late it began each stage.
+    pub late_ns: Vec<u64>,
+    /// Number of the first of `news`, from 0.
+    pub first: u64,
+    /// What the coordinator has not acknowledged yet, oldest first.
+    pub news: Vec<News>,
+    /// Its share is over.
+    pub ended: Option<Ended>,
+}
+
+/// Something that happened, said until it is acknowledged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum News {
+    /// An interval is over.
+    Interval(Interval),
+    /// The script says something.
+    Log(String),
+    /// Something the user should know.
+    Warning(String),
+}
+
+/// An interval of a stage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Counted from 0.
+    pub stage: u32,
+    /// Names of the transaction types so far.
+    pub types: Vec<String>,
+    /// As in a record: JSON.
+    pub interval: String,
+}
+
+/// How a share ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ended {
+    /// Why it failed; `None`: it did not.
+    pub failure: Option<Refusal>,
+    /// It was stopped before its end.
+    pub interrupted: bool,
+    /// No session returned failure.
+    pub success: bool,
+    /// Rows loaded.
+    pub loaded: u64,
+    /// The record of the share is stored.
+    pub stored: bool,
+}

@@ -1,0 +1,69 @@
+//! The processes that shared a run, as its record keeps them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::latencies::Latencies;
+use crate::measurements::Generator;
+use crate::status::Status;
+
+/// One of the processes that shared a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentPart {
+    /// As it was called on the bus.
+    pub name: String,
+    /// Its place among the agents of the run, from 0.
+    pub number: u32,
+    /// How its share ended; `running`: it was lost, and its share holds what it had sent until then.
+    pub status: Status,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// Host name of its machine.
+    pub host: String,
+    /// Its kernel's name and release.
+    pub kernel: String,
+    /// Its CPU's name.
+    pub cpu_model: String,
+    /// CPUs that it was allowed to use.
+    pub cpus: u32,
+    /// Memory of its machine.
+    pub memory_bytes: u64,
+    /// Its clock against that of the coordinator before the run; `None`: not measured.
+    #[serde(default)]
+    pub clock_before: Option<ClockOffset>,
+    /// The same after the run.
+    #[serde(default)]
+    pub clock_after: Option<ClockOffset>,
+    /// Its share of each stage.
+    pub stages: Vec<AgentStage>,
+}
+
+/// How far a clock was from another, as pings tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockOffset {
+    /// The agent's time of day minus the coordinator's.
+    pub offset_ns: i64,
+    /// The true offset differs from that by no more than this: half of the shortest round trip.
+    pub bound_ns: u64,
+}
+
+/// An agent's share of a stage.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentStage {
+    /// Sessions that it drove.
+    pub sessions: u32,
+    /// How much later than agreed its first transaction could begin.
+    pub late_ns: u64,
+    /// Length of its measured part.
+    pub measured_ns: u64,
+    /// Transactions that finished well.
+    pub transactions: u64,
+    /// Errors met.
+    pub errors: u64,
+    /// Response times of all types together.
+    pub response: Latencies,
+    /// sent − due of every transaction.
+    pub lag: Latencies,
+    /// What this agent did to itself.
+    pub generator: Generator,
+}

@@ -1,0 +1,198 @@
+//! Options of a fleet: agents on other machines, and the commands that divide their work between them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use assay_fleet::{LEASE_MIN, Nats, Pattern};
+use assay_seam::Nanos;
+use clap::Args;
+
+use crate::values;
+
+/// Which part of a run this process does.
+#[derive(Clone, Default)]
+pub enum Role {
+    /// All of it.
+    #[default]
+    Alone,
+    /// None: it leads agents.
+    Lead,
+    /// An agent's.
+    Agent(Arc<dyn assay_engine::Fleet>),
+}
+
+impl Role {
+    /// How many of so many sessions this process has.
+    pub fn sessions_here(&self, sessions: u32) -> u32 {
+        match self {
+            Role::Alone => sessions,
+            Role::Lead => 0,
+            Role::Agent(fleet) => fleet.agent().part_of(sessions.into()) as u32,
+        }
+    }
+
+    /// The other processes, for the plan.
+    pub fn fleet(&self) -> Option<Arc<dyn assay_engine::Fleet>> {
+        match self {
+            Role::Agent(fleet) => Some(fleet.clone()),
+            Role::Alone | Role::Lead => None,
+        }
+    }
+}
+
+/// Load from many machines.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Fleet")]
+pub struct FleetOptions {
+    /// Divide the work between agents on other machines, which are connected to this NATS server (see `assay agent`)
+    #[arg(long = "fleet", value_name = "URL")]
+    pub url: Option<String>,
+    /// Number of agents [default: all that are free]
+    #[arg(long, value_name = "N", requires = "url", value_parser = clap::value_parser!(u32).range(1..))]
+    pub agents: Option<u32>,
+    /// NATS credentials file
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub fleet_creds: Option<PathBuf>,
+    /// Certificate authorities of the NATS server, as a PEM file [default: those of the system]
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub fleet_ca: Option<PathBuf>,
+    /// Let each agent connect to the database that its environment variable ASSAY_DB names; --db is used only here
+    #[arg(long, requires = "url")]
+    pub db_from_agent_env: bool,
+    /// How long agents run on without the coordinator, and how long a silent agent is waited for
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = lease)]
+    pub lease: Nanos,
+}
+
+impl FleetOptions {
+    /// The NATS server; `None`: this process works alone.
+    pub fn nats(&self) -> Option<Nats> {
+        let url = self.url.clone()?;
+        Some(Nats { url, credentials: self.fleet_creds.clone(), ca: self.fleet_ca.clone() })
+    }
+}
+
+fn lease(text: &str) -> Result<Nanos, String> {
+    let lease = values::duration(text)?;
+    let min = Nanos::from_millis(LEASE_MIN.as_millis() as u64);
+    if lease >= min { Ok(lease) } else { Err(format!("must be at least {}", values::display_duration(min))) }
+}
+
+/// Where NATS is.
+#[derive(Args, Clone)]
+pub struct NatsOptions {
+    /// NATS server with JetStream, such as nats://10.0.0.1:4222 or tls://assay:PASSWORD@nats.example.com
+    #[arg(long = "nats", value_name = "URL")]
+    pub url: String,
+    /// NATS credentials file
+    #[arg(long, value_name = "FILE")]
+    pub creds: Option<PathBuf>,
+    /// Certificate authorities of the NATS server, as a PEM file [default: those of the system]
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+}
+
+impl NatsOptions {
+    /// For the bus.
+    pub fn nats(&self) -> Nats {
+        Nats { url: self.url.clone(), credentials: self.creds.clone(), ca: self.ca.clone() }
+    }
+}
+
+/// Options of `agent`.
+#[derive(Args, Clone)]
+pub struct AgentOptions {
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a doc comment would become help text")]
+    pub nats: NatsOptions,
+    /// Name in messages and reports [default: name of the machine]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Load only servers of this form, such as db*.example.com:5432; may be repeated [default: any server]
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
+    pub allow_db: Vec<Pattern>,
+    /// Always take this share of a run, counted from zero, such as the index of a Kubernetes Job [default: any]
+    #[arg(long, value_name = "N")]
+    pub share: Option<u32>,
+    /// Exit after one run
+    #[arg(long)]
+    pub once: bool,
+}
+
+fn pattern(text: &str) -> Result<Pattern, String> {
+    text.parse()
+}
+
+/// Options of `fleet`.
+#[derive(Args, Clone)]
+pub struct FleetCommandOptions {
+    /// What to do
+    #[command(subcommand)]
+    pub action: FleetAction,
+}
+
+/// What can be done with a fleet.
+#[derive(clap::Subcommand, Clone)]
+pub enum FleetAction {
+    /// List the agents, and results that nobody has taken
+    Status(NatsOptions),
+    /// Check NATS and every agent: versions, clocks, limits
+    Doctor(NatsOptions),
+    /// Take the results of a run whose coordinator is gone, and write its record
+    Collect(CollectOptions),
+    /// Print what Kubernetes needs for a fleet: a Job of agents, NATS
+    Manifest(ManifestOptions),
+}
+
+/// Options of `fleet collect`.
+#[derive(Args, Clone)]
+pub struct CollectOptions {
+    /// Run, as shown by `assay fleet status` [default: the only one]
+    #[arg(value_name = "RUN")]
+    pub run: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a doc comment would become help text")]
+    pub nats: NatsOptions,
+    /// Path of the record [default: assay-records/WORKLOAD-TIME.json.zst]
+    #[arg(long, value_name = "PATH")]
+    pub record: Option<PathBuf>,
+}
+
+/// Options of `fleet manifest`.
+#[derive(Args, Clone)]
+pub struct ManifestOptions {
+    /// Number of agents
+    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..))]
+    pub agents: u32,
+    /// Container image that holds assay
+    #[arg(long, value_name = "IMAGE", default_value = "assay:latest")]
+    pub image: String,
+    /// Name of everything that is created
+    #[arg(long, value_name = "NAME", default_value = "assay", value_parser = kubernetes_name)]
+    pub name: String,
+    /// Namespace [default: that of the context]
+    #[arg(long, value_name = "NAME", value_parser = kubernetes_name)]
+    pub namespace: Option<String>,
+    /// Secret with the database's URL under the key `url` and NATS's password under `nats-password`
+    #[arg(long, value_name = "NAME", default_value = "assay", value_parser = kubernetes_name)]
+    pub secret: String,
+    /// CPUs of each agent
+    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(1..))]
+    pub cpus: u32,
+    /// Load only servers of this form, such as db*.example.com:5432; may be repeated [default: any server]
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
+    pub allow_db: Vec<Pattern>,
+    /// Print a container build file for the image instead
+    #[arg(long)]
+    pub containerfile: bool,
+}
+
+/// A label of DNS: whatever is put into YAML unquoted stays one word.
+fn kubernetes_name(text: &str) -> Result<String, String> {
+    let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_name = text.len() <= 50
+        && text.starts_with(letters)
+        && text.ends_with(letters)
+        && text.chars().all(|c| letters(c) || c == '-');
+    if is_name { Ok(text.to_owned()) } else { Err("must consist of lowercase letters, digits and hyphens".to_owned()) }
+}

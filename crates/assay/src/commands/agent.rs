@@ -1,0 +1,52 @@
+//! `assay agent`: takes shares of runs that are started elsewhere, until it is stopped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_fleet::{Bus, PROTOCOL, Presence};
+use assay_io::process::{FilesLimit, HostFacts};
+
+use crate::command_line::AgentOptions;
+use crate::diagnostics::{Exit, Trouble};
+use crate::fleet::DATABASE_VARIABLE;
+use crate::fleet::share::{Host, serve};
+use crate::{plan, signals, terminal};
+
+/// Between two looks whether somebody wants it to end.
+const LOOK_AROUND: Duration = Duration::from_millis(100);
+
+/// Waits for orders, and does one after the other.
+pub fn run(options: &AgentOptions) -> Result<Exit, Trouble> {
+    let host = HostFacts::get();
+    let name = options.name.clone().unwrap_or_else(|| host.name.clone());
+    let bus = Arc::new(Bus::connect(&options.nats.nats(), &format!("assay agent {name}"))?);
+    let presence = Presence {
+        id: format!("{:x}{:x}", std::process::id(), plan::random_seed()),
+        name: name.clone(),
+        protocol: PROTOCOL,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        host: host.name,
+        cpus: u32::try_from(host.cpus).unwrap_or(u32::MAX),
+        files: FilesLimit::raise().map_or(0, |limit| limit.soft),
+        share: options.share,
+        allow_db: options.allow_db.iter().map(ToString::to_string).collect(),
+        has_database: std::env::var_os(DATABASE_VARIABLE).is_some_and(|url| !url.is_empty()),
+        is_private: bus.is_private(),
+        busy: None,
+    };
+    let member = bus.join(presence)?;
+    terminal::say(&format!("agent {name} is ready at {}\n", bus.url()));
+    let host = Host { bus: bus.clone(), name, allow_db: &options.allow_db };
+    while !signals::control().is_stopped() {
+        let Some(arrived) = member.next_order(LOOK_AROUND) else { continue };
+        let served = serve(&host, arrived);
+        member.is_free();
+        if served && options.once {
+            bus.leave(member);
+            return Ok(Exit::Success);
+        }
+    }
+    bus.leave(member);
+    // It is meant to end this way.
+    Ok(Exit::Success)
+}

@@ -1,0 +1,585 @@
+//! The coordinator's course: finds agents, gives them shares, lets them begin together, and shows the sum.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use assay_engine::{End, Outcome, Plan};
+use assay_fleet::{
+    Answer, Bus, Database, Ended, Event, Gate, Leader, Offsets, Order, PROTOCOL, Presence, Refusal,
+};
+use assay_io::Clock;
+use assay_record::{AgentPart, ClockOffset, Interval, Record, Share, Status};
+use assay_seam::Nanos;
+
+use crate::command_line::FleetOptions;
+use crate::diagnostics::{Exit, Trouble};
+use crate::fleet::{parcel, trouble_of};
+use crate::{signals, terminal};
+
+/// What is to be shared.
+pub struct Work<'a> {
+    /// The command line, not masked.
+    pub words: &'a [String],
+    /// The databases, not masked.
+    pub urls: &'a [String],
+    /// Sessions that the words do not say.
+    pub sessions: Option<u32>,
+    /// All sessions take part.
+    pub is_parallel: bool,
+    /// As the user named it.
+    pub workload: &'a str,
+    /// Arrival times.
+    pub rate_file: Option<&'a std::path::Path>,
+    /// Seed of the random numbers.
+    pub seed: u64,
+    /// Worker threads of each agent; `None`: as many as the smallest agent has CPUs.
+    pub workers: Option<u64>,
+    /// The plan, of which this process does nothing itself.
+    pub plan: &'a Plan,
+    /// Nothing is said that is not a warning.
+    pub quiet: bool,
+}
+
+/// The agents of a run, with their shares.
+pub struct Crew {
+    bus: Bus,
+    run: String,
+    leader: Leader,
+    agents: Vec<Presence>,
+    clocks: Vec<Option<Offsets>>,
+}
+
+/// What a run came to.
+pub struct Course {
+    /// How each agent's share ended; `None`: the agent was lost.
+    pub ended: Vec<Option<Ended>>,
+    /// The user interrupted.
+    pub interrupted: bool,
+    /// Since the start of the run.
+    pub elapsed: Nanos,
+    /// When the measured part of each stage began, since the start of the run.
+    pub starts_ns: Vec<u64>,
+}
+
+/// Watches a run from the coordinator.
+pub trait Screen {
+    /// The run begins: the clock of all instants, and the start on it.
+    fn begins(&mut self, clock: Clock, started: Nanos);
+    /// A stage will begin; when its measured part does, since the start of the run.
+    fn stage_begins(&mut self, stage: usize, measured_from: Nanos);
+    /// An interval of all agents.
+    fn interval(&mut self, stage: usize, interval: &Interval, types: &[String]);
+    /// Sums: sessions ready and wanted, rows loaded and expected.
+    fn progress(&mut self, ready: u32, wanted: u32, loaded: u64, expected: u64, elapsed: Nanos);
+    /// A line of a script.
+    fn line(&mut self, text: &str);
+    /// Something to do about.
+    fn warning(&mut self, text: &str);
+    /// How much earlier a stage should be announced.
+    fn ahead(&self) -> Nanos;
+}
+
+/// Agents that have just been started are waited for this long.
+const GATHER_TIME: Duration = Duration::from_secs(10);
+/// Between the word to begin and the first stage; time for it to reach everybody, whatever the network does.
+const AHEAD_FIRST: Duration = Duration::from_secs(3);
+/// The same of later stages, for which everybody waits.
+const AHEAD: Duration = Duration::from_secs(1);
+/// Between two looks around.
+const LOOK_AROUND: Duration = Duration::from_millis(100);
+/// An agent whose intervals are missing for this long is named.
+const LAG_TIME: Duration = Duration::from_secs(3);
+
+impl Crew {
+    /// Finds agents and gives them their shares. None has connected to the database yet when this returns, and none
+    /// will if any refuses.
+    pub fn gather(options: &FleetOptions, work: &Work<'_>) -> Result<Crew, Trouble> {
+        let nats = options.nats().expect("there is a fleet");
+        let bus = Bus::connect(&nats, "assay coordinator")?;
+        let run = run_name(work.plan.program.name());
+        let agents = choose(&bus, options.agents, work)?;
+        let total = agents.len() as u32;
+        let mut words = parcel::words(work.words);
+        words.extend(work.sessions.map(|sessions| format!("--sessions={sessions}")));
+        if !options.db_from_agent_env {
+            words.extend(work.urls.iter().map(|url| format!("--db={url}")));
+        }
+        if assay_record::without_secrets(&words) != words {
+            travels_safely(&bus, &agents)?;
+        }
+        let room = bus.message_bytes_max() / 10 * 7;
+        let files = parcel::files(work.workload, work.rate_file, room)?;
+        let workers = work.workers.unwrap_or_else(|| agents.iter().map(|agent| agent.cpus).min().unwrap_or(1).into());
+        let lease = Duration::from_nanos(options.lease.0);
+        let order = |number: u32| Order {
+            run: run.clone(),
+            from: format!("{}:{}", assay_io::process::HostFacts::get().name, std::process::id()),
+            protocol: PROTOCOL,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            number,
+            agents: total,
+            words: words.clone(),
+            seed: work.seed,
+            workers: u32::try_from(workers).unwrap_or(u32::MAX),
+            files: files.clone(),
+            database: if options.db_from_agent_env { Database::AgentEnvironment } else { Database::Words },
+            lease_ms: options.lease.0 / 1_000_000,
+        };
+        // From here on agents hear of us: one that takes its share waits for the first gate.
+        let leader = bus.lead(&run, total, lease)?;
+        let orders: Vec<(String, Order)> =
+            (0..).zip(&agents).map(|(number, agent)| (agent.id.clone(), order(number))).collect();
+        let answers = bus.order(&orders);
+        let mut refused: Vec<Trouble> = Vec::new();
+        for (agent, answer) in agents.iter().zip(answers) {
+            match answer {
+                Ok(Answer::Taken) => {}
+                Ok(Answer::Refused(refusal)) => refused.push(trouble_of(&agent.name, &refusal)),
+                Err(error) => refused.push(trouble_of(
+                    &agent.name,
+                    &Refusal { cause: format!("no answer: {error}"), ..Refusal::default() },
+                )),
+            }
+        }
+        if !refused.is_empty() {
+            leader.with(|lead| {
+                lead.stop();
+                lead.end();
+            });
+            // It is said when this is: nobody waits for us any longer.
+            std::thread::sleep(LOOK_AROUND);
+            return Err(not_all(refused, agents.len()));
+        }
+        let ids: Vec<String> = agents.iter().map(|agent| agent.id.clone()).collect();
+        let clocks = bus.clocks(&ids);
+        Ok(Crew { bus, run, leader, agents, clocks })
+    }
+
+    /// Names of the agents, by number.
+    pub fn names(&self) -> Vec<String> {
+        self.agents.iter().map(|agent| agent.name.clone()).collect()
+    }
+
+    /// Leads the run to its end.
+    pub fn lead(&mut self, plan: &Plan, screen: &mut dyn Screen) -> Course {
+        let clock = Clock::start();
+        let started = clock.now();
+        screen.begins(clock, started);
+        let mut table = Table::new(self.agents.len());
+        let mut course =
+            Course { ended: vec![None; self.agents.len()], interrupted: false, elapsed: Nanos::ZERO, starts_ns: Vec::new() };
+        loop {
+            course.elapsed = clock.now() - started;
+            if signals::control().is_stopped() && !course.interrupted {
+                course.interrupted = true;
+                self.leader.with(|lead| lead.stop());
+                screen.warning(
+                    "interrupted: agents are finishing their transactions; press Ctrl-C again to quit immediately",
+                );
+            }
+            if let Some(gate) = self.leader.with(|lead| lead.gate()) {
+                self.open(gate, plan, (clock, started), screen, &mut course);
+            }
+            let event = self.leader.next_event(LOOK_AROUND);
+            let is_quiet = event.is_none();
+            if let Some(event) = event {
+                self.hear(event, &mut table, screen, &mut course);
+            }
+            let sums = self.leader.with(|lead| lead.leading());
+            screen.progress(sums.ready, sums.wanted, sums.loaded, sums.expected, course.elapsed);
+            let out: Vec<bool> = (0..self.agents.len() as u32)
+                .map(|agent| self.leader.with(|lead| lead.is_lost(agent) || lead.ended(agent).is_some()))
+                .collect();
+            table.show(&out, screen);
+            for agent in table.laggards(&out) {
+                screen.warning(&format!("agent {} lags behind: its intervals are late", self.agents[agent].name));
+            }
+            if is_quiet && self.leader.with(|lead| lead.is_over()) {
+                table.show(&vec![true; self.agents.len()], screen);
+                return course;
+            }
+        }
+    }
+
+    fn open(
+        &mut self,
+        gate: Gate,
+        plan: &Plan,
+        (clock, started): (Clock, Nanos),
+        screen: &mut dyn Screen,
+        course: &mut Course,
+    ) {
+        let Gate::Stage(stage) = gate else { return self.leader.with(|lead| lead.open(gate, Vec::new())) };
+        let ids: Vec<String> = self.agents.iter().map(|agent| agent.id.clone()).collect();
+        for (known, found) in self.clocks.iter_mut().zip(self.bus.clocks(&ids)) {
+            // Before the first stage too: clocks drift while thousands connect.
+            *known = found.or(*known);
+        }
+        let ahead = if stage == 0 { AHEAD_FIRST } else { AHEAD } + Duration::from_nanos(screen.ahead().0);
+        let ahead_ns = i64::try_from(ahead.as_nanos()).unwrap_or(i64::MAX);
+        let begin = self.bus.reading().monotonic_ns + ahead_ns;
+        let at = |clock: &Option<Offsets>| begin + clock.map_or(0, |offsets| offsets.monotonic_ns);
+        let at_ns = self.clocks.iter().map(at).collect();
+        let measured_from = clock.now() - started + Nanos(ahead.as_nanos() as u64) + plan.warmup;
+        screen.stage_begins(stage as usize, measured_from);
+        course.starts_ns.resize(stage as usize + 1, measured_from.0);
+        self.leader.with(|lead| lead.open(gate, at_ns));
+    }
+
+    fn hear(&mut self, event: Event, table: &mut Table, screen: &mut dyn Screen, course: &mut Course) {
+        let name = |agent: u32| self.agents[agent as usize].name.clone();
+        match event {
+            Event::Interval(agent, interval) => table.add(agent as usize, interval),
+            Event::Log(_, text) => screen.line(&text),
+            Event::Warning(agent, text) => screen.warning(&format!("agent {}: {text}", name(agent))),
+            Event::Ended(agent, ended) => {
+                // The first error ends a run, wherever it is.
+                if ended.failure.is_some() || (ended.interrupted && !course.interrupted) {
+                    self.leader.with(|lead| lead.stop());
+                }
+                course.ended[agent as usize] = Some(ended);
+            }
+            Event::Silent(agent, silence) => screen
+                .warning(&format!("agent {} has been silent for {:.0} s", name(agent), silence.as_secs_f64())),
+            Event::Back(agent) => screen.warning(&format!("agent {} is back", name(agent))),
+            Event::Lost(agent) => screen.warning(&format!(
+                "agent {} is lost: the run goes on without it, and the result is partial",
+                name(agent)
+            )),
+        }
+    }
+
+    /// What agents have measured: their records, and their clocks once more.
+    pub fn shares(&self, course: &Course) -> Vec<Share> {
+        let ids: Vec<String> = self.agents.iter().map(|agent| agent.id.clone()).collect();
+        let after = self.bus.clocks(&ids);
+        let mut shares = Vec::new();
+        for (number, agent) in (0..).zip(&self.agents) {
+            let ended = course.ended[number as usize].as_ref();
+            let fetched = self.fetch(number, ended.is_some_and(|ended| ended.stored));
+            let record = fetched.and_then(|bytes| Record::from_bytes(&bytes));
+            let status = match ended {
+                None => Status::Running,
+                Some(Ended { failure: Some(_), .. }) => Status::Failed,
+                Some(Ended { interrupted: true, .. }) => Status::Interrupted,
+                Some(_) => Status::Complete,
+            };
+            let offset = |clock: Option<Offsets>| {
+                clock.map(|found| ClockOffset { offset_ns: found.wall_ns, bound_ns: found.bound_ns })
+            };
+            let part = AgentPart {
+                name: agent.name.clone(),
+                number,
+                status,
+                failure: ended.and_then(|ended| ended.failure.as_ref()).map(|failure| failure.cause.clone()),
+                host: agent.host.clone(),
+                clock_before: offset(self.clocks[number as usize]),
+                clock_after: offset(after[number as usize]),
+                ..AgentPart::default()
+            };
+            let late_ns = self.leader.with(|lead| lead.late_ns(number).to_vec());
+            shares.push(Share { agent: part, late_ns, record });
+        }
+        shares
+    }
+
+    /// `is_stored`: the agent says so, and the server may be restarting.
+    fn fetch(&self, number: u32, is_stored: bool) -> Option<Vec<u8>> {
+        let begun = Instant::now();
+        loop {
+            match self.bus.fetch(&self.run, number) {
+                Ok(Some(bytes)) => return Some(bytes),
+                Ok(None) if !is_stored => return None,
+                _ if begun.elapsed() > GATHER_TIME => return None,
+                _ => std::thread::sleep(LOOK_AROUND),
+            }
+        }
+    }
+
+    /// Agents are free, and nothing of the run is kept on the bus: its record is safe.
+    pub fn dismiss(self) {
+        self.leader.with(|lead| lead.end());
+        let _ = self.bus.forget(&self.run);
+        // What was said last is on its way.
+        std::thread::sleep(LOOK_AROUND);
+    }
+
+    /// The first trouble of an agent, or that some were lost; `None`: all did their share.
+    pub fn trouble(&self, course: &Course) -> Option<Trouble> {
+        for (agent, ended) in self.agents.iter().zip(&course.ended) {
+            if let Some(failure) = ended.as_ref().and_then(|ended| ended.failure.as_ref()) {
+                return Some(trouble_of(&agent.name, failure));
+            }
+        }
+        let lost: Vec<&str> = self
+            .agents
+            .iter()
+            .zip(&course.ended)
+            .filter(|(_, ended)| ended.is_none())
+            .map(|(agent, _)| agent.name.as_str())
+            .collect();
+        if !lost.is_empty() {
+            let cause = format!("lost {} of {} agents: {}", lost.len(), self.agents.len(), lost.join(", "));
+            return Some(
+                Trouble::new(Exit::Fleet, cause)
+                    .detail("the result is partial: it lacks what they had not sent")
+                    .hint("see the agents' own output; `assay fleet status` lists those that are there"),
+            );
+        }
+        let stopped = self.agents.iter().zip(&course.ended).find(|(_, ended)| {
+            !course.interrupted && ended.as_ref().is_some_and(|ended| ended.interrupted)
+        });
+        stopped.map(|(agent, _)| {
+            Trouble::new(Exit::Fleet, format!("agent {} was stopped before its end", agent.name))
+                .detail("the result is partial: all agents ended with it")
+        })
+    }
+
+    /// The run, as `assay fleet collect` knows it.
+    pub fn run(&self) -> &str {
+        &self.run
+    }
+}
+
+/// A command of a workload, by all agents. Errors and interrupts are troubles.
+pub fn command(options: &FleetOptions, work: &Work<'_>, screen: &mut dyn Screen) -> Result<Outcome, Trouble> {
+    can_be_shared(work.plan)?;
+    let mut crew = Crew::gather(options, work)?;
+    let course = crew.lead(work.plan, screen);
+    let trouble = crew.trouble(&course);
+    crew.dismiss();
+    let ended = || course.ended.iter().flatten();
+    match trouble {
+        Some(trouble) => Err(trouble),
+        None => Ok(Outcome {
+            end: if course.interrupted { End::Interrupted } else { End::Complete },
+            loaded: ended().map(|ended| ended.loaded).sum(),
+            success: ended().all(|ended| ended.success),
+            elapsed: course.elapsed,
+            ..Outcome::nothing_yet(work.plan.targets.len())
+        }),
+    }
+}
+
+/// An embedded database is on one machine.
+pub fn can_be_shared(plan: &Plan) -> Result<(), Trouble> {
+    match plan.targets.iter().find(|target| target.addresses.is_empty()) {
+        None => Ok(()),
+        Some(target) => Err(Trouble::usage(format!("agents cannot share {}", target.database.display()))
+            .hint("--fleet needs a database server: --db postgres://HOST/NAME or mysql://HOST/NAME")),
+    }
+}
+
+/// `tpcc-20260102T030405-1f`: what and when, and whose.
+fn run_name(workload: &str) -> String {
+    let stem = workload.rsplit('/').next().unwrap_or(workload);
+    let stem: String = stem.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').take(40).collect();
+    let time = assay_record::Time::from(std::time::SystemTime::now()).compact();
+    let time: String = time.chars().filter(char::is_ascii_alphanumeric).collect();
+    format!("{stem}-{time}-{:x}", std::process::id())
+}
+
+/// The agents of a run, by the number of their share.
+fn choose(bus: &Bus, wanted: Option<u32>, work: &Work<'_>) -> Result<Vec<Presence>, Trouble> {
+    let begun = Instant::now();
+    let mut told = false;
+    let all = loop {
+        let all = bus.agents()?;
+        let enough = all.len() >= wanted.unwrap_or(1) as usize;
+        if enough || begun.elapsed() >= GATHER_TIME || signals::control().is_stopped() {
+            break all;
+        }
+        if !std::mem::replace(&mut told, true) && !work.quiet {
+            terminal::say(&format!("waiting for agents: {} of {} are there\n", all.len(), wanted.unwrap_or(1)));
+        }
+        std::thread::sleep(LOOK_AROUND);
+    };
+    let free: Vec<Presence> = all.iter().filter(|agent| agent.busy.is_none()).cloned().collect();
+    let number = wanted.map_or(free.len(), |wanted| wanted as usize);
+    if free.is_empty() || free.len() < number {
+        let trouble = Trouble::new(Exit::Fleet, format!("{} of {} agents are free", free.len(), number.max(1)));
+        let busy = all.iter().filter_map(|agent| Some((&agent.name, agent.busy.as_ref()?)));
+        let trouble = busy.fold(trouble, |trouble, (name, run)| trouble.detail(format!("agent {name} is busy with run {run}")));
+        return Err(trouble.hint(format!("start more agents: assay agent --nats {}", bus.url())));
+    }
+    let ours = env!("CARGO_PKG_VERSION");
+    if let Some(other) = free.iter().find(|agent| agent.version != ours || agent.protocol != PROTOCOL) {
+        let cause = format!("agent {} is assay {}, and this is assay {ours}", other.name, other.version);
+        return Err(Trouble::new(Exit::Fleet, cause).hint("install the same version everywhere"));
+    }
+    let sessions = work.plan.setup.sessions;
+    if number > sessions as usize && work.is_parallel {
+        return Err(Trouble::usage(format!("{sessions} sessions cannot be divided between {number} agents"))
+            .hint("give more --sessions, or fewer --agents"));
+    }
+    seated(free, number)
+}
+
+/// Those that want a share get it; the others take what is left, by name.
+fn seated(free: Vec<Presence>, number: usize) -> Result<Vec<Presence>, Trouble> {
+    let mut seats: Vec<Option<Presence>> = vec![None; number];
+    let mut rest = Vec::new();
+    for agent in free {
+        match agent.share.map(|share| share as usize) {
+            Some(share) if share < number && seats[share].is_none() => seats[share] = Some(agent),
+            Some(_) => {}
+            None => rest.push(agent),
+        }
+    }
+    let mut rest = rest.into_iter();
+    let seats: Option<Vec<Presence>> = seats.into_iter().map(|seat| seat.or_else(|| rest.next())).collect();
+    seats.ok_or_else(|| {
+        Trouble::new(Exit::Fleet, format!("no {number} agents with different shares"))
+            .hint("agents that are started with --share take only that: see `assay fleet status`")
+    })
+}
+
+/// A password does not travel where others can read it.
+fn travels_safely(bus: &Bus, agents: &[Presence]) -> Result<(), Trouble> {
+    let open = agents.iter().find(|agent| !agent.is_private);
+    let whose = match (bus.is_private(), open) {
+        (true, None) => return Ok(()),
+        (false, _) => "this connection to NATS is not encrypted".to_owned(),
+        (true, Some(agent)) => format!("agent {}'s connection to NATS is not encrypted", agent.name),
+    };
+    Err(Trouble::usage("the database's password would travel unencrypted").detail(whose).hint(
+        "use TLS (tls://HOST), or --db-from-agent-env with the variable ASSAY_DB on each agent",
+    ))
+}
+
+fn not_all(mut refused: Vec<Trouble>, agents: usize) -> Trouble {
+    let number = refused.len();
+    let first = refused.remove(0);
+    let more = refused.into_iter().map(|trouble| trouble.cause);
+    let trouble = Trouble { cause: first.cause.clone(), ..first };
+    let trouble = more.fold(trouble, |trouble, cause| trouble.detail(cause));
+    trouble.detail(format!("{number} of {agents} agents refused their share; nothing was started"))
+}
+
+/// Intervals of all agents, until every agent's is there.
+struct Table {
+    rows: BTreeMap<(u32, u64), Row>,
+    /// The last of each agent.
+    last: Vec<Option<(u32, u64)>>,
+    shown: Option<(u32, u64)>,
+    types: Vec<String>,
+    lagging: BTreeSet<usize>,
+}
+
+struct Row {
+    since: Instant,
+    parts: Vec<Option<(Vec<String>, Interval)>>,
+}
+
+impl Table {
+    fn new(agents: usize) -> Table {
+        Table {
+            rows: BTreeMap::new(),
+            last: vec![None; agents],
+            shown: None,
+            types: Vec::new(),
+            lagging: BTreeSet::new(),
+        }
+    }
+
+    fn add(&mut self, agent: usize, said: assay_fleet::Interval) {
+        let Ok(interval) = serde_json::from_str::<Interval>(&said.interval) else { return };
+        for name in &said.types {
+            if !self.types.contains(name) {
+                self.types.push(name.clone());
+            }
+        }
+        let key = (said.stage, interval.start_ns);
+        self.last[agent] = self.last[agent].max(Some(key));
+        // Too late for the screen; the record has it.
+        if self.shown >= Some(key) {
+            return;
+        }
+        let agents = self.last.len();
+        let row = self.rows.entry(key).or_insert_with(|| Row { since: Instant::now(), parts: vec![None; agents] });
+        row.parts[agent] = Some((said.types, interval));
+    }
+
+    /// Agents that are not out, whose part of the oldest interval has been missing for long; each is named once.
+    fn laggards(&mut self, out: &[bool]) -> Vec<usize> {
+        let Some((key, row)) = self.rows.first_key_value() else { return Vec::new() };
+        if row.since.elapsed() < LAG_TIME {
+            return Vec::new();
+        }
+        let late = |agent: &usize| !out[*agent] && self.last[*agent] < Some(*key);
+        let late: Vec<usize> = (0..out.len()).filter(late).collect();
+        late.into_iter().filter(|agent| self.lagging.insert(*agent)).collect()
+    }
+
+    /// Shows, in order, what is complete: whoever is out is not waited for.
+    fn show(&mut self, out: &[bool], screen: &mut dyn Screen) {
+        while let Some((key, row)) = self.rows.first_key_value() {
+            let is_there = |agent: usize| out[agent] || self.last[agent] >= Some(*key) || self.lagging.contains(&agent);
+            if !(0..out.len()).all(is_there) {
+                return;
+            }
+            let parts: Vec<(&[String], &Interval)> =
+                row.parts.iter().flatten().map(|(types, interval)| (types.as_slice(), interval)).collect();
+            let interval = assay_record::interval_of_all(&parts, &self.types);
+            screen.interval(key.0 as usize, &interval, &self.types);
+            self.shown = Some(*key);
+            self.rows.pop_first();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent(name: &str, share: Option<u32>) -> Presence {
+        Presence { name: name.to_owned(), share, ..Presence::default() }
+    }
+
+    #[test]
+    fn agents_that_want_a_share_get_it() {
+        let free = vec![agent("a", None), agent("b", Some(0)), agent("c", None), agent("d", Some(2))];
+        let names: Vec<String> = seated(free.clone(), 3).unwrap().into_iter().map(|agent| agent.name).collect();
+        assert_eq!(names, ["b", "a", "d"]);
+        assert!(seated(vec![agent("b", Some(0)), agent("d", Some(0))], 2).is_err());
+    }
+
+    #[derive(Default)]
+    struct Shown(Vec<(usize, u64, u32)>);
+
+    impl Screen for Shown {
+        fn begins(&mut self, _: Clock, _: Nanos) {}
+        fn stage_begins(&mut self, _: usize, _: Nanos) {}
+        fn interval(&mut self, stage: usize, interval: &Interval, _: &[String]) {
+            self.0.push((stage, interval.start_ns, interval.sessions));
+        }
+        fn progress(&mut self, _: u32, _: u32, _: u64, _: u64, _: Nanos) {}
+        fn line(&mut self, _: &str) {}
+        fn warning(&mut self, _: &str) {}
+        fn ahead(&self) -> Nanos {
+            Nanos::ZERO
+        }
+    }
+
+    #[test]
+    fn an_interval_is_shown_when_every_agent_that_is_left_has_sent_it() {
+        let (mut table, mut shown) = (Table::new(2), Shown::default());
+        let said = |stage: u32, start_ns: u64, sessions: u32| {
+            let interval = Interval { start_ns, sessions, ..Interval::default() };
+            assay_fleet::Interval { stage, types: Vec::new(), interval: serde_json::to_string(&interval).unwrap() }
+        };
+        table.add(0, said(0, 0, 3));
+        table.add(0, said(0, 1, 3));
+        table.show(&[false, false], &mut shown);
+        assert_eq!(shown.0, []);
+        table.add(1, said(0, 0, 2));
+        table.show(&[false, false], &mut shown);
+        assert_eq!(shown.0, [(0, 0, 5)]);
+        // One that ended sends no more.
+        table.show(&[false, true], &mut shown);
+        assert_eq!(shown.0, [(0, 0, 5), (0, 1, 3)]);
+        table.add(1, said(0, 1, 2));
+        table.show(&[false, true], &mut shown);
+        assert_eq!(shown.0.len(), 2);
+    }
+}

@@ -1,0 +1,136 @@
+//! An agent's run as the engine sees it: the other processes, and who is told what happens.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_engine::{Agent, Gate, Notice, Observer, Outcome, Plan};
+use assay_fleet::{Bus, News, Part};
+use assay_record::{AgentPart, AgentStage, Record, Status};
+use assay_seam::Nanos;
+
+use crate::{record_of, watch};
+
+/// The other agents, over the bus.
+pub struct Link {
+    agent: Agent,
+    part: Arc<Part>,
+}
+
+impl Link {
+    /// For this part of a run.
+    pub fn new(agent: Agent, part: Arc<Part>) -> Link {
+        Link { agent, part }
+    }
+}
+
+impl assay_engine::Fleet for Link {
+    fn agent(&self) -> Agent {
+        self.agent
+    }
+
+    fn claim(&self, name: &[u8], granted: Box<dyn FnOnce(u64) + Send>) {
+        self.part.claim(name, granted);
+    }
+
+    fn arrive(&self, generation: u64, opened: Box<dyn FnOnce() + Send>) {
+        self.part.arrive(generation, opened);
+    }
+
+    fn leave(&self) {
+        self.part.report(|report| report.left = true);
+    }
+
+    fn passes(&self, gate: Gate, now: Nanos) -> Option<Nanos> {
+        let wire = match gate {
+            Gate::Sessions => assay_fleet::Gate::Sessions,
+            Gate::Stage(stage) => assay_fleet::Gate::Stage(stage as u32),
+            Gate::Done => assay_fleet::Gate::Done,
+        };
+        self.part.report(|report| report.waits = Some(wire));
+        let own = self.agent.number as usize;
+        let open = self.part.orders(|orders| orders.gates.iter().find(|open| open.gate == wire).cloned());
+        let Some(open) = open else {
+            // Nobody is there to open it, and the script wants to clean up.
+            let alone = self.part.is_abandoned() || self.part.orders(|orders| orders.over);
+            return (gate == Gate::Done && alone).then_some(now);
+        };
+        self.part.report(|report| report.waits = None);
+        let Some(at) = open.at_ns.get(own) else { return Some(now) };
+        let ahead = at - self.part.now_ns();
+        if let Gate::Stage(stage) = gate {
+            self.part.report(|report| {
+                report.late_ns.resize(stage + 1, 0);
+                report.late_ns[stage] = u64::try_from(-ahead).unwrap_or(0);
+            });
+        }
+        Some(now + Nanos(u64::try_from(ahead).unwrap_or(0)))
+    }
+}
+
+/// Tells the coordinator what happens, and keeps a partial record of it where the coordinator can find it.
+pub struct Teller<'a> {
+    /// What is done.
+    pub plan: &'a Plan,
+    /// The bus.
+    pub bus: &'a Arc<Bus>,
+    /// Where it is told.
+    pub part: &'a Part,
+    /// The run.
+    pub run: &'a str,
+    /// As far as it is known; `None`: a command leaves none.
+    pub record: Option<Record>,
+    /// When it was last stored.
+    pub stored: Instant,
+}
+
+/// A partial record is stored this often.
+const STORE_EVERY: Duration = Duration::from_secs(5);
+
+impl Teller<'_> {
+    fn store(&mut self, so_far: &Outcome) {
+        if let Some(record) = &mut self.record {
+            record_of::fill(record, so_far, (Status::Running, None));
+            let bytes = record.to_bytes();
+            let number = record.agents.iter().position(|agent| !agent.name.is_empty()).unwrap_or(0);
+            self.bus.store_soon(self.run, number as u32, bytes);
+        }
+        self.stored = Instant::now();
+    }
+}
+
+impl Observer for Teller<'_> {
+    fn notice(&mut self, notice: Notice<'_>) {
+        match notice {
+            Notice::Connecting { ready, wanted } => {
+                self.part.report(|report| (report.ready, report.wanted) = (ready, wanted));
+            }
+            Notice::Loading { rows, expected, elapsed: _ } => {
+                self.part.report(|report| (report.loaded, report.expected) = (rows, expected));
+            }
+            Notice::Log { session: _, text } => self.part.tell(News::Log(text.to_owned())),
+            Notice::Warning(warning) => self.part.tell(News::Warning(watch::warning_text(&warning, self.plan))),
+            Notice::Interval { stage, interval, so_far } => {
+                let interval = serde_json::to_string(&record_of::interval(interval)).expect("numbers");
+                let types = so_far.types.clone();
+                self.part.tell(News::Interval(assay_fleet::Interval { stage: stage as u32, types, interval }));
+                if self.stored.elapsed() >= STORE_EVERY {
+                    self.store(so_far);
+                }
+            }
+            Notice::StageEnds { stage: _, so_far } => self.store(so_far),
+            Notice::Begins { .. }
+            | Notice::Ends { .. }
+            | Notice::StageBegins { .. }
+            | Notice::Overdue { .. }
+            | Notice::Journal { .. } => {}
+        }
+    }
+}
+
+/// In a share's record: whose it is, and of how many.
+pub fn signed(record: &mut Record, agent: Agent, name: &str, late_ns: &[u64]) {
+    record.agents = (0..agent.agents).map(|number| AgentPart { number, ..AgentPart::default() }).collect();
+    let own = &mut record.agents[agent.number as usize];
+    name.clone_into(&mut own.name);
+    own.stages = late_ns.iter().map(|late_ns| AgentStage { late_ns: *late_ns, ..AgentStage::default() }).collect();
+}

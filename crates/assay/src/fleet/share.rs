@@ -1,0 +1,218 @@
+//! An agent's share of a run: from an order to its result.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use assay_engine::{Agent, Control, End, Outcome, Plan};
+use assay_fleet::{Answer, Arrived, Bus, Database, Ended, Order, PROTOCOL, Part, Pattern};
+use assay_record::Record;
+use assay_seam::{ConnectOptions, Endpoint};
+
+use crate::command_line::{self, CommonCommandOptions, GeneratorOptions, Invocation, Role, Subcommand, Workload};
+use crate::diagnostics::{Exit, Trouble};
+use crate::fleet::link::{Link, Teller, signed};
+use crate::fleet::{DATABASE_VARIABLE, parcel, refusal};
+use crate::{failure, plan, record_of, registry, signals, terminal};
+
+/// What an agent is, apart from any run.
+pub struct Host<'a> {
+    /// The bus.
+    pub bus: Arc<Bus>,
+    /// Its name.
+    pub name: String,
+    /// Servers that it may load; empty: any.
+    pub allow_db: &'a [Pattern],
+}
+
+/// A share that is understood, and can be begun.
+struct Share {
+    plan: Plan,
+    workload: Workload,
+    record: Option<Record>,
+    part: Arc<Part>,
+    agent: Agent,
+}
+
+/// How often it is looked whether a run is to stop.
+const LOOK_AROUND: Duration = Duration::from_millis(50);
+
+/// Answers an order, and does what it asks; false when it was refused.
+pub fn serve(host: &Host<'_>, arrived: Arrived) -> bool {
+    let order = arrived.order.clone();
+    let folder = match tempfile::Builder::new().prefix("assay-share-").tempdir() {
+        Ok(folder) => folder,
+        Err(error) => {
+            let trouble = Trouble::environment(format!("cannot create a temporary folder: {error}"));
+            arrived.answer(Answer::Refused(refusal(&trouble)));
+            return false;
+        }
+    };
+    match understand(host, &order, folder.path()) {
+        Ok(share) => {
+            arrived.answer(Answer::Taken);
+            terminal::say(&format!(
+                "run {} of {}: share {} of {}, {}\n",
+                order.run,
+                order.from,
+                order.number + 1,
+                order.agents,
+                share.plan.setup.command
+            ));
+            let end = work(host, &order, share);
+            terminal::say(&format!("run {}: {end}\n", order.run));
+            true
+        }
+        Err(trouble) => {
+            terminal::say(&format!("run {} of {} refused: {}\n", order.run, order.from, trouble.cause));
+            arrived.answer(Answer::Refused(refusal(&trouble)));
+            false
+        }
+    }
+}
+
+/// Everything that can be wrong before the first connect is found here.
+fn understand(host: &Host<'_>, order: &Order, folder: &Path) -> Result<Share, Trouble> {
+    let ours = env!("CARGO_PKG_VERSION");
+    if order.version != ours || order.protocol != PROTOCOL {
+        let cause = format!("the coordinator is assay {}, and this agent is assay {ours}", order.version);
+        return Err(Trouble::new(Exit::Fleet, cause).hint("install the same version everywhere"));
+    }
+    if order.number >= order.agents {
+        return Err(Trouble::new(Exit::Fleet, format!("there is no share {} of {}", order.number, order.agents)));
+    }
+    let mut words = parcel::unpack(&order.words, &order.files, folder)?;
+    if order.database == Database::AgentEnvironment {
+        let url = std::env::var(DATABASE_VARIABLE).ok().filter(|url| !url.is_empty());
+        let Some(url) = url else {
+            return Err(Trouble::environment(format!("{DATABASE_VARIABLE} is not set on agent {}", host.name))
+                .hint(format!("start the agent with {DATABASE_VARIABLE}=URL, or leave out --db-from-agent-env")));
+        };
+        words.extend(["--db".to_owned(), url]);
+    }
+    let agent = Agent { number: order.number, agents: order.agents };
+    let part = Arc::new(host.bus.take_part(order)?);
+    let invocation = command_line::parse(words.into_iter().map(Into::into))?;
+    let Some(Invocation { subcommand, workload: Some(workload), words }) = invocation else {
+        return Err(Trouble::usage("the order is not a command of a workload"));
+    };
+    let own = |generator: &mut GeneratorOptions| {
+        (generator.seed, generator.workers) = (Some(order.seed), Some(order.workers.into()));
+        generator.role = Role::Agent(Arc::new(Link::new(agent, part.clone())));
+    };
+    let command = |mut common: CommonCommandOptions, name: &str| {
+        own(&mut common.generator);
+        may_load(&common.target.db, host)?;
+        plan::of_command(&workload, name, &common, &common.target.db, &words)
+    };
+    let (plan, record) = match subcommand {
+        Subcommand::Run(mut options) => {
+            own(&mut options.generator);
+            may_load(&options.target.db, host)?;
+            let plan = plan::of_run(&workload, &options, &options.target.db, &words)?;
+            let mut record = record_of::begun(&plan, &workload, &options, &words);
+            signed(&mut record, agent, &host.name, &[]);
+            (plan, Some(record))
+        }
+        Subcommand::Prepare(options) => (command(options.common, "prepare")?, None),
+        Subcommand::Check(options) => (command(options.common, "check")?, None),
+        _ => return Err(Trouble::usage("only run, prepare and check can be shared")),
+    };
+    Ok(Share { plan, workload, record, part, agent })
+}
+
+/// Refuses servers that this agent is not to load, and databases that cannot be shared.
+fn may_load(urls: &[String], host: &Host<'_>) -> Result<(), Trouble> {
+    for url in urls {
+        let database = registry::open(url, &ConnectOptions::default())?;
+        for endpoint in database.endpoints() {
+            let places = match &endpoint {
+                Endpoint::Tcp { host, port } => vec![host.clone(), format!("{host}:{port}")],
+                Endpoint::Unix(path) => vec![path.display().to_string()],
+                Endpoint::Embedded => Vec::new(),
+            };
+            let is_allowed = host.allow_db.is_empty()
+                || host.allow_db.iter().any(|pattern| places.iter().any(|place| pattern.covers(place)));
+            if !is_allowed {
+                let patterns: Vec<String> = host.allow_db.iter().map(ToString::to_string).collect();
+                return Err(Trouble::new(
+                    Exit::Fleet,
+                    format!("agent {} may not load {}", host.name, database.display()),
+                )
+                .detail(format!("it was started with --allow-db {}", patterns.join(" --allow-db "))));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Does the share, and says how it ended.
+fn work(host: &Host<'_>, order: &Order, share: Share) -> String {
+    let Share { plan, workload, record, part, agent } = share;
+    let control = Control::default();
+    let over = Arc::new(AtomicBool::new(false));
+    let watcher = {
+        let (control, over, part) = (control.clone(), over.clone(), part.clone());
+        std::thread::spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                if part.orders(|orders| orders.stop || orders.over) || part.is_abandoned() || signals::control().is_stopped() {
+                    control.stop();
+                }
+                std::thread::sleep(LOOK_AROUND);
+            }
+        })
+    };
+    let mut teller =
+        Teller { plan: &plan, bus: &host.bus, part: &part, run: &order.run, record, stored: Instant::now() };
+    let outcome = assay_engine::run(plan.clone(), &control, &mut teller);
+    let abandoned = part.is_abandoned();
+    let record = teller.record.take();
+    let failure = match &outcome.end {
+        End::Failed(error) => Some(refusal(&failure::trouble(error, &plan, &workload, None))),
+        End::Complete | End::Interrupted => None,
+    };
+    let stored = record.is_some_and(|record| keep(host, order, record, &outcome, &part, agent));
+    let ended = Ended {
+        failure: failure.clone(),
+        interrupted: matches!(outcome.end, End::Interrupted),
+        success: outcome.success,
+        loaded: outcome.loaded,
+        stored,
+    };
+    part.report(|report| (report.ended, report.loaded) = (Some(ended), outcome.loaded));
+    // Until the coordinator has heard it, or is gone.
+    while !part.orders(|orders| orders.over) && !part.is_abandoned() && !signals::control().is_stopped() {
+        std::thread::sleep(LOOK_AROUND);
+    }
+    over.store(true, Ordering::Relaxed);
+    let _ = watcher.join();
+    match (&failure, &outcome.end) {
+        (Some(failure), _) => format!("failed: {}", failure.cause),
+        _ if abandoned => "stopped: the coordinator is gone; see `assay fleet collect`".to_owned(),
+        (None, End::Complete) => "complete".to_owned(),
+        (None, _) => "stopped".to_owned(),
+    }
+}
+
+/// Stores the record of a share; whether that worked.
+fn keep(host: &Host<'_>, order: &Order, mut record: Record, outcome: &Outcome, part: &Part, agent: Agent) -> bool {
+    record_of::fill(&mut record, outcome, record_of::status(&outcome.end, None));
+    let mut late_ns = Vec::new();
+    part.report(|report| late_ns.clone_from(&report.late_ns));
+    signed(&mut record, agent, &host.name, &late_ns);
+    let bytes = record.to_bytes();
+    let begun = Instant::now();
+    let patience = Duration::from_millis(2 * order.lease_ms);
+    // A server that restarts comes back.
+    loop {
+        match host.bus.store(&order.run, order.number, &bytes) {
+            Ok(()) => return true,
+            Err(error) if begun.elapsed() > patience => {
+                terminal::say(&format!("the result of run {} cannot be kept: {error}\n", order.run));
+                return false;
+            }
+            Err(_) => std::thread::sleep(LOOK_AROUND),
+        }
+    }
+}

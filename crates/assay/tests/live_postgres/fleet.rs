@@ -1,0 +1,457 @@
+//! Runs that agents share, over a real NATS server, and everything that may go wrong between them.
+//!
+//! All agents are processes of this machine. Each test has an account of its own on the NATS server, so that none sees
+//! another's agents.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use assay_fleet::{Answer, Bus, Presence};
+use assay_record::{Record, Status};
+use nix::sys::signal::Signal;
+use testkit::{Kind, Nats};
+
+use super::common::{Folder, Ran, Started};
+
+/// Accounts on the shared server; each test takes the next.
+const ACCOUNTS: usize = 16;
+
+/// Whether there is what these tests need.
+fn present() -> bool {
+    Kind::Postgres.present() && Nats::present()
+}
+
+fn accounts() -> String {
+    let account = |number| {
+        format!("A{number}: {{ jetstream: enabled, users: [{{ user: user{number}, password: secret{number} }}] }}\n")
+    };
+    format!("accounts {{\n{}}}\n", (0..ACCOUNTS).map(account).collect::<String>())
+}
+
+/// The URL of an account of the shared server that no other test uses.
+fn nats() -> String {
+    static SHARED: OnceLock<Nats> = OnceLock::new();
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let nats = SHARED.get_or_init(|| Nats::start(&accounts()).unwrap());
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    assert!(number < ACCOUNTS, "more tests than accounts");
+    nats.url(&format!("user{number}:secret{number}"))
+}
+
+/// Every session inserts twenty rows, which its random numbers decide.
+const TWENTY: &str = r#"--- Twenty rows of each session.
+function prepare()
+  sysbench.sql.driver():connect():query("CREATE TABLE drawn(tid INTEGER, i INTEGER, n INTEGER)")
+end
+function thread_init() con = sysbench.sql.driver():connect() i = 0 end
+function event()
+  if i == 20 then return true end
+  i = i + 1
+  con:query(string.format("INSERT INTO drawn VALUES (%d, %d, %d)", sysbench.tid, i, sysbench.rand.uniform(1, 1000000)))
+end
+"#;
+
+/// Statements that take their time.
+const SLEEPY: &str = r#"--- Sleeps in the server.
+function thread_init() con = sysbench.sql.driver():connect() end
+function event() con:query("SELECT pg_sleep(0.02)") end
+"#;
+
+/// A folder with the scripts, an account, and a database.
+struct Lab {
+    folder: Folder,
+    nats: String,
+    database: String,
+}
+
+impl Lab {
+    fn new() -> Lab {
+        let folder = Folder::new();
+        folder.write("twenty.lua", TWENTY);
+        folder.write("sleepy.lua", SLEEPY);
+        let database = Kind::Postgres.shared().fresh_database().unwrap();
+        Lab { folder, nats: nats(), database }
+    }
+
+    fn url(&self) -> String {
+        Kind::Postgres.shared().url(&self.database)
+    }
+
+    fn sql(&self, statement: &str) -> String {
+        Kind::Postgres.shared().sql(&self.database, statement).unwrap()
+    }
+
+    /// An agent that is ready.
+    fn agent(&self, name: &str, options: &str) -> Started<'_> {
+        let mut agent = self.folder.start(&format!("agent --nats {} --name {name} {options}", self.nats));
+        agent.wait_for("is ready");
+        agent
+    }
+
+    fn agents<const N: usize>(&self, names: [&str; N]) -> [Started<'_>; N] {
+        names.map(|name| self.agent(name, ""))
+    }
+
+    /// A command of the coordinator.
+    fn line(&self, command: &str, agents: usize) -> String {
+        format!("{command} --db {} --fleet {} --agents {agents} --lease 3s", self.url(), self.nats)
+    }
+
+    #[track_caller]
+    fn expect(&self, command: &str, agents: usize, code: i32) -> Ran {
+        self.folder.expect(&self.line(command, agents), code)
+    }
+
+    fn record(&self, name: &str) -> Record {
+        Record::read(&self.folder.path().join(name)).unwrap()
+    }
+}
+
+fn count(record: &Record) -> u64 {
+    record.stages.iter().flat_map(|stage| &stage.total.transactions).map(|one| one.count).sum()
+}
+
+#[test]
+fn three_agents_do_the_work_of_one_process_and_leave_one_record() {
+    if !present() {
+        return;
+    }
+    let lab = Lab::new();
+    let _agents = lab.agents(["a", "b", "c"]);
+    let rows = "SELECT md5(string_agg(concat_ws(',', tid, i, n), ';' ORDER BY tid, i, n)) || count(*) FROM drawn";
+    let url = lab.url();
+    lab.folder.expect(&format!("prepare twenty.lua --db {url} --no-record"), 0);
+    lab.folder.expect(&format!("run twenty.lua --db {url} --sessions 7 --seed 5 --no-record"), 0);
+    let alone = lab.sql(rows);
+    lab.sql("TRUNCATE drawn");
+    let ran = lab.expect("run twenty.lua --sessions 7 --seed 5 --record x.json --tag kind=fleet", 3, 0);
+    assert_eq!(lab.sql(rows), alone, "{}", ran.shown());
+    assert!(ran.stdout.contains("3 agents"), "{}", ran.stdout);
+
+    let record = lab.record("x.json");
+    assert_eq!((record.status, count(&record)), (Status::Complete, 140));
+    let stage = &record.stages[0];
+    assert_eq!(stage.total.transactions[0].response.count, 140);
+    assert_eq!(stage.intervals.iter().map(|interval| interval.response.count).sum::<u64>(), 140);
+    let names: Vec<(&str, u32, u64)> = record
+        .agents
+        .iter()
+        .map(|agent| (agent.name.as_str(), agent.stages[0].sessions, agent.stages[0].transactions))
+        .collect();
+    assert_eq!(names, [("a", 3, 60), ("b", 2, 40), ("c", 2, 40)]);
+    for agent in &record.agents {
+        // One machine, one clock.
+        let clock = agent.clock_before.unwrap();
+        assert!(clock.offset_ns.unsigned_abs() <= clock.bound_ns + 1_000_000, "{clock:?}");
+        assert!(agent.clock_after.is_some());
+    }
+    // Neither password of the bus is anywhere.
+    let text = std::fs::read_to_string(lab.folder.path().join("x.json")).unwrap();
+    assert!(!text.contains("secret"), "{text}");
+    assert!(!ran.shown().contains("secret"), "{}", ran.shown());
+
+    let shown = lab.folder.expect("show x.json --agents", 0);
+    assert!(shown.stdout.contains("\nagent "), "{}", shown.stdout);
+    assert!(!lab.folder.expect("show x.json", 0).stdout.contains("\nagent "));
+    let status = lab.folder.expect(&format!("fleet status --nats {}", lab.nats), 0);
+    assert_eq!(status.stdout.matches(" free").count(), 3, "{}", status.stdout);
+    let doctor = lab.folder.expect(&format!("fleet doctor --nats {}", lab.nats), 0);
+    assert!(doctor.stdout.contains("agent c: "), "{}", doctor.stdout);
+}
+
+#[test]
+fn agents_prepare_and_check_tables_together() {
+    if !present() {
+        return;
+    }
+    let lab = Lab::new();
+    let _agents = lab.agents(["a", "b"]);
+    let options = "oltp_read_write --tables 3 --table-size 20000";
+    lab.expect(&format!("prepare {options} --sessions 4 --seed 3 --record p.json"), 2, 0);
+    assert_eq!(count(&lab.record("p.json")), 60_000);
+    let sum = "SELECT count(*), sum(k), sum(hashtext(c)::bigint) FROM sbtest2";
+    let together = lab.sql(sum);
+    lab.expect(&format!("check {options} --sessions 2"), 2, 0);
+    lab.folder.expect(&format!("cleanup {options} --db {}", lab.url()), 0);
+    lab.folder.expect(&format!("prepare {options} --seed 3 --db {} --no-record", lab.url()), 0);
+    assert_eq!(lab.sql(sum), together);
+    // What is not right is found by whichever agent looks.
+    lab.sql("DELETE FROM sbtest3 WHERE id = 5");
+    lab.expect(&format!("check {options} --sessions 2"), 2, 1);
+}
+
+#[test]
+fn stages_of_a_ladder_change_together_and_an_interrupt_ends_all_with_a_report() {
+    if !present() {
+        return;
+    }
+    let lab = Lab::new();
+    let agents = lab.agents(["a", "b"]);
+    let mut run = lab.folder.start(&lab.line("run sleepy.lua --sessions 1,4 --time 1s --record x.json", 2));
+    run.wait_for("stage 2 of 2");
+    run.wait_for_interval(4);
+    let ran = run.finish();
+    assert_eq!(ran.code, Some(0), "{}", ran.shown());
+    let record = lab.record("x.json");
+    assert_eq!(record.stages.iter().map(|stage| stage.sessions).collect::<Vec<_>>(), [1, 4]);
+    // The second agent has no session of the first stage.
+    assert_eq!(record.agents[1].stages.iter().map(|stage| stage.sessions).collect::<Vec<_>>(), [0, 2]);
+
+    let mut run = lab.folder.start(&lab.line("run sleepy.lua --sessions 4 --time 1h --record y.json", 2));
+    run.wait_for_interval(4);
+    run.signal(Signal::SIGINT);
+    let ran = run.finish();
+    assert_eq!(ran.code, Some(130), "{}", ran.shown());
+    assert!(ran.stdout.contains("interrupted after"), "{}", ran.stdout);
+    let record = lab.record("y.json");
+    assert_eq!(record.status, Status::Interrupted);
+    assert!(record.agents.iter().all(|agent| agent.status == Status::Interrupted && agent.stages.len() == 1));
+    // They are free again.
+    for mut agent in agents {
+        agent.signal(Signal::SIGTERM);
+        agent.wait_for("stopped");
+        assert_eq!(agent.finish().code, Some(0));
+    }
+}
+
+#[test]
+fn an_agent_that_is_killed_or_frozen_leaves_a_partial_result_that_says_so() {
+    if !present() {
+        return;
+    }
+    let lab = Lab::new();
+    let _first = lab.agent("a", "");
+    for (signal, name) in [(Signal::SIGKILL, "killed"), (Signal::SIGSTOP, "frozen")] {
+        let other = lab.agent(name, "");
+        let mut run = lab.folder.start(&lab.line("run sleepy.lua --sessions 4 --time 8s --record x.json", 2));
+        run.wait_for_interval(4);
+        other.signal(signal);
+        run.wait_for(&format!("agent {name} is lost"));
+        let ran = run.finish();
+        assert_eq!(ran.code, Some(6), "{}", ran.shown());
+        assert!(ran.stderr.contains(&format!("error: lost 1 of 2 agents: {name}")), "{}", ran.stderr);
+        assert!(ran.stdout.contains(&format!("error: lost 1 of 2 agents: {name}")), "{}", ran.stdout);
+        let record = lab.record("x.json");
+        assert_eq!(record.status, Status::Failed);
+        let states: Vec<Status> = record.agents.iter().map(|agent| agent.status).collect();
+        assert_eq!(states, [Status::Complete, Status::Running]);
+        assert!(count(&record) > 0);
+        if signal == Signal::SIGSTOP {
+            // It wakes up to a run that is over, and is free again.
+            other.signal(Signal::SIGCONT);
+        }
+    }
+}
+
+#[test]
+fn agents_whose_coordinator_is_killed_stop_and_their_results_are_collected() {
+    if !present() {
+        return;
+    }
+    let lab = Lab::new();
+    let mut agents = lab.agents(["a", "b"]);
+    let mut run = lab.folder.start(&lab.line("run sleepy.lua --sessions 4 --time 1h --record lost.json", 2));
+    run.wait_for_interval(4);
+    run.signal(Signal::SIGKILL);
+    run.finish();
+    for agent in &mut agents {
+        agent.wait_for("the coordinator is gone");
+    }
+    let status = lab.folder.expect(&format!("fleet status --nats {}", lab.nats), 0);
+    assert!(status.stdout.contains("2 shares"), "{}", status.stdout);
+    lab.folder.expect(&format!("fleet collect --nats {} --record x.json", lab.nats), 0);
+    let record = lab.record("x.json");
+    assert_eq!((record.status, record.agents.len()), (Status::Interrupted, 2));
+    assert!(record.agents.iter().all(|agent| agent.stages[0].transactions > 0));
+    assert_eq!(record.stages[0].sessions, 4);
+    // Nothing is left.
+    let again = lab.folder.expect(&format!("fleet collect --nats {}", lab.nats), 6);
+    assert!(again.stderr.contains("no results to collect"), "{}", again.stderr);
+}
+
+#[test]
+fn a_nats_server_that_restarts_or_is_away_or_has_no_room_is_said() {
+    if !present() {
+        return;
+    }
+    let own = Nats::start("").unwrap();
+    let lab = Lab { nats: own.url(""), ..Lab::new() };
+    let _agents = lab.agents(["a", "b"]);
+    let line = format!("run sleepy.lua --sessions 4 --time 3s --record x.json --db {}", lab.url());
+    let line = format!("{line} --fleet {} --agents 2 --lease 60s", lab.nats);
+    let mut run = lab.folder.start(&line);
+    run.wait_for_interval(4);
+    own.restart().unwrap();
+    let ran = run.finish();
+    assert_eq!(ran.code, Some(0), "{}", ran.shown());
+    let record = lab.record("x.json");
+    assert_eq!(record.status, Status::Complete);
+    assert!(record.agents.iter().all(|agent| agent.status == Status::Complete));
+    own.kill().unwrap();
+    let ran = lab.folder.expect(&line, 6);
+    assert!(ran.stderr.starts_with("error: cannot connect to NATS at nats://127.0.0.1:"), "{}", ran.stderr);
+    let ran = lab.folder.expect("fleet status --nats 'not a url'", 2);
+    assert!(ran.stderr.contains("is not a NATS URL"), "{}", ran.stderr);
+}
+
+#[test]
+fn tls_is_used_and_its_certificate_is_checked() {
+    if !present() {
+        return;
+    }
+    let (own, made) = Nats::with_tls().unwrap();
+    let folder = Folder::new();
+    let url = format!("tls://localhost:{}", own.port());
+    let ran = folder.expect(&format!("fleet status --nats {url} --ca {}", made.ca.display()), 0);
+    assert!(ran.stdout.starts_with("no agents"), "{}", ran.stdout);
+    let ran = folder.expect(&format!("fleet status --nats {url}"), 6);
+    assert!(ran.stderr.contains("cannot connect to NATS"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_an_agent_cannot_do_is_refused_before_anything_is_started() {
+    if !present() {
+        return;
+    }
+    let lab = Lab::new();
+    let server = Kind::Postgres.shared();
+    // It may open few files.
+    let mut few = Command::new("/bin/sh");
+    let program = env!("CARGO_BIN_EXE_assay");
+    few.args(["-c", "ulimit -n 100; exec \"$@\"", "sh", program, "agent", "--nats", &lab.nats, "--name", "few"]);
+    let few = Ended(few.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let _other = lab.agent("other", &format!("--allow-db 127.0.0.1:{}", server.port()));
+    let ran = lab.expect("run sleepy.lua --sessions 600 --time 1s --record x.json", 2, 5);
+    assert!(ran.stderr.contains("error: agent few: 300 sessions need"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 of 2 agents refused their share; nothing was started"), "{}", ran.stderr);
+    assert_eq!(lab.folder.names().iter().filter(|name| name.ends_with(".json")).count(), 0);
+    drop(few);
+
+    lab.folder.write("wrong.lua", "function event() end\nerror('broken here')\n");
+    let ran = lab.expect("run wrong.lua --time 1s", 1, 3);
+    assert!(ran.stderr.contains("broken here"), "{}", ran.stderr);
+
+    // Another server than it may load, whose address the coordinator itself never connects to.
+    let elsewhere = lab.line("run sleepy.lua --time 1s", 1).replace(&lab.url(), "postgres://app@127.0.0.1:1/x");
+    let ran = lab.folder.expect(&elsewhere, 6);
+    assert!(ran.stderr.contains("agent other may not load postgres://app@127.0.0.1:1/x"), "{}", ran.stderr);
+    let ran = lab.expect("run sleepy.lua --time 1s --db-from-agent-env", 1, 5);
+    assert!(ran.stderr.contains("ASSAY_DB is not set on agent other"), "{}", ran.stderr);
+    let ran = lab.folder.expect(&format!("run sleepy.lua --time 1s --fleet {} --db sqlite:x.db", lab.nats), 2);
+    assert!(ran.stderr.contains("agents cannot share sqlite:x.db"), "{}", ran.stderr);
+    // The server refuses the agents' logins: their words, once they have tried.
+    let absent = lab.line("run sleepy.lua --time 1s --no-record", 1).replace(&lab.database, "nosuch");
+    let ran = lab.folder.expect(&absent, 4);
+    assert!(ran.stderr.contains("agent other: "), "{}", ran.stderr);
+}
+
+/// An agent of another version, and one whose connection others can read: neither is more than an entry.
+#[test]
+fn agents_of_another_version_and_passwords_in_the_clear_are_refused() {
+    if !present() {
+        return;
+    }
+    let lab = Lab::new();
+    let nats = assay_fleet::Nats { url: lab.nats.clone(), ..assay_fleet::Nats::default() };
+    let bus = Bus::connect(&nats, "a test").unwrap();
+    let presence = Presence {
+        id: "odd".to_owned(),
+        name: "odd".to_owned(),
+        protocol: assay_fleet::PROTOCOL,
+        version: "0.0.9".to_owned(),
+        cpus: 1,
+        ..Presence::default()
+    };
+    let old = bus.join(presence.clone()).unwrap();
+    let ran = lab.expect("run sleepy.lua --time 1s --no-record", 1, 6);
+    assert!(ran.stderr.contains("error: agent odd is assay 0.0.9, and this is assay "), "{}", ran.stderr);
+    bus.leave(old);
+    let open = bus.join(Presence { version: env!("CARGO_PKG_VERSION").to_owned(), ..presence }).unwrap();
+    let secret = lab.line("run sleepy.lua --time 1s --no-record", 1).replace("app@", "app:hidden@");
+    let ran = lab.folder.expect(&secret, 2);
+    assert!(ran.stderr.contains("password would travel unencrypted"), "{}", ran.stderr);
+    assert!(!ran.shown().contains("hidden"), "{}", ran.shown());
+    bus.leave(open);
+
+    // A coordinator of another version is refused by the agent, and so is a second one.
+    let _agent = lab.agent("a", "");
+    let id = bus.agents().unwrap()[0].id.clone();
+    let order = |version: &str| assay_fleet::Order {
+        run: "other".to_owned(),
+        from: "a test".to_owned(),
+        protocol: assay_fleet::PROTOCOL,
+        version: version.to_owned(),
+        number: 0,
+        agents: 1,
+        words: ["assay", "run", "oltp_point_select", "--db", &lab.url()].map(str::to_owned).to_vec(),
+        seed: 1,
+        workers: 1,
+        files: Vec::new(),
+        database: assay_fleet::Database::Words,
+        lease_ms: 60_000,
+    };
+    let Ok(Answer::Refused(refusal)) = &bus.order(&[(id.clone(), order("0.0.9"))])[0] else { panic!("it took that") };
+    assert!(refusal.cause.starts_with("the coordinator is assay 0.0.9"), "{refusal:?}");
+    assert!(matches!(&bus.order(&[(id.clone(), order(env!("CARGO_PKG_VERSION")))])[0], Ok(Answer::Taken)));
+    let Ok(Answer::Refused(refusal)) = &bus.order(&[(id, order("any"))])[0] else { panic!("it took that too") };
+    assert_eq!(refusal.cause, "agent a is busy with run other");
+}
+
+#[test]
+fn two_coordinators_do_not_share_an_agent_and_clocks_that_are_apart_are_measured() {
+    if !present() {
+        return;
+    }
+    let lab = Lab::new();
+    let _first = lab.agent("a", "");
+    // Five seconds ahead; its monotonic clock is the machine's.
+    let mut ahead = Command::new("faketime");
+    let program = env!("CARGO_BIN_EXE_assay");
+    ahead.args(["-f", "+5s", program, "agent", "--nats", &lab.nats, "--name", "ahead"]);
+    ahead.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("DONT_FAKE_MONOTONIC", "1");
+    let Ok(ahead) = ahead.stdin(Stdio::null()).stderr(Stdio::null()).spawn() else {
+        testkit::absent("no faketime (cargo xtask install)");
+        return;
+    };
+    let _ahead = Ended(ahead);
+    let mut run = lab.folder.start(&lab.line("run sleepy.lua --sessions 4 --time 2s --record x.json", 2));
+    run.wait_for_interval(4);
+    let second = lab.expect("run sleepy.lua --sessions 4 --time 2s --no-record", 1, 6);
+    assert!(second.stderr.contains("error: 0 of 1 agents are free"), "{}", second.stderr);
+    assert!(second.stderr.contains("is busy with run sleepy-"), "{}", second.stderr);
+    let ran = run.finish();
+    assert_eq!(ran.code, Some(0), "{}", ran.shown());
+    let record = lab.record("x.json");
+    let clock = |name: &str| {
+        record.agents.iter().find(|agent| agent.name == name).and_then(|agent| agent.clock_before).unwrap()
+    };
+    let (here, there) = (clock("a"), clock("ahead"));
+    assert!(here.offset_ns.abs() < 1_000_000_000, "{here:?}");
+    let off = (there.offset_ns - 5_000_000_000).unsigned_abs();
+    assert!(off <= there.bound_ns + 50_000_000, "{there:?}");
+    // They began together all the same.
+    assert_eq!(record.stages[0].intervals[0].sessions, 4);
+}
+
+#[test]
+fn a_manifest_is_yaml_that_names_its_agents() {
+    let folder = Folder::new();
+    let ran = folder.expect("fleet manifest --agents 6 --image registry.lab/assay:1 --allow-db db*:5432", 0);
+    for text in ["completionMode: Indexed", "completions: 6", "\"--share=$(JOB_COMPLETION_INDEX)\"", "--allow-db=db*:5432"]
+    {
+        assert!(ran.stdout.contains(text), "{text}: {}", ran.stdout);
+    }
+    assert!(folder.expect("fleet manifest --containerfile", 0).stdout.contains("FROM scratch"));
+    folder.expect("fleet manifest --name 'no: name'", 2);
+}
+
+/// Ends with the test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
