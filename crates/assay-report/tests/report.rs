@@ -1130,7 +1130,7 @@ fn a_report_fits_terminals_of_60_80_and_120_columns() {
     for record in [plain(), example()] {
         for width in [60, 80, 120] {
             for verbose in [false, true] {
-                let text = text_in(&findings(&record), View { width, verbose, colour: false });
+                let text = text_in(&findings(&record), View { width, verbose, colour: false, agents: false });
                 for line in text.lines() {
                     assert!(line.chars().count() <= width, "{width} columns, {verbose}: {line}\n{text}");
                 }

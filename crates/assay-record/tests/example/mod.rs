@@ -104,6 +104,7 @@ pub(crate) fn example_with_telemetry() -> Record {
 }
 
 /// The same, made by two agents, of which one was lost before it sent anything.
+#[allow(dead_code, reason = "not every test that shares this file needs it")]
 pub(crate) fn example_of_a_fleet() -> Record {
     let mut record = example();
     let clock = ClockOffset { offset_ns: -1_200_000, bound_ns: 90_000 };
