@@ -51,8 +51,8 @@ pub struct Lead {
     lease: Duration,
     /// Agents that are silent for this long are named.
     patience: Duration,
-    /// When time was last looked at.
-    looked_at: Duration,
+    /// When time was last looked at; `None`: nobody is expected to be heard yet.
+    looked_at: Option<Duration>,
 }
 
 /// When nobody has looked at the time for this long, it was us who were stopped, or cut off.
@@ -84,8 +84,14 @@ impl Lead {
             granted: HashMap::new(),
             lease,
             patience: lease / 3,
-            looked_at: now,
+            looked_at: None,
         }
+    }
+
+    /// From now on agents are expected to be heard: all have taken their shares.
+    pub fn watch(&mut self, now: Duration) {
+        self.looked_at = Some(now);
+        self.agents.iter_mut().for_each(|agent| agent.heard_at = now);
     }
 
     /// What to say to all.
@@ -172,7 +178,8 @@ impl Lead {
     /// Time has passed: who is silent, and who is lost.
     pub fn on_time(&mut self, now: Duration) -> Vec<Event> {
         let mut events = Vec::new();
-        let gap = now.saturating_sub(std::mem::replace(&mut self.looked_at, now));
+        let Some(looked_at) = &mut self.looked_at else { return events };
+        let gap = now.saturating_sub(std::mem::replace(looked_at, now));
         for (number, agent) in (0..).zip(&mut self.agents) {
             if gap > GAP_MAX {
                 agent.heard_at = (agent.heard_at + gap).min(now);
@@ -240,7 +247,9 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn lead(agents: u32) -> Lead {
-        Lead::new(agents, 15 * SECOND, SECOND)
+        let mut lead = Lead::new(agents, 15 * SECOND, SECOND);
+        lead.watch(SECOND);
+        lead
     }
 
     /// Every second from one instant to another.

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::agent::{Claim, lock};
-use crate::bus::{Bus, BusError, claim_subject, orders_subject, report_subject};
+use crate::bus::{Bus, BusError, Wire, claim_subject, orders_subject, report_subject};
 use crate::lead::{Event, Lead};
 use crate::messages::Report;
 
@@ -21,6 +21,7 @@ pub struct Leader {
     lead: Arc<Mutex<Lead>>,
     events: Receiver<Event>,
     changed: Arc<Notify>,
+    wire: Wire,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -79,7 +80,7 @@ impl Bus {
                 let _ = tokio::time::timeout(EVERY, news.notified()).await;
             }
         }));
-        Ok(Leader { lead, events, changed, tasks })
+        Ok(Leader { lead, events, changed, wire: self.wire.clone(), tasks })
     }
 }
 
@@ -87,6 +88,12 @@ impl Leader {
     /// The next event; `None`: none came within this time.
     pub fn next_event(&self, patience: Duration) -> Option<Event> {
         self.events.recv_timeout(patience).ok()
+    }
+
+    /// All agents have taken their shares: from now on they are expected to be heard.
+    pub fn watch(&self) {
+        let now = self.wire.now();
+        self.with(|lead| lead.watch(now));
     }
 
     /// Looks at the run, or decides something.

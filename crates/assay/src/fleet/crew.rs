@@ -81,6 +81,8 @@ pub trait Screen {
 
 /// Agents that have just been started are waited for this long.
 const GATHER_TIME: Duration = Duration::from_secs(10);
+/// Agents say at once that they are free, unless they are gone.
+const DISMISS_TIME: Duration = Duration::from_secs(2);
 /// Between the word to begin and the first stage; time for it to reach everybody, whatever the network does.
 const AHEAD_FIRST: Duration = Duration::from_secs(3);
 /// The same of later stages, for which everybody waits.
@@ -151,6 +153,7 @@ impl Crew {
             return Err(not_all(refused, agents.len()));
         }
         let ids: Vec<String> = agents.iter().map(|agent| agent.id.clone()).collect();
+        leader.watch();
         let clocks = bus.clocks(&ids);
         Ok(Crew { bus, run, leader, agents, clocks })
     }
@@ -300,8 +303,12 @@ impl Crew {
     pub fn dismiss(self) {
         self.leader.with(|lead| lead.end());
         let _ = self.bus.forget(&self.run);
-        // What was said last is on its way.
-        std::thread::sleep(LOOK_AROUND);
+        // The next command wants them.
+        let begun = Instant::now();
+        let is_busy = |agent: &Presence| agent.busy.as_ref() == Some(&self.run);
+        while begun.elapsed() < DISMISS_TIME && self.bus.agents().is_ok_and(|agents| agents.iter().any(is_busy)) {
+            std::thread::sleep(LOOK_AROUND);
+        }
     }
 
     /// The first trouble of an agent, or that some were lost; `None`: all did their share.
@@ -383,18 +390,18 @@ fn run_name(workload: &str) -> String {
 fn choose(bus: &Bus, wanted: Option<u32>, work: &Work<'_>) -> Result<Vec<Presence>, Trouble> {
     let begun = Instant::now();
     let mut told = false;
-    let all = loop {
+    let (all, free) = loop {
         let all = bus.agents()?;
-        let enough = all.len() >= wanted.unwrap_or(1) as usize;
+        let free = answering(bus, all.iter().filter(|agent| agent.busy.is_none()).cloned().collect());
+        let enough = free.len() >= wanted.unwrap_or(1) as usize;
         if enough || begun.elapsed() >= GATHER_TIME || signals::control().is_stopped() {
-            break all;
+            break (all, free);
         }
         if !std::mem::replace(&mut told, true) && !work.quiet {
-            terminal::say(&format!("waiting for agents: {} of {} are there\n", all.len(), wanted.unwrap_or(1)));
+            terminal::say(&format!("waiting for agents: {} of {} are free\n", free.len(), wanted.unwrap_or(1)));
         }
         std::thread::sleep(LOOK_AROUND);
     };
-    let free: Vec<Presence> = all.iter().filter(|agent| agent.busy.is_none()).cloned().collect();
     let number = wanted.map_or(free.len(), |wanted| wanted as usize);
     if free.is_empty() || free.len() < number {
         let trouble = Trouble::new(Exit::Fleet, format!("{} of {} agents are free", free.len(), number.max(1)));
@@ -413,6 +420,12 @@ fn choose(bus: &Bus, wanted: Option<u32>, work: &Work<'_>) -> Result<Vec<Presenc
             .hint("give more --sessions, or fewer --agents"));
     }
     seated(free, number)
+}
+
+/// Those that are really there: one that was killed is listed for a while.
+fn answering(bus: &Bus, agents: Vec<Presence>) -> Vec<Presence> {
+    let ids: Vec<String> = agents.iter().map(|agent| agent.id.clone()).collect();
+    agents.into_iter().zip(bus.clocks(&ids)).filter_map(|(agent, clock)| clock.map(|_| agent)).collect()
 }
 
 /// Those that want a share get it; the others take what is left, by name.

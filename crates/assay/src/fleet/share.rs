@@ -172,6 +172,8 @@ fn work(host: &Host<'_>, order: &Order, share: Share) -> String {
         End::Failed(error) => Some(refusal(&failure::trouble(error, &plan, &workload, None))),
         End::Complete | End::Interrupted => None,
     };
+    // Nothing was begun, or nobody wants it.
+    let record = record.filter(|_| !outcome.stages.is_empty() && !part.orders(|orders| orders.over));
     let stored = record.is_some_and(|record| keep(host, order, record, &outcome, &part, agent));
     let ended = Ended {
         failure: failure.clone(),
