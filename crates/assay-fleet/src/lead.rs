@@ -143,6 +143,11 @@ impl Lead {
             events.push(Event::Back(number));
         }
         let heard = &mut self.orders.heard[number as usize];
+        if report.first > *heard {
+            let missed = report.first - *heard;
+            events.push(Event::Warning(number, format!("{missed} lines and intervals are missing from the live view")));
+            *heard = report.first;
+        }
         for (at, news) in (report.first..).zip(&report.news) {
             if at == *heard {
                 *heard += 1;
@@ -303,6 +308,10 @@ mod tests {
         let more = Report { first: 1, news: vec![log("b"), log("c")], ..report(0) };
         assert_eq!(lead.on_report(more, SECOND), [Event::Log(0, "c".to_owned())]);
         assert_eq!(lead.orders().heard, [3]);
+        // Too many for the agent to keep.
+        let late = Report { first: 7, news: vec![log("h")], ..report(0) };
+        assert_eq!(lead.on_report(late, SECOND).len(), 2);
+        assert_eq!(lead.orders().heard, [8]);
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub enum Subcommand {
     Io(IoOptions),
     /// Run experiments: vary settings, repeat the trials in random order, compare the results
     Lab(Box<LabOptions>),
-    /// Work for fleets: take shares of runs that are started on another machine with --fleet
+    /// Take shares of runs that are started on other machines with --fleet
     Agent(AgentOptions),
     /// See, check and set up the agents of a fleet
     Fleet(FleetCommandOptions),

@@ -31,6 +31,8 @@ fn without_a_command_the_help_is_shown() {
       io           Measure files as a database engine uses them
       lab          Run experiments: vary settings, repeat the trials in random order, compare the
                    results
+      agent        Take shares of runs that are started on other machines with --fleet
+      fleet        See, check and set up the agents of a fleet
       sysbench     Run sysbench's command lines and scripts, with its reports
       pgbench      Run pgbench's command lines and scripts, with its reports and log files
 
@@ -40,7 +42,8 @@ fn without_a_command_the_help_is_shown() {
 
     A workload's own options: assay run WORKLOAD --help. Exit codes: 0 success, 1 a check, an audit or a
     --fail-if condition failed, 2 wrong usage, 3 error in the workload, 4 server error, 5 error on this
-    machine, 70 bug in assay, 130 interrupted (Ctrl-C), 143 terminated (SIGTERM).
+    machine, 6 a fleet's agents missing or lost, 70 bug in assay, 130 interrupted (Ctrl-C), 143
+    terminated (SIGTERM).
     error: no command given
 
     hint: try `assay run oltp_read_write`

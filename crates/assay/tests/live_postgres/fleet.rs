@@ -3,9 +3,12 @@
 //! All agents are processes of this machine. Each test has an account of its own on the NATS server, so that none sees
 //! another's agents.
 
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use assay_fleet::{Answer, Bus, Presence};
 use assay_record::{Record, Status};
@@ -444,6 +447,52 @@ fn two_coordinators_do_not_share_an_agent_and_clocks_that_are_apart_are_measured
     assert!(off <= there.bound_ns + 50_000_000, "{there:?}");
     // They began together all the same.
     assert_eq!(record.stages[0].intervals[0].sessions, 4);
+}
+
+/// An agent far away hears everything late, and begins in time all the same.
+#[test]
+fn a_slow_link_delays_words_and_no_transaction() {
+    if !present() {
+        return;
+    }
+    let lab = Lab::new();
+    let _near = lab.agent("near", "");
+    let (login, place) = lab.nats.rsplit_once('@').unwrap();
+    let far = slow(place.to_owned(), Duration::from_millis(150));
+    let mut agent = lab.folder.start(&format!("agent --nats {login}@127.0.0.1:{far} --name far"));
+    agent.wait_for("is ready");
+    let ran = lab.expect("run sleepy.lua --sessions 4 --time 2s --record x.json", 2, 0);
+    let record = lab.record("x.json");
+    let find = |name: &str| record.agents.iter().find(|agent| agent.name == name).unwrap();
+    let clock = find("far").clock_before.unwrap();
+    assert!(clock.bound_ns >= 150_000_000, "{clock:?}");
+    // It is this machine's clock, and the bound says how well that can be known.
+    assert!(clock.offset_ns.unsigned_abs() <= clock.bound_ns, "{clock:?}");
+    assert!(find("far").stages[0].transactions > 0, "{}", ran.shown());
+}
+
+/// The port of a link to a server over which everything takes this long, either way.
+fn slow(server: String, delay: Duration) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for near in listener.incoming() {
+            let (near, far) = (near.unwrap(), TcpStream::connect(&server).unwrap());
+            for (mut from, mut to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
+                std::thread::spawn(move || {
+                    let mut bytes = [0; 1 << 16];
+                    while let Ok(length @ 1..) = from.read(&mut bytes) {
+                        std::thread::sleep(delay);
+                        if to.write_all(&bytes[..length]).is_err() {
+                            break;
+                        }
+                    }
+                    let _ = to.shutdown(Shutdown::Both);
+                });
+            }
+        }
+    });
+    port
 }
 
 #[test]
