@@ -153,7 +153,11 @@ impl Bus {
             Err(_) => return Err(BusError::Connect { url, reason: "no answer".to_owned() }),
         };
         let is_private = local || is_encrypted || client.server_info().tls_required;
-        let context = jetstream::new(client.clone());
+        let context = {
+            // It begins a task.
+            let _entered = runtime.enter();
+            jetstream::new(client.clone())
+        };
         let wire = Wire { client, context, epoch: Instant::now(), url: url.into(), is_private };
         runtime.block_on(wire.members())?;
         Ok(Bus { runtime, wire })

@@ -42,7 +42,7 @@ pub use cable::Cable;
 pub use certificates::Certificates;
 pub use folder::{cache, home, lab_folder};
 pub use kind::{Kind, absent, fetch_versions, missing_versions, versions};
-pub use nats::Nats;
+pub use nats::{Nats, slow_link};
 pub use scrape::{Exposition, metric_families};
 pub use server::Server;
 

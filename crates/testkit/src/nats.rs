@@ -1,7 +1,8 @@
 //! A NATS server with JetStream, for as long as a test needs it.
 
 use std::fs;
-use std::net::TcpStream;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -119,4 +120,33 @@ fn spawn(folder: &std::path::Path) -> Result<Child> {
     // For the guardian, should this process be killed.
     fs::write(folder.join("assay.pid"), format!("{}\n", child.id()))?;
     Ok(child)
+}
+
+/// The port of a link to a server (`HOST:PORT`) over which everything takes this long, either way; for as long as this
+/// process lives.
+pub fn slow_link(server: &str, delay: Duration) -> Result<u16> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let (port, server) = (listener.local_addr()?.port(), server.to_owned());
+    std::thread::spawn(move || {
+        for near in listener.incoming().flatten() {
+            // Either side sees the other's end.
+            let Ok(far) = TcpStream::connect(&server) else { continue };
+            let (Ok(near_too), Ok(far_too)) = (near.try_clone(), far.try_clone()) else { continue };
+            for (from, to) in [(near, far), (far_too, near_too)] {
+                std::thread::spawn(move || late(from, to, delay));
+            }
+        }
+    });
+    Ok(port)
+}
+
+fn late(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
+    let mut bytes = vec![0; 1 << 16];
+    while let Ok(length @ 1..) = from.read(&mut bytes) {
+        std::thread::sleep(delay);
+        if to.write_all(&bytes[..length]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Both);
 }

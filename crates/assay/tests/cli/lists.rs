@@ -193,6 +193,18 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
           --rand-pareto-h <X>      pareto: parameter h [default: 0.2]
           --rand-zipfian-exp <X>   zipfian: exponent [default: 0.8]
 
+    Fleet:
+          --fleet <URL>         Divide the work between agents on other machines, which are connected to
+                                this NATS server (see `assay agent`)
+          --agents <N>          Number of agents [default: all that are free]
+          --fleet-creds <FILE>  NATS credentials file
+          --fleet-ca <FILE>     Certificate authorities of the NATS server, as a PEM file [default:
+                                those of the system]
+          --db-from-agent-env   Let each agent connect to the database that its environment variable
+                                ASSAY_DB names; --db is used only here
+          --lease <DURATION>    How long agents run on without the coordinator, and how long a silent
+                                agent is waited for [default: 15s]
+
     Output:
           --format <text|json|csv>         Output format of the result on stdout [default: text]
           --interval <DURATION>            Length of a reporting interval, at least 100ms [default: 1s]

@@ -3,8 +3,6 @@
 //! All agents are processes of this machine. Each test has an account of its own on the NATS server, so that none sees
 //! another's agents.
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -203,7 +201,6 @@ fn stages_of_a_ladder_change_together_and_an_interrupt_ends_all_with_a_report() 
     let agents = lab.agents(["a", "b"]);
     let mut run = lab.folder.start(&lab.line("run sleepy.lua --sessions 1,4 --time 1s --record x.json", 2));
     run.wait_for("stage 2 of 2");
-    run.wait_for_interval(4);
     let ran = run.finish();
     assert_eq!(ran.code, Some(0), "{}", ran.shown());
     let record = lab.record("x.json");
@@ -390,6 +387,7 @@ fn agents_of_another_version_and_passwords_in_the_clear_are_refused() {
 
     // A coordinator of another version is refused by the agent, and so is a second one.
     let _agent = lab.agent("a", "");
+    lab.wait_for_free(1);
     let id = bus.agents().unwrap()[0].id.clone();
     let order = |version: &str| assay_fleet::Order {
         run: "other".to_owned(),
@@ -458,7 +456,7 @@ fn a_slow_link_delays_words_and_no_transaction() {
     let lab = Lab::new();
     let _near = lab.agent("near", "");
     let (login, place) = lab.nats.rsplit_once('@').unwrap();
-    let far = slow(place.to_owned(), Duration::from_millis(150));
+    let far = testkit::slow_link(place, Duration::from_millis(150)).unwrap();
     let mut agent = lab.folder.start(&format!("agent --nats {login}@127.0.0.1:{far} --name far"));
     agent.wait_for("is ready");
     let ran = lab.expect("run sleepy.lua --sessions 4 --time 2s --record x.json", 2, 0);
@@ -469,30 +467,6 @@ fn a_slow_link_delays_words_and_no_transaction() {
     // It is this machine's clock, and the bound says how well that can be known.
     assert!(clock.offset_ns.unsigned_abs() <= clock.bound_ns, "{clock:?}");
     assert!(find("far").stages[0].transactions > 0, "{}", ran.shown());
-}
-
-/// The port of a link to a server over which everything takes this long, either way.
-fn slow(server: String, delay: Duration) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for near in listener.incoming() {
-            let (near, far) = (near.unwrap(), TcpStream::connect(&server).unwrap());
-            for (mut from, mut to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
-                std::thread::spawn(move || {
-                    let mut bytes = [0; 1 << 16];
-                    while let Ok(length @ 1..) = from.read(&mut bytes) {
-                        std::thread::sleep(delay);
-                        if to.write_all(&bytes[..length]).is_err() {
-                            break;
-                        }
-                    }
-                    let _ = to.shutdown(Shutdown::Both);
-                });
-            }
-        }
-    });
-    port
 }
 
 #[test]
