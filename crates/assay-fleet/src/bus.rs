@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use async_nats::jetstream::{self, kv, object_store, stream::StorageType};
+use async_nats::jetstream::stream::{self, DiscardPolicy, StorageType};
+use async_nats::jetstream::{self, kv, object_store};
 use async_nats::{Client, ConnectOptions, ServerAddr};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
@@ -345,14 +346,24 @@ impl Wire {
         if let Ok(store) = self.context.get_key_value(MEMBERS).await {
             return Ok(store);
         }
-        let config = kv::Config {
-            bucket: MEMBERS.to_owned(),
-            history: 1,
+        // The client's own way to make a bucket wants to know of the account what servers tell from 2.10 on.
+        let config = stream::Config {
+            name: format!("KV_{MEMBERS}"),
+            subjects: vec![format!("$KV.{MEMBERS}.>")],
+            max_messages_per_subject: 1,
+            max_messages: -1,
+            max_bytes: -1,
             max_age: MEMBER_AGE_MAX,
+            discard: DiscardPolicy::New,
             storage: StorageType::Memory,
-            ..kv::Config::default()
+            num_replicas: 1,
+            allow_rollup: true,
+            deny_delete: true,
+            allow_direct: true,
+            ..stream::Config::default()
         };
-        self.context.create_key_value(config).await.map_err(|error| self.refused(&error))
+        self.context.create_stream(config).await.map_err(|error| self.refused(&error))?;
+        self.context.get_key_value(MEMBERS).await.map_err(|error| self.refused(&error))
     }
 
     async fn results(&self) -> Result<object_store::ObjectStore, BusError> {
