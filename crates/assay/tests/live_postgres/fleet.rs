@@ -428,13 +428,14 @@ fn two_coordinators_do_not_share_an_agent_and_clocks_that_are_apart_are_measured
     };
     let _ahead = Ended(ahead);
     lab.wait_for_free(2);
-    let mut run = lab.folder.start(&lab.line("run sleepy.lua --sessions 4 --time 2s --record x.json", 2));
+    let mut run = lab.folder.start(&lab.line("run sleepy.lua --sessions 4 --time 1h --record x.json", 2));
     run.wait_for_interval(4);
     let second = lab.expect("run sleepy.lua --sessions 4 --time 2s --no-record", 1, 6);
     assert!(second.stderr.contains("error: 0 of 1 agents are free"), "{}", second.stderr);
     assert!(second.stderr.contains("is busy with run sleepy-"), "{}", second.stderr);
+    run.signal(Signal::SIGINT);
     let ran = run.finish();
-    assert_eq!(ran.code, Some(0), "{}", ran.shown());
+    assert_eq!(ran.code, Some(130), "{}", ran.shown());
     let record = lab.record("x.json");
     let clock = |name: &str| {
         record.agents.iter().find(|agent| agent.name == name).and_then(|agent| agent.clock_before).unwrap()
