@@ -145,9 +145,8 @@ impl Bus {
             options = options.add_root_certificates(path.clone());
         }
         let local = is_loopback(address.host());
-        let connected = runtime.block_on(async {
-            tokio::time::timeout(2 * CONNECT_TIMEOUT, options.connect(address)).await
-        });
+        let connected =
+            runtime.block_on(async { tokio::time::timeout(2 * CONNECT_TIMEOUT, options.connect(address)).await });
         let client = match connected {
             Ok(Ok(client)) => client,
             Ok(Err(error)) => return Err(BusError::Connect { url, reason: chain(&error) }),

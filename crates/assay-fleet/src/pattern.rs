@@ -44,7 +44,9 @@ mod tests {
     fn a_star_stands_for_anything_and_the_rest_for_itself() {
         let check = |pattern: &str, text: &str| pattern.parse::<Pattern>().unwrap().covers(text);
         assert!(check("db1", "db1") && !check("db1", "db10") && !check("db1", "xdb1"));
-        assert!(check("db*", "db10:5432") && check("*", "") && check("*.lab", "db.lab") && !check("*.lab", "db.lab.com"));
+        assert!(
+            check("db*", "db10:5432") && check("*", "") && check("*.lab", "db.lab") && !check("*.lab", "db.lab.com")
+        );
         assert!(check("db*.lab:5*", "db7.lab:5432") && !check("db*.lab:5*", "db7.lab:4432"));
         assert!(check("a*a", "aa") && !check("a*a", "a"));
         assert!("".parse::<Pattern>().is_err());

@@ -111,7 +111,8 @@ impl Record {
         }
         drop(records);
         self.agents = shares.into_iter().map(|share| part(share, agents)).collect();
-        let hosts: Vec<&str> = self.agents.iter().map(|agent| agent.host.as_str()).filter(|host| !host.is_empty()).collect();
+        let hosts: Vec<&str> =
+            self.agents.iter().map(|agent| agent.host.as_str()).filter(|host| !host.is_empty()).collect();
         self.environment.host = some_of(&hosts);
     }
 }
@@ -383,14 +384,14 @@ mod tests {
             max_ns: values.iter().copied().max().unwrap_or(0),
             sum_ns: values.iter().map(|value| u128::from(*value)).sum(),
             over: 0,
-            histogram: (!values.is_empty())
-                .then(|| EncodedHistogram::of(values.iter().map(|value| (*value, 1)))),
+            histogram: (!values.is_empty()).then(|| EncodedHistogram::of(values.iter().map(|value| (*value, 1)))),
         }
     }
 
     /// Values over six orders of magnitude, some many times.
     fn values(seed: u64, count: u64) -> Vec<u64> {
-        let value = |i: u64| (seed + i).wrapping_mul(0x9e37_79b9_7f4a_7c15) % 10u64.pow((3 + (seed + i) % 6) as u32) + 1;
+        let value =
+            |i: u64| (seed + i).wrapping_mul(0x9e37_79b9_7f4a_7c15) % 10u64.pow((3 + (seed + i) % 6) as u32) + 1;
         (0..count).map(value).collect()
     }
 

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::cases::Cases;
 use crate::agents::AgentPart;
+use crate::cases::Cases;
 use crate::measurements::Stage;
 use crate::status::Status;
 use crate::telemetry::Telemetry;

@@ -69,7 +69,7 @@ fn a_written_record_satisfies_the_schema_which_knows_every_field() {
     sessions.manifest.search = Some(Search::Sessions { max: 64 });
     for record in
         [example(), closed, example_with_telemetry(), example_of_cases(), example_of_a_fleet(), varied, sessions]
-        .map(|record| json_of(&record))
+            .map(|record| json_of(&record))
     {
         if let Err(error) = strict.validate(&record) {
             panic!("{error} at {}", error.instance_path());

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use assay::command_line::{self, Subcommand};
 use assay::commands::{
-    agent, check, cleanup, compare, completions, duel, exec, fleet, io, lab, list, manual, pgbench, prepare, report, run, server,
-    show, sql, sysbench, tag,
+    agent, check, cleanup, compare, completions, duel, exec, fleet, io, lab, list, manual, pgbench, prepare, report,
+    run, server, show, sql, sysbench, tag,
 };
 use assay::diagnostics::{self, Trouble};
 use assay::signals;

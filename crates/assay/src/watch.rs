@@ -119,36 +119,36 @@ impl<'a> Watch<'a> {
 /// A warning in words.
 pub fn warning_text(warning: &Warning, plan: &Plan) -> String {
     let url = |target: usize| plan.targets[target].database.display();
-        match warning {
-            Warning::Held { place, held } => {
-                let place = place.as_deref().unwrap_or("an unknown place");
-                format!(
-                    "the script has blocked a worker for {:.1} s at {place}: the worker's other sessions are waiting, so the results are wrong\n  let long work yield: call the database in between, or use assay's sleep functions",
-                    held.as_secs_f64()
-                )
-            }
-            Warning::SlowConnects { target, took } => format!(
-                "connecting to {} took {:.1} s: its connection queue overflows, or packets are lost\n  \
+    match warning {
+        Warning::Held { place, held } => {
+            let place = place.as_deref().unwrap_or("an unknown place");
+            format!(
+                "the script has blocked a worker for {:.1} s at {place}: the worker's other sessions are waiting, so the results are wrong\n  let long work yield: call the database in between, or use assay's sleep functions",
+                held.as_secs_f64()
+            )
+        }
+        Warning::SlowConnects { target, took } => format!(
+            "connecting to {} took {:.1} s: its connection queue overflows, or packets are lost\n  \
                  raise its listen backlog (back_log; listen_backlog of PgBouncer) and net.core.somaxconn on its machine, \
                  or open connections more slowly with `--connect-pending` (now {}) or `--connect-rate`",
-                url(*target),
-                took.as_secs_f64(),
-                plan.connects.pending_max
-            ),
-            Warning::Advice { target, error, hint } => {
-                format!("{}: {} ({}): the run continues\n  {hint}", url(*target), error.message, error.code)
-            }
-            Warning::Outage { target, message } => format!(
-                "{} is unavailable: {message}\n  retrying for up to {}; see `--reconnect-time`",
-                url(*target),
-                values::display_duration(plan.policy.reconnect)
-            ),
-            Warning::Recovered { target } => format!("{} is back", url(*target)),
-            Warning::Finishing { in_flight } => format!(
-                "interrupted: finishing up to {in_flight} transactions within {}; press Ctrl-C again to quit immediately",
-                values::display_duration(plan.grace)
-            ),
+            url(*target),
+            took.as_secs_f64(),
+            plan.connects.pending_max
+        ),
+        Warning::Advice { target, error, hint } => {
+            format!("{}: {} ({}): the run continues\n  {hint}", url(*target), error.message, error.code)
         }
+        Warning::Outage { target, message } => format!(
+            "{} is unavailable: {message}\n  retrying for up to {}; see `--reconnect-time`",
+            url(*target),
+            values::display_duration(plan.policy.reconnect)
+        ),
+        Warning::Recovered { target } => format!("{} is back", url(*target)),
+        Warning::Finishing { in_flight } => format!(
+            "interrupted: finishing up to {in_flight} transactions within {}; press Ctrl-C again to quit immediately",
+            values::display_duration(plan.grace)
+        ),
+    }
 }
 
 /// The same of a fleet.

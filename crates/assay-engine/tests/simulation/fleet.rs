@@ -99,8 +99,11 @@ fn agents_together_send_the_statements_of_one_process_at_the_same_instants() {
 #[test]
 fn agents_together_keep_one_rate() {
     let world = || {
-        let mut world = World::new("function thread_init() con = sysbench.sql.driver():connect() end \
-            function event() con:query('SELECT') end").sessions(&[12]);
+        let mut world = World::new(
+            "function thread_init() con = sysbench.sql.driver():connect() end \
+            function event() con:query('SELECT') end",
+        )
+        .sessions(&[12]);
         world.plan.load = Load::Open { rate: 300.0.into(), arrival: Arrival::Constant, backlog_max: Some(100) };
         world.server.borrow_mut().service = ms(2);
         world

@@ -109,12 +109,8 @@ pub(crate) fn example_of_a_fleet() -> Record {
     let mut record = example();
     let clock = ClockOffset { offset_ns: -1_200_000, bound_ns: 90_000 };
     let agent = |number| AgentPart { name: format!("load{number}"), number, ..AgentPart::default() };
-    let first = AgentPart {
-        status: Status::Complete,
-        failure: Some("no room".into()),
-        clock_before: Some(clock),
-        ..agent(0)
-    };
+    let first =
+        AgentPart { status: Status::Complete, failure: Some("no room".into()), clock_before: Some(clock), ..agent(0) };
     let shares = vec![
         Share { agent: first, late_ns: vec![7], record: Some(example()) },
         Share { agent: agent(1), ..Share::default() },

@@ -43,7 +43,8 @@ fn status(nats: &NatsOptions) -> Result<Exit, Trouble> {
         }
     }
     for (run, shares, bytes) in runs {
-        text += &format!("result of run {run}: {shares} shares, {bytes} bytes; take it with `assay fleet collect {run}`\n");
+        text +=
+            &format!("result of run {run}: {shares} shares, {bytes} bytes; take it with `assay fleet collect {run}`\n");
     }
     terminal::result(&text)?;
     Ok(Exit::Success)
@@ -51,7 +52,8 @@ fn status(nats: &NatsOptions) -> Result<Exit, Trouble> {
 
 fn table(agents: &[Presence]) -> String {
     let width = agents.iter().map(|agent| agent.name.chars().count()).max().unwrap_or(0).max(5);
-    let mut text = format!("{:<width$}  {:<20}  {:>4}  {:>8}  {:<9}  {}\n", "agent", "host", "CPUs", "files", "version", "state");
+    let mut text =
+        format!("{:<width$}  {:<20}  {:>4}  {:>8}  {:<9}  {}\n", "agent", "host", "CPUs", "files", "version", "state");
     for agent in agents {
         let state = match (&agent.busy, agent.share) {
             (Some(run), _) => format!("busy with run {run}"),
@@ -118,7 +120,9 @@ fn collect(options: &CollectOptions) -> Result<Exit, Trouble> {
     runs.dedup();
     let run = match (&options.run, &runs[..]) {
         (Some(run), _) if runs.contains(run) => run.clone(),
-        (Some(run), _) => return Err(Trouble::new(Exit::Fleet, format!("no results of run {run}")).detail(names(&runs))),
+        (Some(run), _) => {
+            return Err(Trouble::new(Exit::Fleet, format!("no results of run {run}")).detail(names(&runs)));
+        }
         (None, [run]) => run.clone(),
         (None, []) => return Err(Trouble::new(Exit::Fleet, "no results to collect")),
         (None, _) => return Err(Trouble::usage("there are results of several runs: name one").detail(names(&runs))),
@@ -133,7 +137,8 @@ fn collect(options: &CollectOptions) -> Result<Exit, Trouble> {
         let record = bus.fetch(&run, share.number)?.and_then(|bytes| Record::from_bytes(&bytes));
         records.extend(record.map(|record| (share.number, record)));
     }
-    let whole = put_together(records).ok_or_else(|| Trouble::new(Exit::Fleet, format!("the results of run {run} are damaged")))?;
+    let whole = put_together(records)
+        .ok_or_else(|| Trouble::new(Exit::Fleet, format!("the results of run {run} are damaged")))?;
     let path = match &options.record {
         Some(path) => whole.write(path).map(|()| path.clone()),
         None => whole.write_new(Path::new(DEFAULT_FOLDER)),

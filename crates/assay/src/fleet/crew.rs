@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use assay_engine::{End, Outcome, Plan};
-use assay_fleet::{
-    Answer, Bus, Database, Ended, Event, Gate, Leader, Offsets, Order, PROTOCOL, Presence, Refusal,
-};
+use assay_fleet::{Answer, Bus, Database, Ended, Event, Gate, Leader, Offsets, Order, PROTOCOL, Presence, Refusal};
 use assay_io::Clock;
 use assay_record::{AgentPart, ClockOffset, Interval, Record, Share, Status};
 use assay_seam::Nanos;
@@ -169,8 +167,12 @@ impl Crew {
         let started = clock.now();
         screen.begins(clock, started);
         let mut table = Table::new(self.agents.len());
-        let mut course =
-            Course { ended: vec![None; self.agents.len()], interrupted: false, elapsed: Nanos::ZERO, starts_ns: Vec::new() };
+        let mut course = Course {
+            ended: vec![None; self.agents.len()],
+            interrupted: false,
+            elapsed: Nanos::ZERO,
+            starts_ns: Vec::new(),
+        };
         loop {
             course.elapsed = clock.now() - started;
             if signals::control().is_stopped() && !course.interrupted {
@@ -242,8 +244,9 @@ impl Crew {
                 }
                 course.ended[agent as usize] = Some(ended);
             }
-            Event::Silent(agent, silence) => screen
-                .warning(&format!("agent {} has been silent for {:.0} s", name(agent), silence.as_secs_f64())),
+            Event::Silent(agent, silence) => {
+                screen.warning(&format!("agent {} has been silent for {:.0} s", name(agent), silence.as_secs_f64()))
+            }
             Event::Back(agent) => screen.warning(&format!("agent {} is back", name(agent))),
             Event::Lost(agent) => screen.warning(&format!(
                 "agent {} is lost: the run goes on without it, and the result is partial",
@@ -333,9 +336,11 @@ impl Crew {
                     .hint("see the agents' own output; `assay fleet status` lists those that are there"),
             );
         }
-        let stopped = self.agents.iter().zip(&course.ended).find(|(_, ended)| {
-            !course.interrupted && ended.as_ref().is_some_and(|ended| ended.interrupted)
-        });
+        let stopped = self
+            .agents
+            .iter()
+            .zip(&course.ended)
+            .find(|(_, ended)| !course.interrupted && ended.as_ref().is_some_and(|ended| ended.interrupted));
         stopped.map(|(agent, _)| {
             Trouble::new(Exit::Fleet, format!("agent {} was stopped before its end", agent.name))
                 .detail("the result is partial: all agents ended with it")
@@ -406,7 +411,8 @@ fn choose(bus: &Bus, wanted: Option<u32>, work: &Work<'_>) -> Result<Vec<Presenc
     if free.is_empty() || free.len() < number {
         let trouble = Trouble::new(Exit::Fleet, format!("{} of {} agents are free", free.len(), number.max(1)));
         let busy = all.iter().filter_map(|agent| Some((&agent.name, agent.busy.as_ref()?)));
-        let trouble = busy.fold(trouble, |trouble, (name, run)| trouble.detail(format!("agent {name} is busy with run {run}")));
+        let trouble =
+            busy.fold(trouble, |trouble, (name, run)| trouble.detail(format!("agent {name} is busy with run {run}")));
         return Err(trouble.hint(format!("start more agents: assay agent --nats {}", bus.url())));
     }
     let ours = env!("CARGO_PKG_VERSION");
@@ -455,9 +461,9 @@ fn travels_safely(bus: &Bus, agents: &[Presence]) -> Result<(), Trouble> {
         (false, _) => "this connection to NATS is not encrypted".to_owned(),
         (true, Some(agent)) => format!("agent {}'s connection to NATS is not encrypted", agent.name),
     };
-    Err(Trouble::usage("the database's password would travel unencrypted").detail(whose).hint(
-        "use TLS (tls://HOST), or --db-from-agent-env with the variable ASSAY_DB on each agent",
-    ))
+    Err(Trouble::usage("the database's password would travel unencrypted")
+        .detail(whose)
+        .hint("use TLS (tls://HOST), or --db-from-agent-env with the variable ASSAY_DB on each agent"))
 }
 
 fn not_all(mut refused: Vec<Trouble>, agents: usize) -> Trouble {

@@ -23,7 +23,9 @@ impl From<BusError> for Trouble {
             BusError::Url(_) => Trouble { exit: Exit::Usage, ..trouble },
             BusError::File { .. } => Trouble { exit: Exit::Environment, ..trouble },
             BusError::Connect { .. } => trouble.hint("start it (`nats-server -js`), or check address, login and TLS"),
-            BusError::JetStream { .. } => trouble.hint("start it with JetStream (`nats-server -js`), with room to store"),
+            BusError::JetStream { .. } => {
+                trouble.hint("start it with JetStream (`nats-server -js`), with room to store")
+            }
             BusError::NoAnswer { .. } => trouble.hint("see `assay fleet status` for the agents that are there"),
         }
     }

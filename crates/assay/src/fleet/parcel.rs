@@ -90,7 +90,8 @@ fn modules(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn read(path: &Path) -> Result<String, Trouble> {
-    std::fs::read_to_string(path).map_err(|error| Trouble::environment(format!("cannot read {}: {error}", path.display())))
+    std::fs::read_to_string(path)
+        .map_err(|error| Trouble::environment(format!("cannot read {}: {error}", path.display())))
 }
 
 /// Puts the files into a folder; the words, which name them there.
@@ -100,7 +101,10 @@ pub fn unpack(words: &[String], files: &[File], folder: &Path) -> Result<Vec<Str
     for file in files {
         let is_inside = Path::new(&file.path).components().all(|part| matches!(part, std::path::Component::Normal(_)));
         if !is_inside {
-            return Err(Trouble::new(Exit::Fleet, format!("the order names a file outside of its folder: {}", file.path)));
+            return Err(Trouble::new(
+                Exit::Fleet,
+                format!("the order names a file outside of its folder: {}", file.path),
+            ));
         }
         let path = folder.join(&file.path);
         std::fs::create_dir_all(path.parent().unwrap_or(folder)).map_err(failed)?;
@@ -144,7 +148,8 @@ mod tests {
         let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let script = here.path().join("my.lua");
         std::fs::create_dir(here.path().join("lib")).unwrap();
-        for (name, text) in [("my.lua", "-- one"), ("other.lua", "-- two"), ("lib/x.lua", "-- three"), ("notes", "no")] {
+        for (name, text) in [("my.lua", "-- one"), ("other.lua", "-- two"), ("lib/x.lua", "-- three"), ("notes", "no")]
+        {
             std::fs::write(here.path().join(name), text).unwrap();
         }
         let name = script.display().to_string();

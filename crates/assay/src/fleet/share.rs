@@ -156,7 +156,10 @@ fn work(host: &Host<'_>, order: &Order, share: Share) -> String {
         let (control, over, part) = (control.clone(), over.clone(), part.clone());
         std::thread::spawn(move || {
             while !over.load(Ordering::Relaxed) {
-                if part.orders(|orders| orders.stop || orders.over) || part.is_abandoned() || signals::control().is_stopped() {
+                if part.orders(|orders| orders.stop || orders.over)
+                    || part.is_abandoned()
+                    || signals::control().is_stopped()
+                {
                     control.stop();
                 }
                 std::thread::sleep(LOOK_AROUND);

@@ -474,7 +474,8 @@ fn a_slow_link_delays_words_and_no_transaction() {
 fn a_manifest_is_yaml_that_names_its_agents() {
     let folder = Folder::new();
     let ran = folder.expect("fleet manifest --agents 6 --image registry.lab/assay:1 --allow-db db*:5432", 0);
-    for text in ["completionMode: Indexed", "completions: 6", "\"--share=$(JOB_COMPLETION_INDEX)\"", "--allow-db=db*:5432"]
+    for text in
+        ["completionMode: Indexed", "completions: 6", "\"--share=$(JOB_COMPLETION_INDEX)\"", "--allow-db=db*:5432"]
     {
         assert!(ran.stdout.contains(text), "{text}: {}", ran.stdout);
     }
