@@ -433,7 +433,7 @@ fn connects_and_stale_reads_are_measured_against_real_servers() {
     let wrong =
         folder.write("far.lua", "function thread_init() sysbench.sql.driver():connect(2) end function event() end");
     let ran = expect(&folder, &format!("run {} --db {primary} --no-record", wrong.display()), 4);
-    assert!(ran.stderr.contains("the script connects to server 2, and there are 1"), "{}", ran.shown());
+    assert!(ran.stderr.contains("the script connects to server 2, but there are 1"), "{}", ran.shown());
 
     expect(&folder, &format!("prepare read_after_write --db {primary}"), 0);
     // The replica gets the table three seconds later.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use assay_io::clock::Clock;
 use assay_lab::product::Settled;
-use assay_lab::{Description, Home, Status, Topology, image};
+use assay_lab::{Description, Home, Placement, Status, Topology, image};
 use assay_recipe::{Action, Cell, Step, When};
 use assay_record::{Record, SettledStep, StartedServer};
 use assay_seam::{ConnectOptions, Nanos};
@@ -540,6 +540,9 @@ pub(super) fn loading(
     Ok(Description {
         settings: layout.into_iter().chain(asked(&setup.data.settings)).collect(),
         file: None,
+        // Where a cell's server may run, and how much memory it has, is no matter of what it holds.
+        placement: Placement::default(),
+        data: None,
         replicas: 0,
         fronts: Vec::new(),
         ..description.clone()
