@@ -74,7 +74,8 @@ pub struct TableAsked {
     pub rows: String,
     /// A column per level; `None`: one column.
     pub columns: Option<String>,
-    /// A metric such as `tps`, `p99`, `new_order.p99`; `per_price`; or the name of a step, for its seconds or its value.
+    /// A metric such as `tps`, `p99`, `new_order.p99`; `per_price`; or the name of a step, for its seconds or its
+    /// value.
     #[serde(default = "tps")]
     pub value: String,
     /// The level by which the others are divided: one of `columns`, or of `rows` without columns; or `best`.

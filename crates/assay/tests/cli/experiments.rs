@@ -164,7 +164,7 @@ drop = 1
 [[step]]
 name = "wait"
 when = "before-trial"
-command = "touch waiting; while ! test -e go; do sleep 0.02; done"
+command = "while ! test -e go; do sleep 0.02; done"
 
 [[step]]
 name = "rows"
@@ -184,11 +184,8 @@ fn an_interrupted_experiment_on_a_server_that_is_already_there_goes_on_and_shows
     folder.write("events.lua", EVENTS);
     folder.write("priced.toml", PRICED);
     for _ in 0..2 {
-        let started = folder.start("lab run priced.toml --folder priced");
-        while !folder.path().join("waiting").exists() {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        std::fs::remove_file(folder.path().join("waiting")).unwrap();
+        let mut started = folder.start("lab run priced.toml --folder priced");
+        started.wait_for("round 1 of 2");
         started.signal(Signal::SIGINT);
         let ran = started.finish();
         assert_eq!(ran.code, Some(130), "{}", ran.shown());
