@@ -21,8 +21,6 @@ use assay_seam::{
 };
 use std::sync::Arc;
 
-use statements::{Sent, write_parse_unnamed};
-
 /// A connection, over all the sockets of its lifetime.
 pub(super) struct PostgresConnection {
     server: Arc<Server>,
@@ -314,6 +312,21 @@ impl Connection for PostgresConnection {
         }
         self.phase = Phase::Closed;
     }
+}
+
+/// Parse as the unnamed statement.
+fn write_parse_unnamed(template: &Template, out: &mut Vec<u8>) {
+    message::write(b'P', out, |out| {
+        out.push(0);
+        template.write_numbered(out);
+        out.extend_from_slice(&[0, 0, 0]);
+    });
+}
+
+/// Whether an operation needs the server.
+enum Sent {
+    Messages,
+    Nothing,
 }
 
 impl PostgresConnection {

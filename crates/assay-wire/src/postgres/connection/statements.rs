@@ -1,10 +1,10 @@
 //! Operations of the script, as messages to the server.
 
-use crate::placeholders::{self, Template};
+use crate::placeholders;
 use crate::postgres::message;
 use assay_seam::{Class, Effect, Rows, StatementError, StatementId, Value};
 
-use super::{Flight, Form, Job, PostgresConnection, Statement};
+use super::{Flight, Form, Job, PostgresConnection, Sent, Statement, write_parse_unnamed};
 
 impl PostgresConnection {
     pub(super) fn query(&mut self, job: Job, sql: &[u8], out: &mut Vec<u8>) -> Result<Sent, StatementError> {
@@ -159,21 +159,6 @@ impl PostgresConnection {
         }
         name
     }
-}
-
-/// Parse as the unnamed statement.
-pub(super) fn write_parse_unnamed(template: &Template, out: &mut Vec<u8>) {
-    message::write(b'P', out, |out| {
-        out.push(0);
-        template.write_numbered(out);
-        out.extend_from_slice(&[0, 0, 0]);
-    });
-}
-
-/// Whether an operation needs the server.
-pub(super) enum Sent {
-    Messages,
-    Nothing,
 }
 
 /// Each byte as two hexadecimal digits: every execution names its statement.
