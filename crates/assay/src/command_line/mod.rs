@@ -1,24 +1,38 @@
-//! The command line: fixed options declared in `options`, workload options declared by the workload.
+//! The command line: fixed options, declared in a file for each subject, and options declared by the workload.
 //!
 //! Parsing takes two passes. The first only finds the workload; its script is loaded, and its declarations become real
 //! options of the subcommand: listed by `--help`, typed, refused with the nearest name if misspelled. The second pass
 //! is clap's; `mistakes` rewords its errors. `-` and `_` mean the same in option names.
 
+mod compare;
 mod fleet;
+mod generator;
 mod io;
 mod lab;
+mod load;
 mod mistakes;
 mod options;
+mod report;
+mod run;
+mod server;
 mod shared;
 mod sql;
+mod target;
 mod workload;
 
+pub use compare::*;
 pub use fleet::*;
+pub use generator::*;
 pub use io::IoOptions;
 pub use lab::*;
+pub use load::*;
 pub use options::*;
+pub use report::*;
+pub use run::*;
+pub use server::*;
 pub use shared::{Format, ResultOptions, tag};
 pub use sql::SqlOptions;
+pub use target::*;
 pub use workload::Workload;
 
 use std::ffi::OsString;

@@ -1,0 +1,156 @@
+//! Options of `assay report`.
+
+use assay_report::{ChartKind, OfTrials};
+use assay_seam::Nanos;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use crate::values;
+
+/// Options of `report`. A `-` instead of a file is stdout.
+#[derive(Args, Clone)]
+pub struct ReportOptions {
+    /// Records written by `assay run`; records with the same settings are grouped as trials
+    #[arg(value_name = "RECORD", required = true)]
+    pub records: Vec<std::path::PathBuf>,
+    /// HTML page with charts: one file that opens offline
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<std::path::PathBuf>,
+    /// Summary and tables in Markdown
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<std::path::PathBuf>,
+    /// CSV with one row per interval, and one per interval for each transaction type and statement class
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<std::path::PathBuf>,
+    /// CSV of server and machine telemetry: one row per reading, with time, scope, metric and value
+    #[arg(long, value_name = "FILE")]
+    pub telemetry_csv: Option<std::path::PathBuf>,
+    /// JSON with all findings and the data of every chart
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<std::path::PathBuf>,
+    /// Final results in the OpenMetrics format, for Prometheus
+    #[arg(long, value_name = "FILE")]
+    pub prometheus: Option<std::path::PathBuf>,
+    /// CSV with one row per record, oldest first, for change point detection with Apache Otava
+    #[arg(long, value_name = "FILE")]
+    pub otava: Option<std::path::PathBuf>,
+    /// Folder for the charts as SVG files
+    #[arg(long, value_name = "FOLDER")]
+    pub svg: Option<std::path::PathBuf>,
+    /// Folder for the charts as PNG files
+    #[arg(long, value_name = "FOLDER")]
+    pub png: Option<std::path::PathBuf>,
+    /// Title of the page, the Markdown and the charts [default: workload and server; for a chart, what it shows]
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// Width and height of charts; a PNG has twice as many pixels in each direction
+    #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "960x460", value_parser = picture_size)]
+    pub size: (u32, u32),
+    /// Background of charts
+    #[arg(long, value_name = "light|dark", hide_possible_values = true, value_enum, default_value = "light")]
+    pub theme: Theme,
+    /// Window, charts and tables of settings.
+    #[command(flatten)]
+    pub shown: ShownOptions,
+}
+
+/// Which part of runs is shown, and how their settings are put beside each other.
+#[derive(Args, Clone)]
+pub struct ShownOptions {
+    /// Use only the end of each run
+    #[arg(long, value_name = "DURATION", value_parser = values::duration, conflicts_with_all = ["from", "to"], help_heading = "Window")]
+    pub last: Option<Nanos>,
+    /// Use each run from this time on; `steady`: from the start of its steady part
+    #[arg(long, value_name = "TIME|steady", value_parser = window_start, help_heading = "Window")]
+    pub from: Option<WindowStart>,
+    /// Use each run up to this time
+    #[arg(long, value_name = "TIME", value_parser = values::duration, help_heading = "Window")]
+    pub to: Option<Nanos>,
+    /// Chart of the settings: dots, lines (over time), boxes, bars, curves (over --x); may be repeated
+    #[arg(
+        long,
+        value_name = "KIND",
+        value_parser = chart_kinds(),
+        hide_possible_values = true,
+        help_heading = "Charts and tables of settings"
+    )]
+    pub chart: Vec<ChartKind>,
+    /// Factor on the x axis: a setting, option, fact or tag that differs, `sessions`, or `setting` for all remaining
+    /// differences
+    #[arg(long, value_name = "FACTOR", help_heading = "Charts and tables of settings")]
+    pub x: Option<String>,
+    /// Factor shown as colors
+    #[arg(long = "color", alias = "colour", value_name = "FACTOR", help_heading = "Charts and tables of settings")]
+    pub colour: Option<String>,
+    /// Factor shown as panels side by side
+    #[arg(long, value_name = "FACTOR", help_heading = "Charts and tables of settings")]
+    pub facet: Option<String>,
+    /// Pivot table with one row per level of this factor
+    #[arg(long, value_name = "FACTOR", help_heading = "Charts and tables of settings")]
+    pub rows: Option<String>,
+    /// Factor with one column per level
+    #[arg(long, value_name = "FACTOR", requires = "rows", help_heading = "Charts and tables of settings")]
+    pub columns: Option<String>,
+    /// Metrics as in `assay compare`; over time also telemetry, such as server.log_bytes
+    #[arg(
+        long,
+        value_name = "METRIC,…",
+        value_delimiter = ',',
+        default_value = "tps",
+        help_heading = "Charts and tables of settings"
+    )]
+    pub value: Vec<String>,
+    /// Level to which the others are compared as ratios; `best`: all values in percent of the best
+    #[arg(long, value_name = "LEVEL", help_heading = "Charts and tables of settings")]
+    pub ratio_to: Option<String>,
+    /// Trials to use in tables: all, worst or best
+    #[arg(
+        long,
+        value_name = "TRIALS",
+        value_parser = of_trials(),
+        hide_possible_values = true,
+        default_value = "all",
+        help_heading = "Charts and tables of settings"
+    )]
+    pub of: OfTrials,
+}
+
+/// Where a window begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowStart {
+    /// Since the start of the measured part.
+    At(Nanos),
+    /// Where throughput was steady.
+    Steady,
+}
+
+fn chart_kinds() -> impl TypedValueParser<Value = ChartKind> {
+    let names = PossibleValuesParser::new(ChartKind::ALL.map(ChartKind::name));
+    names.map(|name| ChartKind::of_name(&name).expect("other names are refused"))
+}
+
+fn of_trials() -> impl TypedValueParser<Value = OfTrials> {
+    let names = PossibleValuesParser::new(OfTrials::ALL.map(OfTrials::name));
+    names.map(|name| OfTrials::of_name(&name).expect("other names are refused"))
+}
+
+fn window_start(text: &str) -> Result<WindowStart, String> {
+    if text == "steady" { Ok(WindowStart::Steady) } else { values::duration(text).map(WindowStart::At) }
+}
+
+/// Background of charts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Theme {
+    /// White.
+    Light,
+    /// Nearly black.
+    Dark,
+}
+
+fn picture_size(text: &str) -> Result<(u32, u32), String> {
+    let sizes = assay_report::PICTURE_SIZES;
+    let wrong = || format!("expected two numbers from {} to {}, such as 1200x600", sizes.start(), sizes.end());
+    let (width, height) = text.split_once('x').ok_or_else(wrong)?;
+    let one = |text: &str| text.parse().ok().filter(|size| sizes.contains(size)).ok_or_else(wrong);
+    Ok((one(width)?, one(height)?))
+}
