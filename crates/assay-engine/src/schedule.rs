@@ -23,11 +23,11 @@ use crate::rate::Rate;
 pub struct Schedule {
     start: Nanos,
     next: Nanos,
-    kind: Kind,
+    kind: ScheduleKind,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum ScheduleKind {
     /// Arrival number `index` (of all workers) is the next.
     Constant { rate: Rate, share: Share, index: u64 },
     /// `elapsed`: distance of the next one from the start, in arrivals of all workers.
@@ -73,8 +73,8 @@ impl Schedule {
             start,
             share,
             match arrival {
-                Arrival::Constant => Kind::Constant { rate, share, index: 0 },
-                Arrival::Poisson => Kind::Poisson {
+                Arrival::Constant => ScheduleKind::Constant { rate, share, index: 0 },
+                Arrival::Poisson => ScheduleKind::Poisson {
                     rate,
                     random: Random::of_stream(seed, u64::from(share.worker) + 1),
                     elapsed: 0.0,
@@ -86,17 +86,17 @@ impl Schedule {
 
     /// Arrivals at these instants after `start`; `None` if this worker has no session.
     pub fn of_trace(start: Nanos, arrivals: Arc<[Nanos]>, share: Share) -> Option<Schedule> {
-        Schedule::of_kind(start, share, Kind::Trace { arrivals, share, index: 0 })
+        Schedule::of_kind(start, share, ScheduleKind::Trace { arrivals, share, index: 0 })
     }
 
-    fn of_kind(start: Nanos, share: Share, kind: Kind) -> Option<Schedule> {
+    fn of_kind(start: Nanos, share: Share, kind: ScheduleKind) -> Option<Schedule> {
         if share.own_sessions() == 0 {
             return None;
         }
         let mut schedule = Schedule { start, next: start, kind };
         let is_first = match &schedule.kind {
-            Kind::Constant { .. } | Kind::Trace { .. } => share.owns(0),
-            Kind::Poisson { .. } => false,
+            ScheduleKind::Constant { .. } | ScheduleKind::Trace { .. } => share.owns(0),
+            ScheduleKind::Poisson { .. } => false,
         };
         if is_first {
             schedule.next = schedule.due()
@@ -124,7 +124,7 @@ impl Schedule {
         if self.next >= limit {
             return 0;
         }
-        if let Kind::Constant { rate, share, index } = &mut self.kind {
+        if let ScheduleKind::Constant { rate, share, index } = &mut self.kind {
             let due = |index: u64| instant(self.start, rate.due(index as f64));
             // Rounding may be off by a few.
             let mut first = rate.count_until((limit - self.start).as_secs_f64()) as u64;
@@ -149,13 +149,13 @@ impl Schedule {
 
     fn advance(&mut self) {
         match &mut self.kind {
-            Kind::Constant { share, index, .. } | Kind::Trace { share, index, .. } => loop {
+            ScheduleKind::Constant { share, index, .. } | ScheduleKind::Trace { share, index, .. } => loop {
                 *index += 1;
                 if share.owns((*index % u64::from(share.sessions)) as u32) {
                     break;
                 }
             },
-            Kind::Poisson { random, elapsed, part, .. } => *elapsed -= random.unit().ln() / *part,
+            ScheduleKind::Poisson { random, elapsed, part, .. } => *elapsed -= random.unit().ln() / *part,
         }
         self.next = self.due();
     }
@@ -163,9 +163,9 @@ impl Schedule {
     /// When the next one is due.
     fn due(&self) -> Nanos {
         match &self.kind {
-            Kind::Constant { rate, index, .. } => instant(self.start, rate.due(*index as f64)),
-            Kind::Poisson { rate, elapsed, .. } => instant(self.start, rate.due(*elapsed)),
-            Kind::Trace { arrivals, index, .. } => {
+            ScheduleKind::Constant { rate, index, .. } => instant(self.start, rate.due(*index as f64)),
+            ScheduleKind::Poisson { rate, elapsed, .. } => instant(self.start, rate.due(*elapsed)),
+            ScheduleKind::Trace { arrivals, index, .. } => {
                 let at = usize::try_from(*index).ok().and_then(|index| arrivals.get(index));
                 at.map_or(Nanos::MAX, |at| self.start + *at)
             }

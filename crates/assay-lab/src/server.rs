@@ -27,7 +27,7 @@ use crate::product::haproxy::HaProxy;
 use crate::product::pgbouncer::PgBouncer;
 use crate::product::{Asked, Binaries, InEffect, Product, Role, Site, Wishes};
 use crate::settings;
-use crate::sql::Session;
+use crate::sql::SqlClient;
 use crate::wait::{self, Stopwatch};
 
 /// Every front.
@@ -313,13 +313,13 @@ impl Server {
     }
 
     /// An administrator's connection. Fronts have none.
-    pub fn session(&self) -> Result<Session> {
+    pub fn session(&self) -> Result<SqlClient> {
         let (state, folder) = (self.snapshot(), self.folder());
         let (Some(product), What::Database { data, .. }) = (state.product(), &state.what) else {
             return Err(Fault::usage(format!("{} is not a database server", state.name)));
         };
         let url = product.administrator(&site(&state, &folder, data));
-        Session::open(&product.driver(), &url, STATEMENT)
+        SqlClient::open(&product.driver(), &url, STATEMENT)
             .map_err(|words| Fault::server(format!("cannot connect to {}", state.name)).detail(words))
     }
 

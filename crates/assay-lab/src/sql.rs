@@ -14,7 +14,7 @@ use assay_seam::{
 };
 
 /// A connection to a server.
-pub struct Session {
+pub struct SqlClient {
     stream: Box<dyn Stream>,
     machine: Box<dyn Connection>,
     pool: RowsPool,
@@ -26,10 +26,10 @@ impl<T: Read + Write + Send> Stream for T {}
 /// One row, each value as text; `None`: NULL.
 pub type Row = Vec<Option<String>>;
 
-impl Session {
+impl SqlClient {
     /// Connects and logs in. `patience` limits every single wait for the server, here and later. The error is the
     /// server's or the system's own message.
-    pub fn open(driver: &Driver, url: &str, patience: Duration) -> Result<Session, String> {
+    pub fn open(driver: &Driver, url: &str, patience: Duration) -> Result<SqlClient, String> {
         let options = ConnectOptions { prepared: false, ..ConnectOptions::default() };
         let database = (driver.open)(url, &options, &NoSurroundings).map_err(|error| error.to_string())?;
         let words = |error: std::io::Error| error.to_string();
@@ -47,7 +47,7 @@ impl Session {
             }
             Some(Endpoint::Embedded) | None => return Err("it has no socket".to_owned()),
         };
-        let mut session = Session { stream, machine: database.connection(), pool: RowsPool::default() };
+        let mut session = SqlClient { stream, machine: database.connection(), pool: RowsPool::default() };
         session.work(|machine, exchange| machine.on_connected(exchange))?;
         Ok(session)
     }
@@ -81,7 +81,7 @@ impl Session {
     ) -> Result<Reply, String> {
         let mut out = Vec::new();
         let mut buffer = vec![0; 64 << 10];
-        let Session { stream, machine, pool } = self;
+        let SqlClient { stream, machine, pool } = self;
         let mut progress = begin(&mut **machine, &mut Exchange { out: &mut out, pool, now: Nanos::ZERO });
         loop {
             stream.write_all(&out).map_err(|error| error.to_string())?;
@@ -108,7 +108,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for SqlClient {
     fn drop(&mut self) {
         let mut out = Vec::new();
         let mut exchange = Exchange { out: &mut out, pool: &mut self.pool, now: Nanos::ZERO };

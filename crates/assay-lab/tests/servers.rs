@@ -520,7 +520,7 @@ fn fronts_stand_before_a_server_one_behind_the_other() {
     let topology = start(&Description { fronts, ..of("postgres") });
     assert!(topology.url().contains(&topology.fronts[1].port().to_string()));
     let url = format!("{}?sslmode=disable", topology.url());
-    let mut session = assay_lab::sql::Session::open(
+    let mut session = assay_lab::sql::SqlClient::open(
         &assay_lab::product::Product::driver(&assay_lab::product::postgres::Postgres),
         &url,
         PATIENCE,
@@ -550,7 +550,7 @@ fn a_proxy_stands_before_several_servers() {
         let driver = topology.primary.snapshot().product().unwrap().driver();
         let query = if wanted.starts_with("postgres") { "?sslmode=disable" } else { "?ssl-mode=disabled" };
         let url = format!("{}{query}", topology.url());
-        let ask = |_| assay_lab::sql::Session::open(&driver, &url, PATIENCE).unwrap().value(which).unwrap();
+        let ask = |_| assay_lab::sql::SqlClient::open(&driver, &url, PATIENCE).unwrap().value(which).unwrap();
         // They take turns, some of which the proxy needs for itself.
         let met: std::collections::BTreeSet<String> = (0..20).map(ask).collect();
         assert_eq!(met.into_iter().collect::<Vec<_>>(), ["0", "1"], "{wanted}");

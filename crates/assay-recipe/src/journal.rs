@@ -93,7 +93,7 @@ pub fn line(event: &Event) -> String {
 
 /// The result of a trial.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum TrialResult {
     /// It was measured.
     Done {
         /// Its record, relative to the experiment's folder.
@@ -118,7 +118,7 @@ pub enum Outcome {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     /// The results of finished trials.
-    pub outcomes: BTreeMap<TrialKey, Outcome>,
+    pub outcomes: BTreeMap<TrialKey, TrialResult>,
     /// The recipe's hash, as last opened.
     pub hash: Option<String>,
     /// Trials that were measured and repeated, because something spoiled them.
@@ -152,16 +152,16 @@ impl Progress {
                 self.took.push((cell, seconds));
                 let key = TrialKey { round, cell };
                 if kept {
-                    self.outcomes.insert(key, Outcome::Done { record, parts, values, spoiled });
+                    self.outcomes.insert(key, TrialResult::Done { record, parts, values, spoiled });
                 } else {
                     self.repeated.push(key);
                 }
             }
             Event::Failed { round, cell, cause, details, .. } => {
                 self.under_way = None;
-                self.outcomes.insert(TrialKey { round, cell }, Outcome::Failed { cause, details });
+                self.outcomes.insert(TrialKey { round, cell }, TrialResult::Failed { cause, details });
             }
-            Event::Forgiven => self.outcomes.retain(|_, outcome| matches!(outcome, Outcome::Done { .. })),
+            Event::Forgiven => self.outcomes.retain(|_, outcome| matches!(outcome, TrialResult::Done { .. })),
         }
     }
 
@@ -178,8 +178,8 @@ impl Progress {
     /// The trials that failed, with cause and details.
     pub fn failures(&self) -> impl Iterator<Item = (TrialKey, &str, &[String])> {
         self.outcomes.iter().filter_map(|(key, outcome)| match outcome {
-            Outcome::Failed { cause, details } => Some((*key, cause.as_str(), details.as_slice())),
-            Outcome::Done { .. } => None,
+            TrialResult::Failed { cause, details } => Some((*key, cause.as_str(), details.as_slice())),
+            TrialResult::Done { .. } => None,
         })
     }
 

@@ -23,7 +23,7 @@ pub use cases::{CaseFile, StatementCase};
 pub use document::{differences, values};
 pub use error::RecipeError;
 pub use grid::{Cell, Factor, Level};
-pub use journal::{Event, Outcome, Progress, TrialKey, line};
+pub use journal::{Event, Progress, TrialKey, TrialResult, line};
 pub use plan::{order, remaining, seconds_left};
 pub use recipe::{ChartAsked, Recipe, Show, TableAsked, Trials, schema};
 pub use setup::{Data, Front, Generator, Run, Server, Setup};

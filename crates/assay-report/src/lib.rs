@@ -40,7 +40,7 @@ pub use findings::comparison::{
 pub use findings::condition::{BadCondition, Beyond, Condition, metric_names};
 pub use findings::experiment::{BEST, Experiment, ExperimentCell, ExperimentTrial, OfTrials, PivotAsked, Unknown};
 pub use findings::interval::{IntervalFindings, bucket_bounds_ns, interval_findings};
-pub use findings::judgement::{ConditionFindings, Judgement, Outcome};
+pub use findings::judgement::{ConditionFindings, Judged, Judgement};
 pub use findings::latency::LatencyFindings;
 pub use findings::limit::LimitedTrials;
 pub use findings::loaded::{Loaded, loaded};

@@ -339,16 +339,16 @@ fn conditions_are_met_by_real_changes_only() {
     };
     let steady = [1000, 1010, 990, 1005];
     let slower = [800, 810, 790, 805];
-    assert_eq!(check(&steady, &slower, "tps < -3%"), (Outcome::Met, true, false));
-    assert_eq!(check(&steady, &slower, "tps < -25%"), (Outcome::NotMet, false, false));
-    assert_eq!(check(&steady, &slower, "shop.p99 > +5%"), (Outcome::Met, true, false));
-    assert_eq!(check(&slower, &steady, "tps < -3%"), (Outcome::NotMet, false, false));
+    assert_eq!(check(&steady, &slower, "tps < -3%"), (Judged::Met, true, false));
+    assert_eq!(check(&steady, &slower, "tps < -25%"), (Judged::NotMet, false, false));
+    assert_eq!(check(&steady, &slower, "shop.p99 > +5%"), (Judged::Met, true, false));
+    assert_eq!(check(&slower, &steady, "tps < -3%"), (Judged::NotMet, false, false));
     // The spread of the trials is larger than the change.
     let chance = check(&[1000, 1200, 800, 1100], &[950, 1150, 750, 1050], "tps < -3%");
-    assert_eq!(chance, (Outcome::MayBeChance, false, true));
-    assert_eq!(check(&[1000], &[900], "tps < -3%"), (Outcome::TooFewTrials, false, true));
-    assert_eq!(check(&[1000], &[990], "tps < -3%"), (Outcome::NotMet, false, false));
-    assert_eq!(check(&[0], &[900], "tps < -3%"), (Outcome::Unknown, false, true));
+    assert_eq!(chance, (Judged::MayBeChance, false, true));
+    assert_eq!(check(&[1000], &[900], "tps < -3%"), (Judged::TooFewTrials, false, true));
+    assert_eq!(check(&[1000], &[990], "tps < -3%"), (Judged::NotMet, false, false));
+    assert_eq!(check(&[0], &[900], "tps < -3%"), (Judged::Unknown, false, true));
 }
 
 #[test]

@@ -123,18 +123,18 @@ impl Io for Null {
 
 /// What a statement answers with.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum AnswerKind {
     Row,
     Changed,
     Nothing,
 }
 
-impl Kind {
-    fn of(sql: &[u8]) -> Kind {
+impl AnswerKind {
+    fn of(sql: &[u8]) -> AnswerKind {
         match sql.get(..6) {
-            Some(b"SELECT") => Kind::Row,
-            Some(b"UPDATE" | b"DELETE" | b"INSERT") => Kind::Changed,
-            _ => Kind::Nothing,
+            Some(b"SELECT") => AnswerKind::Row,
+            Some(b"UPDATE" | b"DELETE" | b"INSERT") => AnswerKind::Changed,
+            _ => AnswerKind::Nothing,
         }
     }
 }
@@ -164,14 +164,14 @@ fn message(tag: u8, body: &[u8]) -> Vec<u8> {
 const ROW_DESCRIPTION: &[u8] = b"\0\x01c\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0";
 
 impl Postgres {
-    fn result(kind: Kind) -> Vec<u8> {
+    fn result(kind: AnswerKind) -> Vec<u8> {
         match kind {
-            Kind::Row => {
+            AnswerKind::Row => {
                 let row = [&[0, 1, 0, 0, 0, CELL.len() as u8][..], &CELL].concat();
                 [message(b'D', &row), message(b'C', b"SELECT 1\0")].concat()
             }
-            Kind::Changed => message(b'C', b"UPDATE 1\0"),
-            Kind::Nothing => message(b'C', b"BEGIN\0"),
+            AnswerKind::Changed => message(b'C', b"UPDATE 1\0"),
+            AnswerKind::Nothing => message(b'C', b"BEGIN\0"),
         }
     }
 
@@ -194,9 +194,9 @@ impl Server for Postgres {
         let ready = message(b'Z', b"I");
         match request[0] {
             b'Q' => {
-                let kind = Kind::of(&request[5..]);
+                let kind = AnswerKind::of(&request[5..]);
                 let description = message(b'T', ROW_DESCRIPTION);
-                let start = if kind == Kind::Row { &description[..] } else { &[] };
+                let start = if kind == AnswerKind::Row { &description[..] } else { &[] };
                 keep(answers, [start, &Postgres::result(kind), &ready].concat())
             }
             // Close, Sync.
@@ -207,7 +207,7 @@ impl Server for Postgres {
                 let parse = &request[38..];
                 let sql = &parse[5 + name.len()..];
                 let sql = &sql[..sql.iter().position(|byte| *byte == 0).expect("a text ends")];
-                let kind = Kind::of(sql);
+                let kind = AnswerKind::of(sql);
                 let number = Postgres::number(name);
                 self.executed.resize(self.executed.len().max(number + 1), 0);
                 let executed = [message(b'2', b""), Postgres::result(kind), ready.clone()].concat();
@@ -215,7 +215,7 @@ impl Server for Postgres {
                 let count = sql.iter().filter(|byte| **byte == b'$').count() as u16;
                 let types = [0, 0, 0, 23].repeat(count.into());
                 let parameters = message(b't', &[&count.to_be_bytes()[..], &types].concat());
-                let columns = if kind == Kind::Row { message(b'T', ROW_DESCRIPTION) } else { message(b'n', b"") };
+                let columns = if kind == AnswerKind::Row { message(b'T', ROW_DESCRIPTION) } else { message(b'n', b"") };
                 let done = [message(b'3', b""), message(b'1', b"")].concat();
                 keep(answers, [done, parameters, columns, ready].concat())
             }
@@ -257,12 +257,12 @@ fn packets(mut sequence: u8, payloads: &[&[u8]]) -> Vec<u8> {
 
 impl MySql {
     /// `row` begins with what the protocol, text or binary, puts in front of the cell.
-    fn result(kind: Kind, row: &[u8]) -> Vec<u8> {
+    fn result(kind: AnswerKind, row: &[u8]) -> Vec<u8> {
         let row = [row, &[CELL.len() as u8], &CELL].concat();
         match kind {
-            Kind::Row => packets(1, &[&[1], COLUMN, END, &row, END]),
-            Kind::Changed => packets(1, &[CHANGED]),
-            Kind::Nothing => packets(1, &[OK]),
+            AnswerKind::Row => packets(1, &[&[1], COLUMN, END, &row, END]),
+            AnswerKind::Changed => packets(1, &[CHANGED]),
+            AnswerKind::Nothing => packets(1, &[OK]),
         }
     }
 }
@@ -287,7 +287,7 @@ impl Server for MySql {
         let [.., sequence, command] = request[..5] else { return None };
         match (sequence, command) {
             (0, 23) => Some(self.executed[u32::from_le_bytes(request[5..9].try_into().unwrap()) as usize]),
-            (0, 3) => keep(answers, MySql::result(Kind::of(&request[5..]), &[])),
+            (0, 3) => keep(answers, MySql::result(AnswerKind::of(&request[5..]), &[])),
             (0, 22) => {
                 let sql = &request[5..];
                 let known = self.texts.iter().position(|text| text == sql);
@@ -295,12 +295,12 @@ impl Server for MySql {
                     self.texts.push(sql.to_vec());
                     self.texts.len() - 1
                 });
-                let kind = Kind::of(sql);
+                let kind = AnswerKind::of(sql);
                 if known.is_none() {
                     self.executed.push(keep(answers, MySql::result(kind, &[0, 0]))?);
                 }
                 let parameters = sql.iter().filter(|byte| **byte == b'?').count();
-                let columns = usize::from(kind == Kind::Row);
+                let columns = usize::from(kind == AnswerKind::Row);
                 let head =
                     [&[0][..], &(number as u32).to_le_bytes(), &[columns as u8, 0, parameters as u8, 0, 0, 0, 0]];
                 let head = head.concat();

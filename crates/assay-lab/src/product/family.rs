@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use super::{Artifact, Asked, Binaries, InEffect, Product, Role, Settled, Site, Wishes};
 use crate::fault::Result;
 use crate::process::output;
-use crate::sql::Session;
+use crate::sql::SqlClient;
 use crate::version::Version;
 use crate::wait::{self, Stopwatch};
 
@@ -50,12 +50,12 @@ pub(super) trait Member: Sync {
     /// See `Product::follow`.
     fn follow(
         version: &Version,
-        primary: (&mut Session, u16),
-        replica: &mut Session,
+        primary: (&mut SqlClient, u16),
+        replica: &mut SqlClient,
     ) -> std::result::Result<(), String>;
 
     /// See `Product::caught_up`.
-    fn caught_up(primary: &mut Session, replica: &mut Session) -> std::result::Result<bool, String>;
+    fn caught_up(primary: &mut SqlClient, replica: &mut SqlClient) -> std::result::Result<bool, String>;
 }
 
 impl<T: Member> Product for T {
@@ -140,7 +140,7 @@ impl<T: Member> Product for T {
         settings_of_file(text, T::NAME)
     }
 
-    fn in_effect(&self, session: &mut Session, asked: &[Asked]) -> std::result::Result<Vec<InEffect>, String> {
+    fn in_effect(&self, session: &mut SqlClient, asked: &[Asked]) -> std::result::Result<Vec<InEffect>, String> {
         in_effect(session, asked)
     }
 
@@ -179,8 +179,8 @@ impl<T: Member> Product for T {
     fn follow(
         &self,
         version: &Version,
-        primary: (&mut Session, u16),
-        replica: &mut Session,
+        primary: (&mut SqlClient, u16),
+        replica: &mut SqlClient,
     ) -> std::result::Result<(), String> {
         T::follow(version, primary, replica)
     }
@@ -188,20 +188,20 @@ impl<T: Member> Product for T {
     fn caught_up(
         &self,
         _: &Version,
-        primary: &mut Session,
-        replica: &mut Session,
+        primary: &mut SqlClient,
+        replica: &mut SqlClient,
         _: u32,
     ) -> std::result::Result<bool, String> {
         T::caught_up(primary, replica)
     }
 
-    fn settle(&self, session: &mut Session, _: &Version, patience: Duration) -> std::result::Result<Settled, String> {
+    fn settle(&self, session: &mut SqlClient, _: &Version, patience: Duration) -> std::result::Result<Settled, String> {
         settle(session, patience)
     }
 
     fn checkpoint(
         &self,
-        session: &mut Session,
+        session: &mut SqlClient,
         _: &Version,
         patience: Duration,
     ) -> std::result::Result<Settled, String> {
@@ -300,7 +300,7 @@ fn underscored(name: &str) -> String {
     name.trim().to_ascii_lowercase().replace('-', "_")
 }
 
-fn in_effect(session: &mut Session, asked: &[Asked]) -> std::result::Result<Vec<InEffect>, String> {
+fn in_effect(session: &mut SqlClient, asked: &[Asked]) -> std::result::Result<Vec<InEffect>, String> {
     let mut all = Vec::new();
     for one in asked {
         let written = underscored(&one.name);
@@ -373,13 +373,13 @@ fn is_data(data: &Path) -> bool {
 }
 
 /// The name and value of a global variable, or of a status variable.
-fn one(session: &mut Session, sql: &str) -> Option<String> {
+fn one(session: &mut SqlClient, sql: &str) -> Option<String> {
     session.rows(sql).ok()?.into_iter().next()?.into_iter().nth(1).flatten()
 }
 
 /// Makes InnoDB flush its dirty pages as fast as possible, until almost none are left. There is no command for it:
 /// settings that make it hurry are set, and restored.
-fn settle(session: &mut Session, patience: Duration) -> std::result::Result<Settled, String> {
+fn settle(session: &mut SqlClient, patience: Duration) -> std::result::Result<Settled, String> {
     // Each with the value that makes it hurry.
     let hurry = [
         ("innodb_max_dirty_pages_pct_lwm", "0"),
@@ -407,7 +407,7 @@ fn settle(session: &mut Session, patience: Duration) -> std::result::Result<Sett
 }
 
 /// Waits for the pages, then for the checkpoint that follows them.
-fn write_out(session: &mut Session, patience: Duration) -> std::result::Result<Settled, String> {
+fn write_out(session: &mut SqlClient, patience: Duration) -> std::result::Result<Settled, String> {
     let watch = Stopwatch::start();
     let mut dirty = 0;
     let clean = wait::until(patience, || {
@@ -428,7 +428,7 @@ fn write_out(session: &mut Session, patience: Duration) -> std::result::Result<S
 }
 
 /// Bytes of redo log that a recovery would have to read; `None`: not reported.
-fn checkpoint_age(session: &mut Session) -> Option<u64> {
+fn checkpoint_age(session: &mut SqlClient) -> Option<u64> {
     let row = session.rows("SHOW ENGINE INNODB STATUS").ok()?.into_iter().next()?;
     age_in(row.last()?.as_ref()?)
 }
@@ -448,7 +448,7 @@ const CHECKPOINT_PATIENCE: Duration = Duration::from_secs(5);
 const DIRTY_PAGES: u64 = 32;
 
 /// The same for MyRocks, if it is loaded: in words, and whether it was done.
-fn rocks(session: &mut Session) -> Option<(String, bool)> {
+fn rocks(session: &mut SqlClient) -> Option<(String, bool)> {
     one(session, "SHOW GLOBAL VARIABLES LIKE 'rocksdb_force_flush_memtable_now'")?;
     let orders = ["rocksdb_force_flush_memtable_now", "rocksdb_force_flush_memtable_and_lzero_now"];
     let refused = orders.iter().find_map(|order| session.rows(&format!("SET GLOBAL {order} = 1")).err());

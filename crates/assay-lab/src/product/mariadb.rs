@@ -5,7 +5,7 @@ use std::process::Command;
 use super::family::{self, Member};
 use super::{Artifact, Binaries, Content, Role, Site};
 use crate::fault::Result;
-use crate::sql::Session;
+use crate::sql::SqlClient;
 use crate::version::Version;
 
 /// The product.
@@ -79,8 +79,8 @@ impl Member for MariaDb {
 
     fn follow(
         _: &Version,
-        (primary, port): (&mut Session, u16),
-        replica: &mut Session,
+        (primary, port): (&mut SqlClient, u16),
+        replica: &mut SqlClient,
     ) -> std::result::Result<(), String> {
         // Nothing was written since the data directories were the same.
         let position = primary.value("SELECT @@GLOBAL.gtid_binlog_pos")?;
@@ -95,7 +95,7 @@ impl Member for MariaDb {
         replica.run(&[&position, &change, "START SLAVE"])
     }
 
-    fn caught_up(primary: &mut Session, replica: &mut Session) -> std::result::Result<bool, String> {
+    fn caught_up(primary: &mut SqlClient, replica: &mut SqlClient) -> std::result::Result<bool, String> {
         let done = primary.value("SELECT @@GLOBAL.gtid_binlog_pos")?;
         // 0 when it has caught up; the caller limits the number of calls.
         let reached = replica.value(&format!("SELECT MASTER_GTID_WAIT('{done}', 0.1)"))?;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::account::Account;
 use crate::container;
 use crate::fault::Result;
-use crate::sql::Session;
+use crate::sql::SqlClient;
 use crate::version::Version;
 
 pub mod family;
@@ -258,7 +258,7 @@ pub trait Product: Sync {
     fn settings_of_file(&self, text: &str) -> Vec<Asked>;
 
     /// The settings in effect.
-    fn in_effect(&self, session: &mut Session, asked: &[Asked]) -> std::result::Result<Vec<InEffect>, String>;
+    fn in_effect(&self, session: &mut SqlClient, asked: &[Asked]) -> std::result::Result<Vec<InEffect>, String>;
 
     /// Signals that end it, from the gentlest on; SIGKILL is the last resort.
     fn stop_signals(&self) -> &'static [Signal];
@@ -291,23 +291,23 @@ pub trait Product: Sync {
     fn follow(
         &self,
         version: &Version,
-        primary: (&mut Session, u16),
-        replica: &mut Session,
+        primary: (&mut SqlClient, u16),
+        replica: &mut SqlClient,
     ) -> std::result::Result<(), String>;
 
     /// Whether the replica has applied everything that the primary had when it was asked.
     fn caught_up(
         &self,
         version: &Version,
-        primary: &mut Session,
-        replica: &mut Session,
+        primary: &mut SqlClient,
+        replica: &mut SqlClient,
         number: u32,
     ) -> std::result::Result<bool, String>;
 
     /// Settles it: deferred work is done now, for at most `patience`.
     fn settle(
         &self,
-        session: &mut Session,
+        session: &mut SqlClient,
         version: &Version,
         patience: Duration,
     ) -> std::result::Result<Settled, String>;
@@ -315,7 +315,7 @@ pub trait Product: Sync {
     /// Writes everything that is only in memory to the data directory, for at most `patience`.
     fn checkpoint(
         &self,
-        session: &mut Session,
+        session: &mut SqlClient,
         version: &Version,
         patience: Duration,
     ) -> std::result::Result<Settled, String>;

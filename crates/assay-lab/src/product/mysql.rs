@@ -5,7 +5,7 @@ use std::process::Command;
 use super::family::{self, Member};
 use super::{Artifact, Binaries, Content, Role, Site};
 use crate::fault::{At, Result};
-use crate::sql::Session;
+use crate::sql::SqlClient;
 use crate::version::Version;
 
 /// The product.
@@ -76,8 +76,8 @@ impl Member for MySql {
 
     fn follow(
         version: &Version,
-        (primary, port): (&mut Session, u16),
-        replica: &mut Session,
+        (primary, port): (&mut SqlClient, u16),
+        replica: &mut SqlClient,
     ) -> std::result::Result<(), String> {
         let new = *version >= Version::find("8.0.23").expect("a version");
         let (change, prefix, start) = match new {
@@ -93,7 +93,7 @@ impl Member for MySql {
         replica.run(&[&change, start])
     }
 
-    fn caught_up(primary: &mut Session, replica: &mut Session) -> std::result::Result<bool, String> {
+    fn caught_up(primary: &mut SqlClient, replica: &mut SqlClient) -> std::result::Result<bool, String> {
         let done = primary.value("SELECT @@GLOBAL.gtid_executed")?.replace('\n', "");
         let executed = replica.value(&format!("SELECT GTID_SUBSET('{done}', @@GLOBAL.gtid_executed)"))?;
         Ok(!done.is_empty() && executed == "1")

@@ -14,7 +14,7 @@ use nix::sys::signal::Signal;
 use super::{Artifact, Asked, Content, InEffect, Product, Role, Settled, Site, Wishes};
 use crate::fault::{At, Fault, Result};
 use crate::process::{Identity, output};
-use crate::sql::Session;
+use crate::sql::SqlClient;
 use crate::version::Version;
 use crate::wait::Stopwatch;
 
@@ -180,7 +180,7 @@ impl Product for Postgres {
         text.lines().filter_map(setting_of_line).collect()
     }
 
-    fn in_effect(&self, session: &mut Session, asked: &[Asked]) -> std::result::Result<Vec<InEffect>, String> {
+    fn in_effect(&self, session: &mut SqlClient, asked: &[Asked]) -> std::result::Result<Vec<InEffect>, String> {
         let mut all = Vec::new();
         for one in asked {
             let name = one.name.to_ascii_lowercase();
@@ -246,7 +246,7 @@ impl Product for Postgres {
         site.account.own(&path)
     }
 
-    fn follow(&self, _: &Version, _: (&mut Session, u16), _: &mut Session) -> std::result::Result<(), String> {
+    fn follow(&self, _: &Version, _: (&mut SqlClient, u16), _: &mut SqlClient) -> std::result::Result<(), String> {
         // It follows from its start.
         Ok(())
     }
@@ -254,8 +254,8 @@ impl Product for Postgres {
     fn caught_up(
         &self,
         version: &Version,
-        primary: &mut Session,
-        _: &mut Session,
+        primary: &mut SqlClient,
+        _: &mut SqlClient,
         number: u32,
     ) -> std::result::Result<bool, String> {
         let (now, replayed) = match version.at_least(10, 0) {
@@ -273,7 +273,7 @@ impl Product for Postgres {
 
     fn settle(
         &self,
-        session: &mut Session,
+        session: &mut SqlClient,
         version: &Version,
         patience: Duration,
     ) -> std::result::Result<Settled, String> {
@@ -290,7 +290,7 @@ impl Product for Postgres {
 
     fn checkpoint(
         &self,
-        session: &mut Session,
+        session: &mut SqlClient,
         version: &Version,
         patience: Duration,
     ) -> std::result::Result<Settled, String> {
@@ -315,7 +315,7 @@ impl Product for Postgres {
 }
 
 /// Runs a statement that the server cancels after `patience`, at least 1 ms.
-fn within(session: &mut Session, sql: &str, patience: Duration) -> std::result::Result<(), String> {
+fn within(session: &mut SqlClient, sql: &str, patience: Duration) -> std::result::Result<(), String> {
     session.rows(&format!("SET statement_timeout = {}", patience.as_millis().max(1)))?;
     let done = session.rows(sql).map(drop);
     session.rows("SET statement_timeout = 0")?;

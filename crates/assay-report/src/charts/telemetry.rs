@@ -24,7 +24,7 @@ const fn drawn(metric: &'static str, name: &'static str, scale: f64) -> Drawn {
 }
 
 /// A chart of several metrics.
-struct Plan {
+struct ChartPlan {
     id: &'static str,
     title: &'static str,
     caption: &'static str,
@@ -32,8 +32,8 @@ struct Plan {
     lines: &'static [Drawn],
 }
 
-const OF_SERVER: [Plan; 8] = [
-    Plan {
+const OF_SERVER: [ChartPlan; 8] = [
+    ChartPlan {
         id: "checkpoint",
         title: "Checkpoint age and its limit",
         caption: "log since the checkpoint",
@@ -43,14 +43,14 @@ const OF_SERVER: [Plan; 8] = [
             drawn("checkpoint_age_limit_bytes", "limit", MIB),
         ],
     },
-    Plan {
+    ChartPlan {
         id: "log",
         title: "Log written",
         caption: "",
         unit: "MiB per second",
         lines: &[drawn("log_bytes", "log", MIB)],
     },
-    Plan {
+    ChartPlan {
         id: "pages",
         title: "Pages written and buffer misses",
         caption: "",
@@ -61,46 +61,46 @@ const OF_SERVER: [Plan; 8] = [
             drawn("buffer_misses", "buffer misses", 1.0),
         ],
     },
-    Plan {
+    ChartPlan {
         id: "dirty",
         title: "Dirty pages",
         caption: "to be written",
         unit: "pages",
         lines: &[drawn("dirty_pages", "dirty pages", 1.0)],
     },
-    Plan {
+    ChartPlan {
         id: "purge",
         title: "Old row versions",
         caption: "to be purged",
         unit: "row versions",
         lines: &[drawn("purge_lag", "old row versions", 1.0)],
     },
-    Plan {
+    ChartPlan {
         id: "servercpu",
         title: "CPU of the server's processes",
         caption: "used, and waited for",
         unit: "CPUs",
         lines: &[drawn("cpu_us", "used", 1e6), drawn("cpu_wait_us", "waited for", 1e6)],
     },
-    Plan {
+    ChartPlan {
         id: "active",
         title: "Active sessions",
         caption: "each second",
         unit: "sessions",
         lines: &[drawn("active_sessions", "active", 1.0)],
     },
-    Plan { id: "data", title: "Data size", caption: "", unit: "MiB", lines: &[drawn("data_bytes", "data", MIB)] },
+    ChartPlan { id: "data", title: "Data size", caption: "", unit: "MiB", lines: &[drawn("data_bytes", "data", MIB)] },
 ];
 
-const OF_MACHINE: [Plan; 3] = [
-    Plan {
+const OF_MACHINE: [ChartPlan; 3] = [
+    ChartPlan {
         id: "device",
         title: "Device under the data directory",
         caption: "of all processes",
         unit: "MiB per second",
         lines: &[drawn("device_read_bytes", "read", MIB), drawn("device_written_bytes", "written", MIB)],
     },
-    Plan {
+    ChartPlan {
         id: "memory",
         title: "Memory of the machine",
         caption: "",
@@ -112,7 +112,7 @@ const OF_MACHINE: [Plan; 3] = [
             drawn("huge_page_bytes", "huge pages", MIB),
         ],
     },
-    Plan {
+    ChartPlan {
         id: "pressure",
         title: "Pressure: some task waited",
         caption: "share of the time",

@@ -4,7 +4,7 @@
 //! Without such an interval the change may be chance, and the condition is undecided.
 
 use crate::findings::comparison::{Comparison, StageComparison};
-use crate::findings::judgement::{ConditionFindings, Judgement, Outcome};
+use crate::findings::judgement::{ConditionFindings, Judged, Judgement};
 
 /// A condition.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,12 +59,12 @@ impl Condition {
     fn judge_stage(&self, stage: &StageComparison) -> Judgement {
         let change = stage.metric(&self.metric).and_then(|metric| metric.change);
         let outcome = match change {
-            None => Outcome::Unknown,
-            Some(change) if !self.is_beyond(change.ratio) => Outcome::NotMet,
+            None => Judged::Unknown,
+            Some(change) if !self.is_beyond(change.ratio) => Judged::NotMet,
             Some(change) => match (change.low, change.high) {
-                (Some(low), Some(high)) if low <= 1.0 && 1.0 <= high => Outcome::MayBeChance,
-                (Some(_), Some(_)) => Outcome::Met,
-                _ => Outcome::TooFewTrials,
+                (Some(low), Some(high)) if low <= 1.0 && 1.0 <= high => Judged::MayBeChance,
+                (Some(_), Some(_)) => Judged::Met,
+                _ => Judged::TooFewTrials,
             },
         };
         Judgement { sessions: stage.sessions, outcome, change: change.map(|change| change.ratio - 1.0) }

@@ -17,7 +17,7 @@ pub struct Judgement {
     /// Sessions of the stage.
     pub sessions: u32,
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: Judged,
     /// The change, a share; `None` if unknown.
     pub change: Option<f64>,
 }
@@ -25,7 +25,7 @@ pub struct Judgement {
 /// The outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum Judged {
     /// The change is beyond the limit, and not by chance.
     Met,
     /// The estimate is beyond the limit, but there are too few trials for an interval.
@@ -41,12 +41,12 @@ pub enum Outcome {
 impl ConditionFindings {
     /// Whether the condition holds in any stage.
     pub fn is_met(&self) -> bool {
-        self.stages.iter().any(|stage| stage.outcome == Outcome::Met)
+        self.stages.iter().any(|stage| stage.outcome == Judged::Met)
     }
 
     /// Whether it may hold, in any stage, without being certain.
     pub fn is_unsure(&self) -> bool {
-        let unsure = |outcome| matches!(outcome, Outcome::TooFewTrials | Outcome::MayBeChance | Outcome::Unknown);
+        let unsure = |outcome| matches!(outcome, Judged::TooFewTrials | Judged::MayBeChance | Judged::Unknown);
         !self.is_met() && self.stages.iter().any(|stage| unsure(stage.outcome))
     }
 }

@@ -4,7 +4,7 @@ use assay_record::Status;
 
 use crate::digits::{change, count, figure, percent, with_interval};
 use crate::findings::comparison::{ChangeFindings, Comparison, MetricComparison, SideFindings, StageComparison};
-use crate::findings::judgement::{Judgement, Outcome};
+use crate::findings::judgement::{Judged, Judgement};
 use crate::findings::limit::Limit;
 use crate::findings::metric::{Metric, MetricUnit, TrialsFindings};
 use crate::findings::setting::SETTING_WIDTH;
@@ -252,14 +252,14 @@ pub(crate) fn judgement_words(one: &Judgement, several: bool) -> String {
     let at = if several { format!(" with {}", sessions(one.sessions)) } else { String::new() };
     let by = one.change.map_or("not known".into(), change);
     match one.outcome {
-        Outcome::Met => format!("met: the change{at} is {by}"),
-        Outcome::TooFewTrials => {
+        Judged::Met => format!("met: the change{at} is {by}"),
+        Judged::TooFewTrials => {
             format!("cannot tell: the change{at} is {by}, but a confidence interval needs 4 trials per side")
         }
-        Outcome::MayBeChance => {
+        Judged::MayBeChance => {
             format!("cannot tell: the change{at} is {by}, but may be chance: more trials are needed")
         }
-        Outcome::NotMet => format!("not met: the change{at} is {by}"),
-        Outcome::Unknown => format!("cannot tell{at}: one side lacks this metric"),
+        Judged::NotMet => format!("not met: the change{at} is {by}"),
+        Judged::Unknown => format!("cannot tell{at}: one side lacks this metric"),
     }
 }

@@ -9,7 +9,7 @@ use assay_io::process::{FilesLimit, HostFacts};
 use crate::command_line::AgentOptions;
 use crate::diagnostics::{Exit, Trouble};
 use crate::fleet::DATABASE_VARIABLE;
-use crate::fleet::share::{Host, serve};
+use crate::fleet::share::{AgentHost, serve};
 use crate::{plan, signals, terminal};
 
 /// Between two looks whether somebody wants it to end.
@@ -36,7 +36,7 @@ pub fn run(options: &AgentOptions) -> Result<Exit, Trouble> {
     };
     let member = bus.join(presence)?;
     terminal::say(&format!("agent {name} is ready at {}\n", bus.url()));
-    let host = Host { bus: bus.clone(), name, allow_db: &options.allow_db };
+    let host = AgentHost { bus: bus.clone(), name, allow_db: &options.allow_db };
     while !signals::control().is_stopped() {
         let Some(arrived) = member.next_order(LOOK_AROUND) else { continue };
         let served = serve(&host, arrived);

@@ -17,7 +17,7 @@ use crate::fleet::{DATABASE_VARIABLE, parcel, refusal};
 use crate::{failure, plan, record_of, registry, signals, terminal};
 
 /// What an agent is, apart from any run.
-pub struct Host<'a> {
+pub struct AgentHost<'a> {
     /// The bus.
     pub bus: Arc<Bus>,
     /// Its name.
@@ -39,7 +39,7 @@ struct Share {
 const LOOK_AROUND: Duration = Duration::from_millis(50);
 
 /// Answers an order, and does what it asks; false when it was refused.
-pub fn serve(host: &Host<'_>, arrived: Arrived) -> bool {
+pub fn serve(host: &AgentHost<'_>, arrived: Arrived) -> bool {
     let order = arrived.order.clone();
     let folder = match tempfile::Builder::new().prefix("assay-share-").tempdir() {
         Ok(folder) => folder,
@@ -73,7 +73,7 @@ pub fn serve(host: &Host<'_>, arrived: Arrived) -> bool {
 }
 
 /// Everything that can be wrong before the first connect is found here.
-fn understand(host: &Host<'_>, order: &Order, folder: &Path) -> Result<Share, Trouble> {
+fn understand(host: &AgentHost<'_>, order: &Order, folder: &Path) -> Result<Share, Trouble> {
     let ours = env!("CARGO_PKG_VERSION");
     if order.version != ours || order.protocol != PROTOCOL {
         let cause = format!("the coordinator is assay {}, and this agent is assay {ours}", order.version);
@@ -123,7 +123,7 @@ fn understand(host: &Host<'_>, order: &Order, folder: &Path) -> Result<Share, Tr
 }
 
 /// Refuses servers that this agent is not to load, and databases that cannot be shared.
-fn may_load(urls: &[String], host: &Host<'_>) -> Result<(), Trouble> {
+fn may_load(urls: &[String], host: &AgentHost<'_>) -> Result<(), Trouble> {
     for url in urls {
         let database = registry::open(url, &ConnectOptions::default())?;
         for endpoint in database.endpoints() {
@@ -148,7 +148,7 @@ fn may_load(urls: &[String], host: &Host<'_>) -> Result<(), Trouble> {
 }
 
 /// Does the share, and says how it ended.
-fn work(host: &Host<'_>, order: &Order, share: Share) -> String {
+fn work(host: &AgentHost<'_>, order: &Order, share: Share) -> String {
     let Share { plan, workload, record, part, agent } = share;
     let control = Control::default();
     let over = Arc::new(AtomicBool::new(false));
@@ -201,7 +201,7 @@ fn work(host: &Host<'_>, order: &Order, share: Share) -> String {
 }
 
 /// Stores the record of a share; whether that worked.
-fn keep(host: &Host<'_>, order: &Order, mut record: Record, outcome: &Outcome, part: &Part, agent: Agent) -> bool {
+fn keep(host: &AgentHost<'_>, order: &Order, mut record: Record, outcome: &Outcome, part: &Part, agent: Agent) -> bool {
     record_of::fill(&mut record, outcome, record_of::status(&outcome.end, None));
     let mut late_ns = Vec::new();
     part.report(|report| late_ns.clone_from(&report.late_ns));

@@ -19,7 +19,7 @@ use crate::commands::lab::plan::{OVERHEAD_S, about};
 use crate::commands::lab::servers::{self, count};
 use crate::commands::lab::setup::Lines;
 use crate::commands::lab::show;
-use crate::commands::lab::trial::{Parts, Trial, interrupted, say};
+use crate::commands::lab::trial::{Timed, Trial, interrupted, say};
 use crate::diagnostics::{Exit, Trouble};
 use crate::{signals, terminal};
 
@@ -126,7 +126,7 @@ fn one(
         bar,
     };
     let watch = Instant::now();
-    let mut parts = Parts::default();
+    let mut parts = Timed::default();
     let before = if first_of_round { trial.steps(When::BeforeRound, &[], &mut parts) } else { Ok(()) };
     let ended = before.and_then(|()| trial.run());
     if signals::control().is_stopped() {

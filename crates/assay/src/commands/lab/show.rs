@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use assay_recipe::{Outcome, Show};
+use assay_recipe::{Show, TrialResult};
 use assay_record::Record;
 use assay_report::{
     ChartAsked, ChartKind, Experiment, ExperimentCell, ExperimentTrial, NoChart, OfTrials, PivotAsked, ShowAsked,
@@ -52,7 +52,7 @@ pub(super) fn text(folder: &Folder) -> Result<String, Trouble> {
     if !recipe.question.is_empty() {
         text += &format!("{}\n", recipe.question);
     }
-    let done = folder.progress.outcomes.values().filter(|outcome| matches!(outcome, Outcome::Done { .. })).count();
+    let done = folder.progress.outcomes.values().filter(|outcome| matches!(outcome, TrialResult::Done { .. })).count();
     text += &format!(
         "{done} of {} trials · seed {} · experiment {}\n\n",
         recipe.cells.len() * recipe.trials.count as usize,
@@ -92,7 +92,8 @@ fn failures(folder: &Folder) -> Vec<String> {
         format!("failed: {}\n  {cause}\n{details}", folder.recipe.cells[key.cell].name)
     });
     let mut all: Vec<String> = failed.collect();
-    let is_spoiled = |outcome: &&Outcome| matches!(outcome, Outcome::Done { spoiled, .. } if !spoiled.is_empty());
+    let is_spoiled =
+        |outcome: &&TrialResult| matches!(outcome, TrialResult::Done { spoiled, .. } if !spoiled.is_empty());
     let spoiled = progress.outcomes.values().filter(is_spoiled).count();
     if spoiled + progress.repeated.len() > 0 {
         all.push(format!(
@@ -171,7 +172,7 @@ pub(super) fn experiment(folder: &Folder) -> Result<Experiment, Trouble> {
     let recipe = &folder.recipe;
     let (mut trials, mut records) = (Vec::new(), Vec::new());
     for (key, outcome) in &folder.progress.outcomes {
-        let Outcome::Done { record, parts, values, .. } = outcome else { continue };
+        let TrialResult::Done { record, parts, values, .. } = outcome else { continue };
         if key.round <= recipe.trials.drop {
             continue;
         }

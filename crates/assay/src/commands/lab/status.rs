@@ -1,6 +1,6 @@
 //! `assay lab status`: the progress of experiments.
 
-use assay_recipe::{Outcome, remaining, seconds_left};
+use assay_recipe::{TrialResult, remaining, seconds_left};
 
 use crate::command_line::LabFolderOptions;
 use crate::commands::lab::folder::{self, Folder};
@@ -24,7 +24,7 @@ pub(super) fn run(options: &LabFolderOptions) -> Result<Exit, Trouble> {
 fn text(folder: &Folder) -> String {
     let (recipe, progress) = (&folder.recipe, &folder.progress);
     let all = recipe.cells.len() * recipe.trials.count as usize;
-    let done = progress.outcomes.values().filter(|outcome| matches!(outcome, Outcome::Done { .. })).count();
+    let done = progress.outcomes.values().filter(|outcome| matches!(outcome, TrialResult::Done { .. })).count();
     let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, progress);
     let planned = |cell: usize| Lines::of(&recipe.cells[cell].setup).map_or(0.0, |lines| lines.seconds) + OVERHEAD_S;
     let mut text = format!("{}: {}\n  {done} of {all} trials measured", folder.path.display(), recipe.title);

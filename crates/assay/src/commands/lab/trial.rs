@@ -50,7 +50,7 @@ pub(super) struct Trial<'a> {
 
 /// What was timed, and what steps returned.
 #[derive(Default)]
-pub(super) struct Parts {
+pub(super) struct Timed {
     /// Seconds by part, in order.
     pub(super) seconds: Vec<(String, f64)>,
     /// Values by step, in order.
@@ -114,8 +114,8 @@ impl Node<'_> {
 
 impl Trial<'_> {
     /// Runs it. Afterwards nothing of it is left running, however it ended.
-    pub(super) fn run(&self) -> Result<Parts, Trouble> {
-        let mut parts = Parts::default();
+    pub(super) fn run(&self) -> Result<Timed, Trouble> {
+        let mut parts = Timed::default();
         let mut nodes = Vec::new();
         for (name, described) in &self.cell.setup.server {
             nodes.push(self.start(name, described, &mut parts)?);
@@ -148,7 +148,7 @@ impl Trial<'_> {
         &self,
         name: &'a str,
         described: &'a assay_recipe::Server,
-        parts: &mut Parts,
+        parts: &mut Timed,
     ) -> Result<Node<'a>, Trouble> {
         if let Some(url) = &described.url {
             let url = with_parameters(url.clone(), described);
@@ -203,7 +203,7 @@ impl Trial<'_> {
     }
 
     /// From the servers' answers to the end of the measured run.
-    fn around(&self, nodes: &[Node<'_>], parts: &mut Parts) -> Result<(), Trouble> {
+    fn around(&self, nodes: &[Node<'_>], parts: &mut Timed) -> Result<(), Trouble> {
         for node in nodes.iter().filter(|node| !node.described.sql.is_empty()) {
             run_sql(&node.primary_url(), &node.described.sql).map_err(|trouble| Trouble {
                 cause: format!("server.{}.sql: {}", node.name, trouble.cause),
@@ -322,7 +322,7 @@ impl Trial<'_> {
     }
 
     /// The steps that are due now. `nodes`: the servers, where they run.
-    pub(super) fn steps(&self, when: When, nodes: &[Node<'_>], parts: &mut Parts) -> Result<(), Trouble> {
+    pub(super) fn steps(&self, when: When, nodes: &[Node<'_>], parts: &mut Timed) -> Result<(), Trouble> {
         for step in self.steps.iter().filter(|step| step.when == when) {
             stopped()?;
             let watch = Instant::now();
@@ -429,7 +429,7 @@ impl Trial<'_> {
         Err(Trouble::environment(format!("`{line}` ended with {status}")).detail(read(complained)?))
     }
 
-    fn timed(&self, part: &str, parts: &mut Parts, work: impl FnOnce() -> Result<(), Trouble>) -> Result<(), Trouble> {
+    fn timed(&self, part: &str, parts: &mut Timed, work: impl FnOnce() -> Result<(), Trouble>) -> Result<(), Trouble> {
         stopped()?;
         let watch = Instant::now();
         let done = work();
@@ -469,7 +469,7 @@ pub(super) fn say(bar: Option<&Bar>, words: &str) {
     }
 }
 
-impl Parts {
+impl Timed {
     /// A step that is done. Its seconds are what tables show of it, unless it has a value.
     fn add(&mut self, step: &str, seconds: f64, value: Option<f64>) {
         match value {
