@@ -268,6 +268,8 @@ fn agents_whose_coordinator_is_killed_stop_and_their_results_are_collected() {
     for agent in &mut agents {
         agent.wait_for("the coordinator is gone");
     }
+    // What belongs to a run that an agent is busy with is not listed.
+    lab.wait_for_free(2);
     let status = lab.folder.expect(&format!("fleet status --nats {}", lab.nats), 0);
     assert!(status.stdout.contains("2 shares"), "{}", status.stdout);
     lab.folder.expect(&format!("fleet collect --nats {} --record x.json", lab.nats), 0);
