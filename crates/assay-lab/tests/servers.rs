@@ -557,7 +557,7 @@ fn a_proxy_stands_before_several_servers() {
     }
     assert_eq!(refused(&Description { fronts: vec![front("haproxy:replicas")], ..of("postgres") }).blame, Blame::Usage);
     let pooled = Description { replicas: 1, fronts: vec![front("pgbouncer:all")], ..of("postgres") };
-    assert!(refused(&pooled).cause.contains("before one server"));
+    assert!(refused(&pooled).cause.contains("supports one server, not"));
     assert!(FrontDescription::parse("haproxy:some").unwrap_err().cause.contains("some is not known"));
 }
 

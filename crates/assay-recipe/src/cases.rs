@@ -83,6 +83,6 @@ mod tests {
         let error = CaseFile::read("[[case]]\nname = 'a'\nsqk = 'SELECT 1'\n").unwrap_err();
         assert_eq!((error.place, error.hint.as_deref()), (Some((3, 1)), Some("did you mean `sql`?")));
         let error = CaseFile::read(&text.replace("'b'", "'a'")).unwrap_err();
-        assert_eq!(error.message, "there are two cases a");
+        assert_eq!(error.message, "two cases are named a");
     }
 }
