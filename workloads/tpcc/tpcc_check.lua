@@ -336,25 +336,25 @@ local SHARES = {
     [[SELECT d_id, SUM(d_next_o_id - 1 - #customers) AS orders FROM {district} GROUP BY d_id]],
   },
   {
-    "2.4.1.3", "orders have 5 to 15 lines, each number as often", even = { 5, 15 },
+    "2.4.1.3", "orders have 5 to 15 lines, each number equally often", even = { 5, 15 },
     [[SELECT o_ol_cnt, COUNT(*) AS orders FROM {orders} WHERE o_id > #customers GROUP BY o_ol_cnt]],
   },
   {
-    "2.4.1.5", "lines are of 1 to 10 pieces, each number as often", even = { 1, 10 },
+    "2.4.1.5", "order lines have 1 to 10 pieces, each number equally often", even = { 1, 10 },
     [[SELECT ol_quantity, COUNT(*) AS order_lines FROM {order_line} WHERE ol_o_id > #customers GROUP BY ol_quantity]],
   },
   {
-    "2.4.1.5", "1 % of lines are from other warehouses, each as often", remote = 0.01,
+    "2.4.1.5", "1 % of lines are from other warehouses, each equally often", remote = 0.01,
     [[SELECT (ol_supply_w_id - ol_w_id + #warehouses) % #warehouses AS away, COUNT(*) AS order_lines FROM {order_line}
       WHERE ol_o_id > #customers GROUP BY (ol_supply_w_id - ol_w_id + #warehouses) % #warehouses]],
   },
   {
-    "2.5.1.2", "15 % of payments are for customers of other warehouses, each as often", remote = 0.15,
+    "2.5.1.2", "15 % of payments are for customers of other warehouses, each equally often", remote = 0.15,
     [[SELECT (h_c_w_id - h_w_id + #warehouses) % #warehouses AS away, COUNT(*) AS payments FROM {history}
       GROUP BY (h_c_w_id - h_w_id + #warehouses) % #warehouses]], load = true,
   },
   {
-    "2.5.1.3", "payments are from 1 to 5,000, each amount as often", even = { 0, 4 },
+    "2.5.1.3", "payments are from 1 to 5,000, each amount equally often", even = { 0, 4 },
     [[SELECT CASE WHEN h_amount < 1000.80 THEN 0 WHEN h_amount < 2000.60 THEN 1 WHEN h_amount < 3000.40 THEN 2
         WHEN h_amount < 4000.20 THEN 3 ELSE 4 END AS fifth, COUNT(*) AS payments FROM {history}
       GROUP BY CASE WHEN h_amount < 1000.80 THEN 0 WHEN h_amount < 2000.60 THEN 1 WHEN h_amount < 3000.40 THEN 2
@@ -370,7 +370,7 @@ local SHARES = {
   },
   {
     -- Of one district: a delivery takes one carrier for all its orders.
-    "2.7.1.2", "deliveries have carriers 1 to 10, each as often", even = { 1, 10 },
+    "2.7.1.2", "deliveries have carriers 1 to 10, each equally often", even = { 1, 10 },
     [[SELECT o_carrier_id, COUNT(*) AS orders FROM {orders} WHERE o_id > #delivered AND o_d_id = 1 AND o_carrier_id IS NOT NULL
       GROUP BY o_carrier_id]],
   },
@@ -488,7 +488,7 @@ local function is_as_drawn(connection, dialect, set, state, share)
     end
   end
   if #broken == 0 then
-    assay.log(label .. ": holds" .. (sure and "" or format(" so far: %d are too few to be sure", whole)))
+    assay.log(label .. ": holds" .. (sure and "" or format(" so far, but %d are too few to be sure", whole)))
     return true
   end
   assay.log(label .. ": BROKEN, by\n" .. table.concat(broken, "\n", 1, math.min(#broken, SHOWN)))

@@ -111,8 +111,8 @@ pub fn find(
         Some(Source::Container(image)) => out_of_container(home, product, image.engine, &image.name, account, say),
         None => {
             let versions: Vec<String> = all.iter().map(|source| version_of(source).to_string()).collect();
-            let fault = Fault::environment(format!("{wanted} is not installed, and not in the catalog"))
-                .detail(format!("of {}: {}", product.name(), versions.join(", ")))
+            let fault = Fault::environment(format!("{wanted} is neither installed nor in the catalog"))
+                .detail(format!("available versions of {}: {}", product.name(), versions.join(", ")))
                 .hint(format!(
                     "install it (apt-get install {}), or give its folder with `--binaries`",
                     product.package()

@@ -141,24 +141,25 @@ impl Live {
         }
         let manifest = &self.record.manifest;
         let stages = manifest.sessions.len();
+        let sessions = if sessions == 1 { "1 session".to_owned() } else { format!("{sessions} sessions") };
         if let Some(bar) = &self.bar {
             let before = elapsed_before(&self.record, stage);
             bar.set_elapsed(self.elapsed_trials.saturating_add(before));
             let label = match rate {
                 _ if manifest.search.is_none() && stages == 1 => None,
-                _ if manifest.search.is_none() => Some(format!("step {} of {stages}: {sessions} sessions", stage + 1)),
+                _ if manifest.search.is_none() => Some(format!("step {} of {stages}: {sessions}", stage + 1)),
                 Some(rate) => Some(format!("search, stage {}: {rate} tx/s due", stage + 1)),
-                None => Some(format!("search, stage {}: {sessions} sessions", stage + 1)),
+                None => Some(format!("search, stage {}: {sessions}", stage + 1)),
             };
             bar.change(|progress| progress.label = label.unwrap_or(std::mem::take(&mut progress.label)));
         }
         let Some(lines) = &mut self.lines else { return };
         *lines = 0;
         if manifest.search.is_some() {
-            let what = rate.map_or(format!("{sessions} sessions"), |rate| format!("{rate} tx/s"));
+            let what = rate.map_or(sessions, |rate| format!("{rate} tx/s"));
             terminal::say(&format!("stage {} of the search: {what}\n", stage + 1));
         } else if stages > 1 {
-            terminal::say(&format!("stage {} of {stages}: {sessions} sessions\n", stage + 1));
+            terminal::say(&format!("step {} of {stages}: {sessions}\n", stage + 1));
         }
         if warmup > Nanos::ZERO {
             terminal::say(&format!("warming up for {}\n", values::display_duration(warmup)));

@@ -22,7 +22,7 @@ pub fn driver_of(url: &str) -> Result<&'static Driver, Trouble> {
     let Some((scheme, _)) = url.split_once(':') else {
         return Err(Trouble::usage("--db needs a URL that starts with the database product")
             .detail(format!("known: {}", all()))
-            .hint(format!("such as {}", EXAMPLES.join(", "))));
+            .hint(format!("use {}", EXAMPLES.join(", "))));
     };
     let scheme = scheme.to_ascii_lowercase();
     if let Some(driver) = DRIVERS.iter().find(|driver| driver.schemes.contains(&scheme.as_str())) {

@@ -168,7 +168,8 @@ pub fn change_points_csv(report: &Report) -> Result<String, MixedSeries> {
     let Some(first) = entries.first() else { return Ok(String::new()) };
     let did = |entry: &Entry| {
         let sessions: Vec<String> = entry.findings.stages.iter().map(|stage| stage.sessions.to_string()).collect();
-        format!("{} with {} sessions", clean(&entry.findings.workload, 60), sessions.join(","))
+        let plural = if sessions.as_slice() == ["1"] { "" } else { "s" };
+        format!("{} with {} session{plural}", clean(&entry.findings.workload, 60), sessions.join(","))
     };
     if let Some(other) = entries.iter().find(|entry| did(entry) != did(first)) {
         let (first_did, other_did) = (did(first), did(other));

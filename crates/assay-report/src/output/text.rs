@@ -233,8 +233,8 @@ fn details(stage: &StageFindings, findings: &Findings, view: View) -> String {
     if findings.stages.len() > 1 {
         let rate = stage.open.filter(|_| findings.capacity.is_some());
         let rate = rate.map(|open| format!("at {} tx/s due, ", figure(open.rate_per_s))).unwrap_or_default();
-        let sessions = count(stage.sessions.into());
-        text += &format!("{rate}with {sessions} sessions, for {}:\n\n", seconds(stage.measured_ns));
+        let sessions = sessions(stage.sessions);
+        text += &format!("{rate}with {sessions}, for {}:\n\n", seconds(stage.measured_ns));
     }
     text += &work::throughput(&stage.total, view.verbose).text(view.width);
     text += &below(work::outages(&stage.outages, &findings.targets), view);

@@ -33,7 +33,8 @@ pub(crate) fn notes(found: &CasesFindings) -> Vec<String> {
         let of_result = |case: &&CaseFindings| case.result.as_ref() == Some(name);
         let shown = |case: &CaseFindings| {
             let digest = case.digest.as_deref().unwrap_or("-");
-            format!("{}: {} rows, hash {}", clean(&case.name, 40), case.rows.unwrap_or(0), clean(digest, 20))
+            let rows = plural(case.rows.unwrap_or(0), "row");
+            format!("{}: {rows}, hash {}", clean(&case.name, 40), clean(digest, 20))
         };
         let cases: Vec<String> = found.cases.iter().filter(of_result).map(shown).collect();
         notes.push(format!("Cases that should return the same rows do not ({}).", cases.join("; ")));

@@ -59,7 +59,7 @@ pub struct FleetOptions {
     /// Let each agent connect to the database that its environment variable ASSAY_DB names; --db is used only here
     #[arg(long, requires = "url")]
     pub db_from_agent_env: bool,
-    /// How long agents run on without the coordinator, and how long a silent agent is waited for
+    /// How long agents run on without the coordinator, and how long it waits for a silent agent
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = lease)]
     pub lease: Nanos,
 }
@@ -108,7 +108,7 @@ pub struct AgentOptions {
     /// Name in messages and reports [default: name of the machine]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Load only servers of this form, such as db*.example.com:5432; may be repeated [default: any server]
+    /// Load only servers that match this pattern, such as db*.example.com:5432; may be repeated [default: any server]
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     pub allow_db: Vec<Pattern>,
     /// Always take this share of a run, counted from zero, such as the index of a Kubernetes Job [default: any]
@@ -134,13 +134,13 @@ pub struct FleetCommandOptions {
 /// What can be done with a fleet.
 #[derive(clap::Subcommand, Clone)]
 pub enum FleetAction {
-    /// List the agents, and results that nobody has taken
+    /// List the agents and the results that have not been collected
     Status(NatsOptions),
     /// Check NATS and every agent: versions, clocks, limits
     Doctor(NatsOptions),
-    /// Take the results of a run whose coordinator is gone, and write its record
+    /// Collect the results of a run whose coordinator is gone, and write its record
     Collect(CollectOptions),
-    /// Print what Kubernetes needs for a fleet: a Job of agents, NATS
+    /// Print Kubernetes manifests for a fleet: a Job of agents and a NATS server
     Manifest(ManifestOptions),
 }
 
@@ -167,7 +167,7 @@ pub struct ManifestOptions {
     /// Container image that holds assay
     #[arg(long, value_name = "IMAGE", default_value = "assay:latest")]
     pub image: String,
-    /// Name of everything that is created
+    /// Name of the Kubernetes objects
     #[arg(long, value_name = "NAME", default_value = "assay", value_parser = kubernetes_name)]
     pub name: String,
     /// Namespace [default: that of the context]
@@ -179,7 +179,7 @@ pub struct ManifestOptions {
     /// CPUs of each agent
     #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(1..))]
     pub cpus: u32,
-    /// Load only servers of this form, such as db*.example.com:5432; may be repeated [default: any server]
+    /// Load only servers that match this pattern, such as db*.example.com:5432; may be repeated [default: any server]
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     pub allow_db: Vec<Pattern>,
     /// Print a container build file for the image instead

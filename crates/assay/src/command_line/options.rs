@@ -38,7 +38,7 @@ pub enum Subcommand {
     Check(MeasuredCommandOptions),
     /// Drop a workload's tables
     Cleanup(CommandOptions),
-    /// Run one of a workload's other commands
+    /// Run another command of a workload
     Exec(ExecOptions),
     /// List the built-in workloads
     List,
@@ -60,13 +60,13 @@ pub enum Subcommand {
     Server(ServerOptions),
     /// Time statements against each other, and compare their rows and plans
     Sql(SqlOptions),
-    /// Measure files as a database engine uses them
+    /// Measure file I/O with the access pattern of a database engine
     Io(IoOptions),
     /// Run experiments: vary settings, repeat the trials in random order, compare the results
     Lab(Box<LabOptions>),
-    /// Take shares of runs that are started on other machines with --fleet
+    /// Generate load for runs that are started on other machines with --fleet
     Agent(AgentOptions),
-    /// See, check and set up the agents of a fleet
+    /// Inspect, check and set up the agents of a fleet
     Fleet(FleetCommandOptions),
     /// Run sysbench's command lines and scripts, with its reports
     Sysbench,
@@ -163,7 +163,7 @@ pub struct ShowOptions {
     /// Output format
     #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
     pub format: Format,
-    /// Show the agents of a fleet apart
+    /// Show each agent of a fleet separately
     #[arg(long)]
     pub agents: bool,
 }

@@ -11,7 +11,7 @@ use crate::values;
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Database")]
 pub struct TargetOptions {
-    /// Database to load: postgres://…, mysql://…, mariadb://… or sqlite:FILE; may be repeated: sessions are spread
+    /// Database to use: postgres://…, mysql://…, mariadb://… or sqlite:FILE; may be repeated: sessions are spread
     /// evenly
     #[arg(long, value_name = "URL")]
     pub db: Vec<String>,

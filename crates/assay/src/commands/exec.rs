@@ -38,7 +38,7 @@ fn databases<'a>(command: &str, options: &'a CommonCommandOptions) -> Result<&'a
     let urls = &options.target.db;
     if urls.is_empty() {
         return Err(Trouble::usage(format!("{command} needs a database: --db URL"))
-            .hint(format!("such as {}", registry::EXAMPLES.map(|url| format!("--db {url}")).join(", "))));
+            .hint(format!("use {}", registry::EXAMPLES.map(|url| format!("--db {url}")).join(", "))));
     }
     Ok(urls)
 }

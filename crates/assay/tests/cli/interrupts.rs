@@ -64,7 +64,7 @@ fn a_run_that_is_killed_leaves_a_readable_record() {
     );
     let mut started = folder.start("run ./one_table.lua --sessions 1,1 --transactions 5 --record r.json.zst");
     // The end of a stage writes what is known.
-    started.wait_for("stage 2 of 2");
+    started.wait_for("step 2 of 2");
     started.signal(Signal::SIGKILL);
     assert_eq!(started.finish().code, None);
     let shown = folder.run("show r.json.zst");

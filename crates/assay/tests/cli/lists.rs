@@ -17,7 +17,7 @@ fn without_a_command_the_help_is_shown() {
       prepare      Create and fill a workload's tables
       check        Verify a workload's tables and their contents
       cleanup      Drop a workload's tables
-      exec         Run one of a workload's other commands
+      exec         Run another command of a workload
       list         List the built-in workloads
       show         Print the report of a record
       tag          Add tags such as disk=nvme to records
@@ -28,11 +28,11 @@ fn without_a_command_the_help_is_shown() {
       manual       Write the manual pages into a folder
       server       Start and manage database servers to test
       sql          Time statements against each other, and compare their rows and plans
-      io           Measure files as a database engine uses them
+      io           Measure file I/O with the access pattern of a database engine
       lab          Run experiments: vary settings, repeat the trials in random order, compare the
                    results
-      agent        Take shares of runs that are started on other machines with --fleet
-      fleet        See, check and set up the agents of a fleet
+      agent        Generate load for runs that are started on other machines with --fleet
+      fleet        Inspect, check and set up the agents of a fleet
       sysbench     Run sysbench's command lines and scripts, with its reports
       pgbench      Run pgbench's command lines and scripts, with its reports and log files
 
@@ -100,7 +100,7 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
       -h, --help  Print help
 
     Database:
-          --db <URL>                    Database to load: postgres://…, mysql://…, mariadb://… or
+          --db <URL>                    Database to use: postgres://…, mysql://…, mariadb://… or
                                         sqlite:FILE; may be repeated: sessions are spread evenly
           --prepared <on|off>           Use protocol-level prepared statements; off for connection
                                         poolers that do not support them [default: on]
@@ -202,8 +202,8 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
                                 those of the system]
           --db-from-agent-env   Let each agent connect to the database that its environment variable
                                 ASSAY_DB names; --db is used only here
-          --lease <DURATION>    How long agents run on without the coordinator, and how long a silent
-                                agent is waited for [default: 15s]
+          --lease <DURATION>    How long agents run on without the coordinator, and how long it waits
+                                for a silent agent [default: 15s]
 
     Output:
           --format <text|json|csv>         Output format of the result on stdout [default: text]

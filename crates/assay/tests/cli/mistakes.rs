@@ -152,7 +152,7 @@ fn an_unknown_scheme_is_refused_with_those_there_are() {
     error: --db needs a URL that starts with the database product
       known: postgres:, postgresql:, mysql:, mariadb:, sqlite:
 
-    hint: such as sqlite:FILE, postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE
+    hint: use sqlite:FILE, postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE
     ");
 }
 
@@ -243,7 +243,7 @@ fn a_command_without_a_database_says_what_it_needs() {
     --- stderr
     error: prepare needs a database: --db URL
 
-    hint: such as --db sqlite:FILE, --db postgres://USER@HOST/DATABASE, --db mysql://USER@HOST/DATABASE
+    hint: use --db sqlite:FILE, --db postgres://USER@HOST/DATABASE, --db mysql://USER@HOST/DATABASE
     ");
 }
 

@@ -57,7 +57,7 @@ fn what_cannot_be_reported_is_said_and_nothing_is_written() {
     assert_snapshot!(folder.run("report a.json b.json --html x.html --otava x.csv").shown(), @r"
     exit 2
     --- stderr
-    error: a time series needs records of the same workload: a.json ran one_table with 1 sessions, b.json ran one_table with 2 sessions
+    error: a time series needs records of the same workload: a.json ran one_table with 1 session, b.json ran one_table with 2 sessions
     ");
     assert_snapshot!(folder.run("report a.json absent.json --html x.html").shown(), @r"
     exit 5

@@ -47,7 +47,7 @@ fn statements_are_timed_in_rounds_and_their_record_is_read_by_show_and_compare()
     assert!(page.contains("<h2>Statements</h2>"));
     // What `cleanup` names is gone.
     let gone = folder.expect("sql 'SELECT * FROM t' --db sqlite:t.db --no-record", 4);
-    assert!(gone.stderr.contains("error: the server refused sql"), "{}", gone.shown());
+    assert!(gone.stderr.contains("error: the server refused case sql"), "{}", gone.shown());
 }
 
 #[test]

@@ -200,7 +200,7 @@ fn stages_of_a_ladder_change_together_and_an_interrupt_ends_all_with_a_report() 
     let lab = Lab::new();
     let agents = lab.agents(["a", "b"]);
     let mut run = lab.folder.start(&lab.line("run sleepy.lua --sessions 1,4 --time 1s --record x.json", 2));
-    run.wait_for("stage 2 of 2");
+    run.wait_for("step 2 of 2");
     let ran = run.finish();
     assert_eq!(ran.code, Some(0), "{}", ran.shown());
     let record = lab.record("x.json");

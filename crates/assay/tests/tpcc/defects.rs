@@ -184,7 +184,7 @@ const DEFECTS: &[Defect] = &[
         "tpcc_new_order",
         "local lines = uniform(5, 15)",
         "local lines = ({ 6, 6, 6, 10, 10, 10, 10, 10, 14, 14, 14 })[uniform(1, 11)]",
-        Check("orders have 5 to 15 lines, each number as often"),
+        Check("orders have 5 to 15 lines, each number equally often"),
     ),
     defect(
         "tpcc_new_order",
@@ -254,7 +254,7 @@ const DEFECTS: &[Defect] = &[
         "tpcc_new_order",
         "= w, i, uniform(1, 10), n",
         "= w, i, 5, n",
-        Check("lines are of 1 to 10 pieces, each number as often"),
+        Check("order lines have 1 to 10 pieces, each number equally often"),
     ),
     defect(
         "tpcc_payment",
@@ -278,7 +278,7 @@ const DEFECTS: &[Defect] = &[
         "tpcc_delivery",
         "input.carrier = sysbench.rand.uniform(1, 10)",
         "input.carrier = 7",
-        Check("deliveries have carriers 1 to 10, each as often"),
+        Check("deliveries have carriers 1 to 10, each equally often"),
     ),
     defect(
         "tpcc_delivery",
@@ -320,13 +320,13 @@ const DEFECTS: &[Defect] = &[
         "tpcc_payment",
         "uniform(100, 500000) / 100",
         "100",
-        Check("payments are from 1 to 5,000, each amount as often"),
+        Check("payments are from 1 to 5,000, each amount equally often"),
     ),
     defect(
         "tpcc_payment",
         "input.amount = uniform(100, 500000) / 100",
         "input.amount = uniform(100, 500000) / 200",
-        Check("payments are from 1 to 5,000, each amount as often"),
+        Check("payments are from 1 to 5,000, each amount equally often"),
     ),
     defect("tpcc_order_status", "ORDER BY o_id DESC", "ORDER BY o_id", Check("Order-Status answers with the balance")),
     // The load.

@@ -113,7 +113,8 @@ fn conclude(options: &SqlOptions, record: &Record, ended: Ended) -> Result<Exit,
             let failed: Vec<&str> =
                 found.cases.iter().filter(|case| case.failure.is_some()).map(|case| case.name.as_str()).collect();
             if !failed.is_empty() {
-                return Err(Trouble::new(Exit::Server, format!("the server refused {}", failed.join(", "))));
+                let what = if failed.len() == 1 { "case" } else { "cases" };
+                return Err(Trouble::new(Exit::Server, format!("the server refused {what} {}", failed.join(", "))));
             }
             if !found.disagreements.is_empty() {
                 return Err(Trouble::new(Exit::Difference, "cases that should return the same rows do not"));
