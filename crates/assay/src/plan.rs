@@ -214,6 +214,15 @@ pub fn is_parallel(workload: &Workload, command: &str) -> bool {
     workload.program.commands().iter().any(|declared| declared.name == command && declared.parallel)
 }
 
+/// Refuses a command that the workload does not have.
+pub fn must_have(workload: &Workload, command: &str) -> Result<(), Trouble> {
+    if workload.has_command(command) {
+        return Ok(());
+    }
+    let trouble = Trouble::usage(format!("workload {} has no command {command}", workload.name));
+    Err(trouble.hint(format!("its commands are: {}", workload.commands().join(", "))))
+}
+
 /// The plan of a workload's command, such as `prepare`.
 pub fn of_command(
     workload: &Workload,
@@ -222,10 +231,7 @@ pub fn of_command(
     urls: &[String],
     words: &[String],
 ) -> Result<Plan, Trouble> {
-    if !workload.has_command(command) {
-        let trouble = Trouble::usage(format!("workload {} has no command {command}", workload.name));
-        return Err(trouble.hint(format!("its commands are: {}", workload.commands().join(", "))));
-    }
+    must_have(workload, command)?;
     // A command that runs once may still need the number of sessions: bulk_insert creates a table for each.
     let threads = options.sessions.unwrap_or_else(|| u32::try_from(workers(&options.generator)).unwrap_or(u32::MAX));
     let sessions = if is_parallel(workload, command) { threads } else { 1 };

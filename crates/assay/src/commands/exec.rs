@@ -29,12 +29,17 @@ pub(crate) fn on_databases(
     workload: &Workload,
     words: &[String],
 ) -> Result<Vec<Outcome>, Trouble> {
-    let urls = databases(command, options)?;
+    let urls = databases(command, workload, options)?;
     urls.iter().map(|url| on_database(command, options, workload, url, words)).collect()
 }
 
 /// The given databases; at least one.
-fn databases<'a>(command: &str, options: &'a CommonCommandOptions) -> Result<&'a [String], Trouble> {
+fn databases<'a>(
+    command: &str,
+    workload: &Workload,
+    options: &'a CommonCommandOptions,
+) -> Result<&'a [String], Trouble> {
+    plan::must_have(workload, command)?;
     let urls = &options.target.db;
     if urls.is_empty() {
         return Err(Trouble::usage(format!("{command} needs a database: --db URL"))
@@ -53,7 +58,7 @@ pub(crate) fn measured_on_databases(
     mut told: impl FnMut(&Outcome) -> Result<(), Trouble>,
 ) -> Result<(), Trouble> {
     let common = &options.common;
-    for (number, url) in databases(command, common)?.iter().enumerate() {
+    for (number, url) in databases(command, workload, common)?.iter().enumerate() {
         let mut of_fleet = common.clone();
         if let Some(agents) = options.fleet.url.as_ref().map(|_| options.fleet.agents) {
             of_fleet.generator.role = Role::Lead;

@@ -238,6 +238,8 @@ fn databases_of_different_kinds_are_refused() {
 
 #[test]
 fn a_command_without_a_database_says_what_it_needs() {
+    let unknown = told("exec oltp_read_write nope");
+    assert!(unknown.contains("error: workload oltp_read_write has no command nope\n"), "{unknown}");
     assert_snapshot!(told("prepare oltp_read_write"), @r"
     exit 2
     --- stderr
