@@ -92,10 +92,10 @@ fn a_ladder_reports_each_stage() {
     --- stderr
     no --db: using an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
     prepared ./one_table.lua in # s
-    stage # of #: # sessions
+    step # of #: # session
     time s sessions tx/s stmt/s read/s write/s other/s p50 ms p95 ms p99 ms errors retries
     # # # # # # # # # # # #
-    stage # of #: # sessions
+    step # of #: # sessions
     time s sessions tx/s stmt/s read/s write/s other/s p50 ms p95 ms p99 ms errors retries
     # # # # # # # # # # # #
     ");
