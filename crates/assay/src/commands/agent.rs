@@ -39,9 +39,12 @@ pub fn run(options: &AgentOptions) -> Result<Exit, Trouble> {
     let host = AgentHost { bus: bus.clone(), name, allow_db: &options.allow_db };
     while !signals::control().is_stopped() {
         let Some(arrived) = member.next_order(LOOK_AROUND) else { continue };
-        let served = serve(&host, arrived);
+        // One that refused is free already, and may have taken another order.
+        if !serve(&host, arrived) {
+            continue;
+        }
         member.is_free();
-        if served && options.once {
+        if options.once {
             bus.leave(member);
             return Ok(Exit::Success);
         }
