@@ -105,9 +105,12 @@ fn a_generator_that_is_starved_of_cpu_says_so_and_one_that_is_not_does_not() {
     assert_eq!(told(&findings), share >= 0.2, "{findings}");
 
     let _busy: Vec<Busy> = (0..6).map(|_| Busy::on(a_cpu())).collect();
-    for line in [closed, open] {
-        let findings = on_one_cpu(&folder, &line);
-        assert!(told(&findings), "{line}: {}", findings["stages"][0]["generator"]);
-        assert!(findings["stages"][0]["generator"]["busiest_worker"].as_f64() >= waited(&findings));
+    for line in [&closed, &open] {
+        let findings = on_one_cpu(&folder, line);
+        let share = waited(&findings).unwrap();
+        // Who sleeps much is let in soon: how long an open loop waits is up to the scheduler.
+        assert!(share >= if line == &closed { 0.2 } else { 0.02 }, "{line}: {}", findings["stages"][0]["generator"]);
+        assert_eq!(told(&findings), share >= 0.2, "{line}: {}", findings["stages"][0]["generator"]);
+        assert!(findings["stages"][0]["generator"]["busiest_worker"].as_f64() >= Some(share));
     }
 }
