@@ -203,7 +203,7 @@ fn faults_of_a_start_name_their_cause() {
     assert_eq!((known.blame, &*known.hints[0]), (Blame::Usage, "did you mean postgres?"));
     let version = refused(&of("postgres:7"));
     assert!(
-        version.cause.contains("postgres:7 is not installed") && version.details[0].contains("9.6.24"),
+        version.cause.contains("postgres:7 is neither installed") && version.details[0].contains("9.6.24"),
         "{version}"
     );
     let folder = tempfile::tempdir().unwrap();
