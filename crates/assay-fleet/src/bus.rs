@@ -107,6 +107,9 @@ const ORDER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Pings of each agent; the shortest round trip counts.
 const PINGS: usize = 10;
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
+/// The client waits forever for the end of a list in which something is replaced meanwhile: it is asked for again.
+const LIST_TIMEOUT: Duration = Duration::from_secs(2);
+const LISTS: usize = 5;
 
 impl Bus {
     /// Connects; `name` is what the server lists. Fails when nobody answers within seconds.
@@ -190,7 +193,7 @@ impl Bus {
 
     /// Agents that are there, by name.
     pub fn agents(&self) -> Result<Vec<Presence>, BusError> {
-        self.runtime.block_on(self.wire.agents())
+        self.runtime.block_on(self.wire.listed(|| self.wire.agents()))
     }
 
     /// Asks agents to take shares of a run, all at once.
@@ -266,19 +269,7 @@ impl Bus {
 
     /// What is kept, by run and number.
     pub fn stored(&self) -> Result<Vec<Stored>, BusError> {
-        self.runtime.block_on(async {
-            let store = self.wire.results().await?;
-            let mut list = store.list().await.map_err(|error| self.wire.refused(&error))?;
-            let mut found = Vec::new();
-            while let Some(Ok(object)) = list.next().await {
-                let Some((run, number)) = object.name.rsplit_once('/') else { continue };
-                if let Ok(number) = number.parse() {
-                    found.push(Stored { run: run.to_owned(), number, bytes: object.size });
-                }
-            }
-            found.sort_by(|a, b| (&a.run, a.number).cmp(&(&b.run, b.number)));
-            Ok(found)
-        })
+        self.runtime.block_on(self.wire.listed(|| self.wire.stored()))
     }
 
     /// Forgets the results of a run.
@@ -375,6 +366,34 @@ impl Wire {
             ..object_store::Config::default()
         };
         self.context.create_object_store(config).await.map_err(|error| self.refused(&error))
+    }
+
+    /// A list, which is asked for again when its end does not come.
+    async fn listed<T, F>(&self, list: impl Fn() -> F) -> Result<T, BusError>
+    where
+        F: Future<Output = Result<T, BusError>>,
+    {
+        for _ in 0..LISTS {
+            if let Ok(listed) = tokio::time::timeout(LIST_TIMEOUT, list()).await {
+                return listed;
+            }
+        }
+        let waited = LIST_TIMEOUT.as_secs() * LISTS as u64;
+        Err(BusError::JetStream { url: self.url.to_string(), reason: format!("no complete list within {waited} s") })
+    }
+
+    async fn stored(&self) -> Result<Vec<Stored>, BusError> {
+        let store = self.results().await?;
+        let mut list = store.list().await.map_err(|error| self.refused(&error))?;
+        let mut found = Vec::new();
+        while let Some(Ok(object)) = list.next().await {
+            let Some((run, number)) = object.name.rsplit_once('/') else { continue };
+            if let Ok(number) = number.parse() {
+                found.push(Stored { run: run.to_owned(), number, bytes: object.size });
+            }
+        }
+        found.sort_by(|a, b| (&a.run, a.number).cmp(&(&b.run, b.number)));
+        Ok(found)
     }
 
     async fn agents(&self) -> Result<Vec<Presence>, BusError> {
