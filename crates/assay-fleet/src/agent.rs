@@ -325,7 +325,7 @@ impl Part {
         look(&lock(&self.view).orders)
     }
 
-    /// Whether everything that was told has been heard.
+    /// Whether the coordinator has acknowledged every report.
     pub fn is_heard(&self) -> bool {
         lock(&self.view).news.is_empty()
     }
@@ -340,7 +340,7 @@ impl Part {
         self.wire.reading().monotonic_ns
     }
 
-    /// Asks for the next number of a counter until it is told.
+    /// Asks for the next number of a counter until the answer arrives.
     pub fn claim(&self, name: &[u8], granted: Box<dyn FnOnce(u64) + Send>) {
         let claim = {
             let mut view = lock(&self.view);

@@ -336,7 +336,7 @@ impl Wire {
         if let Ok(store) = self.context.get_key_value(MEMBERS).await {
             return Ok(store);
         }
-        // The client's own way to make a bucket wants to know of the account what servers tell from 2.10 on.
+        // The client's own function needs account data that servers send only since 2.10.
         let config = stream::Config {
             name: format!("KV_{MEMBERS}"),
             subjects: vec![format!("$KV.{MEMBERS}.>")],

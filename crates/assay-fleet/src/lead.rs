@@ -23,7 +23,7 @@ pub enum Event {
     Silent(u32, Duration),
     /// It is heard again.
     Back(u32),
-    /// Nothing has been heard of an agent for the length of the lease: it is no longer waited for.
+    /// An agent has been silent for the length of the lease: the run no longer waits for it.
     Lost(u32),
 }
 
@@ -121,7 +121,7 @@ impl Lead {
         self.agents[agent as usize].report.ended.as_ref()
     }
 
-    /// Whether an agent is no longer waited for.
+    /// Whether the run no longer waits for an agent.
     pub fn is_lost(&self, agent: u32) -> bool {
         self.agents[agent as usize].lost
     }
@@ -222,7 +222,7 @@ impl Lead {
         self.orders.stop = true;
     }
 
-    /// Whether they were told so.
+    /// Whether they were asked to stop.
     pub fn is_stopping(&self) -> bool {
         self.orders.stop
     }
@@ -332,7 +332,7 @@ mod tests {
         lead.on_report(Report { ended: Some(Ended::default()), ..report(1) }, 9 * SECOND);
         assert_eq!(pass(&mut lead, 7, 23), [Event::Silent(0, 5 * SECOND), Event::Lost(0)]);
         assert!(lead.is_over());
-        // What comes later is of no use: the others have gone on without it.
+        // Later messages are useless: the others have continued without it.
         assert_eq!(lead.on_report(Report { news: vec![log("late")], ..report(0) }, 24 * SECOND), []);
     }
     #[test]

@@ -168,7 +168,7 @@ impl<T: Member> Product for T {
     }
 
     fn first_settings(&self) -> Vec<Asked> {
-        // What is done then is no event for replicas.
+        // Statements from here on are not replicated.
         vec![Asked { name: "skip_log_bin".to_owned(), value: None }, Asked::new("innodb_flush_log_at_trx_commit", "2")]
     }
 
