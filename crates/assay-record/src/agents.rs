@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::host::Host;
 use crate::latencies::Latencies;
 use crate::measurements::Generator;
 use crate::status::Status;
@@ -18,16 +19,9 @@ pub struct AgentPart {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// Host name of its machine.
-    pub host: String,
-    /// Its kernel's name and release.
-    pub kernel: String,
-    /// Its CPU's name.
-    pub cpu_model: String,
-    /// CPUs that it was allowed to use.
-    pub cpus: u32,
-    /// Memory of its machine.
-    pub memory_bytes: u64,
+    /// Its machine.
+    #[serde(flatten)]
+    pub host: Host,
     /// Its clock against that of the coordinator before the run; `None`: not measured.
     #[serde(default)]
     pub clock_before: Option<ClockOffset>,

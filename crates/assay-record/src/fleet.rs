@@ -100,20 +100,21 @@ impl Record {
                 stage(&of_stage, agents, &self.types, self.started, start_ns)
             })
             .collect();
-        self.environment.cpus = records.iter().map(|(_, record)| record.environment.cpus).sum();
-        self.environment.memory_bytes = saturating(records.iter().map(|(_, record)| record.environment.memory_bytes));
+        let hosts = || records.iter().map(|(_, record)| &record.environment.host);
+        self.environment.host.cpus = hosts().map(|host| host.cpus).sum();
+        self.environment.host.memory_bytes = saturating(hosts().map(|host| host.memory_bytes));
         self.manifest.workers = records.iter().map(|(_, record)| record.manifest.workers).sum();
         if let Some((_, record)) = records.first() {
-            self.environment.cpu_model.clone_from(&record.environment.cpu_model);
-            self.environment.kernel.clone_from(&record.environment.kernel);
+            self.environment.host.cpu_model.clone_from(&record.environment.host.cpu_model);
+            self.environment.host.kernel.clone_from(&record.environment.host.kernel);
             self.manifest.event_loop.clone_from(&record.manifest.event_loop);
             self.environment.facts.clone_from(&record.environment.facts);
         }
         drop(records);
         self.agents = shares.into_iter().map(|share| part(share, agents)).collect();
         let hosts: Vec<&str> =
-            self.agents.iter().map(|agent| agent.host.as_str()).filter(|host| !host.is_empty()).collect();
-        self.environment.host = some_of(&hosts);
+            self.agents.iter().map(|agent| agent.host.name.as_str()).filter(|name| !name.is_empty()).collect();
+        self.environment.host.name = some_of(&hosts);
     }
 }
 
@@ -138,9 +139,7 @@ fn own_sessions(sessions: u32, agent: u32, agents: u32) -> u32 {
 fn part(share: Share, agents: u32) -> AgentPart {
     let Share { mut agent, late_ns, record } = share;
     let Some(record) = record else { return agent };
-    let environment = record.environment;
-    (agent.host, agent.kernel, agent.cpu_model) = (environment.host, environment.kernel, environment.cpu_model);
-    (agent.cpus, agent.memory_bytes) = (environment.cpus, environment.memory_bytes);
+    agent.host = record.environment.host;
     let of_stage = |(number, stage): (usize, Stage)| AgentStage {
         sessions: own_sessions(stage.sessions, agent.number, agents),
         late_ns: late_ns.get(number).copied().unwrap_or(0),

@@ -11,6 +11,7 @@ mod agents;
 mod cases;
 mod file;
 mod fleet;
+mod host;
 mod journal;
 mod latencies;
 mod measurements;
@@ -26,6 +27,7 @@ pub use cases::{Case, Cases, Cold, Execution, QueryPlan};
 pub use file::{COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DEFAULT_FOLDER, ReadError, WriteError};
 pub use fleet::{Share, interval_of_all};
 pub use hdrhistogram::Histogram;
+pub use host::Host;
 pub use journal::{journal_head, journal_line};
 pub use latencies::{BadHistogram, EncodedHistogram, Latencies};
 pub use measurements::{

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::agents::AgentPart;
 use crate::cases::Cases;
+use crate::host::Host;
 use crate::measurements::Stage;
 use crate::status::Status;
 use crate::telemetry::Telemetry;
@@ -348,16 +349,9 @@ pub struct Rate {
 /// Where a trial ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
-    /// Host name of the load generator's machine.
-    pub host: String,
-    /// Its kernel's name and release, such as `Linux 6.1.0-18-amd64`.
-    pub kernel: String,
-    /// Its CPU's name.
-    pub cpu_model: String,
-    /// CPUs that this process was allowed to use. 1 <= cpus
-    pub cpus: u32,
-    /// Memory of the machine.
-    pub memory_bytes: u64,
+    /// The machine of the load generator.
+    #[serde(flatten)]
+    pub host: Host,
     /// More facts about that machine, by name: kernel settings, limits of this process.
     #[serde(default)]
     pub facts: BTreeMap<String, String>,

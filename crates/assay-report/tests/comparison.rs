@@ -182,7 +182,7 @@ fn other_work_other_hosts_and_broken_trials_are_told_before_any_number() {
         record.status = Status::Interrupted;
         record.manifest.workload = "other.lua".into();
         record.manifest.options.insert("items".into(), OptionValue::Int(5));
-        record.environment.host = "load\u{1b}[2J2".into();
+        record.environment.host.name = "load\u{1b}[2J2".into();
         record.stages[0].total.transactions[0].failed = 3;
     });
     insta::assert_snapshot!(text, @r#"

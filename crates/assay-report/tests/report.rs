@@ -332,7 +332,7 @@ fn a_quiet_complete_run_has_no_warnings() {
 fn a_busy_worker_is_a_warning_whose_advice_knows_the_machine() {
     let advice = |workers, cpus, sessions, place, cpu_s: u64| {
         let warnings = warnings(|record| {
-            record.environment.cpus = cpus;
+            record.environment.host.cpus = cpus;
             record.environment.servers[0].place = place;
             let stage = &mut record.stages[0];
             stage.sessions = sessions;
@@ -362,7 +362,7 @@ fn a_busy_worker_is_a_warning_whose_advice_knows_the_machine() {
 fn a_worker_that_waited_for_a_cpu_is_a_warning_whose_advice_knows_the_machine() {
     let starved = |ppm, place, cpu_s: u64| {
         let warnings = warnings(|record| {
-            record.environment.cpus = 2;
+            record.environment.host.cpus = 2;
             record.environment.servers[0].place = place;
             let generator = &mut record.stages[0].generator;
             // A worker that waits is busy too, but that is not what is in its way.
@@ -885,7 +885,7 @@ fn hostile_names_cannot_command_the_terminal() {
 #[test]
 fn impossible_figures_do_no_harm() {
     let mut record = example();
-    record.environment.cpus = 0;
+    record.environment.host.cpus = 0;
     record.elapsed_ns = u64::MAX;
     for stage in &mut record.stages {
         stage.measured_ns = 1;
@@ -1021,7 +1021,7 @@ fn records_are_trials_of_one_setting_only_when_nothing_differs_that_may_matter()
     type Change = fn(&mut Record);
     let harmless: [Change; 5] = [
         |_| {},
-        |record| record.environment.host = "LOAD1".into(),
+        |record| record.environment.host.name = "LOAD1".into(),
         |record| drop(record.environment.servers[0].facts.insert("command line".into(), "postgres -D /other".into())),
         |record| drop(record.environment.servers[0].settings.insert("port".into(), "5433".into())),
         |record| drop(record.environment.servers[0].settings.insert("data_directory".into(), "/other".into())),

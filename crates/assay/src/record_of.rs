@@ -291,11 +291,13 @@ fn option((key, value): (String, OptionValue)) -> Option<(String, record::Option
 pub(crate) fn this_machine() -> record::Environment {
     let host = HostFacts::get();
     record::Environment {
-        host: host.name,
-        kernel: host.kernel,
-        cpu_model: host.cpu,
-        cpus: u32::try_from(host.cpus).unwrap_or(u32::MAX),
-        memory_bytes: host.memory_bytes,
+        host: record::Host {
+            name: host.name,
+            kernel: host.kernel,
+            cpu_model: host.cpu,
+            cpus: u32::try_from(host.cpus).unwrap_or(u32::MAX),
+            memory_bytes: host.memory_bytes,
+        },
         started: None,
         facts: telemetry::machine_facts(),
         servers: Vec::new(),

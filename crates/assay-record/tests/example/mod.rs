@@ -188,11 +188,13 @@ fn environment() -> Environment {
         ..Server::default()
     };
     Environment {
-        host: "load1".into(),
-        kernel: "Linux 6.1.0-18-amd64".into(),
-        cpu_model: "AMD EPYC 7B13".into(),
-        cpus: 4,
-        memory_bytes: 16 << 30,
+        host: Host {
+            name: "load1".into(),
+            kernel: "Linux 6.1.0-18-amd64".into(),
+            cpu_model: "AMD EPYC 7B13".into(),
+            cpus: 4,
+            memory_bytes: 16 << 30,
+        },
         facts: BTreeMap::new(),
         servers: vec![server(None), server(Some("TLSv1.3 TLS_AES_256_GCM_SHA384"))],
         started: Some(StartedServer {

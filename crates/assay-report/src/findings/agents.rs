@@ -60,11 +60,11 @@ pub(crate) fn agent_findings(agents: &[AgentPart]) -> Vec<AgentFindings> {
         number: agent.number,
         status: agent.status,
         failure: agent.failure.clone(),
-        host: agent.host.clone(),
-        cpus: agent.cpus,
+        host: agent.host.name.clone(),
+        cpus: agent.host.cpus,
         clock_before: agent.clock_before,
         clock_after: agent.clock_after,
-        stages: agent.stages.iter().map(|stage| stage_findings(stage, agent.cpus)).collect(),
+        stages: agent.stages.iter().map(|stage| stage_findings(stage, agent.host.cpus)).collect(),
     };
     agents.iter().map(agent).collect()
 }

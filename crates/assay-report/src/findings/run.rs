@@ -201,7 +201,7 @@ pub fn findings(record: &Record) -> Findings {
         Load::Open { rate_per_s, .. } => Some(rate_per_s),
     };
     let is_search = record.manifest.search.is_some();
-    let cpus = record.environment.cpus;
+    let cpus = record.environment.host.cpus;
     let mut stages: Vec<_> = record.stages.iter().map(|stage| stage_findings(stage, record, open, cpus)).collect();
     let best = stages.iter().map(|stage| stage.total.tps).fold(0.0, f64::max);
     if let [_, _, ..] = stages[..]
@@ -253,10 +253,10 @@ pub fn findings(record: &Record) -> Findings {
         workers: record.manifest.workers,
         event_loop: record.manifest.event_loop.clone(),
         host: GeneratorHost {
-            name: record.environment.host.clone(),
-            kernel: record.environment.kernel.clone(),
-            cpu_model: record.environment.cpu_model.clone(),
-            memory_bytes: record.environment.memory_bytes,
+            name: record.environment.host.name.clone(),
+            kernel: record.environment.host.kernel.clone(),
+            cpu_model: record.environment.host.cpu_model.clone(),
+            memory_bytes: record.environment.host.memory_bytes,
         },
         cpus,
         facts: record.environment.facts.clone(),

@@ -22,7 +22,8 @@ pub(crate) fn hostile() -> Record {
         [(attack(), OptionValue::Text(attack())), ("l".into(), OptionValue::List(vec![attack()]))].into();
     manifest.event_loop = Some(EventLoop { backend: attack(), fallback: Some(attack()), batch_max: 1 });
     let environment = &mut record.environment;
-    (environment.host, environment.kernel, environment.cpu_model) = (attack(), attack(), attack());
+    let host = &mut environment.host;
+    (host.name, host.kernel, host.cpu_model) = (attack(), attack(), attack());
     for server in &mut environment.servers {
         (server.product, server.version, server.tls) = (attack(), attack(), Some(attack()));
         server.settings = [(attack(), attack())].into();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use assay_engine::{End, Outcome, Plan};
 use assay_fleet::{Answer, Bus, Database, Ended, Event, Gate, Leader, Offsets, Order, PROTOCOL, Presence, Refusal};
 use assay_io::Clock;
-use assay_record::{AgentPart, ClockOffset, Interval, Record, Share, Status};
+use assay_record::{AgentPart, ClockOffset, Host, Interval, Record, Share, Status};
 use assay_seam::Nanos;
 
 use crate::command_line::FleetOptions;
@@ -278,7 +278,7 @@ impl Crew {
                 number,
                 status,
                 failure: ended.and_then(|ended| ended.failure.as_ref()).map(|failure| failure.cause.clone()),
-                host: agent.host.clone(),
+                host: Host { name: agent.host.clone(), ..Host::default() },
                 clock_before: offset(self.clocks[number as usize]),
                 clock_after: offset(after[number as usize]),
                 ..AgentPart::default()
