@@ -23,6 +23,9 @@ pub struct Report {
     /// The reader's own title, if any.
     #[serde(skip)]
     pub title: Option<String>,
+    /// Whether the agents of a fleet are shown separately.
+    #[serde(skip)]
+    pub agents: bool,
     /// Every other setting compared with the first.
     pub comparisons: Vec<Comparison>,
 }
@@ -86,7 +89,7 @@ pub fn report(records: Vec<(String, Findings)>) -> Report {
             entries.push(Entry { file, name, setting, findings });
         }
     }
-    Report { entries, settings, names, title: None, comparisons }
+    Report { entries, settings, names, title: None, agents: false, comparisons }
 }
 
 /// Every setting compared with the first, by its trials.

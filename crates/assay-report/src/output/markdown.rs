@@ -8,6 +8,7 @@ use crate::findings::run::Findings;
 use crate::output::comparison_text::comparison_text;
 use crate::output::shown::{Shown, shown_markdown};
 use crate::plain::clean;
+use crate::tables::agents::agents;
 use crate::tables::as_markdown::escaped;
 use crate::tables::cases::cases;
 use crate::tables::latency::responses;
@@ -51,12 +52,12 @@ pub fn markdown(report: &Report, asked: &[Shown]) -> String {
         text += &block("text", &comparison_text(comparison));
     }
     for entry in report.entries.iter().take(ENTRIES_MAX) {
-        text += &of_entry(entry, report.entries.len() > 1);
+        text += &of_entry(entry, report.entries.len() > 1, report.agents);
     }
     text
 }
 
-fn of_entry(entry: &Entry, several: bool) -> String {
+fn of_entry(entry: &Entry, several: bool, with_agents: bool) -> String {
     let findings = &entry.findings;
     if let Some(found) = &findings.cases {
         let head = if several { format!("\n## {}\n", escaped(&entry.name, TEXT_WIDTH)) } else { String::new() };
@@ -76,6 +77,9 @@ fn of_entry(entry: &Entry, several: bool) -> String {
     }
     if let Some(errors) = errors(&findings.errors) {
         text += &format!("\n{}", errors.markdown());
+    }
+    if let Some(agents) = agents(findings).filter(|_| with_agents) {
+        text += &format!("\n{}", agents.markdown());
     }
     text + &setup(findings)
 }

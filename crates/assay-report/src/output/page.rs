@@ -27,6 +27,7 @@ use crate::findings::stage::StageFindings;
 use crate::findings::telemetry::ScopeFindings;
 use crate::output::shown::{Content, Shown};
 use crate::plain::{DOT, clean};
+use crate::tables::agents::agents;
 use crate::tables::as_html::{shown, shown_to};
 use crate::tables::cases::{cases, counters};
 use crate::tables::comparison::changes;
@@ -217,7 +218,7 @@ fn sections(report: &Report, charts: &Charts) -> Vec<Section> {
     sections.push(section("time", "Over time", time));
     sections.push(section("distribution", "Distribution", distribution));
     match one {
-        Some((entry, _)) => sections.push(section("environment", "Environment", environment(entry))),
+        Some((entry, _)) => sections.push(section("environment", "Environment", environment(entry, report))),
         None => sections.push(section("records", "Records", records(report, charts))),
     }
     sections.retain(|section| !section.content.0.is_empty());
@@ -296,7 +297,7 @@ fn records(report: &Report, charts: &Charts) -> Markup {
                     (audits(&entry.findings))
                     (figures_of(own))
                     (stages_in_full(&entry.findings))
-                    (environment(entry))
+                    (environment(entry, report))
                 }
             }
             "\n"
@@ -507,13 +508,16 @@ fn stages_in_full(findings: &Findings) -> Markup {
     }
 }
 
-fn environment(entry: &Entry) -> Markup {
+fn environment(entry: &Entry, report: &Report) -> Markup {
     let findings = &entry.findings;
     let embedded = findings.is_embedded();
     let database = if embedded { "The database ran in the same process and is included." } else { "" };
     html! {
         h3 { "Load generator" }
         (generator(findings).with_caption(database).html())
+        @if let Some(table) = agents(findings).filter(|_| report.agents) {
+            (table.with_caption("Agents").html())
+        }
         (setup(entry))
     }
 }

@@ -13,6 +13,7 @@ use crate::findings::stage::StageFindings;
 use crate::findings::warning::{Warning, has_lower_bounds};
 use crate::plain::{DOT, View, clean, wrap_to};
 use crate::tables;
+use crate::tables::agents::agents;
 use crate::tables::latency::responses;
 use crate::tables::stages::{looks, stages};
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
@@ -71,11 +72,15 @@ pub fn text_in(findings: &Findings, view: View) -> String {
         text += &details(stage, findings, view);
     }
     if view.agents {
-        let number = findings.stages.iter().position(|one| stage.is_some_and(|stage| std::ptr::eq(stage, one)));
-        text += &below(tables::agents::agents(&findings.agents, number.unwrap_or(0)), view);
+        text += &below(agents(findings), view);
     }
     text += &below(work::errors(&findings.errors), view);
     if view.colour { coloured(&text) } else { text }
+}
+
+/// The agents of a fleet as a table; empty if there are none.
+pub fn agents_text(findings: &Findings, view: View) -> String {
+    agents(findings).map(|table| table.text(view.width)).unwrap_or_default()
 }
 
 /// Statements compared by `assay sql`.

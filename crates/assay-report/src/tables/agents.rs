@@ -2,15 +2,19 @@
 
 use assay_record::Status;
 
-use crate::findings::agents::AgentFindings;
+use crate::findings::run::Findings;
 use crate::plain::clean;
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
 
-/// A row for each agent, of one stage; `None`: there are no agents.
-pub(crate) fn agents(agents: &[AgentFindings], stage: usize) -> Option<Table> {
+/// A row for each agent, of the stage that represents the run; `None`: there are no agents.
+pub(crate) fn agents(findings: &Findings) -> Option<Table> {
+    let agents = &findings.agents;
     if agents.is_empty() {
         return None;
     }
+    let main = findings.main_stage();
+    let is_main = |stage| main.is_some_and(|main| std::ptr::eq(stage, main));
+    let main = findings.stages.iter().position(is_main).unwrap_or(0);
     let heads = ["sessions", "tx/s", "p99 ms", "errors", "CPU", "lag p99 ms", "late ms", "clock ms", "± ms"];
     let columns = [Column::words("agent", NAME_WIDTH)].into_iter().chain(heads.map(Column::figures));
     Some(Table::new(columns).with_rows(agents.iter().map(|agent| {
@@ -21,7 +25,7 @@ pub(crate) fn agents(agents: &[AgentFindings], stage: usize) -> Option<Table> {
             Status::Failed => format!("{} (failed)", agent.name),
         };
         let mut row = vec![Cell::Words(clean(&name, NAME_WIDTH))];
-        let Some(stage) = agent.stages.get(stage) else { return row };
+        let Some(stage) = agent.stages.get(main) else { return row };
         let clock = agent.clock_before;
         row.extend([
             Cell::Count(stage.sessions.into()),

@@ -24,6 +24,9 @@ pub struct CompareOptions {
     /// Output format
     #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
     pub format: Format,
+    /// Show each agent of a fleet separately, below the comparison
+    #[arg(long)]
+    pub agents: bool,
 }
 
 /// What a comparison is to conclude.

@@ -40,6 +40,9 @@ pub struct ReportOptions {
     /// Folder for the charts as PNG files
     #[arg(long, value_name = "FOLDER")]
     pub png: Option<std::path::PathBuf>,
+    /// Show each agent of a fleet separately: in the text, the page and the Markdown
+    #[arg(long, conflicts_with_all = ["last", "from", "to"])]
+    pub agents: bool,
     /// Title of the page, the Markdown and the charts [default: workload and server; for a chart, what it shows]
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,

@@ -11,27 +11,40 @@ use crate::terminal;
 
 /// Compares and judges.
 pub fn run(options: &CompareOptions) -> Result<Exit, Trouble> {
-    if options.records.is_empty() {
+    if options.agents && options.format != Format::Text {
+        return Err(Trouble::usage("--agents needs --format text").hint("`assay report --json` has the agents, too"));
+    }
+    let groups = if options.records.is_empty() {
         let (baseline, candidate) = (read(&options.baseline)?, read(&options.candidate)?);
-        let sides = [("baseline", baseline), ("candidate", candidate)].map(|(name, trials)| group(name, trials));
-        return conclude(vec![compared(&sides[0], &sides[1], &options.judgement)], &options.judgement, options.format);
+        vec![group("baseline", baseline), group("candidate", candidate)]
+    } else {
+        assay_report::groups(read(&options.records)?)
+    };
+    let (first, others) = groups.split_first().expect("at least one record was read");
+    let exit = if !others.is_empty() {
+        let comparisons = others.iter().map(|other| compared(first, other, &options.judgement)).collect();
+        conclude(comparisons, &options.judgement, options.format)
+    } else if options.judgement.fail_if.is_empty() {
+        terminal::result(&summary(first, options.format))?;
+        Ok(Exit::Success)
+    } else {
+        let cause = format!("--fail-if has nothing to compare: all records have the same settings ({})", first.name);
+        return Err(Trouble::usage(cause).hint("give the records of each side with --baseline and --candidate"));
+    };
+    if options.agents {
+        show_agents(&groups)?;
     }
-    match assay_report::groups(read(&options.records)?).as_slice() {
-        [one] if !options.judgement.fail_if.is_empty() => Err(Trouble::usage(format!(
-            "--fail-if has nothing to compare: all records have the same settings ({})",
-            one.name
-        ))
-        .hint("give the records of each side with --baseline and --candidate")),
-        [one] => {
-            terminal::result(&summary(one, options.format))?;
-            Ok(Exit::Success)
-        }
-        groups => {
-            let (first, others) = groups.split_first().expect("at least one record was read");
-            let comparisons = others.iter().map(|other| compared(first, other, &options.judgement)).collect();
-            conclude(comparisons, &options.judgement, options.format)
+    exit
+}
+
+/// The agents of each record that has any.
+fn show_agents(groups: &[Group]) -> Result<(), Trouble> {
+    for (record, findings) in groups.iter().flat_map(|group| group.records.iter().zip(&group.trials)) {
+        if !findings.agents.is_empty() {
+            terminal::result(&format!("\n{record}\n{}", assay_report::agents_text(findings, terminal::view(false))))?;
         }
     }
+    Ok(())
 }
 
 /// The trials of one setting, under a name.

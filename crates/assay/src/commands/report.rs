@@ -8,7 +8,7 @@ use std::path::Path;
 
 use assay_report::{
     Chart, ChartAsked, ChartKind, Experiment, Findings, NoChart, NoWindow, PictureOptions, PivotAsked, Report,
-    ShowAsked, Shown, StageFindings, SteadyFindings, Window,
+    ShowAsked, Shown, StageFindings, SteadyFindings, View, Window,
 };
 
 use crate::command_line::{ReportOptions, ShownOptions, Theme, WindowStart};
@@ -30,7 +30,7 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
     for path in &options.records {
         records.push((path.display().to_string(), found(path, window)?));
     }
-    let report = Report { title: options.title.clone(), ..assay_report::report(records) };
+    let report = Report { title: options.title.clone(), agents: options.agents, ..assay_report::report(records) };
     if window.is_none() {
         suggest_steady(&report);
     }
@@ -98,7 +98,8 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
         terminal::result(&assay_report::shown_text(&shown, terminal::view(false).width))?;
     } else if !asked {
         for entry in &report.entries {
-            terminal::result(&format!("{}\n", assay_report::text_in(&entry.findings, terminal::view(false))))?;
+            let view = View { agents: options.agents, ..terminal::view(false) };
+            terminal::result(&format!("{}\n", assay_report::text_in(&entry.findings, view)))?;
         }
     }
     Ok(Exit::Success)
