@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use assay_engine::{Agent, Arrival, Fleet, Gate, Limit, Load, Outcome};
 use assay_seam::Nanos;
 
-use super::world::{World, ms};
+use super::world::{POINT, World, ms};
 use super::{assert_complete, count};
 
 /// Counters that all agents share. They run one after the other here, so none waits for another.
@@ -112,6 +112,69 @@ fn agents_together_keep_one_rate() {
     assert_eq!(alone.len(), 300);
     for agents in [2, 3, 5] {
         assert_eq!(run(agents, world).0, alone, "{agents} agents");
+    }
+}
+
+#[test]
+fn agents_together_play_back_one_trace() {
+    let instants: Arc<[Nanos]> = [0, 1, 1, 2, 2, 2, 300, 301, 650, 999].map(ms).into();
+    let world = || {
+        let mut world = World::new(POINT).sessions(&[12]);
+        world.plan.load = Load::Trace { arrivals: instants.clone(), backlog_max: None };
+        world.server.borrow_mut().service = ms(2);
+        world
+    };
+    let (alone, _) = run(1, world);
+    assert_eq!(alone.len(), instants.len());
+    for agents in [2, 3, 5] {
+        assert_eq!(run(agents, world).0, alone, "{agents} agents");
+    }
+}
+
+/// What a terminal's user does, and when, depends on nobody else.
+#[test]
+fn terminals_want_the_same_at_the_same_instants_whichever_agent_serves_them() {
+    let users = r#"
+        function terminal_init() assay.think(sysbench.rand.uniform(0, 999) / 1000) end
+        function thread_init() con = sysbench.sql.driver():connect() end
+        function event()
+          assay.think(sysbench.rand.uniform(100, 400) / 1000)
+          con:query(("SELECT %d %d"):format(assay.terminal().number, sysbench.rand.uniform(1, 1000000)))
+        end
+    "#;
+    let world = || {
+        // Nobody has to wait for a connection: who would have depends on who shares it.
+        let mut world = World::new(users).sessions(&[40]);
+        world.plan.load = Load::Terminals { terminals: 40, think_scale: 1.0 };
+        world.plan.limit.time = Some(ms(3000));
+        world.server.borrow_mut().service = ms(2);
+        world
+    };
+    let (alone, _) = run(1, world);
+    assert!(alone.len() > 300, "{}", alone.len());
+    for agents in [2, 3, 5] {
+        assert_eq!(run(agents, world).0, alone, "{agents} agents");
+    }
+}
+
+/// Each worker draws arrivals of its own, so agents are compared with the workers of one process by their sums here,
+/// and statement by statement with real servers.
+#[test]
+fn poisson_arrivals_of_agents_are_independent_and_keep_one_rate() {
+    let world = || {
+        let mut world = World::new(POINT).sessions(&[60]);
+        world.plan.load = Load::Open { rate: 300.0.into(), arrival: Arrival::Poisson, backlog_max: None };
+        world.plan.limit.time = Some(ms(10_000));
+        world
+    };
+    for agents in [2, 3, 5] {
+        let (statements, _) = run(agents, world);
+        // The standard deviation is √3000 = 55: four of them.
+        assert!(statements.len().abs_diff(3000) < 220, "{agents} agents: {}", statements.len());
+        let mut instants: Vec<Nanos> = statements.into_iter().map(|(at, _)| at).collect();
+        let all = instants.len();
+        instants.dedup();
+        assert!(all - instants.len() < 3, "{agents} agents draw the same arrivals");
     }
 }
 
