@@ -1,23 +1,22 @@
-//! Very many connections: several servers, one assay process for each, all at the same time, and one result.
+//! Very many connections: a fleet whose agents load several servers, all on this machine.
 //!
 //! A process may have only so many descriptors, and an address only so many local ports: what one server and one
-//! generator cannot hold, several of each can. Servers are MariaDB with its thread pool, on this machine. The one
-//! result is of the time in which all of them were measuring, made from their records. Limits of this machine that
-//! would be in the way are told before anything is started.
+//! generator cannot hold, several of each can. Servers are MariaDB with its thread pool; each agent drives the sessions
+//! of one of them. The result is that of `assay run --fleet`: one record. Limits of this machine that would be too low
+//! are reported before anything is started.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
-use assay_record::{Histogram, Interval, Record, Stage, Status};
+use anyhow::{Context, Result, ensure};
+use assay_record::{AgentStage, Histogram, Latencies, Record, Stage};
 use clap::Args;
-use nix::sys::resource::{Resource, getrlimit};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use testkit::{Kind, Server, Settings};
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
+use testkit::{Kind, Nats, NatsProgram, Server, Settings};
 
 use super::measure::number;
 use super::setting::heading;
@@ -25,16 +24,16 @@ use super::tools::built;
 
 #[derive(Args)]
 pub(super) struct Options {
-    /// Sessions over all processes
+    /// Sessions over all agents
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
     sessions: u32,
-    /// Servers, and processes of assay: one for each
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    processes: u32,
+    /// Agents, and servers: one for each
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
+    agents: u32,
     /// Seconds measured once all are connected
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
-    /// Connects under way at once in each process
+    /// Concurrent connects of each agent
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     pending: u32,
     /// Write the result to this file too
@@ -49,32 +48,46 @@ const SESSION_BYTES: u64 = 110 << 10;
 /// Before they are given to their sockets, connects wait here.
 const BACKLOG: u32 = 4096;
 
+/// How long agents may take to be ready, and to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 pub(super) fn run(options: &Options) -> Result<String> {
-    let each = options.sessions.div_ceil(options.processes);
+    let each = options.sessions.div_ceil(options.agents);
     let folder = tempfile::tempdir()?;
     let limits = limits(each, options.sessions)?;
     let mut servers = Vec::new();
-    for number in 1..=options.processes {
+    for number in 1..=options.agents {
         let server = start(each)?;
         prepare(&server)?;
-        eprintln!("server {number} of {} is ready", options.processes);
+        eprintln!("server {number} of {} is ready", options.agents);
         servers.push(server);
     }
-    let mut running = Vec::new();
-    for (number, server) in servers.iter().enumerate() {
-        running.push(Running::start(number, server, each, options, folder.path())?);
-    }
-    // Some are connected long before the others: all go on until the last has been measured for long enough.
-    let poll = Duration::from_secs(1);
-    while !running.iter_mut().map(Running::has_begun).collect::<Result<Vec<bool>>>()?.into_iter().all(|begun| begun) {
-        std::thread::sleep(poll);
-    }
-    eprintln!("{} sessions are connected", each * options.processes);
-    std::thread::sleep(Duration::from_secs(options.seconds.into()));
-    running.iter().try_for_each(Running::interrupt)?;
-    let records = running.into_iter().map(Running::end).collect::<Result<Vec<Record>>>()?;
+    let nats = Nats::start(&NatsProgram::newest(), "")?;
+    let url = nats.url("");
+    let mut agents =
+        (1..=options.agents).map(|number| Agent::start(number, &url, folder.path())).collect::<Result<Vec<Agent>>>()?;
+    let record = folder.path().join("record.json.zst");
+    let mut command = Command::new(built("assay"));
+    command.arg("run").args(WORKLOAD).args(servers.iter().flat_map(|server| ["--db".to_owned(), server.url("app")]));
+    let options_of_run = [
+        ("sessions", each * options.agents),
+        ("time", options.seconds),
+        ("connect-pending", options.pending * options.agents),
+        ("agents", options.agents),
+        ("seed", 1),
+    ];
+    command.args(options_of_run.map(|(name, value)| format!("--{name}={value}")));
+    command.args(["--fleet", &url, "--lease", "60s", "--telemetry", "off", "--record"]).arg(&record);
+    let before = cpu_of_children()?;
+    let status = command.stdin(Stdio::null()).status().with_context(|| format!("starting {command:?}"))?;
+    ensure!(status.success(), "assay run: {status}{}", agents.iter().map(Agent::log).collect::<String>());
+    // Of those that were waited for, which no agent was yet.
+    let coordinator = cpu_of_children()? - before;
+    agents.iter_mut().try_for_each(Agent::end)?;
+    let record = Record::read(&record)?;
     let mut report = heading("Many connections", &[Kind::MariaDb])?;
-    writeln!(report, "\n{limits}\n\n{}", table(&records)?)?;
+    writeln!(report, "\n{limits}\n\n{}", table(&record)?)?;
+    writeln!(report, "{}", costs(&record, coordinator)?)?;
     Ok(report)
 }
 
@@ -84,7 +97,7 @@ fn limits(each: u32, sessions: u32) -> Result<String> {
     let needed = u64::from(each) + FILES_OF_SERVER;
     ensure!(
         needed <= files,
-        "{each} sessions of a process need {needed} descriptors, and the hard limit is {files}: use more --processes, or \
+        "{each} sessions of a process need {needed} descriptors, and the hard limit is {files}: use more --agents, or \
          raise it (`ulimit -Hn`, LimitNOFILE=)"
     );
     let setting = |path: &str| fs::read_to_string(Path::new("/proc/sys").join(path)).with_context(|| path.to_owned());
@@ -97,7 +110,7 @@ fn limits(each: u32, sessions: u32) -> Result<String> {
     ensure!(
         u64::from(each) <= ports,
         "{each} connections to a server need as many local ports, and there are {ports}: widen \
-         net.ipv4.ip_local_port_range, or use more --processes"
+         net.ipv4.ip_local_port_range, or use more --agents"
     );
     let queue = numbers(&setting("net/core/somaxconn")?)?[0];
     let memory = fs::read_to_string("/proc/meminfo")?;
@@ -157,139 +170,111 @@ fn prepare(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// An assay under way.
-struct Running {
+/// An agent, which ends after its run.
+struct Agent {
     process: Child,
-    record: PathBuf,
-    errors: PathBuf,
+    log: PathBuf,
 }
 
-impl Running {
-    fn start(number: usize, server: &Server, sessions: u32, options: &Options, folder: &Path) -> Result<Running> {
-        let [record, errors] = ["record.json.zst", "stderr"].map(|name| folder.join(format!("{}-{name}", number + 1)));
+impl Agent {
+    fn start(number: u32, nats: &str, folder: &Path) -> Result<Agent> {
+        let log = folder.join(format!("agent-{number}"));
         let mut command = Command::new(built("assay"));
-        command.arg("run").args(WORKLOAD).args(["--db", &server.url("app"), "--sessions", &sessions.to_string()]);
-        command.args(["--time", "0", "--seed", &(number + 1).to_string()]);
-        command.args(["--connect-pending", &options.pending.to_string(), "--record"]).arg(&record);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&errors)?);
-        Ok(Running { process: command.spawn().with_context(|| format!("starting {command:?}"))?, record, errors })
+        // Its share is the server of its number.
+        command.args(["agent", "--once", "--nats", nats, "--name", &format!("agent {number}")]);
+        command.arg(format!("--share={}", number - 1));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&log)?);
+        Ok(Agent { process: command.spawn().with_context(|| format!("starting {command:?}"))?, log })
     }
 
-    /// Whether it has measured something. Partial records replace each other while it runs.
-    fn has_begun(&mut self) -> Result<bool> {
-        if let Some(status) = self.process.try_wait()? {
-            bail!("{status}\n{}", fs::read_to_string(&self.errors)?);
+    fn log(&self) -> String {
+        format!("\n{}", fs::read_to_string(&self.log).unwrap_or_default().trim_end())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        while self.process.try_wait()?.is_none() {
+            ensure!(begun.elapsed() < PATIENCE, "an agent does not end:{}", self.log());
+            std::thread::sleep(Duration::from_millis(50));
         }
-        Ok(Record::read(&self.record).is_ok_and(|record| !record.stages.is_empty()))
-    }
-
-    /// Asks for the report of what was done so far.
-    fn interrupt(&self) -> Result<()> {
-        Ok(kill(Pid::from_raw(self.process.id() as i32), Signal::SIGINT)?)
-    }
-
-    fn end(mut self) -> Result<Record> {
-        let status = self.process.wait()?;
-        if !status.success() {
-            bail!("{status}\n{}", fs::read_to_string(&self.errors)?);
-        }
-        let record = Record::read(&self.record)?;
-        ensure!(record.status != Status::Failed, "{}", record.failure.unwrap_or_default());
-        Ok(record)
+        Ok(())
     }
 }
 
-impl Drop for Running {
+impl Drop for Agent {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// Start and end of something in milliseconds since 1970.
-type Span = (u64, u64);
-
-fn span(stage: &Stage) -> Span {
-    let start = stage.started.unix_ms();
-    (start, start + stage.measured_ns / 1_000_000)
-}
-
-/// Whole intervals of a stage within a span.
-fn within(stage: &Stage, (from, to): Span) -> impl Iterator<Item = &Interval> {
-    let begin = stage.started.unix_ms();
-    stage.intervals.iter().filter(move |interval| {
-        let start = begin + interval.start_ns / 1_000_000;
-        from <= start && start + interval.length_ns / 1_000_000 <= to
-    })
-}
-
-/// A row for each process, and one for all of them in the time they share.
-fn table(records: &[Record]) -> Result<String> {
+/// A row for each agent, and one for all of them.
+fn table(record: &Record) -> Result<String> {
     let mut text = String::from(
-        "| process | sessions | connected in s | tx/s | p50 ms | p99 ms | transactions per session | CPU µs/tx | MiB |\n\
-         | --- | --: | --: | --: | --: | --: | --- | --: | --: |\n",
+        "| agent | sessions | tx/s | p50 ms | p99 ms | CPU µs/tx | MiB | started late, ms | clock ± ms |\n\
+         | --- | --: | --: | --: | --: | --: | --: | --: | --: |\n",
     );
-    let stages: Vec<&Stage> = records.iter().filter_map(|record| record.stages.first()).collect();
-    ensure!(stages.len() == records.len() && !stages.is_empty(), "a record without a stage");
-    let shared = (
-        stages.iter().map(|stage| span(stage).0).max().expect("there is one"),
-        stages.iter().map(|stage| span(stage).1).min().expect("there is one"),
-    );
-    let (mut rate, mut response, mut sessions) = (0.0, Histogram::<u64>::new(3)?, 0);
-    for (index, (record, stage)) in records.iter().zip(&stages).enumerate() {
-        let connected_ms = stage.started.unix_ms() - record.started.unix_ms();
-        let done: u64 = stage.total.transactions.iter().map(|one| one.count).sum();
-        let mut all = Histogram::<u64>::new(3)?;
-        for histogram in stage.total.transactions.iter().filter_map(|one| one.response.histogram.as_ref()) {
-            all.add(histogram.decode())?;
-        }
-        let cpu = stage.generator.cpu_user_ns + stage.generator.cpu_system_ns;
-        let fairness = format!(
-            "{} to {}, {:.1} on average",
-            stage.session_transactions_min,
-            stage.session_transactions_max,
-            done as f64 / f64::from(stage.sessions)
-        );
+    let stage = record.stages.first().context("the record has no stage")?;
+    for agent in &record.agents {
+        let own: &AgentStage = agent.stages.first().context("an agent without a stage")?;
+        let cpu = own.generator.cpu_user_ns + own.generator.cpu_system_ns;
+        let bound = agent.clock_before.map_or_else(String::new, |clock| number(clock.bound_ns as f64 / 1e6, 2));
         writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {fairness} | {} | {} |",
-            index + 1,
-            number_of(stage.sessions),
-            number(connected_ms as f64 / 1e3, 1),
-            number(done as f64 * 1e9 / stage.measured_ns as f64, 0),
-            percentiles(&all),
-            number(cpu as f64 / 1e3 / done.max(1) as f64, 1),
-            stage.generator.memory_max_bytes >> 20
+            "| {} | {} | {} | {} | {} | {} | {} | {bound} |",
+            agent.name,
+            number(own.sessions.into(), 0),
+            number(own.transactions as f64 * 1e9 / own.measured_ns as f64, 0),
+            percentiles(&own.response)?,
+            number(cpu as f64 / 1e3 / own.transactions.max(1) as f64, 1),
+            own.generator.memory_max_bytes >> 20,
+            number(own.late_ns as f64 / 1e6, 2),
         )?;
-        sessions += stage.sessions;
-        let (mut count, mut length_ns) = (0, 0);
-        for interval in within(stage, shared) {
-            count += interval.transactions.iter().sum::<u64>();
-            length_ns += interval.length_ns;
-            if let Some(histogram) = &interval.response.histogram {
-                response.add(histogram.decode())?;
-            }
-        }
-        ensure!(length_ns > 0, "the processes never measured at the same time: give more --seconds");
-        rate += count as f64 * 1e9 / length_ns as f64;
     }
+    let done = transactions(stage);
+    let response = Latencies::sum(stage.total.transactions.iter().map(|one| &one.response));
     writeln!(
         text,
-        "| all, in the {} s they share | {} | | {} | {} | | | |",
-        number((shared.1 - shared.0) as f64 / 1e3, 1),
-        number_of(sessions),
-        number(rate, 0),
-        percentiles(&response)
+        "| all | {} | {} | {} | | {} | | |",
+        number(stage.sessions.into(), 0),
+        number(done as f64 * 1e9 / stage.measured_ns as f64, 0),
+        percentiles(&response)?,
+        stage.generator.memory_max_bytes >> 20,
     )?;
     Ok(text)
 }
 
-fn number_of(sessions: u32) -> String {
-    number(f64::from(sessions), 0)
+/// CPU time of processes that have ended and were waited for.
+fn cpu_of_children() -> Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let time = |time: TimeVal| Duration::from_micros(time.num_microseconds().unsigned_abs());
+    Ok(time(usage.user_time()) + time(usage.system_time()))
+}
+
+/// How long connecting took, how evenly sessions were served, and the CPU time of the coordinator.
+fn costs(record: &Record, coordinator: Duration) -> Result<String> {
+    let stage = record.stages.first().context("the record has no stage")?;
+    let mean = transactions(stage) as f64 / f64::from(stage.sessions);
+    Ok(format!(
+        "All sessions were connected and the measurement started {} s after the start of the run. Each session finished {} \
+         to {} transactions, {mean:.1} on average. The coordinator used {} s of CPU time in {} s, for {} intervals.",
+        number(stage.start_ns.unwrap_or(0) as f64 / 1e9, 1),
+        stage.session_transactions_min,
+        stage.session_transactions_max,
+        number(coordinator.as_secs_f64(), 2),
+        number(record.elapsed_ns as f64 / 1e9, 1),
+        stage.intervals.len(),
+    ))
+}
+
+fn transactions(stage: &Stage) -> u64 {
+    stage.total.transactions.iter().map(|one| one.count).sum()
 }
 
 /// p50 and p99 as two cells.
-fn percentiles(response: &Histogram<u64>) -> String {
-    let ms = |quantile| number(response.value_at_quantile(quantile) as f64 / 1e6, 1);
-    format!("{} | {}", ms(0.5), ms(0.99))
+fn percentiles(response: &Latencies) -> Result<String> {
+    let histogram = response.histogram.as_ref().map(|histogram| histogram.decode());
+    let histogram = histogram.map_or_else(|| Histogram::<u64>::new(3), Ok)?;
+    let ms = |quantile| number(histogram.value_at_quantile(quantile) as f64 / 1e6, 1);
+    Ok(format!("{} | {}", ms(0.5), ms(0.99)))
 }
