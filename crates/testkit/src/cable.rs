@@ -145,7 +145,13 @@ fn thread_id() -> Result<String> {
 }
 
 fn ip(arguments: &str) -> Result<()> {
-    let output = Command::new("ip").args(arguments.split(' ')).stdin(Stdio::null()).output().context("running `ip`")?;
-    ensure!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    run("ip", arguments)
+}
+
+/// Runs a program of iproute2 on the calling thread's machine.
+pub(crate) fn run(program: &str, arguments: &str) -> Result<()> {
+    let output = Command::new(program).args(arguments.split(' ')).stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("running `{program}`"))?;
+    ensure!(output.status.success(), "{program} {arguments}: {}", String::from_utf8_lossy(&output.stderr).trim());
     Ok(())
 }

@@ -178,7 +178,12 @@ fn catalogue(chosen: impl Fn(usize, usize) -> bool) -> Vec<String> {
 pub fn absent(why: &str) -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     assert!(!set("CI") && !set("ASSAY_TEST_STRICT"), "{why}");
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    let _ = writeln!(std::io::stderr(), "SKIPPED ALOUD: {test}: {why}");
+    aloud(&format!("SKIPPED ALOUD: {why}"));
     false
+}
+
+/// Reports something past the test harness, with the name of the test.
+pub(crate) fn aloud(what: &str) {
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    let _ = writeln!(std::io::stderr(), "{test}: {what}");
 }

@@ -29,8 +29,13 @@ mod browser;
 mod cable;
 mod certificates;
 mod folder;
+mod image_builder;
 mod kind;
+mod kubernetes;
+mod machines;
 mod nats;
+mod nats_operator;
+mod nats_programs;
 pub mod redact;
 mod scrape;
 mod server;
@@ -41,8 +46,15 @@ pub use browser::{Browser, View};
 pub use cable::Cable;
 pub use certificates::Certificates;
 pub use folder::{cache, home, lab_folder};
+pub use image_builder::ImageBuilder;
 pub use kind::{Kind, absent, fetch_versions, missing_versions, versions};
-pub use nats::{Nats, slow_link};
+pub use kubernetes::{
+    check_manifest, fetch_kubernetes_schemas, has_kubernetes_schemas, has_pip, misses_kubernetes_schemas,
+};
+pub use machines::Machines;
+pub use nats::Nats;
+pub use nats_operator::Operator;
+pub use nats_programs::{NatsProgram, fetch_nats, has_go, missing_nats};
 pub use scrape::{Exposition, metric_families};
 pub use server::Server;
 

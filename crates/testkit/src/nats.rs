@@ -1,39 +1,33 @@
 //! A NATS server with JetStream, for as long as a test needs it.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use assay_lab::Account;
 
 use crate::folder::private_folder;
-use crate::{Certificates, absent, free_port};
+use crate::nats_operator::Operator;
+use crate::{Certificates, NatsProgram, free_port};
 
 /// See the module.
 pub struct Nats {
+    program: NatsProgram,
     child: Mutex<Child>,
     folder: PathBuf,
     port: u16,
 }
 
-/// Debian's, and where its package puts it.
-const PROGRAMS: [&str; 2] = ["/usr/sbin/nats-server", "/usr/bin/nats-server"];
 /// A server that has not begun to listen after this never will.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Nats {
-    /// Whether one can be started here; says aloud where not.
-    pub fn present() -> bool {
-        program().is_some() || absent("no nats-server (cargo xtask install)")
-    }
-
-    /// Starts one on a free port of the loopback interface; `config`: more lines of its configuration.
-    pub fn start(config: &str) -> Result<Nats> {
+    /// Starts a server on a free port of the loopback interface; `config`: more lines of its configuration.
+    pub fn start(program: &NatsProgram, config: &str) -> Result<Nats> {
         let (folder, port) = (private_folder("nats")?, free_port()?);
         let account = Account::choose(None)?;
         let store = folder.join("store");
@@ -41,21 +35,27 @@ impl Nats {
         account.own(&store)?;
         let listen = format!("listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: \"{}\" }}\n", store.display());
         fs::write(folder.join("nats.conf"), listen + config)?;
-        let child = Mutex::new(spawn(&folder)?);
-        let nats = Nats { child, folder, port };
+        let child = Mutex::new(spawn(program, &folder)?);
+        let nats = Nats { program: program.clone(), child, folder, port };
         nats.wait()?;
         Ok(nats)
     }
 
     /// Starts one that takes only TLS, with a certificate for `localhost`.
-    pub fn with_tls() -> Result<(Nats, Certificates)> {
+    pub fn with_tls(program: &NatsProgram) -> Result<(Nats, Certificates)> {
         let made = Certificates::make(&private_folder("certificates")?, &["localhost".to_owned()])?;
         let account = Account::choose(None)?;
         let (certificate, key) = &made.server;
         account.own(certificate)?;
         account.own(key)?;
         let tls = format!("tls {{ cert_file: \"{}\", key_file: \"{}\" }}\n", certificate.display(), key.display());
-        Ok((Nats::start(&tls)?, made))
+        Ok((Nats::start(program, &tls)?, made))
+    }
+
+    /// Starts one that lets in whoever has a credentials file of an account that its operator has signed.
+    pub fn with_operator(program: &NatsProgram) -> Result<(Nats, Operator)> {
+        let operator = Operator::new(&private_folder("operator")?)?;
+        Ok((Nats::start(program, &operator.config()?)?, operator))
     }
 
     /// Its port.
@@ -72,7 +72,7 @@ impl Nats {
     /// Kills it, as a crash would, and starts it again with what it has stored.
     pub fn restart(&self) -> Result<()> {
         self.kill()?;
-        *self.child.lock().unwrap_or_else(PoisonError::into_inner) = spawn(&self.folder)?;
+        *self.child.lock().unwrap_or_else(PoisonError::into_inner) = spawn(&self.program, &self.folder)?;
         self.wait()
     }
 
@@ -102,15 +102,10 @@ impl Drop for Nats {
     }
 }
 
-fn program() -> Option<&'static str> {
-    PROGRAMS.into_iter().find(|path| std::path::Path::new(path).is_file())
-}
-
-fn spawn(folder: &std::path::Path) -> Result<Child> {
-    let program = program().context("no nats-server")?;
+fn spawn(program: &NatsProgram, folder: &Path) -> Result<Child> {
     let log = fs::File::options().create(true).append(true).open(folder.join("log"))?;
     let child = Account::choose(None)?
-        .command(program)
+        .command(&program.path)
         .arg("-c")
         .arg(folder.join("nats.conf"))
         .stdin(Stdio::null())
@@ -120,33 +115,4 @@ fn spawn(folder: &std::path::Path) -> Result<Child> {
     // For the guardian, should this process be killed.
     fs::write(folder.join("assay.pid"), format!("{}\n", child.id()))?;
     Ok(child)
-}
-
-/// The port of a link to a server (`HOST:PORT`) over which everything takes this long, either way; for as long as this
-/// process lives.
-pub fn slow_link(server: &str, delay: Duration) -> Result<u16> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let (port, server) = (listener.local_addr()?.port(), server.to_owned());
-    std::thread::spawn(move || {
-        for near in listener.incoming().flatten() {
-            // Either side sees the other's end.
-            let Ok(far) = TcpStream::connect(&server) else { continue };
-            let (Ok(near_too), Ok(far_too)) = (near.try_clone(), far.try_clone()) else { continue };
-            for (from, to) in [(near, far), (far_too, near_too)] {
-                std::thread::spawn(move || late(from, to, delay));
-            }
-        }
-    });
-    Ok(port)
-}
-
-fn late(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
-    let mut bytes = vec![0; 1 << 16];
-    while let Ok(length @ 1..) = from.read(&mut bytes) {
-        std::thread::sleep(delay);
-        if to.write_all(&bytes[..length]).is_err() {
-            break;
-        }
-    }
-    let _ = to.shutdown(Shutdown::Both);
 }

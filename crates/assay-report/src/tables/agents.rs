@@ -13,8 +13,7 @@ pub(crate) fn agents(findings: &Findings) -> Option<Table> {
         return None;
     }
     let main = findings.main_stage();
-    let is_main = |stage| main.is_some_and(|main| std::ptr::eq(stage, main));
-    let main = findings.stages.iter().position(is_main).unwrap_or(0);
+    let main = findings.stages.iter().position(|stage| main.is_some_and(|main| std::ptr::eq(stage, main)));
     let heads = ["sessions", "tx/s", "p99 ms", "errors", "CPU", "lag p99 ms", "late ms", "clock ms", "± ms"];
     let columns = [Column::words("agent", NAME_WIDTH)].into_iter().chain(heads.map(Column::figures));
     Some(Table::new(columns).with_rows(agents.iter().map(|agent| {
@@ -25,7 +24,7 @@ pub(crate) fn agents(findings: &Findings) -> Option<Table> {
             Status::Failed => format!("{} (failed)", agent.name),
         };
         let mut row = vec![Cell::Words(clean(&name, NAME_WIDTH))];
-        let Some(stage) = agent.stages.get(main) else { return row };
+        let Some(stage) = agent.stages.get(main.unwrap_or(0)) else { return row };
         let clock = agent.clock_before;
         row.extend([
             Cell::Count(stage.sessions.into()),

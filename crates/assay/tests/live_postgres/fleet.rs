@@ -1,26 +1,25 @@
 //! Runs that agents share, over a real NATS server, and everything that may go wrong between them.
 //!
 //! All agents are processes of this machine. Each test has an account of its own on the NATS server, so that none sees
-//! another's agents.
+//! another's agents. What depends on NATS is tested with the oldest and the newest server, the rest with the newest.
 
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use assay_fleet::{Answer, Bus, Presence};
 use assay_record::{Record, Status};
 use nix::sys::signal::Signal;
-use testkit::{Kind, Nats};
+use testkit::{Kind, Machines, Nats, NatsProgram};
 
 use super::common::{Folder, Ran, Started};
 
-/// Accounts on the shared server; each test takes the next.
+/// Accounts on a shared server; each test takes the next.
 const ACCOUNTS: usize = 16;
 
 /// Whether there is what these tests need.
 fn present() -> bool {
-    Kind::Postgres.present() && Nats::present()
+    Kind::Postgres.present() && NatsProgram::present()
 }
 
 fn accounts() -> String {
@@ -30,12 +29,16 @@ fn accounts() -> String {
     format!("accounts {{\n{}}}\n", (0..ACCOUNTS).map(account).collect::<String>())
 }
 
-/// The URL of an account of the shared server that no other test uses.
-fn nats() -> String {
-    static SHARED: OnceLock<Nats> = OnceLock::new();
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let nats = SHARED.get_or_init(|| Nats::start(&accounts()).unwrap());
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+/// The URL of an account that no other test uses, of a server that tests share.
+fn nats(program: &NatsProgram) -> String {
+    static SHARED: Mutex<Vec<(String, Nats, usize)>> = Mutex::new(Vec::new());
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = shared.iter().position(|(version, ..)| *version == program.version).unwrap_or_else(|| {
+        shared.push((program.version.clone(), Nats::start(program, &accounts()).unwrap(), 0));
+        shared.len() - 1
+    });
+    let (_, nats, next) = &mut shared[at];
+    let number = std::mem::replace(next, *next + 1);
     assert!(number < ACCOUNTS, "more tests than accounts");
     nats.url(&format!("user{number}:secret{number}"))
 }
@@ -53,6 +56,9 @@ function event()
 end
 "#;
 
+/// All rows that sessions have inserted, in few words.
+const ROWS: &str = "SELECT md5(string_agg(concat_ws(',', tid, i, n), ';' ORDER BY tid, i, n)) || count(*) FROM drawn";
+
 /// Statements that take their time.
 const SLEEPY: &str = r#"--- Sleeps in the server.
 function thread_init() con = sysbench.sql.driver():connect() end
@@ -68,11 +74,29 @@ struct Lab {
 
 impl Lab {
     fn new() -> Lab {
+        Lab::at(nats(&NatsProgram::newest()))
+    }
+
+    fn at(nats: String) -> Lab {
         let folder = Folder::new();
         folder.write("twenty.lua", TWENTY);
         folder.write("sleepy.lua", SLEEPY);
         let database = Kind::Postgres.shared().fresh_database().unwrap();
-        Lab { folder, nats: nats(), database }
+        Lab { folder, nats, database }
+    }
+
+    /// Once for every version of NATS, at the same time.
+    fn for_all(test: impl Fn(&Lab) + Sync) {
+        if !present() {
+            return;
+        }
+        std::thread::scope(|scope| {
+            for program in NatsProgram::all() {
+                let (test, name) = (&test, format!("NATS {}", program.version));
+                let run = move || test(&Lab::at(nats(&program)));
+                std::thread::Builder::new().name(name).spawn_scoped(scope, run).unwrap();
+            }
+        });
     }
 
     fn url(&self) -> String {
@@ -126,70 +150,108 @@ fn count(record: &Record) -> u64 {
 
 #[test]
 fn three_agents_do_the_work_of_one_process_and_leave_one_record() {
+    Lab::for_all(|lab| {
+        let _agents = lab.agents(["a", "b", "c"]);
+        let url = lab.url();
+        lab.folder.expect(&format!("prepare twenty.lua --db {url} --no-record"), 0);
+        lab.folder.expect(&format!("run twenty.lua --db {url} --sessions 7 --seed 5 --no-record"), 0);
+        let alone = lab.sql(ROWS);
+        lab.sql("TRUNCATE drawn");
+        let ran = lab.expect("run twenty.lua --sessions 7 --seed 5 --record x.json --tag kind=fleet", 3, 0);
+        assert_eq!(lab.sql(ROWS), alone, "{}", ran.shown());
+        assert!(ran.stdout.contains("3 agents"), "{}", ran.stdout);
+
+        let record = lab.record("x.json");
+        assert_eq!((record.status, count(&record)), (Status::Complete, 140));
+        let stage = &record.stages[0];
+        assert_eq!(stage.total.transactions[0].response.count, 140);
+        assert_eq!(stage.intervals.iter().map(|interval| interval.response.count).sum::<u64>(), 140);
+        let names: Vec<(&str, u32, u64)> = record
+            .agents
+            .iter()
+            .map(|agent| (agent.name.as_str(), agent.stages[0].sessions, agent.stages[0].transactions))
+            .collect();
+        assert_eq!(names, [("a", 3, 60), ("b", 2, 40), ("c", 2, 40)]);
+        for agent in &record.agents {
+            // One machine, one clock.
+            let clock = agent.clock_before.unwrap();
+            assert!(clock.offset_ns.unsigned_abs() <= clock.bound_ns + 1_000_000, "{clock:?}");
+            assert!(agent.clock_after.is_some());
+        }
+        // Neither password of the bus is anywhere.
+        let text = std::fs::read_to_string(lab.folder.path().join("x.json")).unwrap();
+        assert!(!text.contains("secret"), "{text}");
+        assert!(!ran.shown().contains("secret"), "{}", ran.shown());
+
+        let shown = lab.folder.expect("show x.json --agents", 0);
+        assert!(shown.stdout.contains("\nagent "), "{}", shown.stdout);
+        assert!(!lab.folder.expect("show x.json", 0).stdout.contains("\nagent "));
+        for (command, head) in [
+            ("report x.json", "\nagent "),
+            ("report x.json --markdown -", "| agent |"),
+            ("report x.json --html -", ">Agents<"),
+            ("compare x.json", "\nagent "),
+        ] {
+            let shown = |options: &str| lab.folder.expect(&format!("{command} {options}"), 0).stdout;
+            assert!(shown("--agents").contains(head), "{command}: {}", shown("--agents"));
+            assert!(!shown("").contains(head), "{command}");
+        }
+        lab.folder.expect("report x.json --agents --last 1s", 2);
+        lab.folder.expect("compare x.json --agents --format json", 2);
+        lab.wait_for_free(3);
+        let doctor = lab.folder.expect(&format!("fleet doctor --nats {}", lab.nats), 0);
+        assert!(doctor.stdout.contains("agent c: "), "{}", doctor.stdout);
+    });
+}
+
+/// With a session for each worker, an arrival decides who sends the next statement of its session, and nothing else
+/// does.
+#[test]
+fn open_loops_of_agents_send_what_as_many_workers_of_one_process_send() {
     if !present() {
         return;
     }
     let lab = Lab::new();
+    lab.folder.write("drawn.lua", &TWENTY.replace("if i == 20 then return true end", ""));
+    let arrivals: String = (0..60).map(|i| format!("{}\n", f64::from(i * i) / 4000.0)).collect();
+    lab.folder.write("arrivals", &arrivals);
     let _agents = lab.agents(["a", "b", "c"]);
-    let rows = "SELECT md5(string_agg(concat_ws(',', tid, i, n), ';' ORDER BY tid, i, n)) || count(*) FROM drawn";
-    let url = lab.url();
-    lab.folder.expect(&format!("prepare twenty.lua --db {url} --no-record"), 0);
-    lab.folder.expect(&format!("run twenty.lua --db {url} --sessions 7 --seed 5 --no-record"), 0);
-    let alone = lab.sql(rows);
-    lab.sql("TRUNCATE drawn");
-    let ran = lab.expect("run twenty.lua --sessions 7 --seed 5 --record x.json --tag kind=fleet", 3, 0);
-    assert_eq!(lab.sql(rows), alone, "{}", ran.shown());
-    assert!(ran.stdout.contains("3 agents"), "{}", ran.stdout);
-
-    let record = lab.record("x.json");
-    assert_eq!((record.status, count(&record)), (Status::Complete, 140));
-    let stage = &record.stages[0];
-    assert_eq!(stage.total.transactions[0].response.count, 140);
-    assert_eq!(stage.intervals.iter().map(|interval| interval.response.count).sum::<u64>(), 140);
-    let names: Vec<(&str, u32, u64)> = record
-        .agents
-        .iter()
-        .map(|agent| (agent.name.as_str(), agent.stages[0].sessions, agent.stages[0].transactions))
-        .collect();
-    assert_eq!(names, [("a", 3, 60), ("b", 2, 40), ("c", 2, 40)]);
-    for agent in &record.agents {
-        // One machine, one clock.
-        let clock = agent.clock_before.unwrap();
-        assert!(clock.offset_ns.unsigned_abs() <= clock.bound_ns + 1_000_000, "{clock:?}");
-        assert!(agent.clock_after.is_some());
+    lab.folder.expect(&format!("prepare drawn.lua --db {} --no-record", lab.url()), 0);
+    // Poisson arrivals end long before the run does, so that even a slow machine serves all.
+    for load in [
+        "--arrival poisson --rate 0:100,600ms:100,600ms:0 --time 6s",
+        "--rate 100 --transactions 60 --time 1h",
+        "--rate-file arrivals --transactions 60 --time 1h",
+    ] {
+        let run = format!("run drawn.lua --sessions 3 --seed 5 {load} --no-record");
+        lab.sql("TRUNCATE drawn");
+        lab.folder.expect(&format!("{run} --workers 3 --db {}", lab.url()), 0);
+        let alone = lab.sql(ROWS);
+        lab.sql("TRUNCATE drawn");
+        let ran = lab.expect(&format!("{run} --workers 1"), 3, 0);
+        assert_eq!(lab.sql(ROWS), alone, "{load}: {}", ran.shown());
+        let count: u32 = alone[32..].trim().parse().unwrap();
+        assert!((30..=120).contains(&count), "{load}: {count}");
     }
-    // Neither password of the bus is anywhere.
-    let text = std::fs::read_to_string(lab.folder.path().join("x.json")).unwrap();
-    assert!(!text.contains("secret"), "{text}");
-    assert!(!ran.shown().contains("secret"), "{}", ran.shown());
-
-    let shown = lab.folder.expect("show x.json --agents", 0);
-    assert!(shown.stdout.contains("\nagent "), "{}", shown.stdout);
-    assert!(!lab.folder.expect("show x.json", 0).stdout.contains("\nagent "));
-    lab.wait_for_free(3);
-    let doctor = lab.folder.expect(&format!("fleet doctor --nats {}", lab.nats), 0);
-    assert!(doctor.stdout.contains("agent c: "), "{}", doctor.stdout);
 }
 
 #[test]
 fn agents_prepare_and_check_tables_together() {
-    if !present() {
-        return;
-    }
-    let lab = Lab::new();
-    let _agents = lab.agents(["a", "b"]);
-    let options = "oltp_read_write --tables 3 --table-size 20000";
-    lab.expect(&format!("prepare {options} --sessions 4 --seed 3 --record p.json"), 2, 0);
-    assert_eq!(count(&lab.record("p.json")), 60_000);
-    let sum = "SELECT count(*), sum(k), sum(hashtext(c)::bigint) FROM sbtest2";
-    let together = lab.sql(sum);
-    lab.expect(&format!("check {options} --sessions 2"), 2, 0);
-    lab.folder.expect(&format!("cleanup {options} --db {}", lab.url()), 0);
-    lab.folder.expect(&format!("prepare {options} --seed 3 --db {} --no-record", lab.url()), 0);
-    assert_eq!(lab.sql(sum), together);
-    // What is not right is found by whichever agent looks.
-    lab.sql("DELETE FROM sbtest3 WHERE id = 5");
-    lab.expect(&format!("check {options} --sessions 2"), 2, 1);
+    Lab::for_all(|lab| {
+        let _agents = lab.agents(["a", "b"]);
+        let options = "oltp_read_write --tables 3 --table-size 20000";
+        lab.expect(&format!("prepare {options} --sessions 4 --seed 3 --record p.json"), 2, 0);
+        assert_eq!(count(&lab.record("p.json")), 60_000);
+        let sum = "SELECT count(*), sum(k), sum(hashtext(c)::bigint) FROM sbtest2";
+        let together = lab.sql(sum);
+        lab.expect(&format!("check {options} --sessions 2"), 2, 0);
+        lab.folder.expect(&format!("cleanup {options} --db {}", lab.url()), 0);
+        lab.folder.expect(&format!("prepare {options} --seed 3 --db {} --no-record", lab.url()), 0);
+        assert_eq!(lab.sql(sum), together);
+        // What is not right is found by whichever agent looks.
+        lab.sql("DELETE FROM sbtest3 WHERE id = 5");
+        lab.expect(&format!("check {options} --sessions 2"), 2, 1);
+    });
 }
 
 #[test]
@@ -256,30 +318,28 @@ fn an_agent_that_is_killed_or_frozen_leaves_a_partial_result_that_says_so() {
 
 #[test]
 fn agents_whose_coordinator_is_killed_stop_and_their_results_are_collected() {
-    if !present() {
-        return;
-    }
-    let lab = Lab::new();
-    let mut agents = lab.agents(["a", "b"]);
-    let mut run = lab.folder.start(&lab.short_lease("run sleepy.lua --sessions 4 --time 1h --record lost.json"));
-    run.wait_for_interval(4);
-    run.signal(Signal::SIGKILL);
-    run.finish();
-    for agent in &mut agents {
-        agent.wait_for("the coordinator is gone");
-    }
-    // What belongs to a run that an agent is busy with is not listed.
-    lab.wait_for_free(2);
-    let status = lab.folder.expect(&format!("fleet status --nats {}", lab.nats), 0);
-    assert!(status.stdout.contains("2 shares"), "{}", status.stdout);
-    lab.folder.expect(&format!("fleet collect --nats {} --record x.json", lab.nats), 0);
-    let record = lab.record("x.json");
-    assert_eq!((record.status, record.agents.len()), (Status::Interrupted, 2));
-    assert!(record.agents.iter().all(|agent| agent.stages[0].transactions > 0));
-    assert_eq!(record.stages[0].sessions, 4);
-    // Nothing is left.
-    let again = lab.folder.expect(&format!("fleet collect --nats {}", lab.nats), 6);
-    assert!(again.stderr.contains("no results to collect"), "{}", again.stderr);
+    Lab::for_all(|lab| {
+        let mut agents = lab.agents(["a", "b"]);
+        let mut run = lab.folder.start(&lab.short_lease("run sleepy.lua --sessions 4 --time 1h --record lost.json"));
+        run.wait_for_interval(4);
+        run.signal(Signal::SIGKILL);
+        run.finish();
+        for agent in &mut agents {
+            agent.wait_for("the coordinator is gone");
+        }
+        // What belongs to a run that an agent is busy with is not listed.
+        lab.wait_for_free(2);
+        let status = lab.folder.expect(&format!("fleet status --nats {}", lab.nats), 0);
+        assert!(status.stdout.contains("2 shares"), "{}", status.stdout);
+        lab.folder.expect(&format!("fleet collect --nats {} --record x.json", lab.nats), 0);
+        let record = lab.record("x.json");
+        assert_eq!((record.status, record.agents.len()), (Status::Interrupted, 2));
+        assert!(record.agents.iter().all(|agent| agent.stages[0].transactions > 0));
+        assert_eq!(record.stages[0].sessions, 4);
+        // Nothing is left.
+        let again = lab.folder.expect(&format!("fleet collect --nats {}", lab.nats), 6);
+        assert!(again.stderr.contains("no results to collect"), "{}", again.stderr);
+    });
 }
 
 #[test]
@@ -287,8 +347,13 @@ fn a_nats_server_that_restarts_or_is_away_or_has_no_room_is_said() {
     if !present() {
         return;
     }
-    let own = Nats::start("").unwrap();
-    let lab = Lab { nats: own.url(""), ..Lab::new() };
+    for program in NatsProgram::all() {
+        let own = Nats::start(&program, "").unwrap();
+        check_a_nats_server_that_goes_away(&own, &Lab::at(own.url("")));
+    }
+}
+
+fn check_a_nats_server_that_goes_away(own: &Nats, lab: &Lab) {
     let _agents = lab.agents(["a", "b"]);
     let line = format!("run sleepy.lua --sessions 4 --time 3s --record x.json --db {}", lab.url());
     let line = format!("{line} --fleet {} --agents 2 --lease 60s", lab.nats);
@@ -312,13 +377,52 @@ fn tls_is_used_and_its_certificate_is_checked() {
     if !present() {
         return;
     }
-    let (own, made) = Nats::with_tls().unwrap();
-    let folder = Folder::new();
-    let url = format!("tls://localhost:{}", own.port());
-    let ran = folder.expect(&format!("fleet status --nats {url} --ca {}", made.ca.display()), 0);
-    assert!(ran.stdout.starts_with("no agents"), "{}", ran.stdout);
-    let ran = folder.expect(&format!("fleet status --nats {url}"), 6);
-    assert!(ran.stderr.contains("cannot connect to NATS"), "{}", ran.stderr);
+    for program in NatsProgram::all() {
+        let (own, made) = Nats::with_tls(&program).unwrap();
+        let folder = Folder::new();
+        let url = format!("tls://localhost:{}", own.port());
+        let ran = folder.expect(&format!("fleet status --nats {url} --ca {}", made.ca.display()), 0);
+        assert!(ran.stdout.starts_with("no agents"), "{}", ran.stdout);
+        let ran = folder.expect(&format!("fleet status --nats {url}"), 6);
+        assert!(ran.stderr.contains("cannot connect to NATS"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn credentials_files_let_in_users_of_their_account_only() {
+    if !present() {
+        return;
+    }
+    for program in NatsProgram::all() {
+        let (own, operator) = Nats::with_operator(&program).unwrap();
+        let lab = Lab::at(own.url(""));
+        let [one, two, stranger] =
+            ["one", "two", "stranger"].map(|account| operator.credentials(account).unwrap().display().to_string());
+        let _agents = ["a", "b"].map(|name| lab.agent(name, &format!("--creds {one}")));
+        let status =
+            |options: &str, code| lab.folder.expect(&format!("fleet status --nats {} {options}", lab.nats), code);
+        assert_eq!(status(&format!("--creds {one}"), 0).stdout.matches("  free").count(), 2);
+        let run = lab.line("run sleepy.lua --sessions 4 --time 1s --record x.json", 2);
+        let ran = lab.folder.expect(&format!("{run} --fleet-creds {one}"), 0);
+        // What a login consists of stays in its file.
+        let secret = std::fs::read_to_string(&one).unwrap();
+        let written = std::fs::read_to_string(lab.folder.path().join("x.json")).unwrap() + &ran.shown();
+        for line in secret.lines().filter(|line| line.len() > 20 && !line.starts_with("---")) {
+            assert!(!written.contains(line), "{written}");
+        }
+        // Another account has agents of its own, which are none.
+        assert!(status(&format!("--creds {two}"), 0).stdout.starts_with("no agents"));
+        for options in ["", &format!("--creds {stranger}")] {
+            let ran = status(options, 6);
+            assert!(
+                ran.stderr.contains("cannot connect to NATS") && ran.stderr.contains("authorization"),
+                "{}",
+                ran.stderr
+            );
+        }
+        let ran = status("--creds no.creds", 5);
+        assert!(ran.stderr.starts_with("error: cannot use no.creds: "), "{}", ran.stderr);
+    }
 }
 
 #[test]
@@ -452,39 +556,87 @@ fn two_coordinators_do_not_share_an_agent_and_clocks_that_are_apart_are_measured
     assert_eq!(record.stages[0].intervals[0].sessions, 4);
 }
 
-/// An agent far away hears everything late, and begins in time all the same.
+/// Agents far away hear everything late, begin in time all the same, and know the way to the database themselves.
 #[test]
-fn a_slow_link_delays_words_and_no_transaction() {
+fn five_agents_on_distant_machines_do_the_work_of_one_process() {
     if !present() {
         return;
     }
     let lab = Lab::new();
-    let _near = lab.agent("near", "");
+    let server = Kind::Postgres.shared();
     let (login, place) = lab.nats.rsplit_once('@').unwrap();
-    let far = testkit::slow_link(place, Duration::from_millis(150)).unwrap();
-    let mut agent = lab.folder.start(&format!("agent --nats {login}@127.0.0.1:{far} --name far"));
-    agent.wait_for("is ready");
-    let ran = lab.expect("run sleepy.lua --sessions 4 --time 2s --record x.json", 2, 0);
+    let nats_port = place.rsplit_once(':').unwrap().1.parse().unwrap();
+    let delays = [0, 10, 20, 40, 150].map(Duration::from_millis);
+    let machines = Machines::new(&delays, &[nats_port, server.port()]).unwrap();
+    let agents: Vec<Started<'_>> = (0..delays.len())
+        .map(|machine| {
+            let database = lab.url().replace(&place_of(server.port()), &machines.address(machine, 1).to_string());
+            let line = format!("agent --nats {login}@{} --name far{machine}", machines.address(machine, 0));
+            let mut agent = machines.on(machine, || lab.folder.start_with(&[("ASSAY_DB", &database)], &line));
+            agent.wait_for("is ready");
+            agent
+        })
+        .collect();
+    lab.wait_for_free(agents.len());
+    let doctor = lab.folder.expect(&format!("fleet doctor --nats {}", lab.nats), 0);
+    assert_eq!(doctor.stdout.matches("ASSAY_DB is set").count(), agents.len(), "{}", doctor.stdout);
+
+    lab.folder.expect(&format!("prepare twenty.lua --db {} --no-record", lab.url()), 0);
+    lab.folder.expect(&format!("run twenty.lua --db {} --sessions 12 --seed 5 --no-record", lab.url()), 0);
+    let alone = lab.sql(ROWS);
+    lab.sql("TRUNCATE drawn");
+    // The coordinator's own password does not travel, so that no connection has to be encrypted.
+    let own = lab.line("run twenty.lua --sessions 12 --seed 5 --record x.json --db-from-agent-env", agents.len());
+    let ran = lab.folder.expect(&own.replace("app@", "app:hidden@"), 0);
+    assert_eq!(lab.sql(ROWS), alone, "{}", ran.shown());
     let record = lab.record("x.json");
-    let find = |name: &str| record.agents.iter().find(|agent| agent.name == name).unwrap();
-    let clock = find("far").clock_before.unwrap();
-    assert!(clock.bound_ns >= 150_000_000, "{clock:?}");
-    // It is this machine's clock, and the bound says how well that can be known.
-    assert!(clock.offset_ns.unsigned_abs() <= clock.bound_ns, "{clock:?}");
-    assert!(find("far").stages[0].transactions > 0, "{}", ran.shown());
+    assert_eq!((record.status, count(&record)), (Status::Complete, 240));
+    for (delay, agent) in delays.iter().zip(&record.agents) {
+        let clock = agent.clock_before.unwrap();
+        // It is this machine's clock, and the bound says how well that can be known.
+        assert!(u128::from(clock.bound_ns) >= delay.as_nanos(), "{}: {clock:?}", agent.name);
+        assert!(clock.offset_ns.unsigned_abs() <= clock.bound_ns, "{}: {clock:?}", agent.name);
+        assert!(agent.stages[0].transactions > 0, "{}", ran.shown());
+    }
+    let written = std::fs::read_to_string(lab.folder.path().join("x.json")).unwrap() + &ran.shown();
+    assert!(!written.contains("hidden"), "{written}");
+}
+
+fn place_of(port: u16) -> String {
+    format!("127.0.0.1:{port}")
 }
 
 #[test]
-fn a_manifest_is_yaml_that_names_its_agents() {
+fn a_manifest_is_one_of_kubernetes_and_names_its_agents() {
     let folder = Folder::new();
-    let ran = folder.expect("fleet manifest --agents 6 --image registry.lab/assay:1 --allow-db db*:5432", 0);
+    let ran = folder
+        .expect("fleet manifest --agents 6 --image registry.lab/assay:1 --namespace bench --allow-db db*:5432", 0);
     for text in
         ["completionMode: Indexed", "completions: 6", "\"--share=$(JOB_COMPLETION_INDEX)\"", "--allow-db=db*:5432"]
     {
         assert!(ran.stdout.contains(text), "{text}: {}", ran.stdout);
     }
-    assert!(folder.expect("fleet manifest --containerfile", 0).stdout.contains("FROM scratch"));
+    if testkit::has_kubernetes_schemas() {
+        testkit::check_manifest(&folder.write("manifest.yaml", &ran.stdout)).unwrap();
+        let broken = ran.stdout.replace("completions: 6", "completions: six");
+        let error = testkit::check_manifest(&folder.write("broken.yaml", &broken)).unwrap_err().to_string();
+        assert!(error.contains("spec.completions"), "{error}");
+    }
     folder.expect("fleet manifest --name 'no: name'", 2);
+}
+
+#[test]
+fn an_image_is_built_from_the_container_file() {
+    let folder = Folder::new();
+    let ran = folder.expect("fleet manifest --containerfile", 0);
+    assert!(ran.stdout.contains("FROM scratch"), "{}", ran.stdout);
+    let Some(builder) = testkit::ImageBuilder::find() else { return };
+    let context = Folder::new();
+    context.write("Containerfile", &ran.stdout);
+    // Any program will do: nothing runs it.
+    std::fs::copy(env!("CARGO_BIN_EXE_assay"), context.path().join("assay")).unwrap();
+    let found = builder.build(context.path(), "assay-test").unwrap();
+    assert!(found.contains("/assay") && found.contains("65532:65532"), "{found}");
 }
 
 /// Ends with the test.
