@@ -1,4 +1,4 @@
-//! An agent's side: it says that it is there, takes orders, and reports on its share of a run.
+//! An agent: it registers itself, takes orders, and reports on its share of a run.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver};
@@ -31,18 +31,18 @@ pub struct Arrived {
 impl Arrived {
     /// Answers it.
     pub fn answer(self, answer: Answer) {
-        // Who has asked may be gone.
+        // The coordinator may be gone.
         let _ = self.reply.send(answer);
     }
 }
 
-/// How often an agent says that it is there.
+/// How often an agent renews its entry in the list.
 const PRESENT_EVERY: Duration = Duration::from_secs(2);
-/// How often it reports on a share, when nothing happens.
+/// How often it reports on a share if nothing happens.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
-/// News that are kept until they are heard; older ones are forgotten beyond.
+/// Maximum of news kept until they are acknowledged; beyond it, the oldest are dropped.
 const NEWS_MAX: usize = 10_000;
-/// Bytes of news in one report, about.
+/// Approximate maximum size of the news in one report.
 const NEWS_BYTES_MAX: usize = 200_000;
 /// Between attempts to claim a number from a coordinator that does not answer.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(2);
@@ -105,7 +105,7 @@ impl Bus {
         Ok(Member { presence, changed, orders, tasks })
     }
 
-    /// Leaves: nobody waits until the entry has aged.
+    /// Leaves the list immediately, before its entry expires.
     pub fn leave(&self, member: Member) {
         let id = lock(&member.presence).id.clone();
         drop(member);
@@ -120,7 +120,7 @@ impl Bus {
         });
     }
 
-    /// Begins to take part in a run. `started`: told by the order.
+    /// Takes part in a run from now on.
     pub fn take_part(&self, order: &Order) -> Result<Part, BusError> {
         let subject = orders_subject(&order.run);
         let client = self.wire.client.clone();
@@ -139,7 +139,7 @@ impl Bus {
         tasks.push(self.spawn(async move {
             while let Some(message) = heard.next().await {
                 let Ok(orders) = serde_json::from_slice::<Orders>(&message.payload) else { continue };
-                let opened = lock(&of_task).hear(orders, number, wire.now());
+                let opened = lock(&of_task).on_orders(orders, number, wire.now());
                 for open in opened {
                     open();
                 }
@@ -150,7 +150,7 @@ impl Bus {
         let subject = report_subject(&order.run);
         tasks.push(self.spawn(async move {
             loop {
-                let report = lock(&of_task).said();
+                let report = lock(&of_task).report_to_send();
                 let bytes = serde_json::to_vec(&report).expect("text");
                 wire.publish(subject.clone(), bytes).await;
                 let _ = tokio::time::timeout(REPORT_EVERY, news.notified()).await;
@@ -175,7 +175,7 @@ fn tokio_handle(bus: &Bus) -> tokio::runtime::Handle {
     bus.wait_for(async { tokio::runtime::Handle::current() })
 }
 
-/// The answer to an order: of this task when the agent is busy, of the agent otherwise.
+/// The answer to an order. A busy agent refuses; otherwise the agent's own thread decides.
 async fn consider(payload: &[u8], presence: &Mutex<Presence>, sender: &mpsc::Sender<Arrived>) -> Answer {
     let order: Order = match serde_json::from_slice(payload) {
         Ok(order) => order,
@@ -209,8 +209,8 @@ impl Member {
         self.orders.recv_timeout(patience).ok()
     }
 
-    /// Free for another run.
-    pub fn is_free(&self) {
+    /// Makes it available for another run.
+    pub fn release(&self) {
         lock(&self.presence).busy = None;
         self.changed.notify_one();
     }
@@ -249,8 +249,8 @@ struct View {
 type Opened = Box<dyn FnOnce() + Send>;
 
 impl View {
-    /// Takes orders; what they open.
-    fn hear(&mut self, orders: Orders, number: usize, now: Duration) -> Vec<Opened> {
+    /// Takes orders. Returns what their barriers release.
+    fn on_orders(&mut self, orders: Orders, number: usize, now: Duration) -> Vec<Opened> {
         self.heard_at = now;
         let heard = orders.heard.get(number).copied().unwrap_or(0);
         while self.report.first < heard && !self.news.is_empty() {
@@ -268,8 +268,7 @@ impl View {
         opened.into_iter().map(|(_, open): (u64, Opened)| open).collect()
     }
 
-    /// The report to send.
-    fn said(&self) -> Report {
+    fn report_to_send(&self) -> Report {
         let mut bytes = 0;
         let fits = |news: &&News| {
             bytes += match news {
@@ -308,8 +307,8 @@ impl Part {
         }
     }
 
-    /// Something happened.
-    pub fn tell(&self, news: News) {
+    /// Adds something that happened to the next report.
+    pub fn add_news(&self, news: News) {
         let mut view = lock(&self.view);
         if view.news.len() == NEWS_MAX {
             view.news.pop_front();
@@ -320,17 +319,12 @@ impl Part {
         self.changed.notify_one();
     }
 
-    /// What the coordinator last said.
+    /// The last orders of the coordinator.
     pub fn orders<T>(&self, look: impl FnOnce(&Orders) -> T) -> T {
         look(&lock(&self.view).orders)
     }
 
-    /// Whether the coordinator has acknowledged every report.
-    pub fn is_heard(&self) -> bool {
-        lock(&self.view).news.is_empty()
-    }
-
-    /// Nothing has been heard of the coordinator for the length of the lease.
+    /// There was no message from the coordinator for the length of the lease.
     pub fn is_abandoned(&self) -> bool {
         self.wire.now().saturating_sub(lock(&self.view).heard_at) > self.lease
     }

@@ -1,6 +1,6 @@
-//! The connection to NATS: who is there, requests, results that are kept.
+//! The connection to NATS: the list of agents, requests, stored results.
 //!
-//! The client runs on a thread of its own. Everything here blocks its caller until that is done, or too late.
+//! The client has its own thread. Everything here blocks its caller until it is done or has timed out.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub enum BusError {
         /// What is wrong.
         reason: String,
     },
-    /// Nobody answers, or the login is refused.
+    /// No answer, or the login was refused.
     #[error("cannot connect to NATS at {url}: {reason}")]
     Connect {
         /// Without user and password.
@@ -51,7 +51,7 @@ pub enum BusError {
         reason: String,
     },
     /// JetStream is off, or full, or not allowed.
-    #[error("NATS at {url} cannot keep results: {reason}")]
+    #[error("NATS at {url} cannot store results: {reason}")]
     JetStream {
         /// Without user and password.
         url: String,
@@ -84,7 +84,7 @@ pub(crate) struct Wire {
     is_private: bool,
 }
 
-/// A result that is kept.
+/// A stored result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// The run.
@@ -95,10 +95,10 @@ pub struct Stored {
     pub bytes: usize,
 }
 
-/// The bucket of who is there. Entries age: an agent that is gone without a word is forgotten.
+/// The bucket with the list of agents. Entries expire: an agent that disappeared is forgotten.
 const MEMBERS: &str = "assay-agents";
 const MEMBER_AGE_MAX: Duration = Duration::from_secs(10);
-/// The bucket of results. Those that nobody takes are forgotten after a week.
+/// The bucket of results. Those that nobody collects expire after a week.
 const RESULTS: &str = "assay-results";
 const RESULT_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -166,7 +166,7 @@ impl Bus {
         Ok(Bus { runtime, wire })
     }
 
-    /// Nobody can read along: the connection is encrypted, or does not leave this machine.
+    /// Nobody can listen in: the connection is encrypted, or does not leave this machine.
     pub fn is_private(&self) -> bool {
         self.wire.is_private
     }
@@ -181,7 +181,7 @@ impl Bus {
         self.wire.client.server_info().version
     }
 
-    /// How much a message may hold.
+    /// Maximum size of a message.
     pub fn message_bytes_max(&self) -> usize {
         self.wire.client.max_payload()
     }
@@ -228,7 +228,7 @@ impl Bus {
         self.runtime.block_on(join_all(ids.iter().map(ask)))
     }
 
-    /// Keeps what an agent has measured, in place of what is there.
+    /// Stores the result of an agent, replacing an earlier one.
     pub fn store(&self, run: &str, number: u32, result: &[u8]) -> Result<(), BusError> {
         self.runtime.block_on(async {
             let store = self.wire.results().await?;
@@ -238,7 +238,7 @@ impl Bus {
         })
     }
 
-    /// The same, without waiting for it, and given up when it fails: more will come.
+    /// The same in the background. A failure does not matter: the next result will follow.
     pub fn store_soon(&self, run: &str, number: u32, result: Vec<u8>) {
         let (wire, name) = (self.wire.clone(), format!("{run}/{number}"));
         self.runtime.spawn(async move {
@@ -248,7 +248,7 @@ impl Bus {
         });
     }
 
-    /// What an agent has measured; `None`: nothing is kept.
+    /// The stored result of an agent; `None`: there is none.
     pub fn fetch(&self, run: &str, number: u32) -> Result<Option<Vec<u8>>, BusError> {
         self.runtime.block_on(async {
             let store = self.wire.results().await?;
@@ -267,7 +267,7 @@ impl Bus {
         })
     }
 
-    /// What is kept, by run and number.
+    /// All stored results, by run and number.
     pub fn stored(&self) -> Result<Vec<Stored>, BusError> {
         self.runtime.block_on(self.wire.listed(|| self.wire.stored()))
     }
@@ -312,7 +312,7 @@ impl Wire {
     }
 
     pub(crate) async fn publish(&self, subject: String, bytes: Vec<u8>) {
-        // What is lost is said again.
+        // A lost message is repeated.
         let _ = self.client.publish(subject, bytes.into()).await;
         let _ = self.client.flush().await;
     }

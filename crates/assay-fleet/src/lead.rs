@@ -1,7 +1,7 @@
 //! The coordinator's view of a run: what agents have reported, and what follows from it.
 //!
-//! Pure: told what arrives and when, it says which gates and barriers may open, who lags and who is lost. Instants are
-//! those of any monotonic clock.
+//! Pure: from what arrives and when, it decides which gates and barriers may open, and which agents are silent or lost.
+//! Instants are those of any monotonic clock.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,9 +19,9 @@ pub enum Event {
     Warning(u32, String),
     /// An agent's share is over.
     Ended(u32, Ended),
-    /// Nothing has been heard of an agent for a while.
+    /// There was no message from an agent for a while.
     Silent(u32, Duration),
-    /// It is heard again.
+    /// There is a message from it again.
     Back(u32),
     /// An agent has been silent for the length of the lease: the run no longer waits for it.
     Lost(u32),
@@ -51,11 +51,11 @@ pub struct Lead {
     lease: Duration,
     /// Agents that are silent for this long are named.
     patience: Duration,
-    /// When time was last looked at; `None`: nobody is expected to be heard yet.
+    /// The last `on_time`; `None`: no messages are expected yet.
     looked_at: Option<Duration>,
 }
 
-/// When nobody has looked at the time for this long, it was us who were stopped, or cut off.
+/// If `on_time` was not called for this long, this process was stopped or cut off, not the agents.
 const GAP_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug, Default)]
@@ -88,13 +88,13 @@ impl Lead {
         }
     }
 
-    /// From now on agents are expected to be heard: all have taken their shares.
+    /// All agents have taken their shares: from now on, they are expected to send reports.
     pub fn watch(&mut self, now: Duration) {
         self.looked_at = Some(now);
         self.agents.iter_mut().for_each(|agent| agent.heard_at = now);
     }
 
-    /// What to say to all.
+    /// The orders for all agents.
     pub fn orders(&self) -> &Orders {
         &self.orders
     }
@@ -131,7 +131,7 @@ impl Lead {
         self.agents.iter().all(Agent::is_out)
     }
 
-    /// Takes an agent's report; what is new in it.
+    /// Takes an agent's report. Returns what is new in it.
     pub fn on_report(&mut self, report: Report, now: Duration) -> Vec<Event> {
         let number = report.number;
         let Some(agent) = self.agents.get_mut(number as usize) else { return Vec::new() };
@@ -180,7 +180,7 @@ impl Lead {
         })
     }
 
-    /// Time has passed: who is silent, and who is lost.
+    /// Time has passed. Returns who is silent, and who is lost.
     pub fn on_time(&mut self, now: Duration) -> Vec<Event> {
         let mut events = Vec::new();
         let Some(looked_at) = &mut self.looked_at else { return events };
@@ -217,7 +217,7 @@ impl Lead {
         self.orders.gates.push(OpenGate { gate, at_ns });
     }
 
-    /// Agents are to come to an end.
+    /// Tells agents to stop.
     pub fn stop(&mut self) {
         self.orders.stop = true;
     }
@@ -227,7 +227,7 @@ impl Lead {
         self.orders.stop
     }
 
-    /// Nobody listens any more.
+    /// Tells agents that the run is over.
     pub fn end(&mut self) {
         self.orders.over = true;
     }
@@ -335,8 +335,9 @@ mod tests {
         // Later messages are useless: the others have continued without it.
         assert_eq!(lead.on_report(Report { news: vec![log("late")], ..report(0) }, 24 * SECOND), []);
     }
+
     #[test]
-    fn who_was_stopped_itself_calls_nobody_silent() {
+    fn a_coordinator_that_was_stopped_calls_no_agent_silent() {
         let mut lead = lead(1);
         assert_eq!(pass(&mut lead, 1, 4), []);
         assert_eq!(lead.on_time(60 * SECOND), []);

@@ -1,4 +1,4 @@
-//! The coordinator's side on the bus: what `lead` decides is said, and what agents say reaches it.
+//! The coordinator's side of the bus: sends what `lead` decides, and passes it the reports of agents.
 
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use crate::bus::{Bus, BusError, Wire, claim_subject, orders_subject, report_subj
 use crate::lead::{Event, Lead};
 use crate::messages::Report;
 
-/// How often a coordinator says that it is there.
+/// How often a coordinator repeats its orders.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Leads a run until it is dropped.
@@ -72,7 +72,7 @@ impl Bus {
         let subject = orders_subject(run);
         tasks.push(self.spawn(async move {
             loop {
-                // What cannot reach us is not silent.
+                // While we are disconnected, agents are not silent: their reports cannot reach us.
                 let events = if wire.is_connected() { lock(&of_task).on_time(wire.now()) } else { Vec::new() };
                 events.into_iter().for_each(|event| drop(sender.send(event)));
                 let bytes = serde_json::to_vec(lock(&of_task).orders()).expect("text");

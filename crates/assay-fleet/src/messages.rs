@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 /// Version of these messages. Both sides must have the same, and the same version of the program.
 pub const PROTOCOL: u32 = 1;
 
-/// The shortest lease: a coordinator says every second that it is there.
+/// The shortest lease: a coordinator sends its orders every second.
 pub const LEASE_MIN: std::time::Duration = std::time::Duration::from_secs(3);
 
-/// An agent that is there, as the membership bucket keeps it.
+/// An entry in the list of agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presence {
     /// Unique; the last part of its subjects.
@@ -76,7 +76,7 @@ pub enum Database {
     AgentEnvironment,
 }
 
-/// A file that travels with an order.
+/// A file that is sent with an order.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct File {
     /// The word of the command line that names it; empty: it lies beside one that is named.
@@ -87,13 +87,13 @@ pub struct File {
     pub text: String,
 }
 
-/// What an agent says to an order.
+/// An agent's answer to an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// It will do that, and waits at the first gate.
+    /// Accepted: it waits at the first gate.
     Taken,
-    /// It will not.
+    /// Refused.
     Refused(Refusal),
 }
 
@@ -122,16 +122,16 @@ pub enum Gate {
     Done,
 }
 
-/// What a coordinator says to all agents of its run, every second and whenever it changes.
+/// A coordinator's message to all agents of its run, every second and after each change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Orders {
     /// The highest barrier that is open.
     pub barrier: u64,
     /// Gates that are open.
     pub gates: Vec<OpenGate>,
-    /// Begin no more transactions, and come to an end.
+    /// Start no more transactions, and end.
     pub stop: bool,
-    /// Nobody listens any more: results are taken, or given up.
+    /// The run is over: results were fetched, or given up.
     pub over: bool,
     /// News received of each agent, by its number.
     pub heard: Vec<u64>,
@@ -146,7 +146,7 @@ pub struct OpenGate {
     pub at_ns: Vec<i64>,
 }
 
-/// What an agent says of its share, every second and whenever it changes.
+/// An agent's report on its share, every second and after each change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Its number.
@@ -175,13 +175,13 @@ pub struct Report {
     pub ended: Option<Ended>,
 }
 
-/// Something that happened, said until it is acknowledged.
+/// Something that happened, repeated until it is acknowledged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum News {
     /// An interval is over.
     Interval(Interval),
-    /// The script says something.
+    /// A line printed by the script.
     Log(String),
     /// Something the user should know.
     Warning(String),
@@ -201,9 +201,9 @@ pub struct Interval {
 /// How a share ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
-    /// Why it failed; `None`: it did not.
+    /// Why it failed; `None`: it did not fail.
     pub failure: Option<Refusal>,
-    /// It was stopped before its end.
+    /// It was stopped before it was complete.
     pub interrupted: bool,
     /// No session returned failure.
     pub success: bool,

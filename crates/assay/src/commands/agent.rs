@@ -43,7 +43,7 @@ pub fn run(options: &AgentOptions) -> Result<Exit, Trouble> {
         if !serve(&host, arrived) {
             continue;
         }
-        member.is_free();
+        member.release();
         if options.once {
             bus.leave(member);
             return Ok(Exit::Success);

@@ -44,7 +44,7 @@ fn status(nats: &NatsOptions) -> Result<Exit, Trouble> {
     }
     for (run, shares, bytes) in runs {
         text +=
-            &format!("result of run {run}: {shares} shares, {bytes} bytes; take it with `assay fleet collect {run}`\n");
+            &format!("result of run {run}: {shares} shares, {bytes} bytes; get it with `assay fleet collect {run}`\n");
     }
     terminal::result(&text)?;
     Ok(Exit::Success)
@@ -66,11 +66,12 @@ fn table(agents: &[Presence]) -> String {
     text
 }
 
-/// Everything that would be in the way of a run, before there is one.
+/// Checks for everything that would prevent a run.
 fn doctor(nats: &NatsOptions) -> Result<Exit, Trouble> {
     let bus = Bus::connect(&nats.nats(), NAME)?;
     let ours = env!("CARGO_PKG_VERSION");
-    let privacy = if bus.is_private() { "private" } else { "not encrypted: passwords of databases do not travel" };
+    let privacy =
+        if bus.is_private() { "encrypted or local" } else { "not encrypted: database passwords are not sent" };
     let mut text = format!("NATS {} at {}, {privacy}\n", bus.server_version(), bus.url());
     let mut wrong = Vec::new();
     let probe = format!("doctor-{}", std::process::id());
@@ -84,7 +85,7 @@ fn doctor(nats: &NatsOptions) -> Result<Exit, Trouble> {
     for (agent, clock) in agents.iter().zip(bus.clocks(&ids)) {
         let name = &agent.name;
         if agent.version != ours || agent.protocol != PROTOCOL {
-            wrong.push(format!("agent {name} is assay {}, and this is assay {ours}", agent.version));
+            wrong.push(format!("agent {name} runs assay {}, but this is assay {ours}", agent.version));
         }
         let Some(clock) = clock else {
             wrong.push(format!("agent {name} does not answer"));
@@ -125,7 +126,7 @@ fn collect(options: &CollectOptions) -> Result<Exit, Trouble> {
         }
         (None, [run]) => run.clone(),
         (None, []) => return Err(Trouble::new(Exit::Fleet, "no results to collect")),
-        (None, _) => return Err(Trouble::usage("there are results of several runs: name one").detail(names(&runs))),
+        (None, _) => return Err(Trouble::usage("there are results of several runs: specify one").detail(names(&runs))),
     };
     if let Some(agent) = bus.agents()?.into_iter().find(|agent| agent.busy.as_ref() == Some(&run)) {
         let cause = format!("agent {} is still busy with run {run}", agent.name);
@@ -153,7 +154,7 @@ fn collect(options: &CollectOptions) -> Result<Exit, Trouble> {
         .map(|agent| format!("share {} of {}", agent.number + 1, whole.agents.len()))
         .collect();
     if !missing.is_empty() {
-        terminal::say(&format!("partial: {} did not come to an end\n", missing.join(", ")));
+        terminal::say(&format!("partial: {} incomplete\n", missing.join(", ")));
     }
     Ok(Exit::Success)
 }

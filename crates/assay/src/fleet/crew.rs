@@ -1,4 +1,4 @@
-//! The coordinator's course: finds agents, gives them shares, lets them begin together, and shows the sum.
+//! The coordinator of a run: finds agents, gives them shares, starts them together, and shows their sum.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ pub struct Work<'a> {
     pub words: &'a [String],
     /// The databases, not masked.
     pub urls: &'a [String],
-    /// Sessions that the words do not say.
+    /// Sessions, if the command line does not have them.
     pub sessions: Option<u32>,
     /// All sessions take part.
     pub is_parallel: bool,
@@ -34,7 +34,7 @@ pub struct Work<'a> {
     pub workers: Option<u64>,
     /// The plan, of which this process does nothing itself.
     pub plan: &'a Plan,
-    /// Nothing is said that is not a warning.
+    /// Print only warnings.
     pub quiet: bool,
 }
 
@@ -79,13 +79,13 @@ pub trait Screen {
 
 /// Agents that have just been started are waited for this long.
 const GATHER_TIME: Duration = Duration::from_secs(10);
-/// Agents say at once that they are free, unless they are gone.
+/// Agents report immediately that they are free, unless they are gone.
 const DISMISS_TIME: Duration = Duration::from_secs(2);
-/// Between the word to begin and the first stage; time for it to reach everybody, whatever the network does.
+/// From the order to start until the first stage: enough time to reach every agent over any network.
 const AHEAD_FIRST: Duration = Duration::from_secs(3);
-/// The same of later stages, for which everybody waits.
+/// The same for later stages, during which everybody waits.
 const AHEAD: Duration = Duration::from_secs(1);
-/// Between two looks around.
+/// Time between two checks.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
 /// An agent whose intervals are missing for this long is named.
 const LAG_TIME: Duration = Duration::from_secs(3);
@@ -105,7 +105,7 @@ impl Crew {
             words.extend(work.urls.iter().map(|url| format!("--db={url}")));
         }
         if assay_record::without_secrets(&words) != words {
-            travels_safely(&bus, &agents)?;
+            check_encryption(&bus, &agents)?;
         }
         let room = bus.message_bytes_max() / 10 * 7;
         let files = parcel::files(work.workload, work.rate_file, room)?;
@@ -125,7 +125,7 @@ impl Crew {
             database: if options.db_from_agent_env { Database::AgentEnvironment } else { Database::Words },
             lease_ms: options.lease.0 / 1_000_000,
         };
-        // From here on agents hear of us: one that takes its share waits for the first gate.
+        // From here on, agents receive our orders: one that has taken its share waits for the first gate.
         let leader = bus.lead(&run, total, lease)?;
         let orders: Vec<(String, Order)> =
             (0..).zip(&agents).map(|(number, agent)| (agent.id.clone(), order(number))).collect();
@@ -146,9 +146,9 @@ impl Crew {
                 lead.stop();
                 lead.end();
             });
-            // It is said when this is: nobody waits for us any longer.
+            // Time to send this: afterwards, no agent waits for us.
             std::thread::sleep(LOOK_AROUND);
-            return Err(not_all(refused, agents.len()));
+            return Err(refusal_of_all(refused, agents.len()));
         }
         let ids: Vec<String> = agents.iter().map(|agent| agent.id.clone()).collect();
         leader.watch();
@@ -249,7 +249,7 @@ impl Crew {
             }
             Event::Back(agent) => screen.warning(&format!("agent {} is back", name(agent))),
             Event::Lost(agent) => screen.warning(&format!(
-                "agent {} is lost: the run goes on without it, and the result is partial",
+                "agent {} is lost: the run continues without it, and the result is partial",
                 name(agent)
             )),
         }
@@ -332,8 +332,8 @@ impl Crew {
             let cause = format!("lost {} of {} agents: {}", lost.len(), self.agents.len(), lost.join(", "));
             return Some(
                 Trouble::new(Exit::Fleet, cause)
-                    .detail("the result is partial: it lacks what they had not sent")
-                    .hint("see the agents' own output; `assay fleet status` lists those that are there"),
+                    .detail("the result is partial: what they had not sent is missing")
+                    .hint("see the output of these agents; `assay fleet status` lists those that are running"),
             );
         }
         let stopped = self
@@ -342,8 +342,8 @@ impl Crew {
             .zip(&course.ended)
             .find(|(_, ended)| !course.interrupted && ended.as_ref().is_some_and(|ended| ended.interrupted));
         stopped.map(|(agent, _)| {
-            Trouble::new(Exit::Fleet, format!("agent {} was stopped before its end", agent.name))
-                .detail("the result is partial: all agents ended with it")
+            Trouble::new(Exit::Fleet, format!("agent {} was stopped before the run ended", agent.name))
+                .detail("the result is partial: all agents stopped with it")
         })
     }
 
@@ -397,7 +397,7 @@ fn choose(bus: &Bus, wanted: Option<u32>, work: &Work<'_>) -> Result<Vec<Presenc
     let mut told = false;
     let (all, free) = loop {
         let all = bus.agents()?;
-        let free = answering(bus, all.iter().filter(|agent| agent.busy.is_none()).cloned().collect());
+        let free = responsive(bus, all.iter().filter(|agent| agent.busy.is_none()).cloned().collect());
         let enough = free.len() >= wanted.unwrap_or(1) as usize;
         if enough || begun.elapsed() >= GATHER_TIME || signals::control().is_stopped() {
             break (all, free);
@@ -417,25 +417,25 @@ fn choose(bus: &Bus, wanted: Option<u32>, work: &Work<'_>) -> Result<Vec<Presenc
     }
     let ours = env!("CARGO_PKG_VERSION");
     if let Some(other) = free.iter().find(|agent| agent.version != ours || agent.protocol != PROTOCOL) {
-        let cause = format!("agent {} is assay {}, and this is assay {ours}", other.name, other.version);
+        let cause = format!("agent {} runs assay {}, but the coordinator runs assay {ours}", other.name, other.version);
         return Err(Trouble::new(Exit::Fleet, cause).hint("install the same version everywhere"));
     }
     let sessions = work.plan.setup.sessions;
     if number > sessions as usize && work.is_parallel {
-        return Err(Trouble::usage(format!("{sessions} sessions cannot be divided between {number} agents"))
-            .hint("give more --sessions, or fewer --agents"));
+        return Err(Trouble::usage(format!("{sessions} sessions are too few for {number} agents"))
+            .hint("use more --sessions or fewer --agents"));
     }
-    seated(free, number)
+    by_share(free, number)
 }
 
-/// Those that are really there: one that was killed is listed for a while.
-fn answering(bus: &Bus, agents: Vec<Presence>) -> Vec<Presence> {
+/// Agents that answer. One that was killed is still listed for a while.
+fn responsive(bus: &Bus, agents: Vec<Presence>) -> Vec<Presence> {
     let ids: Vec<String> = agents.iter().map(|agent| agent.id.clone()).collect();
     agents.into_iter().zip(bus.clocks(&ids)).filter_map(|(agent, clock)| clock.map(|_| agent)).collect()
 }
 
-/// Those that want a share get it; the others take what is left, by name.
-fn seated(free: Vec<Presence>, number: usize) -> Result<Vec<Presence>, Trouble> {
+/// Agents by the number of their share: those that want a certain share get it, the others get the rest by name.
+fn by_share(free: Vec<Presence>, number: usize) -> Result<Vec<Presence>, Trouble> {
     let mut seats: Vec<Option<Presence>> = vec![None; number];
     let mut rest = Vec::new();
     for agent in free {
@@ -448,25 +448,25 @@ fn seated(free: Vec<Presence>, number: usize) -> Result<Vec<Presence>, Trouble> 
     let mut rest = rest.into_iter();
     let seats: Option<Vec<Presence>> = seats.into_iter().map(|seat| seat.or_else(|| rest.next())).collect();
     seats.ok_or_else(|| {
-        Trouble::new(Exit::Fleet, format!("no {number} agents with different shares"))
-            .hint("agents that are started with --share take only that: see `assay fleet status`")
+        Trouble::new(Exit::Fleet, format!("there are not {number} agents with different shares"))
+            .hint("an agent started with --share takes only that share; see `assay fleet status`")
     })
 }
 
-/// A password does not travel where others can read it.
-fn travels_safely(bus: &Bus, agents: &[Presence]) -> Result<(), Trouble> {
+/// Refuses to send a password over a connection that is not encrypted.
+fn check_encryption(bus: &Bus, agents: &[Presence]) -> Result<(), Trouble> {
     let open = agents.iter().find(|agent| !agent.is_private);
     let whose = match (bus.is_private(), open) {
         (true, None) => return Ok(()),
         (false, _) => "this connection to NATS is not encrypted".to_owned(),
         (true, Some(agent)) => format!("agent {}'s connection to NATS is not encrypted", agent.name),
     };
-    Err(Trouble::usage("the database's password would travel unencrypted")
+    Err(Trouble::usage("the database password would be sent unencrypted")
         .detail(whose)
         .hint("use TLS (tls://HOST), or --db-from-agent-env with the variable ASSAY_DB on each agent"))
 }
 
-fn not_all(mut refused: Vec<Trouble>, agents: usize) -> Trouble {
+fn refusal_of_all(mut refused: Vec<Trouble>, agents: usize) -> Trouble {
     let number = refused.len();
     let first = refused.remove(0);
     let more = refused.into_iter().map(|trouble| trouble.cause);
@@ -558,9 +558,9 @@ mod tests {
     #[test]
     fn agents_that_want_a_share_get_it() {
         let free = vec![agent("a", None), agent("b", Some(0)), agent("c", None), agent("d", Some(2))];
-        let names: Vec<String> = seated(free.clone(), 3).unwrap().into_iter().map(|agent| agent.name).collect();
+        let names: Vec<String> = by_share(free.clone(), 3).unwrap().into_iter().map(|agent| agent.name).collect();
         assert_eq!(names, ["b", "a", "d"]);
-        assert!(seated(vec![agent("b", Some(0)), agent("d", Some(0))], 2).is_err());
+        assert!(by_share(vec![agent("b", Some(0)), agent("d", Some(0))], 2).is_err());
     }
 
     #[derive(Default)]

@@ -1,4 +1,4 @@
-//! An agent's run as the engine sees it: the other processes, and who is told what happens.
+//! An agent's run as the engine sees it: the other processes, and the reports to the coordinator.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -50,7 +50,7 @@ impl assay_engine::Fleet for Link {
         let own = self.agent.number as usize;
         let open = self.part.orders(|orders| orders.gates.iter().find(|open| open.gate == wire).cloned());
         let Some(open) = open else {
-            // Nobody is there to open it, and the script wants to clean up.
+            // Nobody will open it, but the script must still clean up.
             let alone = self.part.is_abandoned() || self.part.orders(|orders| orders.over);
             return (gate == Gate::Done && alone).then_some(now);
         };
@@ -67,17 +67,17 @@ impl assay_engine::Fleet for Link {
     }
 }
 
-/// Tells the coordinator what happens, and keeps a partial record of it where the coordinator can find it.
-pub struct Teller<'a> {
+/// Reports to the coordinator, and stores a partial record where the coordinator can find it.
+pub struct Reporter<'a> {
     /// What is done.
     pub plan: &'a Plan,
     /// The bus.
     pub bus: &'a Arc<Bus>,
-    /// Where it is told.
+    /// This agent's part in the run.
     pub part: &'a Part,
     /// The run.
     pub run: &'a str,
-    /// As far as it is known; `None`: a command leaves none.
+    /// The record so far; `None`: a command has none.
     pub record: Option<Record>,
     /// When it was last stored.
     pub stored: Instant,
@@ -86,7 +86,7 @@ pub struct Teller<'a> {
 /// A partial record is stored this often.
 const STORE_EVERY: Duration = Duration::from_secs(5);
 
-impl Teller<'_> {
+impl Reporter<'_> {
     fn store(&mut self, so_far: &Outcome) {
         if let Some(record) = &mut self.record {
             record_of::fill(record, so_far, (Status::Running, None));
@@ -98,7 +98,7 @@ impl Teller<'_> {
     }
 }
 
-impl Observer for Teller<'_> {
+impl Observer for Reporter<'_> {
     fn notice(&mut self, notice: Notice<'_>) {
         match notice {
             Notice::Connecting { ready, wanted } => {
@@ -107,12 +107,12 @@ impl Observer for Teller<'_> {
             Notice::Loading { rows, expected, elapsed: _ } => {
                 self.part.report(|report| (report.loaded, report.expected) = (rows, expected));
             }
-            Notice::Log { session: _, text } => self.part.tell(News::Log(text.to_owned())),
-            Notice::Warning(warning) => self.part.tell(News::Warning(watch::warning_text(&warning, self.plan))),
+            Notice::Log { session: _, text } => self.part.add_news(News::Log(text.to_owned())),
+            Notice::Warning(warning) => self.part.add_news(News::Warning(watch::warning_text(&warning, self.plan))),
             Notice::Interval { stage, interval, so_far } => {
                 let interval = serde_json::to_string(&record_of::interval(interval)).expect("numbers");
                 let types = so_far.types.clone();
-                self.part.tell(News::Interval(assay_fleet::Interval { stage: stage as u32, types, interval }));
+                self.part.add_news(News::Interval(assay_fleet::Interval { stage: stage as u32, types, interval }));
                 if self.stored.elapsed() >= STORE_EVERY {
                     self.store(so_far);
                 }
@@ -128,7 +128,7 @@ impl Observer for Teller<'_> {
 }
 
 /// In a share's record: whose it is, and of how many.
-pub fn signed(record: &mut Record, agent: Agent, name: &str, late_ns: &[u64]) {
+pub fn sign(record: &mut Record, agent: Agent, name: &str, late_ns: &[u64]) {
     record.agents = (0..agent.agents).map(|number| AgentPart { number, ..AgentPart::default() }).collect();
     let own = &mut record.agents[agent.number as usize];
     name.clone_into(&mut own.name);

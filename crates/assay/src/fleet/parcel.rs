@@ -1,4 +1,4 @@
-//! What travels with an order: the words of a command line, and the files that they name.
+//! The contents of an order: the words of a command line, and the files that they name.
 
 use std::path::{Path, PathBuf};
 
@@ -70,7 +70,7 @@ pub fn files(workload: &str, rate_file: Option<&Path>, bytes_max: usize) -> Resu
     if bytes > bytes_max {
         return Err(Trouble::new(
             Exit::Fleet,
-            format!("the script, the Lua files beside it and the arrival times have {bytes} bytes, and a message of this NATS server holds {bytes_max}"),
+            format!("the script, the Lua files beside it and the arrival times have {bytes} bytes, but a message of this NATS server may have only {bytes_max}"),
         )
         .hint("put the script into a folder of its own, or raise max_payload of the NATS server"));
     }
@@ -96,14 +96,14 @@ fn read(path: &Path) -> Result<String, Trouble> {
 
 /// Puts the files into a folder; the words, which name them there.
 pub fn unpack(words: &[String], files: &[File], folder: &Path) -> Result<Vec<String>, Trouble> {
-    let failed = |error: std::io::Error| Trouble::environment(format!("cannot keep the script: {error}"));
+    let failed = |error: std::io::Error| Trouble::environment(format!("cannot store the script: {error}"));
     let mut words = words.to_vec();
     for file in files {
         let is_inside = Path::new(&file.path).components().all(|part| matches!(part, std::path::Component::Normal(_)));
         if !is_inside {
             return Err(Trouble::new(
                 Exit::Fleet,
-                format!("the order names a file outside of its folder: {}", file.path),
+                format!("the order contains a file outside its folder: {}", file.path),
             ));
         }
         let path = folder.join(&file.path);

@@ -12,7 +12,7 @@ use assay_seam::{ConnectOptions, Endpoint};
 
 use crate::command_line::{self, CommonCommandOptions, GeneratorOptions, Invocation, Role, Subcommand, Workload};
 use crate::diagnostics::{Exit, Trouble};
-use crate::fleet::link::{Link, Teller, signed};
+use crate::fleet::link::{Link, Reporter, sign};
 use crate::fleet::{DATABASE_VARIABLE, parcel, refusal};
 use crate::{failure, plan, record_of, registry, signals, terminal};
 
@@ -26,7 +26,7 @@ pub struct AgentHost<'a> {
     pub allow_db: &'a [Pattern],
 }
 
-/// A share that is understood, and can be begun.
+/// A share that is ready to start.
 struct Share {
     plan: Plan,
     workload: Workload,
@@ -35,10 +35,10 @@ struct Share {
     agent: Agent,
 }
 
-/// How often it is looked whether a run is to stop.
+/// How often to check whether a run should stop.
 const LOOK_AROUND: Duration = Duration::from_millis(50);
 
-/// Answers an order, and does what it asks; false when it was refused.
+/// Answers an order and carries it out; false if it was refused.
 pub fn serve(host: &AgentHost<'_>, arrived: Arrived) -> bool {
     let order = arrived.order.clone();
     let folder = match tempfile::Builder::new().prefix("assay-share-").tempdir() {
@@ -49,7 +49,7 @@ pub fn serve(host: &AgentHost<'_>, arrived: Arrived) -> bool {
             return false;
         }
     };
-    match understand(host, &order, folder.path()) {
+    match prepare(host, &order, folder.path()) {
         Ok(share) => {
             arrived.answer(Answer::Taken);
             terminal::say(&format!(
@@ -72,11 +72,11 @@ pub fn serve(host: &AgentHost<'_>, arrived: Arrived) -> bool {
     }
 }
 
-/// Everything that can be wrong before the first connect is found here.
-fn understand(host: &AgentHost<'_>, order: &Order, folder: &Path) -> Result<Share, Trouble> {
+/// Finds every error that can be found before the first connect.
+fn prepare(host: &AgentHost<'_>, order: &Order, folder: &Path) -> Result<Share, Trouble> {
     let ours = env!("CARGO_PKG_VERSION");
     if order.version != ours || order.protocol != PROTOCOL {
-        let cause = format!("the coordinator is assay {}, and this agent is assay {ours}", order.version);
+        let cause = format!("the coordinator runs assay {}, but this agent runs assay {ours}", order.version);
         return Err(Trouble::new(Exit::Fleet, cause).hint("install the same version everywhere"));
     }
     if order.number >= order.agents {
@@ -112,7 +112,7 @@ fn understand(host: &AgentHost<'_>, order: &Order, folder: &Path) -> Result<Shar
             may_load(&options.target.db, host)?;
             let plan = plan::of_run(&workload, &options, &options.target.db, &words)?;
             let mut record = record_of::begun(&plan, &workload, &options, &words);
-            signed(&mut record, agent, &host.name, &[]);
+            sign(&mut record, agent, &host.name, &[]);
             (plan, Some(record))
         }
         Subcommand::Prepare(options) => (command(options.common, "prepare")?, None),
@@ -122,7 +122,7 @@ fn understand(host: &AgentHost<'_>, order: &Order, folder: &Path) -> Result<Shar
     Ok(Share { plan, workload, record, part, agent })
 }
 
-/// Refuses servers that this agent is not to load, and databases that cannot be shared.
+/// Refuses servers that `--allow-db` does not cover.
 fn may_load(urls: &[String], host: &AgentHost<'_>) -> Result<(), Trouble> {
     for url in urls {
         let database = registry::open(url, &ConnectOptions::default())?;
@@ -147,7 +147,7 @@ fn may_load(urls: &[String], host: &AgentHost<'_>) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Does the share, and says how it ended.
+/// Runs the share. Returns how it ended, in words.
 fn work(host: &AgentHost<'_>, order: &Order, share: Share) -> String {
     let Share { plan, workload, record, part, agent } = share;
     let control = Control::default();
@@ -166,16 +166,16 @@ fn work(host: &AgentHost<'_>, order: &Order, share: Share) -> String {
             }
         })
     };
-    let mut teller =
-        Teller { plan: &plan, bus: &host.bus, part: &part, run: &order.run, record, stored: Instant::now() };
-    let outcome = assay_engine::run(plan.clone(), &control, &mut teller);
+    let mut reporter =
+        Reporter { plan: &plan, bus: &host.bus, part: &part, run: &order.run, record, stored: Instant::now() };
+    let outcome = assay_engine::run(plan.clone(), &control, &mut reporter);
     let abandoned = part.is_abandoned();
-    let record = teller.record.take();
+    let record = reporter.record.take();
     let failure = match &outcome.end {
         End::Failed(error) => Some(refusal(&failure::trouble(error, &plan, &workload, None))),
         End::Complete | End::Interrupted => None,
     };
-    // Nothing was begun, or nobody wants it.
+    // Nothing was started, or the run is over and nobody will read it.
     let record = record.filter(|_| !outcome.stages.is_empty() && !part.orders(|orders| orders.over));
     let stored = record.is_some_and(|record| keep(host, order, record, &outcome, &part, agent));
     let ended = Ended {
@@ -186,7 +186,7 @@ fn work(host: &AgentHost<'_>, order: &Order, share: Share) -> String {
         stored,
     };
     part.report(|report| (report.ended, report.loaded) = (Some(ended), outcome.loaded));
-    // Until the coordinator has heard it, or is gone.
+    // Until the coordinator has received it, or is gone.
     while !part.orders(|orders| orders.over) && !part.is_abandoned() && !signals::control().is_stopped() {
         std::thread::sleep(LOOK_AROUND);
     }
@@ -205,7 +205,7 @@ fn keep(host: &AgentHost<'_>, order: &Order, mut record: Record, outcome: &Outco
     record_of::fill(&mut record, outcome, record_of::status(&outcome.end, None));
     let mut late_ns = Vec::new();
     part.report(|report| late_ns.clone_from(&report.late_ns));
-    signed(&mut record, agent, &host.name, &late_ns);
+    sign(&mut record, agent, &host.name, &late_ns);
     let bytes = record.to_bytes();
     let begun = Instant::now();
     let patience = Duration::from_millis(2 * order.lease_ms);
@@ -214,7 +214,7 @@ fn keep(host: &AgentHost<'_>, order: &Order, mut record: Record, outcome: &Outco
         match host.bus.store(&order.run, order.number, &bytes) {
             Ok(()) => return true,
             Err(error) if begun.elapsed() > patience => {
-                terminal::say(&format!("the result of run {} cannot be kept: {error}\n", order.run));
+                terminal::say(&format!("cannot store the result of run {}: {error}\n", order.run));
                 return false;
             }
             Err(_) => std::thread::sleep(LOOK_AROUND),

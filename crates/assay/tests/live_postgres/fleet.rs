@@ -482,12 +482,16 @@ fn agents_of_another_version_and_passwords_in_the_clear_are_refused() {
     };
     let old = bus.join(presence.clone()).unwrap();
     let ran = lab.expect("run sleepy.lua --time 1s --no-record", 1, 6);
-    assert!(ran.stderr.contains("error: agent odd is assay 0.0.9, and this is assay "), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("error: agent odd runs assay 0.0.9, but the coordinator runs assay "),
+        "{}",
+        ran.stderr
+    );
     bus.leave(old);
     let open = bus.join(Presence { version: env!("CARGO_PKG_VERSION").to_owned(), ..presence }).unwrap();
     let secret = lab.line("run sleepy.lua --time 1s --no-record", 1).replace("app@", "app:hidden@");
     let ran = lab.folder.expect(&secret, 2);
-    assert!(ran.stderr.contains("password would travel unencrypted"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("password would be sent unencrypted"), "{}", ran.stderr);
     assert!(!ran.shown().contains("hidden"), "{}", ran.shown());
     bus.leave(open);
 
@@ -510,7 +514,7 @@ fn agents_of_another_version_and_passwords_in_the_clear_are_refused() {
         lease_ms: 60_000,
     };
     let Ok(Answer::Refused(refusal)) = &bus.order(&[(id.clone(), order("0.0.9"))])[0] else { panic!("it took that") };
-    assert!(refusal.cause.starts_with("the coordinator is assay 0.0.9"), "{refusal:?}");
+    assert!(refusal.cause.starts_with("the coordinator runs assay 0.0.9"), "{refusal:?}");
     assert!(matches!(&bus.order(&[(id.clone(), order(env!("CARGO_PKG_VERSION")))])[0], Ok(Answer::Taken)));
     let Ok(Answer::Refused(refusal)) = &bus.order(&[(id, order("any"))])[0] else { panic!("it took that too") };
     assert_eq!(refusal.cause, "agent a is busy with run other");
@@ -585,7 +589,7 @@ fn five_agents_on_distant_machines_do_the_work_of_one_process() {
     lab.folder.expect(&format!("run twenty.lua --db {} --sessions 12 --seed 5 --no-record", lab.url()), 0);
     let alone = lab.sql(ROWS);
     lab.sql("TRUNCATE drawn");
-    // The coordinator's own password does not travel, so that no connection has to be encrypted.
+    // The coordinator's own password is not sent, so no connection has to be encrypted.
     let own = lab.line("run twenty.lua --sessions 12 --seed 5 --record x.json --db-from-agent-env", agents.len());
     let ran = lab.folder.expect(&own.replace("app@", "app:hidden@"), 0);
     assert_eq!(lab.sql(ROWS), alone, "{}", ran.shown());
