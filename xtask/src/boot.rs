@@ -21,11 +21,23 @@ pub(crate) fn unchanged(install: impl FnOnce() -> Result<()>) -> Result<()> {
     let outcome = install();
     for service in started(root).difference(&before) {
         println!("{service} shall not start with the system because of us:");
-        run(as_root("/usr/sbin/update-rc.d")?.args([service, "disable"]))?;
+        let command = disabling(root, service);
+        run(as_root(&command[0])?.args(&command[1..]))?;
     }
     let left: Vec<_> = started(root).difference(&before).copied().collect();
     ensure!(left.is_empty(), "now started with the system, and was not before: {}", left.join(", "));
     outcome
+}
+
+/// The command that takes a service from those that start with the system. `update-rc.d` refuses what has no script of
+/// System V init; the links of systemd are all there is then.
+fn disabling(root: &Path, service: &str) -> Vec<String> {
+    let unit = format!("{service}.service");
+    let words = match root.join("etc/init.d").join(service).exists() {
+        true => vec!["/usr/sbin/update-rc.d", service, "disable"],
+        false => vec!["find", "/etc/systemd/system", "-path", "*.wants/*", "-name", &unit, "-delete"],
+    };
+    words.into_iter().map(str::to_owned).collect()
 }
 
 /// Services that the files below `root` start with the system: by a link of System V init to start one in any
@@ -70,6 +82,16 @@ mod tests {
         check(&["rc3.d/S01mariadb"], &["mariadb"]);
         check(&["systemd/system/multi-user.target.wants/pgbouncer.service"], &["pgbouncer"]);
         check(&["rc2.d/S01postgresql", "rc5.d/S03mariadb", "rc6.d/K01postgresql"], &["mariadb", "postgresql"]);
+    }
+
+    #[test]
+    fn what_has_only_a_unit_of_systemd_is_disabled_there() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("etc/init.d")).unwrap();
+        fs::write(root.path().join("etc/init.d/mariadb"), "").unwrap();
+        let command = |service: &str| disabling(root.path(), service).join(" ");
+        assert_eq!(command("mariadb"), "/usr/sbin/update-rc.d mariadb disable");
+        assert_eq!(command("nats-server"), "find /etc/systemd/system -path *.wants/* -name nats-server.service -delete");
     }
 
     #[test]
