@@ -660,6 +660,25 @@ fn a_window_is_as_a_run_of_its_own() {
     assert!(text(&last).contains("Only 1:00 to 2:00 is shown"), "{}", text(&last));
     let told_plainly = text(&last).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told_plainly.contains("records keep them for whole runs only: service times"), "{told_plainly}");
+    // One type: its failures and retries are those of all. Of several, records do not say whose they were.
+    let mut troubled = record.clone();
+    troubled.stages[0].intervals.iter_mut().for_each(|one| (one.failed, one.retries) = (1, 2));
+    let within = |record: &Record| findings_within(record, Window::Last { ns: 60_000_000_000 }).unwrap();
+    let of_types = |record: &Record| {
+        let types = within(record).stages.remove(0).total.types;
+        types.into_iter().map(|one| (one.rolled_back, one.failed, one.retries)).collect::<Vec<_>>()
+    };
+    let mut several = troubled.clone();
+    let second = TransactionTally { name: "second".into(), count: 1, ..TransactionTally::default() };
+    troubled.stages[0].total.transactions.truncate(1);
+    assert_eq!(of_types(&troubled), [(None, Some(60), Some(120))]);
+    several.stages[0].total.transactions = vec![troubled.stages[0].total.transactions[0].clone(), second];
+    assert_eq!(of_types(&several), [(None, None, None); 2]);
+    let total = within(&several).stages.remove(0).total;
+    assert_eq!((total.failed, total.retries, total.rolled_back, total.retries_in_doubt), (60, 120, None, None));
+    let figures = csv(&within(&several));
+    let second = figures.lines().find(|line| line.contains(",second,")).unwrap();
+    assert!(second.contains(",second,0,0,,,"), "{figures}");
     let mut with_errors = record.clone();
     for (number, interval) in with_errors.stages[0].intervals.iter_mut().enumerate().skip(59) {
         interval.errors = if number == 70 { 5 } else { 1 };

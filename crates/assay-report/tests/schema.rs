@@ -125,6 +125,7 @@ fn all_that_is_written_as_json_satisfies_the_schema_which_knows_every_field() {
     let told = report(records.to_vec());
     let mut killed = ladder();
     killed.stages[0].generator = None;
+    let part = findings_within(&example(), Window::Between { from_ns: 0, to_ns: None }).unwrap();
     for (kind, text) in [
         ("findings", json(&ladder())),
         ("findings", json(&trial(1000))),
@@ -136,6 +137,7 @@ fn all_that_is_written_as_json_satisfies_the_schema_which_knows_every_field() {
         ("findings", json(&searched(Search::Sessions { max: 64 }))),
         ("findings", json(&minutes(|_| 1000))),
         ("findings", json(&minutes(waves))),
+        ("findings", json(&part)),
         ("findings", json(&minutes(|second| 500 + 10 * second))),
         ("findings", json(&minutes(|second| if second < 90 { 1000 } else { 400 }))),
         ("summary", json(&summarise(Side { name: "both", records: &names, trials: &trials }))),

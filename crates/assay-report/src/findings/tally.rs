@@ -25,14 +25,14 @@ pub struct TallyFindings {
     pub statements_by_class: ByClass<u64>,
     /// The same per second.
     pub qps_by_class: ByClass<f64>,
-    /// Rolled back on purpose: not in `transactions`.
-    pub rolled_back: u64,
+    /// Rolled back on purpose: not in `transactions`. `None`: records do not keep it for parts of a run.
+    pub rolled_back: Option<u64>,
     /// Failed transactions.
     pub failed: u64,
     /// Retries of transactions.
     pub retries: u64,
-    /// Retries after the answer to a commit was lost: the server may have committed that attempt, too.
-    pub retries_in_doubt: u64,
+    /// Retries after the answer to a commit was lost: the server may have committed that attempt, too. `None`: as above.
+    pub retries_in_doubt: Option<u64>,
     /// Errors, including retried ones.
     pub errors: u64,
     /// Reconnects.
@@ -71,12 +71,13 @@ pub struct TypeFindings {
     pub tps: f64,
     /// Share of all transactions that ended, whether or not they were rolled back on purpose: the mix. 0 … 1
     pub share: f64,
-    /// Rolled back on purpose: not in `transactions`, but in the latencies.
-    pub rolled_back: u64,
+    /// Rolled back on purpose: not in `transactions`, but in the latencies. `None`, here and below: records do not keep
+    /// it for parts of a run.
+    pub rolled_back: Option<u64>,
     /// Given up.
-    pub failed: u64,
+    pub failed: Option<u64>,
     /// Retries.
-    pub retries: u64,
+    pub retries: Option<u64>,
     /// done − due.
     pub response: LatencyFindings,
     /// done − sent.
@@ -86,7 +87,7 @@ pub struct TypeFindings {
 impl TypeFindings {
     /// Whether there is anything to report: if a workload names its types, its own name is unused.
     pub(crate) fn has_ended(&self) -> bool {
-        self.transactions > 0 || self.rolled_back > 0 || self.failed > 0
+        self.transactions > 0 || self.rolled_back > Some(0) || self.failed > Some(0)
     }
 }
 
@@ -119,10 +120,10 @@ pub(crate) fn tally_findings(tally: &record::Tally, measured_ns: u64) -> TallyFi
         qps: rate(statements_all),
         statements_by_class: statements,
         qps_by_class: map(&statements, |&count| rate(count)),
-        rolled_back: sum(tally.transactions.iter().map(|transaction| transaction.rolled_back)),
+        rolled_back: Some(sum(tally.transactions.iter().map(|transaction| transaction.rolled_back))),
         failed: sum(tally.transactions.iter().map(|transaction| transaction.failed)),
         retries: sum(tally.transactions.iter().map(|transaction| transaction.retries)),
-        retries_in_doubt: sum(tally.transactions.iter().map(|transaction| transaction.retries_in_doubt)),
+        retries_in_doubt: Some(sum(tally.transactions.iter().map(|transaction| transaction.retries_in_doubt))),
         errors: sum(tally.errors.iter().map(|error| error.count)),
         reconnects: tally.reconnects,
         unfinished: tally.unfinished,
@@ -145,9 +146,9 @@ fn type_findings(transaction: &record::TransactionTally, ended: u64, measured_ns
         transactions: transaction.count,
         tps: per_second(transaction.count, measured_ns),
         share: ratio(audit::ended(transaction) as f64, ended as f64).unwrap_or(0.0),
-        rolled_back: transaction.rolled_back,
-        failed: transaction.failed,
-        retries: transaction.retries,
+        rolled_back: Some(transaction.rolled_back),
+        failed: Some(transaction.failed),
+        retries: Some(transaction.retries),
         response: latency_findings(&distribution(&transaction.response)),
         service: latency_findings(&distribution(&transaction.service)),
     }

@@ -231,7 +231,7 @@ pub(crate) fn warnings(run: &Observed) -> Vec<Warning> {
         let done: f64 = run.stages.iter().map(|stage| stage.total.transactions as f64).sum();
         warnings.push(Warning::Failures { failed, share: failed as f64 / (done + failed as f64) });
     }
-    let retries = sum(run.stages.iter().map(|stage| stage.total.retries_in_doubt));
+    let retries = sum(run.stages.iter().map(|stage| stage.total.retries_in_doubt.unwrap_or(0)));
     if retries > 0 {
         warnings.push(Warning::InDoubt { retries });
     }

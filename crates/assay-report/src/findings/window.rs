@@ -155,9 +155,13 @@ fn complete(stage: &mut StageFindings, intervals: &[Interval], whole: &StageFind
     stage.session_transactions_mean = whole.session_transactions_mean;
     let total = &mut stage.total;
     total.types.truncate(whole.total.types.len());
-    let mut ended = total.types.iter_mut().filter(|one| one.transactions > 0);
-    if let (Some(only), None) = (ended.next(), ended.next()) {
-        (only.response, only.failed, only.retries) = (total.response, total.failed, total.retries);
+    (total.rolled_back, total.retries_in_doubt) = (None, None);
+    let is_only = whole.total.types.iter().filter(|one| one.has_ended()).count() == 1;
+    for (one, in_whole) in total.types.iter_mut().zip(&whole.total.types) {
+        (one.rolled_back, one.failed, one.retries) = (None, None, None);
+        if is_only && in_whole.has_ended() {
+            (one.response, one.failed, one.retries) = (total.response, Some(total.failed), Some(total.retries));
+        }
     }
     total.service = LatencyFindings::default();
     total.errors = sum(intervals.iter().map(|interval| interval.errors));

@@ -138,10 +138,12 @@ fn tally(table: &mut Table, number: usize, stage: &StageFindings, target: &str, 
             let cells = cells.chain(of.tags.values().map(|value| Cell::foreign(value)));
             table.row(cells.collect::<Vec<_>>());
         };
+    let known = |count: Option<u64>| count.map_or(Cell::Blank, Cell::Count);
     let counts = |transactions, tps, failed, retries| {
-        [Cell::Count(transactions), Cell::Number(tps), Cell::Count(failed), Cell::Count(retries)]
+        [Cell::Count(transactions), Cell::Number(tps), known(failed), known(retries)]
     };
-    let [transactions, tps, failed, retries] = counts(tally.transactions, tally.tps, tally.failed, tally.retries);
+    let [transactions, tps, failed, retries] =
+        counts(tally.transactions, tally.tps, Some(tally.failed), Some(tally.retries));
     let [statements, qps, errors] = [Cell::Count(tally.statements), Cell::Number(tally.qps), Cell::Count(tally.errors)];
     let lag = [tally.lag.p99_ns, tally.lag.max_ns].map(Cell::ns);
     let all = [transactions, tps, failed, retries, statements, qps, errors];

@@ -140,8 +140,11 @@ fn of_findings(all: &mut Exposition, record: &str, findings: &Findings) {
         let total = &stage.total;
         for one in total.types.iter().take(SERIES_MAX) {
             all.sample(TRANSACTIONS, &and("type", &one.name), one.transactions as f64);
-            all.sample(FAILED, &and("type", &one.name), one.failed as f64);
-            all.sample(RETRIES, &and("type", &one.name), one.retries as f64);
+            for (definition, count) in [(FAILED, one.failed), (RETRIES, one.retries)] {
+                if let Some(count) = count {
+                    all.sample(definition, &and("type", &one.name), count as f64);
+                }
+            }
             quantiles(all, RESPONSE, &and("type", &one.name), &one.response);
         }
         let classes = &total.statements_by_class;

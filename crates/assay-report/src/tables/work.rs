@@ -66,9 +66,9 @@ pub(crate) fn throughput(total: &TallyFindings, all: bool) -> Table {
 pub(crate) fn types(stage: &StageFindings) -> Option<Table> {
     let total = &stage.total;
     // Of parts of a run, records know by type only what finished well.
-    let known = |count: u64| if stage.window.is_some() { Cell::Unknown } else { Cell::Count(count) };
+    let known = |count: Option<u64>| count.map_or(Cell::Unknown, Cell::Count);
     let ended: Vec<_> = total.types.iter().filter(|one| one.has_ended()).collect();
-    if ended.len() < 2 && total.rolled_back == 0 {
+    if ended.len() < 2 && total.rolled_back.is_none_or(|count| count == 0) {
         return None;
     }
     let figures = |head: &str| Column::figures(head);

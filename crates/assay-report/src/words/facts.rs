@@ -35,7 +35,7 @@ fn queue(queue: &QueueFindings) -> Vec<String> {
 }
 
 fn trouble(total: &TallyFindings) -> Vec<String> {
-    let retries = match (total.retries, total.retries_in_doubt) {
+    let retries = match (total.retries, total.retries_in_doubt.unwrap_or(0)) {
         (1, 0) => "1 retry".to_owned(),
         (retries, 0) => format!("{} retries", count(retries)),
         (retries, in_doubt) => format!("{} retries ({} in doubt)", count(retries), count(in_doubt)),
