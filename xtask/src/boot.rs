@@ -91,7 +91,10 @@ mod tests {
         fs::write(root.path().join("etc/init.d/mariadb"), "").unwrap();
         let command = |service: &str| disabling(root.path(), service).join(" ");
         assert_eq!(command("mariadb"), "/usr/sbin/update-rc.d mariadb disable");
-        assert_eq!(command("nats-server"), "find /etc/systemd/system -path *.wants/* -name nats-server.service -delete");
+        assert_eq!(
+            command("nats-server"),
+            "find /etc/systemd/system -path *.wants/* -name nats-server.service -delete"
+        );
     }
 
     #[test]

@@ -134,6 +134,9 @@ pub struct WaitEvent {
 pub struct Cost {
     /// CPU time of the generator's sampling threads.
     pub cpu_ns: u64,
+    /// CPU time that local servers spent on those threads' connections, without logging in; `None`: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_cpu_ns: Option<u64>,
     /// Statements sent to servers.
     pub statements: u64,
     /// Total time until they were answered.

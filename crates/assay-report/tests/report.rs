@@ -1003,7 +1003,8 @@ fn the_report_says_what_a_transaction_cost_the_server_and_its_machine() {
     insta::assert_snapshot!(lines.join("\n"), @r"
     server      number 1 · 600 B of log per transaction
     waits       CPU 100%
-    telemetry   cost 0.20% of a CPU · 3.00 statements/s on servers · 0.500 ms each
+    telemetry   cost 0.20% of a CPU in assay, 0.15% in the server
+                3.00 statements/s on servers · 0.500 ms each
     ");
     assert!(report.contains("tags: disk=nvme, ticket=PERF-7"), "{report}");
 }

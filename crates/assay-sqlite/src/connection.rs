@@ -198,7 +198,7 @@ impl Connection for SqliteConnection {
     }
 
     fn server(&self) -> ServerFacts {
-        ServerFacts { product: "SQLite".into(), version: rusqlite::version().into(), tls: None }
+        ServerFacts { product: "SQLite".into(), version: rusqlite::version().into(), ..ServerFacts::default() }
     }
 
     fn on_connected(&mut self, exchange: &mut Exchange<'_>) -> Progress {

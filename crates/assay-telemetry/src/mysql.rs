@@ -36,7 +36,10 @@ pub(crate) fn server_questions(is_mariadb: bool, version: &str) -> ServerQuestio
         }),
         process: Process {
             programs: &["mysqld", "mariadbd"],
-            child_sql: "",
+            own_sql: match is_mariadb {
+                true => "SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()",
+                false => "SELECT THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()",
+            },
             file_sql: "SELECT @@pid_file",
             folder_sql: "SELECT @@datadir",
         },

@@ -43,7 +43,7 @@ pub(crate) fn server_questions(version: &str) -> ServerQuestions {
         }),
         process: Process {
             programs: &["postgres", "postmaster"],
-            child_sql: "SELECT pg_backend_pid()",
+            own_sql: "SELECT pg_backend_pid()",
             file_sql: "",
             folder_sql: "SHOW data_directory",
         },

@@ -184,9 +184,29 @@ pub fn process(stat: &str) -> Option<Process> {
     })
 }
 
-/// Time in which a thread was ready to run but waited for a CPU, in /proc/PID/schedstat.
-pub fn waited_us(schedstat: &str) -> Option<u64> {
-    numbers(schedstat).get(1).map(|ns| ns / 1000)
+/// A thread in /proc/PID/schedstat (Documentation/scheduler/sched-stats.rst).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Time on a CPU.
+    pub ran_ns: u64,
+    /// Time in which it was ready to run but waited for a CPU.
+    pub waited_ns: u64,
+}
+
+impl Scheduled {
+    /// Time on a CPU as [`Process::cpu_us`] counts it, in whole ticks: so the sum over a server's processes does not go
+    /// down when one of them ends and its parent takes over its time.
+    pub fn cpu_us(&self) -> u64 {
+        self.ran_ns / 1000 / US_PER_TICK * US_PER_TICK
+    }
+}
+
+/// A thread; `None` if the text is not that of /proc/PID/schedstat.
+pub fn scheduled(schedstat: &str) -> Option<Scheduled> {
+    match numbers(schedstat)[..] {
+        [ran_ns, waited_ns, ..] => Some(Scheduled { ran_ns, waited_ns }),
+        _ => None,
+    }
 }
 
 /// Sums counters of threads or processes that come and go: the last value of one that has ended stays in the sum.
@@ -333,7 +353,9 @@ mod tests {
         let expected = Process { program: "a) b (c)".into(), parent: 7, cpu_us: 230_000, children_us: 270_000 };
         assert_eq!(process(stat), Some(expected));
         assert_eq!(process("42"), None);
-        assert_eq!(waited_us("454104845 730936852 144\n"), Some(730_936));
+        let thread = Scheduled { ran_ns: 454_104_845, waited_ns: 730_936_852 };
+        assert_eq!((scheduled("454104845 730936852 144\n"), thread.cpu_us()), (Some(thread), 450_000));
+        assert_eq!(scheduled("454104845"), None);
     }
 
     #[test]

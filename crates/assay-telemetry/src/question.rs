@@ -46,9 +46,9 @@ pub struct Waits {
 pub struct Process {
     /// Names of its program (`/proc/PID/comm`).
     pub programs: &'static [&'static str],
-    /// Returns the process of our own connection, a child of the server's; empty: not available.
-    pub child_sql: &'static str,
-    /// Returns the file with the server's process id; empty: not available.
+    /// Returns the process or thread that serves our own connection.
+    pub own_sql: &'static str,
+    /// Returns the file with the server's process id; empty: the process of our connection is a child of the server's.
     pub file_sql: &'static str,
     /// Answers the data directory.
     pub folder_sql: &'static str,

@@ -175,7 +175,7 @@ pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>
 /// What servers reported about themselves at login.
 pub fn servers(record: &mut Record, outcome: &Outcome) {
     for (server, facts) in record.environment.servers.iter_mut().zip(&outcome.servers) {
-        let ServerFacts { product, version, tls } = facts.clone();
+        let ServerFacts { product, version, tls, process: _ } = facts.clone();
         (server.product, server.version, server.tls) = (product, version, tls);
     }
 }

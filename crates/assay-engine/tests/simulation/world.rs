@@ -202,7 +202,7 @@ impl Connection for LineClient {
     }
 
     fn server(&self) -> ServerFacts {
-        ServerFacts { product: "Line".into(), version: "1".into(), tls: None }
+        ServerFacts { product: "Line".into(), version: "1".into(), ..ServerFacts::default() }
     }
 
     fn on_connected(&mut self, _exchange: &mut Exchange<'_>) -> Progress {

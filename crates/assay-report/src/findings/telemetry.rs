@@ -84,6 +84,8 @@ pub struct SamplingFindings {
     pub full: bool,
     /// CPU time used for sampling, divided by the time of the stages: 0.01 is 1 % of a CPU.
     pub cpu_share: f64,
+    /// The same for the CPU time that local servers spent on it; `None`: not known.
+    pub server_cpu_share: Option<f64>,
     /// Statements per second sent to servers.
     pub statements_per_s: f64,
     /// Mean time until one was answered.
@@ -127,7 +129,7 @@ impl TelemetryFindings {
 /// The cost of a run's samples.
 pub(crate) fn sampling(telemetry: &record::Telemetry, stages: &[record::Stage]) -> SamplingFindings {
     let seconds = stages.iter().map(|stage| stage.measured_ns as f64).sum::<f64>() / 1e9;
-    let record::Cost { cpu_ns, statements, statements_ns } = telemetry.cost;
+    let record::Cost { cpu_ns, server_cpu_ns, statements, statements_ns } = telemetry.cost;
     let absent = telemetry.scopes.iter().flat_map(|scope| {
         scope.absent.iter().map(|one| AbsentFindings {
             scope: scope.kind,
@@ -139,6 +141,7 @@ pub(crate) fn sampling(telemetry: &record::Telemetry, stages: &[record::Stage]) 
     SamplingFindings {
         full: telemetry.full,
         cpu_share: ratio(cpu_ns as f64 / 1e9, seconds).unwrap_or(0.0),
+        server_cpu_share: server_cpu_ns.and_then(|ns| ratio(ns as f64 / 1e9, seconds)),
         statements_per_s: ratio(statements as f64, seconds).unwrap_or(0.0),
         statement_ns: ratio(statements_ns as f64, statements as f64),
         interventions: telemetry.interventions.clone(),

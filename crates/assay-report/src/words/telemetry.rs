@@ -71,10 +71,14 @@ fn waits(scope: &ScopeFindings) -> Vec<String> {
 }
 
 fn sampling(found: &SamplingFindings) -> Vec<String> {
-    let mut facts = vec![
-        format!("cost {} of a CPU", share_with_digits(found.cpu_share)),
-        format!("{} statements/s on servers", figure(found.statements_per_s)),
-    ];
+    let cost = match found.server_cpu_share {
+        Some(server) => {
+            let [ours, theirs] = [found.cpu_share, server].map(share_with_digits);
+            format!("cost {ours} of a CPU in assay, {theirs} in the server")
+        }
+        None => format!("cost {} of a CPU in assay", share_with_digits(found.cpu_share)),
+    };
+    let mut facts = vec![cost, format!("{} statements/s on servers", figure(found.statements_per_s))];
     facts.extend(found.statement_ns.map(|ns| format!("{} ms each", figure(ns / 1e6))));
     facts.extend(interventions(found));
     facts

@@ -221,7 +221,7 @@ impl Connection for MySqlConnection {
     fn server(&self) -> ServerFacts {
         let product = if self.version.contains("MariaDB") { "MariaDB" } else { "MySQL" };
         let tls = self.cipher.as_deref().map(str::to_string);
-        ServerFacts { product: product.into(), version: self.version.to_string(), tls }
+        ServerFacts { product: product.into(), version: self.version.to_string(), tls, process: None }
     }
 
     fn effect(&self, statement: StatementId) -> Effect {

@@ -131,6 +131,8 @@ impl Connection for PostgresConnection {
             product: "PostgreSQL".into(),
             version: self.version.to_string(),
             tls: self.tls.as_ref().map(|tls| tls.cipher.clone()),
+            // The first half of the key is the process.
+            process: str::from_utf8(&self.key[..8]).ok().and_then(|digits| u32::from_str_radix(digits, 16).ok()),
         }
     }
 

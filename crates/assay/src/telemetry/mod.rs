@@ -119,15 +119,22 @@ impl Samplers {
     /// Everything read so far.
     pub fn so_far(&self) -> Telemetry {
         let mut telemetry = Telemetry { full: self.full, every_ns: EVERY.0, ..Telemetry::default() };
+        let mut in_servers = Vec::new();
         for handle in &self.all {
             let shared = handle.shared.lock().expect("samplers do not panic");
             telemetry.scopes.push(shared.scope());
-            let Cost { cpu_ns, statements, statements_ns } = shared.cost;
+            let Cost { cpu_ns, server_cpu_ns, statements, statements_ns } = shared.cost;
             telemetry.cost.cpu_ns += cpu_ns;
+            if statements > 0 {
+                in_servers.push(server_cpu_ns);
+            }
             telemetry.cost.statements += statements;
             telemetry.cost.statements_ns += statements_ns;
             telemetry.interventions.extend(shared.interventions.iter().cloned());
         }
+        // Of several servers, a sum of some is not reported.
+        let of_all: Option<Vec<u64>> = in_servers.into_iter().collect();
+        telemetry.cost.server_cpu_ns = of_all.filter(|all| !all.is_empty()).map(|all| all.iter().sum());
         telemetry
     }
 

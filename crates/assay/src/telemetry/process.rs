@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use assay_io::Clock;
 use assay_record::without_secrets;
 use assay_seam::Nanos;
 use assay_telemetry::facts::{cgroup_path, chosen, command_line, field, limit};
@@ -17,8 +18,9 @@ use super::sampler::Readings;
 use crate::client::{Client, text};
 
 const PATIENCE: Nanos = Nanos::from_secs(1);
-/// Reading this many threads takes a few milliseconds per second.
-const THREADS_MAX: usize = 512;
+/// Reading its threads takes at most one part in this many of the time: that of 64 sessions takes half a millisecond,
+/// that of 10,000 is read every few seconds.
+const SHARE: u64 = 200;
 /// What is read from a process.
 pub(super) const METRICS: [&str; 3] = ["cpu_us", "cpu_wait_us", "processes"];
 
@@ -34,11 +36,20 @@ pub(super) struct Found {
     pub(super) folder: Option<PathBuf>,
     /// Facts of it and its drive.
     pub(super) facts: BTreeMap<String, String>,
+    /// The process or thread that serves our own connection, if it is known.
+    pub(super) own: Option<Own>,
+}
+
+/// What the server spends on our own connection.
+pub(super) struct Own {
+    schedstat: String,
+    ran_ns: u64,
 }
 
 /// A process with its children and threads.
 pub(super) struct Tree {
     root: u32,
+    due: Nanos,
     waited: Sum,
     cgroup: Option<Cgroup>,
     /// The processor events, if wanted.
@@ -56,7 +67,11 @@ pub(super) fn find(client: &mut Client, how: &Process) -> Result<Found, String> 
     let mut answer = |sql: &str| client.ask(sql, PATIENCE).ok().and_then(|rows| text(&rows, 0, 0));
     let folder = (!how.folder_sql.is_empty()).then(|| answer(how.folder_sql)).flatten();
     let is_server = |pid: &u32| program(*pid).is_some_and(|program| how.programs.contains(&program.as_str()));
-    let root = if how.child_sql.is_empty() {
+    let own: Option<u32> = answer(how.own_sql).and_then(|own| own.parse().ok());
+    let root = if how.file_sql.is_empty() {
+        // In a container the process ids differ: our child must be a server's, and so must its parent.
+        own.filter(is_server).and_then(|child| Some(stat(child)?.parent)).filter(is_server)
+    } else {
         let file = answer(how.file_sql);
         let number = file.and_then(|file| {
             let path =
@@ -64,10 +79,6 @@ pub(super) fn find(client: &mut Client, how: &Process) -> Result<Found, String> 
             fs::read_to_string(path).ok()?.trim().parse().ok()
         });
         number.filter(is_server).or_else(|| only_one(how.programs, folder.as_deref()))
-    } else {
-        // In a container the process ids differ: our child must be a server's, and so must its parent.
-        let child = answer(how.child_sql).and_then(|child| child.parse().ok()).filter(is_server);
-        child.and_then(|child| Some(stat(child)?.parent)).filter(is_server)
     };
     let root = root.ok_or("the server's process was not found on this machine")?;
     let folder = folder.filter(|folder| Path::new(folder).is_dir()).or_else(|| {
@@ -76,8 +87,30 @@ pub(super) fn find(client: &mut Client, how: &Process) -> Result<Found, String> 
     });
     let (device, mut facts) = drive(folder.as_deref());
     facts.extend(facts_of(root));
-    let tree = Tree { root, waited: Sum::default(), cgroup: Cgroup::of(root), hardware: None };
-    Ok(Found { tree, device, folder: folder.map(PathBuf::from), facts })
+    // Through a pooler, the load may be served by the same process.
+    let told = client.server().process;
+    let own = own.filter(|own| told.is_none_or(|told| told == *own)).and_then(|own| Own::of(root, own));
+    let tree = Tree { root, due: Nanos::ZERO, waited: Sum::default(), cgroup: Cgroup::of(root), hardware: None };
+    Ok(Found { tree, device, folder: folder.map(PathBuf::from), facts, own })
+}
+
+impl Own {
+    /// Counts from now on; `None` if this is not a child or thread of the server's process.
+    fn of(root: u32, own: u32) -> Option<Own> {
+        let thread = format!("/proc/{root}/task/{own}");
+        let is_child = || stat(own).is_some_and(|process| process.parent == root);
+        let place = if Path::new(&thread).is_dir() { thread } else { is_child().then(|| format!("/proc/{own}"))? };
+        let mut own = Own { schedstat: format!("{place}/schedstat"), ran_ns: 0 };
+        own.since_last()?;
+        Some(own)
+    }
+
+    /// CPU time since this was last asked.
+    pub(super) fn since_last(&mut self) -> Option<Nanos> {
+        let now = scheduled(&self.schedstat)?.ran_ns;
+        let before = std::mem::replace(&mut self.ran_ns, now);
+        Some(Nanos(now.saturating_sub(before)))
+    }
 }
 
 /// The only process with such a program; if there are several, the one whose command line names the data directory.
@@ -102,41 +135,53 @@ fn stat(pid: u32) -> Option<procfs::Process> {
     procfs::process(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
+fn scheduled(path: &str) -> Option<procfs::Scheduled> {
+    procfs::scheduled(&fs::read_to_string(path).ok()?)
+}
+
 fn program(pid: u32) -> Option<String> {
     stat(pid).map(|process| process.program)
 }
 
 impl Tree {
-    /// Reads it; false if it is gone.
-    pub(super) fn read(&mut self, readings: &mut Readings) -> bool {
+    /// Reads it if it is due; false if it is gone.
+    pub(super) fn read(&mut self, clock: Clock, readings: &mut Readings) -> bool {
+        let begun = clock.now();
+        if begun < self.due {
+            return true;
+        }
         let Some(root) = stat(self.root) else { return false };
-        let children = children(self.root);
-        let of_children: Vec<procfs::Process> = children.iter().filter_map(|child| stat(*child)).collect();
-        let cpu = root.cpu_us + root.children_us + of_children.iter().map(|child| child.cpu_us).sum::<u64>();
-        readings.put("cpu_us", "/proc/PID/stat of the server and its children", cpu);
-        readings.put("processes", "/proc/PID/task/PID/children", 1 + of_children.len() as u64);
+        let (mut cpu, mut processes) = (root.cpu_us + root.children_us, 1);
         // A server is either one process with threads or many with one each.
-        let mut tasks: Vec<(u32, String)> = numbers_in(&format!("/proc/{}/task", self.root))
-            .into_iter()
-            .map(|thread| (thread, format!("/proc/{}/task/{thread}/schedstat", self.root)))
-            .collect();
-        tasks.extend(children.iter().map(|child| (*child, format!("/proc/{child}/schedstat"))));
-        if tasks.len() <= THREADS_MAX {
-            let waited = tasks
-                .iter()
-                .filter_map(|(number, path)| Some((*number, procfs::waited_us(&fs::read_to_string(path).ok()?)?)));
-            readings.put("cpu_wait_us", "/proc/PID/schedstat", self.waited.add(waited));
+        let threads = numbers_in(&format!("/proc/{}/task", self.root));
+        let of_thread = |thread: &u32| scheduled(&format!("/proc/{}/task/{thread}/schedstat", self.root));
+        let mut waited: Vec<(u32, u64)> =
+            threads.iter().filter_map(|thread| Some((*thread, of_thread(thread)?.waited_ns))).collect();
+        let children = children(self.root);
+        for child in &children {
+            let scheduled = scheduled(&format!("/proc/{child}/schedstat"));
+            waited.extend(scheduled.map(|of_child| (*child, of_child.waited_ns)));
+            // A kernel without CONFIG_SCHED_INFO has only the other file.
+            let cpu_us = scheduled.map(|of_child| of_child.cpu_us()).or_else(|| Some(stat(*child)?.cpu_us));
+            cpu += cpu_us.unwrap_or(0);
+            processes += u64::from(cpu_us.is_some());
+        }
+        readings.put("cpu_us", "/proc/PID/stat of the server, /proc/PID/schedstat of its children", cpu);
+        readings.put("processes", "/proc/PID/task/PID/children", processes);
+        if waited.is_empty() {
+            readings.lack("cpu_wait_us", "this kernel has no /proc/PID/schedstat");
         } else {
-            readings.lack("cpu_wait_us", &format!("the server has more than {THREADS_MAX} threads"));
+            readings.put("cpu_wait_us", "/proc/PID/schedstat", self.waited.add(waited) / 1000);
         }
         if let Some(hardware) = &mut self.hardware {
-            let threads: Vec<u32> = tasks.iter().map(|(number, _)| *number).collect();
-            hardware.read(&threads, readings);
+            let all: Vec<u32> = threads.into_iter().chain(children).collect();
+            hardware.read(&all, readings);
         }
         if let Some(cgroup) = &self.cgroup {
             let source = cgroup.source();
             cgroup.read().into_iter().for_each(|(metric, value)| readings.put(metric, &source, value));
         }
+        self.due = begun + Nanos((clock.now() - begun).0.saturating_mul(SHARE));
         true
     }
 }
@@ -336,10 +381,24 @@ mod tests {
     fn this_process_has_facts_and_can_be_read() {
         let facts = facts_of(std::process::id());
         assert!(facts.contains_key("affinity") && facts.contains_key("open files limit"), "{facts:?}");
-        let tree = |root: u32| Tree { root, waited: Sum::default(), cgroup: None, hardware: Some(Hardware::default()) };
+        let tree = |root: u32| Tree {
+            root,
+            due: Nanos::ZERO,
+            waited: Sum::default(),
+            cgroup: None,
+            hardware: Some(Hardware::default()),
+        };
+        let (clock, mut readings) = (Clock::start(), Readings::default());
         let mut this = tree(std::process::id());
-        assert!(this.read(&mut Readings::default()) && this.read(&mut Readings::default()));
+        assert!(this.read(clock, &mut readings));
+        assert!(this.due > clock.now() || this.due == Nanos::ZERO, "a part of the time only");
         let mut gone = tree(u32::MAX);
-        assert!(!gone.read(&mut Readings::default()));
+        assert!(!gone.read(clock, &mut readings));
+        let mut own = Own::of(std::process::id(), std::process::id()).unwrap();
+        let before = clock.now();
+        while own.since_last().unwrap() == Nanos::ZERO {
+            assert!(clock.now() - before < Nanos::from_secs(60), "this thread runs");
+        }
+        assert!(Own::of(std::process::id(), 1).is_none());
     }
 }

@@ -51,9 +51,16 @@ pub(super) struct Readings {
     interventions: Vec<(String, Option<String>)>,
     pub(super) statements: u64,
     pub(super) statements_ns: u64,
+    /// What the server spent on our connection, where that is known.
+    server_cpu: Option<Nanos>,
 }
 
 impl Readings {
+    /// The server spent this much CPU time on our connection.
+    pub(super) fn server_spent(&mut self, cpu: Nanos) {
+        self.server_cpu = Some(self.server_cpu.unwrap_or_default() + cpu);
+    }
+
     /// A value, and its source.
     pub(super) fn put(&mut self, metric: &'static str, source: &str, value: u64) {
         self.values.push((metric, source.to_owned(), value));
@@ -168,6 +175,9 @@ impl Shared {
         self.cost.statements += std::mem::take(&mut readings.statements);
         self.cost.statements_ns += std::mem::take(&mut readings.statements_ns);
         self.cost.cpu_ns = cpu.0;
+        if let Some(spent) = readings.server_cpu.take() {
+            self.cost.server_cpu_ns = Some(self.cost.server_cpu_ns.unwrap_or(0) + spent.0);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use assay_telemetry::{Question, Switched, pgbouncer, server_questions};
 
 use super::data_folder::{self, DataFolder};
 use super::hardware::Hardware;
-use super::process::{self, Device, Tree};
+use super::process::{self, Device, Own, Tree};
 use super::sampler::{Readings, Source};
 use crate::client::{Client, text};
 
@@ -30,6 +30,7 @@ pub(super) struct Server {
     /// Counters that we switched on: the statements that did, and those that undo it.
     switched_on: Vec<(String, String)>,
     tree: Option<Tree>,
+    own: Option<Own>,
     folder: Option<DataFolder>,
     pooler: Option<Pooler>,
 }
@@ -58,6 +59,7 @@ impl Server {
             waits: None,
             switched_on: Vec::new(),
             tree: None,
+            own: None,
             folder: None,
             pooler: pooler.map(|target| Pooler { target, clock, client: None }),
         }
@@ -86,6 +88,7 @@ impl Server {
                     let mut tree = found.tree;
                     tree.hardware = self.full.then(Hardware::default);
                     self.tree = Some(tree);
+                    self.own = found.own;
                     self.folder = found.folder.map(DataFolder::new);
                 }
                 Err(reason) => {
@@ -129,6 +132,13 @@ impl Server {
         match choose(client, &switched.question, self.chosen.len(), readings) {
             Ok(chosen) => self.chosen.push(chosen),
             Err(reason) => lack(readings, &reason),
+        }
+    }
+
+    /// What our own connection cost the server since the last time.
+    fn count_own(&mut self, readings: &mut Readings) {
+        if let Some(spent) = self.own.as_mut().and_then(Own::since_last) {
+            readings.server_spent(spent);
         }
     }
 
@@ -209,8 +219,9 @@ impl Source for Server {
                 values.iter().for_each(|(asked, value)| readings.put(asked.metric, asked.source, *value));
             }
         }
+        self.count_own(readings);
         if let Some(tree) = &mut self.tree
-            && !tree.read(readings)
+            && !tree.read(self.clock, readings)
         {
             // It has ended; its successor is found once it accepts connections.
             self.tree = None;
@@ -242,6 +253,8 @@ impl Source for Server {
         if let Some(pooler) = self.pooler.as_mut().and_then(|pooler| pooler.client.take()) {
             pooler.close();
         }
+        self.count_own(readings);
+        self.own = None;
         let Some(mut client) = self.client.take() else { return };
         for (on, undo) in self.switched_on.drain(..) {
             let is_undone = client.ask(&undo, PATIENCE).is_ok();

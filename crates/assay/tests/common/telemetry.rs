@@ -15,6 +15,11 @@ pub(crate) fn scope(record: &Record, kind: ScopeKind) -> &Scope {
     telemetry.scopes.iter().find(|scope| scope.kind == kind).unwrap_or_else(|| panic!("no {kind:?}: {telemetry:?}"))
 }
 
+/// CPU time that the server spent on being read.
+pub(crate) fn server_cpu_ns(record: &Record) -> Option<u64> {
+    record.telemetry.as_ref().expect("the run was watched").cost.server_cpu_ns
+}
+
 /// Readings of a metric.
 #[track_caller]
 pub(crate) fn series<'a>(scope: &'a Scope, metric: &str) -> &'a Series {

@@ -5,7 +5,9 @@ use nix::sys::signal::Signal;
 use testkit::{Kind, Settings};
 
 use crate::common::Folder;
-use crate::common::telemetry::{assert_log_agrees, assert_moved, scope, series, wait_for_reading, watched};
+use crate::common::telemetry::{
+    assert_log_agrees, assert_moved, scope, series, server_cpu_ns, wait_for_reading, watched,
+};
 use crate::kinds;
 
 /// The log's position.
@@ -98,6 +100,7 @@ fn statements_and_waits_are_read_where_the_performance_schema_has_them() {
         let found = watched(&folder, &format!("{common} --sessions 8"));
         let of_server = scope(&found, ScopeKind::Server);
         assert_moved(of_server, &["statements", "statement_us"]);
+        assert!(server_cpu_ns(&found) > Some(0), "{kind:?}");
         let waits = of_server.waits.as_ref().unwrap_or_else(|| panic!("{kind:?}: {:?}", of_server.absent));
         assert!(waits.looks.iter().sum::<u32>() > 0, "{waits:?}");
         // What active sessions are seen in: the CPU, or an instrument of the server.

@@ -5,7 +5,7 @@ use nix::sys::signal::Signal;
 use testkit::Settings;
 
 use crate::common::telemetry::{
-    assert_log_agrees, assert_moved, reading, record, scope, series, wait_for_reading, watched,
+    assert_log_agrees, assert_moved, reading, record, scope, series, server_cpu_ns, wait_for_reading, watched,
 };
 use crate::common::{Folder, ONE_TABLE};
 use crate::on_every_version;
@@ -28,6 +28,7 @@ fn readings_agree_with_the_server_and_its_checkpoints() {
         let (of_server, machine) = (scope(&found, ScopeKind::Server), scope(&found, ScopeKind::Machine));
         assert_moved(of_server, &["commits", "buffer_reads", "log_bytes", "cpu_us"]);
         assert_moved(machine, &["cpu_user_us", "context_switches"]);
+        assert!(server_cpu_ns(&found) > Some(0));
         for gauge in ["checkpoint_age_bytes", "checkpoint_age_limit_bytes", "data_bytes", "active_sessions"] {
             assert_eq!(series(of_server, gauge).reading, Reading::Gauge);
         }
@@ -105,6 +106,8 @@ fn a_pooler_that_is_named_is_read_too() {
         );
         let of_server = scope(&found, ScopeKind::Server);
         assert_moved(of_server, &["pooler_transactions", "pooler_statements"]);
+        // The process that answers may serve the load, too.
+        assert_eq!(server_cpu_ns(&found), None);
         // Three sessions, and the one that reads the server.
         let clients = series(of_server, "pooler_clients_active").values.iter().flatten().max();
         assert!(clients.is_some_and(|clients| *clients >= 3), "{clients:?}");
