@@ -5,7 +5,7 @@
 #
 # The database holds the tables of `pgbench -i`. For each script and number of clients a run of one transaction per
 # client is subtracted from a run of many: what remains is user and system time of the client process per transaction,
-# without start and login. Prints the median of REPEATS (5) runs of each, and the median of the ratios of neighbouring
+# without start and login. Prints the median of REPEATS (5) runs of each, and the median of the ratios of neighboring
 # runs.
 set -euo pipefail
 [ $# -ge 3 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }

@@ -6,7 +6,7 @@
 # The database holds the tables of `assay prepare oltp_point_select`; the OPTIONs are those of `assay run`. Each of PAIRS
 # (15) pairs is a run alone and a run by a fleet of one agent, SECONDS_EACH (10) long, and each pair starts with the other.
 # Compared is the CPU time of the generator's process per transaction, as its record has it: that of the agent includes
-# its NATS client. Prints both medians, and the median of the ratios of neighbouring runs with its 95% interval (order
+# its NATS client. Prints both medians, and the median of the ratios of neighboring runs with its 95% interval (order
 # statistics).
 set -euo pipefail
 [ $# -ge 2 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2; }

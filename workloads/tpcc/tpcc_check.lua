@@ -384,8 +384,8 @@ local ROOM = 0.2 -- of a share: transactions that fail for good are not in the d
 
 local function interval(part, whole)
   local p, z2 = part / whole, SIGMAS * SIGMAS
-  local centre, half = p + z2 / (2 * whole), SIGMAS * math.sqrt(p * (1 - p) / whole + z2 / (4 * whole * whole))
-  return (centre - half) / (1 + z2 / whole), (centre + half) / (1 + z2 / whole)
+  local center, half = p + z2 / (2 * whole), SIGMAS * math.sqrt(p * (1 - p) / whole + z2 / (4 * whole * whole))
+  return (center - half) / (1 + z2 / whole), (center + half) / (1 + z2 / whole)
 end
 
 --- The shares that a rule allows: a list of { name, part, whole, low, high }. `found`: number → how often. Nil: there

@@ -357,15 +357,15 @@ end
 --- Which values NURand favors: those more likely than with a uniform generator, in the upper half, and in every second
 --- run of a + 1, so that a larger `a` and a smaller range show as well. For values minus low and the constant, modulo
 --- their number: a text with a 1 for each favored one. And the share of all draws that these should have.
-function tpcc.favoured(a, low, high)
+function tpcc.favored(a, low, high)
   local of, range = pairs_of(a, low, high)
-  local flags, favoured, is_short = {}, 0, range < 2 * (a + 1)
+  local flags, favored, is_short = {}, 0, range < 2 * (a + 1)
   for r = 0, range - 1 do
-    local is_favoured = of[r] > a + 1 and (is_short or floor(r / (a + 1)) % 2 == 1 and r >= range / 2)
-    flags[r + 1] = is_favoured and "1" or "0"
-    if is_favoured then favoured = favoured + of[r] end
+    local is_favored = of[r] > a + 1 and (is_short or floor(r / (a + 1)) % 2 == 1 and r >= range / 2)
+    flags[r + 1] = is_favored and "1" or "0"
+    if is_favored then favored = favored + of[r] end
   end
-  return table.concat(flags), favoured / ((a + 1) * range)
+  return table.concat(flags), favored / ((a + 1) * range)
 end
 
 --- The home warehouse of a user, and the district (2.4.1.1, 2.8.1.1): user after user gets a warehouse.

@@ -36,13 +36,13 @@ function customers.of_name(set, w, d, name)
   return tonumber(row[1])
 end
 
-local FAVOURED = ("1"):byte()
-local favoured_numbers, favoured_names -- see `tpcc.favoured`
+local FAVORED = ("1"):byte()
+local favored_numbers, favored_names -- see `tpcc.favored`
 
 --- Counts the draw of a number.
 function customers.count_number(c)
   count("customers")
-  if favoured_numbers:byte((c - 1 - session.c_for_customers) % session.customers + 1) == FAVOURED then count("favoured_customers") end
+  if favored_numbers:byte((c - 1 - session.c_for_customers) % session.customers + 1) == FAVORED then count("favored_customers") end
 end
 
 --- 2.1.6.1: the allowed differences between the constants of a run and its load.
@@ -56,22 +56,22 @@ function customers.count(input)
   if not input.name then return customers.count_number(input.c) end
   local set = session.sets[input.set]
   count("names")
-  if favoured_names:byte((input.name - set.c_last) % session.names + 1) == FAVOURED then count("favoured_names") end
+  if favored_names:byte((input.name - set.c_last) % session.names + 1) == FAVORED then count("favored_names") end
   if not is_allowed(set.c_last, set.c_last_of_load) then count("names_by_a_wrong_constant") end
 end
 
 --- Rules about what was drawn.
 function customers.declare_rules(rule)
   local names, numbers
-  favoured_numbers, numbers = unpack(assay.constant("tpcc customers favoured of " .. session.customers, function()
-    return { tpcc.favoured(1023, 1, session.customers) }
+  favored_numbers, numbers = unpack(assay.constant("tpcc customers favored of " .. session.customers, function()
+    return { tpcc.favored(1023, 1, session.customers) }
   end))
-  favoured_names, names = unpack(assay.constant("tpcc names favoured of " .. session.names, function()
-    return { tpcc.favoured(255, 0, session.names - 1) }
+  favored_names, names = unpack(assay.constant("tpcc names favored of " .. session.names, function()
+    return { tpcc.favored(255, 0, session.names - 1) }
   end))
-  rule("2.1.6", "customers that NURand favours",
-    { part = "favoured_customers", whole = "customers", low = 0.95 * numbers, high = 1.05 * numbers })
-  rule("2.1.6", "last names that NURand favours", { part = "favoured_names", whole = "names", low = 0.95 * names, high = 1.05 * names })
+  rule("2.1.6", "customers that NURand favors",
+    { part = "favored_customers", whole = "customers", low = 0.95 * numbers, high = 1.05 * numbers })
+  rule("2.1.6", "last names that NURand favors", { part = "favored_names", whole = "names", low = 0.95 * names, high = 1.05 * names })
   rule("2.1.6.1", "last names by a wrong constant", { part = "names_by_a_wrong_constant", whole = "names", high = 0 })
 end
 

@@ -108,8 +108,8 @@ function new_order.by_statements(set, w, input)
   return o, sum / 100 * (1 - discount) * (1 + w_tax + d_tax)
 end
 
-local FAVOURED = ("1"):byte()
-local favoured_items -- see `tpcc.favoured`
+local FAVORED = ("1"):byte()
+local favored_items -- see `tpcc.favored`
 
 local function count_order(input, home)
   local lines, item, supply = input.lines, input.item, input.supply
@@ -124,12 +124,12 @@ local function count_order(input, home)
     end
     count("far_lines", far)
   end
-  local drawn, favoured = input.unused and lines - 1 or lines, 0
+  local drawn, favored = input.unused and lines - 1 or lines, 0
   for n = 1, drawn do
-    if favoured_items:byte((item[n] - 1 - session.c_for_items) % session.items + 1) == FAVOURED then favoured = favoured + 1 end
+    if favored_items:byte((item[n] - 1 - session.c_for_items) % session.items + 1) == FAVORED then favored = favored + 1 end
   end
   count("items", drawn)
-  count("favoured_items", favoured)
+  count("favored_items", favored)
   customers.count_number(input.c)
 end
 
@@ -156,10 +156,10 @@ function new_order.declare_rules(rule)
       { part = "far_lines", whole = "remote_lines", low = 0.85 * far, high = 1.15 * far })
   end
   local items
-  favoured_items, items = unpack(assay.constant("tpcc items favoured of " .. session.items, function()
-    return { tpcc.favoured(8191, 1, session.items) }
+  favored_items, items = unpack(assay.constant("tpcc items favored of " .. session.items, function()
+    return { tpcc.favored(8191, 1, session.items) }
   end))
-  rule("2.1.6", "items that NURand favours", { part = "favoured_items", whole = "items", low = 0.97 * items, high = 1.03 * items })
+  rule("2.1.6", "items that NURand favors", { part = "favored_items", whole = "items", low = 0.97 * items, high = 1.03 * items })
 end
 
 return new_order

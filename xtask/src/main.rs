@@ -34,7 +34,7 @@ enum Task {
     Test(test::Options),
     /// Install what the tests and benchmarks need: by apt, from the Maven repository
     Install,
-    /// Check what the compiler does not: module heads, crate dependencies, licences, tests that prove nothing
+    /// Check what the compiler does not: module heads, crate dependencies, licenses, tests that prove nothing
     Tidy,
     /// Fill prose and comments anew that are wider than rustfmt's max_width
     Wrap(tidy::width::Options),

@@ -10,7 +10,7 @@ use crate::steps::root;
 mod arrows;
 mod circles;
 mod file;
-mod licences;
+mod licenses;
 mod metadata;
 mod places;
 mod refusals;
@@ -34,7 +34,7 @@ fn complaints() -> Result<Vec<String>> {
     all.extend(arrows::complaints(&metadata));
     all.extend(arrows::unsafe_roots(&metadata, &files));
     all.extend(circles::complaints(&files));
-    all.extend(licences::complaints(&metadata));
+    all.extend(licenses::complaints(&metadata));
     all.extend(places::complaints(&files));
     all.extend(refusals::complaints(&metadata, &files));
     all.extend(width::complaints(&files)?);

@@ -31,7 +31,7 @@ pub enum Source {
     /// It is installed or cached.
     Here(Binaries),
     /// It can be fetched.
-    Catalogue(&'static str, &'static Artifact),
+    Catalog(&'static str, &'static Artifact),
     /// It can be unpacked.
     Container(ContainerImage),
 }
@@ -66,9 +66,9 @@ fn own_sources(home: &Home, product: &dyn Product, account: &Account) -> Vec<Sou
     kept.sort_by(|a, b| b.version.cmp(&a.version));
     here.extend(kept);
     let mut all: Vec<Source> = here.into_iter().map(Source::Here).collect();
-    let missing = product.catalogue().iter().rev().filter(|artifact| !folder_of(home, product, artifact).exists());
+    let missing = product.catalog().iter().rev().filter(|artifact| !folder_of(home, product, artifact).exists());
     let name = product.name();
-    all.extend(missing.map(|artifact| Source::Catalogue(name, artifact)));
+    all.extend(missing.map(|artifact| Source::Catalog(name, artifact)));
     all
 }
 
@@ -107,7 +107,7 @@ pub fn find(
     }
     match all.iter().find(|source| fits(source)) {
         Some(Source::Here(binaries)) => Ok(binaries.clone()),
-        Some(Source::Catalogue(_, artifact)) => fetch(home, product, artifact, account, say),
+        Some(Source::Catalog(_, artifact)) => fetch(home, product, artifact, account, say),
         Some(Source::Container(image)) => out_of_container(home, product, image.engine, &image.name, account, say),
         None => {
             let versions: Vec<String> = all.iter().map(|source| version_of(source).to_string()).collect();
@@ -130,7 +130,7 @@ pub fn find(
 pub fn version_of(source: &Source) -> Version {
     match source {
         Source::Here(binaries) => binaries.version.clone(),
-        Source::Catalogue(_, artifact) => artifact.version.parse().expect("the catalog holds versions"),
+        Source::Catalog(_, artifact) => artifact.version.parse().expect("the catalog holds versions"),
         Source::Container(image) => image.version.clone(),
     }
 }
@@ -296,7 +296,7 @@ fn fetched(home: &Home, product: &dyn Product) -> Vec<Binaries> {
         let version = artifact.version.parse().expect("the catalog holds versions");
         Some(Binaries { product: product.name().to_owned(), version, program, origin: Origin::Fetched, tree: None })
     };
-    product.catalogue().iter().filter_map(of).collect()
+    product.catalog().iter().filter_map(of).collect()
 }
 
 /// Fetches an artifact and unpacks it.

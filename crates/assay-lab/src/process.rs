@@ -1,7 +1,7 @@
 //! Server processes: recorded on disk before they start, identified by process id and start time.
 //!
 //! A process id alone may belong to another process tomorrow. An `Identity` also has the start time of the process and
-//! the boot it belongs to, so a process that is not ours is never signalled.
+//! the boot it belongs to, so a process that is not ours is never signaled.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -210,7 +210,7 @@ pub fn log_tail(folder: &Path, lines: usize) -> String {
 }
 
 /// Runs a program to its end and returns its output. `doing`: what the error message says has failed, such as
-/// `initialise the data directory`, followed by the program's own output.
+/// `initialize the data directory`, followed by the program's own output.
 pub(crate) fn output(doing: &str, command: &mut Command) -> Result<String> {
     let program = PathBuf::from(command.get_program());
     let output = command.stdin(Stdio::null()).output().at("run", &program)?;

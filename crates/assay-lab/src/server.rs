@@ -1,7 +1,7 @@
 //! One server or front started by assay: its folder, its state on disk, its life cycle.
 //!
 //! Everything needed to stop it and to clean up after it is in its folder before it runs, so that another command can
-//! do so if this process is killed. No process is signalled unless the folder identifies it as ours.
+//! do so if this process is killed. No process is signaled unless the folder identifies it as ours.
 
 use std::ffi::OsString;
 use std::fs::{self, File};

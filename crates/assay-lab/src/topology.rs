@@ -451,7 +451,7 @@ impl Start<'_> {
         let watch = Stopwatch::start();
         (self.say)(&format!("creating an empty data directory for {} {}", self.product.title(), self.binaries.version));
         let made = self.make_empty(&contents, layout);
-        self.timed("initialise", watch);
+        self.timed("initialize", watch);
         made.map(|()| key)
     }
 
@@ -469,15 +469,15 @@ impl Start<'_> {
         let state = server::State::new(&name, &name, what, self.binaries.clone(), self.account.clone());
         let server = Server::create(self.home, state)?;
         let made =
-            self.initialise(&server, &data, layout).and_then(|()| image::make(self.home, contents, &data, self.say));
+            self.initialize(&server, &data, layout).and_then(|()| image::make(self.home, contents, &data, self.say));
         let _ = server.kill();
         let _ = server.remove();
         made
     }
 
-    fn initialise(&self, server: &Server, data: &Path, layout: &[Asked]) -> Result<()> {
+    fn initialize(&self, server: &Server, data: &Path, layout: &[Asked]) -> Result<()> {
         let (state, folder) = (server.snapshot(), server.folder());
-        self.product.initialise(&server::site(&state, &folder, data), layout)?;
+        self.product.initialize(&server::site(&state, &folder, data), layout)?;
         server.start()?;
         let mut session = server.session()?;
         let done = session.run(self.product.first_statements());

@@ -336,7 +336,7 @@ fn an_image_is_restored_by_sharing_blocks_where_the_filesystem_can() {
 #[test]
 fn a_full_disk_is_said_and_leaves_nothing_half_made() {
     let Some(wanted) = here().first().copied().filter(|_| root("mounting")) else { return };
-    // Too small to initialise a data directory; then big enough for that, and too small for its image.
+    // Too small to initialize a data directory; then big enough for that, and too small for its image.
     for size in ["size=20M", "size=62M"] {
         let Some(mounted) = Mounted::new(&["-t", "tmpfs", "-o", size, "tmpfs"]) else { return };
         let home = mounted.home();
@@ -755,19 +755,19 @@ fn sources_name_what_is_here_and_what_can_be_fetched() {
     for product in PRODUCTS {
         let all = binaries::sources(&home(), product, &account);
         let versions: Vec<String> = all.iter().map(|source| binaries::version_of(source).to_string()).collect();
-        let oldest = product.catalogue()[0].version;
+        let oldest = product.catalog()[0].version;
         assert!(versions.iter().any(|version| version == oldest), "{versions:?}");
         for source in all {
-            if let Source::Catalogue(_, artifact) = source {
+            if let Source::Catalog(_, artifact) = source {
                 assert!(binaries::fetch_command(artifact).starts_with("mvn "));
             }
         }
     }
 }
 
-/// The oldest and the newest version of each product; with `ASSAY_TEST_MATRIX` all of the catalogue.
+/// The oldest and the newest version of each product; with `ASSAY_TEST_MATRIX` all of the catalog.
 #[test]
-fn every_version_of_the_catalogue_starts_and_has_a_replica() {
+fn every_version_of_the_catalog_starts_and_has_a_replica() {
     let mut wrong = Vec::new();
     for wanted in testkit::versions() {
         let description = Description { replicas: 1, ..of(&wanted) };

@@ -22,7 +22,7 @@ impl Lock {
     /// Does `work` while holding the lock.
     #[inline]
     pub(crate) fn with(&self, work: impl FnOnce()) {
-        // SAFETY: initialised above; unlocked by the thread that locked it, since `work` is ours and does not panic;
+        // SAFETY: initialized above; unlocked by the thread that locked it, since `work` is ours and does not panic;
         // both tests keep their locks in a vector behind an `Arc` that is complete before any is taken, so none moves.
         unsafe {
             libc::pthread_mutex_lock(self.0.get());

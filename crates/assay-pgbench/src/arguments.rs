@@ -50,7 +50,7 @@ pub enum Partitioning {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arguments {
     /// `-i`
-    pub initialise: bool,
+    pub initialize: bool,
     /// `-I`, blanks removed.
     pub steps: String,
     /// `-F`, 10 ..= 100
@@ -334,18 +334,18 @@ impl Arguments {
         }
         let Split { options, others } = split(words)?;
         let mut these = Arguments::defaults();
-        let (mut benchmarking, mut initialising) = (false, false);
+        let (mut benchmarking, mut initializing) = (false, false);
         let mut tries_given = None;
         let mut foreign_keys = false;
         let mut seed = variable("PGBENCH_RANDOM_SEED").map(|text| ("PGBENCH_RANDOM_SEED environment variable", text));
         for (letter, value) in options {
             let for_benchmark = "bcCDfjlLMNPrRStTv\u{5}\u{6}\u{7}\u{8}\u{a}\u{e}\u{f}\u{10}\u{11}".contains(letter);
-            let for_initialising = "FIq\u{2}\u{3}\u{4}\u{9}\u{c}\u{d}".contains(letter);
+            let for_initializing = "FIq\u{2}\u{3}\u{4}\u{9}\u{c}\u{d}".contains(letter);
             benchmarking |= for_benchmark;
-            initialising |= for_initialising;
+            initializing |= for_initializing;
             let value = value.as_str();
             match letter {
-                'i' => these.initialise = true,
+                'i' => these.initialize = true,
                 'I' => {
                     these.steps = value.replace(' ', "");
                     check_steps(&these.steps)?;
@@ -459,13 +459,13 @@ impl Arguments {
             these.log_prefix = "pgbench_log".to_owned();
             // An empty prefix was given, and is as wrong without -l as any other.
         }
-        these.check(others, benchmarking, initialising, tries_given, foreign_keys, words)?;
+        these.check(others, benchmarking, initializing, tries_given, foreign_keys, words)?;
         Ok(these)
     }
 
     fn defaults() -> Arguments {
         Arguments {
-            initialise: false,
+            initialize: false,
             steps: "dtgvp".to_owned(),
             fillfactor: 100,
             quiet: false,
@@ -513,7 +513,7 @@ impl Arguments {
         &mut self,
         others: Vec<String>,
         benchmarking: bool,
-        initialising: bool,
+        initializing: bool,
         tries_given: Option<u32>,
         foreign_keys: bool,
         words: &[String],
@@ -521,7 +521,7 @@ impl Arguments {
         if self.scripts.is_empty() {
             self.scripts.push((Source::Builtin(0), 1));
         }
-        if self.scripts.iter().map(|(_, weight)| weight).sum::<u64>() == 0 && !self.initialise {
+        if self.scripts.iter().map(|(_, weight)| weight).sum::<u64>() == 0 && !self.initialize {
             return Err(error("total script weight must not be zero"));
         }
         self.threads = self.threads.min(self.clients);
@@ -535,7 +535,7 @@ impl Arguments {
                  pgbench: hint: Try \"pgbench --help\" for more information.\n"
             )));
         }
-        if self.initialise {
+        if self.initialize {
             if benchmarking {
                 return Err(error("some of the specified options cannot be used in initialization (-i) mode"));
             }
@@ -550,7 +550,7 @@ impl Arguments {
             }
             return Ok(());
         }
-        if initialising {
+        if initializing {
             return Err(error("some of the specified options cannot be used in benchmarking mode"));
         }
         if self.transactions.is_some() && self.time.is_some() {

@@ -112,7 +112,7 @@ fn plain(script: &Script, mode: Mode) -> Option<Plain> {
                 }));
             }
             Doing::Sql { parts, keep: keep @ Keep::Nothing } => {
-                let is_text = parameterised(parts, keep, mode).is_none();
+                let is_text = parameterized(parts, keep, mode).is_none();
                 words.push(if is_text { "query" } else { "execute" }.to_owned());
                 words.extend(parts.iter().filter_map(|part| match part {
                     Part::Text(text) => is_text.then(|| format!("'{text}")),
@@ -148,7 +148,7 @@ fn may_begin(command: &Command) -> bool {
 /// The output of `-d` before a command, as Lua.
 fn told(command: &Command, number: usize, mode: Mode) -> String {
     match &command.doing {
-        Doing::Sql { parts, keep } => match parameterised(parts, keep, mode) {
+        Doing::Sql { parts, keep } => match parameterized(parts, keep, mode) {
             Some(_) if mode == Mode::Prepared => quoted(&format!("sending P_{number}")),
             Some((text, _)) => quoted(&format!("sending {text}")),
             None => format!("\"sending \" .. {}", text_of(parts)),
@@ -265,9 +265,9 @@ struct Place {
     pipeline: [&'static str; 3],
 }
 
-const PIPELINE_OF_CLIENTS: [&str; 3] = ["C.begin_pipeline(self)", "C.synchronise(self)", "C.end_pipeline(self)"];
+const PIPELINE_OF_CLIENTS: [&str; 3] = ["C.begin_pipeline(self)", "C.synchronize(self)", "C.end_pipeline(self)"];
 /// If the driver does not know pipelines, nothing waits.
-const PIPELINE_OF_SESSIONS: [&str; 3] = ["", "c:synchronise()", "c:flush()"];
+const PIPELINE_OF_SESSIONS: [&str; 3] = ["", "c:synchronize()", "c:flush()"];
 
 /// Command `number`, from 0, of a script.
 fn of_command(commands: &[Command], number: usize, place: &mut Place) -> String {
@@ -304,7 +304,7 @@ fn of_command(commands: &[Command], number: usize, place: &mut Place) -> String 
 
 /// SQL as a prepared statement: its text with a question mark for each value, and the values. `None`: it is sent as
 /// text.
-fn parameterised(parts: &[Part], keep: &Keep, mode: Mode) -> Option<(String, Vec<String>)> {
+fn parameterized(parts: &[Part], keep: &Keep, mode: Mode) -> Option<(String, Vec<String>)> {
     // Variables inside quotes are text, and so is a statement with question marks of its own, which would be our
     // placeholders.
     let fits = |part: &Part| match part {
@@ -328,13 +328,13 @@ fn parameterised(parts: &[Part], keep: &Keep, mode: Mode) -> Option<(String, Vec
     Some((text, values))
 }
 
-/// The texts of parameterised statements as the server reads them, with `$1` for the first value: errors point into
+/// The texts of parameterized statements as the server reads them, with `$1` for the first value: errors point into
 /// them.
 fn numbered_texts(script: &Script) -> String {
     let mut texts = String::new();
     for (number, command) in script.commands.iter().enumerate() {
         let Doing::Sql { parts, keep } = &command.doing else { continue };
-        if parameterised(parts, keep, Mode::Extended).is_none() {
+        if parameterized(parts, keep, Mode::Extended).is_none() {
             continue;
         }
         let mut values = 0;
@@ -374,7 +374,7 @@ fn preparations(commands: &[Command], begin: usize, mode: Mode) -> String {
     let within = commands.iter().enumerate().skip(begin);
     for (number, command) in within.take_while(|(_, command)| !matches!(command.doing, Doing::EndPipeline)) {
         let Doing::Sql { parts, keep } = &command.doing else { continue };
-        if let Some((text, values)) = parameterised(parts, keep, mode) {
+        if let Some((text, values)) = parameterized(parts, keep, mode) {
             let _ = write!(lua, " if not S[{number}] then {} end", preparation(number, &text, &values));
         }
     }
@@ -382,7 +382,7 @@ fn preparations(commands: &[Command], begin: usize, mode: Mode) -> String {
 }
 
 fn of_sql(parts: &[Part], keep: &Keep, number: usize, place: &Place) -> String {
-    if let Some((text, values)) = parameterised(parts, keep, place.mode) {
+    if let Some((text, values)) = parameterized(parts, keep, place.mode) {
         let how = if place.is_piped { "pipe" } else { "perform" };
         let prepared = format!("S[{number}] or {}", preparation(number, &text, &values));
         return format!("do local s = {prepared} s:{how}({}) end", values.join(", "));

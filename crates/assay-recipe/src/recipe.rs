@@ -144,7 +144,8 @@ pub struct ChartAsked {
     /// The horizontal axis; not over time.
     pub x: Option<String>,
     /// One color per level.
-    pub colour: Option<String>,
+    #[serde(alias = "colour")]
+    pub color: Option<String>,
     /// One panel per level.
     pub facet: Option<String>,
     /// Metrics, each with a row of panels; empty: `tps`.
@@ -290,7 +291,7 @@ fn shows(shown: Vec<Shown>, axes: &Axes<'_>) -> Result<Vec<Show>, RecipeError> {
         let checked = match &show {
             Show::Table(table) => check(table, axes),
             Show::Chart(_, chart) => {
-                let places = [&chart.x, &chart.colour, &chart.facet].into_iter().flatten();
+                let places = [&chart.x, &chart.color, &chart.facet].into_iter().flatten();
                 places.map(|axis| axes.know(axis)).chain(chart.reference.iter().map(is_number)).collect()
             }
         };

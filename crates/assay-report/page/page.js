@@ -56,7 +56,7 @@
   };
   const TIME_STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 
-  // ---- colours
+  // ---- colors
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -230,22 +230,22 @@
     const data = joined(chart);
     const marked = chart.x.scale !== "time";
     const crowded = data[0].length > 1500;
-    const colour = (number) => style("--s" + chart.layout.looks[number].colour);
+    const color = (number) => style("--s" + chart.layout.looks[number].color);
     const withDots = chart.lines.some((line) => line.dots);
     const series = chart.lines.map((line, number) => line.dots
-      ? { label: line.name, stroke: colour(number), paths: () => null, points: { show: true, size: 5, width: 0, stroke: "transparent", fill: colour(number) + "66" } }
+      ? { label: line.name, stroke: color(number), paths: () => null, points: { show: true, size: 5, width: 0, stroke: "transparent", fill: color(number) + "66" } }
       : {
           label: line.name,
-          stroke: colour(number),
+          stroke: color(number),
           width: marked || withDots ? 2 : crowded ? 1 : 1.5,
           alpha: crowded && !withDots && chart.lines.length > 1 ? 0.75 : 1,
           dash: chart.layout.looks[number].dash,
-          points: { show: chart.x.scale !== "nines" && !withDots && data[0].length < 90, size: 6, fill: colour(number) },
+          points: { show: chart.x.scale !== "nines" && !withDots && data[0].length < 90, size: 6, fill: color(number) },
         });
     const ends = { label: "", stroke: "transparent", width: 0, points: { show: false } };
     const bandsOf = banded(chart).map((line) => chart.lines.indexOf(line));
     const low = (at) => chart.lines.length + 1 + 2 * at;
-    const bands = bandsOf.map((number, at) => ({ series: [low(at) + 1, low(at)], fill: colour(number) + (chart.lines[number].stacked ? "99" : "33") }));
+    const bands = bandsOf.map((number, at) => ({ series: [low(at) + 1, low(at)], fill: color(number) + (chart.lines[number].stacked ? "99" : "33") }));
     series.push(...bandsOf.flatMap(() => [ends, ends]));
     const made = uplot(chart, plot, data, series, controls, { bands });
     const toggle = (number, show) => {
@@ -383,17 +383,17 @@
         group.addEventListener("mouseenter", say);
         if (narrow) node(group, "text", { x: left, y: middle - 16 }, box.name);
         else node(group, "text", { x: left - 12, y: middle + 4, "text-anchor": "end" }, box.name);
-        const colour = `var(--s${box.group % 8})`;
+        const color = `var(--s${box.group % 8})`;
         if (of) {
           node(group, "line", { x1: place(of.low), x2: place(of.high), y1: middle, y2: middle });
           for (const end of [of.low, of.high]) node(group, "line", { x1: place(end), x2: place(end), y1: middle - 6, y2: middle + 6 });
           const [from, to] = [place(of.lower), place(of.upper)];
-          node(group, "rect", { x: from, width: Math.max(1, to - from), y: middle - 10, height: 20 }).style.fill = colour;
+          node(group, "rect", { x: from, width: Math.max(1, to - from), y: middle - 10, height: 20 }).style.fill = color;
         }
         if (box.interval) node(group, "line", { class: "interval", x1: place(box.interval[0]), x2: place(box.interval[1]), y1: middle, y2: middle });
         for (const value of box.points) {
           const dot = node(group, "circle", { class: of ? "" : "value", cx: place(value), cy: middle, r: of ? 2.5 : 4.5 });
-          if (!of) dot.style.fill = colour;
+          if (!of) dot.style.fill = color;
         }
         node(group, "line", { class: "median", x1: place(box.median), x2: place(box.median), y1: middle - 10, y2: middle + 10 });
       });
@@ -519,8 +519,8 @@
           let last = xs.length - 1;
           while (last > first && xs[last] > max) last--;
           const zoom = (factor) => {
-            const centre = at === null ? (min + max) / 2 : xs[at];
-            const [from, to] = [centre - (centre - min) * factor, centre + (max - centre) * factor];
+            const center = at === null ? (min + max) / 2 : xs[at];
+            const [from, to] = [center - (center - min) * factor, center + (max - center) * factor];
             if (to > from && xs.filter((x) => x >= from && x <= to).length > 1) {
               u.setScale("x", { min: Math.max(from, whole[0]), max: Math.min(to, whole[1]) });
             }
@@ -554,13 +554,13 @@
         });
         entry.setAttribute("aria-pressed", "true");
         const swatch = document.createElementNS(SVG, "svg");
-        const { colour, dash } = chart.layout.looks[number];
+        const { color, dash } = chart.layout.looks[number];
         const attributes = line.dots
           ? { cx: "50%", cy: "60%", r: 3 }
           : { x1: 0, x2: "100%", y1: "60%", y2: "60%", "stroke-width": 3, "stroke-dasharray": dash.join(" ") };
         const shape = document.createElementNS(SVG, line.dots ? "circle" : "line");
         for (const [key, value] of Object.entries(attributes)) shape.setAttribute(key, value);
-        shape.style[line.dots ? "fill" : "stroke"] = `var(--s${colour})`;
+        shape.style[line.dots ? "fill" : "stroke"] = `var(--s${color})`;
         swatch.append(shape);
         const output = element("span", "value");
         outputs.push(output);

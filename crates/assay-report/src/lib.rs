@@ -40,7 +40,7 @@ pub use findings::comparison::{
 pub use findings::condition::{BadCondition, Beyond, Condition, metric_names};
 pub use findings::experiment::{BEST, Experiment, ExperimentCell, ExperimentTrial, OfTrials, PivotAsked, Unknown};
 pub use findings::interval::{IntervalFindings, bucket_bounds_ns, interval_findings};
-pub use findings::judgement::{ConditionFindings, Judged, Judgement};
+pub use findings::judgment::{ConditionFindings, Judged, Judgment};
 pub use findings::latency::LatencyFindings;
 pub use findings::limit::LimitedTrials;
 pub use findings::loaded::{Loaded, loaded};
@@ -53,7 +53,7 @@ pub use findings::setting::{Difference, Group, Mixed, SettingKind, differences, 
 pub use findings::stage::{
     GeneratorFindings, LatencyIntervals, OpenFindings, QueueFindings, StageFindings, WindowFindings,
 };
-pub use findings::summary::{MetricSummary, StageSummary, Summary, summarise};
+pub use findings::summary::{MetricSummary, StageSummary, Summary, summarize};
 pub use findings::tally::{ErrorFindings, TallyFindings, TypeFindings};
 pub use findings::telemetry::{
     AbsentFindings, Point, SamplingFindings, ScopeFindings, TelemetryFindings, WaitFindings,

@@ -6,7 +6,7 @@ pub struct View {
     /// Lines are no longer than this, if their words allow it. `View::WIDTHS`
     pub width: usize,
     /// With color.
-    pub colour: bool,
+    pub color: bool,
     /// With everything: all options, zero values, details of the load generator.
     pub verbose: bool,
     /// With the agents of a fleet apart.
@@ -21,7 +21,7 @@ impl View {
 impl Default for View {
     /// For a pipe.
     fn default() -> View {
-        View { width: 80, colour: false, verbose: false, agents: false }
+        View { width: 80, color: false, verbose: false, agents: false }
     }
 }
 

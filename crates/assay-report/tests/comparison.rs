@@ -252,7 +252,7 @@ fn what_the_generator_did_to_a_trial_is_called_as_in_its_own_report() {
 #[test]
 fn one_trial_has_neither_a_median_nor_a_spread() {
     let names = ["a.json".to_owned()];
-    let text = summary_text(&summarise(Side { name: "one", records: &names, trials: &[plain(1000, 10)] }));
+    let text = summary_text(&summarize(Side { name: "one", records: &names, trials: &[plain(1000, 10)] }));
     assert!(text.contains("1,000") && !text.contains("median ") && !text.contains("spread"), "{text}");
 }
 
@@ -308,7 +308,7 @@ fn a_grid_has_a_row_per_setting_and_ratios_to_the_first() {
 fn several_trials_are_summed_up_by_their_median() {
     let trials: Vec<Findings> = [1000, 1010, 990, 1005, 995].map(|rate| plain(rate, 10_000 / rate)).into();
     let records: Vec<String> = (1..=5).map(|n| format!("a-{n}.json.zst")).collect();
-    let text = summary_text(&summarise(Side { name: "shop", records: &records, trials: &trials }));
+    let text = summary_text(&summarize(Side { name: "shop", records: &records, trials: &trials }));
     narrow_and_plain(&text);
     insta::assert_snapshot!(text, @r"
     5 trials with 16 sessions:
@@ -325,7 +325,7 @@ fn several_trials_are_summed_up_by_their_median() {
     spread   2.0%    9.1%     10%     10%       2.0%
     ");
     let two = Side { name: "shop", records: &records[..2], trials: &trials[..2] };
-    assert!(summary_text(&summarise(two)).contains("a confidence interval needs at least 5 trials"));
+    assert!(summary_text(&summarize(two)).contains("a confidence interval needs at least 5 trials"));
 }
 
 #[test]
@@ -508,10 +508,10 @@ fn table(rows: &str, columns: Option<&str>, ratio_to: Option<&str>, of: OfTrials
     ShowAsked::Table(PivotAsked { rows: rows.into(), columns, value: "tps".into(), ratio_to, of })
 }
 
-fn drawn(kind: ChartKind, x: Option<&str>, colour: Option<&str>, facet: Option<&str>, values: &[&str]) -> ChartAsked {
-    let [x, colour, facet] = [x, colour, facet].map(|name| name.map(str::to_owned));
+fn drawn(kind: ChartKind, x: Option<&str>, color: Option<&str>, facet: Option<&str>, values: &[&str]) -> ChartAsked {
+    let [x, color, facet] = [x, color, facet].map(|name| name.map(str::to_owned));
     let values = values.iter().map(|value| (*value).to_owned()).collect();
-    ChartAsked { kind, x, colour, facet, values, ratio_to: None, references: Vec::new() }
+    ChartAsked { kind, x, color, facet, values, ratio_to: None, references: Vec::new() }
 }
 
 fn show(report: &Report, asked: &[ShowAsked], axes: &[&str]) -> Result<Vec<Shown>, NoChart> {
@@ -599,7 +599,7 @@ fn what_differs_beside_the_factors_is_never_pooled() {
     let missing = table("shared_buffers", None, Some("2GB"), OfTrials::All);
     insta::assert_snapshot!(show(&report, &[missing], &["shared_buffers"]).err().unwrap(), @r#"no level of shared_buffers to divide by: "2GB"; there are: 16MB, 128MB, 1GB, best"#);
     let unfit = ShowAsked::Chart(drawn(ChartKind::Dots, Some("sessions"), None, None, &["tps"]));
-    insta::assert_snapshot!(show(&report, &[unfit], &["setting"]).err().unwrap(), @"dots and lines are drawn over time: name factors as colour or facet");
+    insta::assert_snapshot!(show(&report, &[unfit], &["setting"]).err().unwrap(), @"dots and lines are drawn over time: name factors as color or facet");
     let unknown = ShowAsked::Chart(drawn(ChartKind::Lines, None, None, None, &["tpmC"]));
     insta::assert_snapshot!(show(&report, &[unknown], &["setting"]).err().unwrap(), @r#"no trial has over time a value "tpmC"; there are: tps, qps, p50, p90, p95, p99, p999, mean, max, errors, retries, failed, backlog, cpus_used, shop.tps"#);
 }
@@ -795,7 +795,7 @@ fn tables_and_charts_of_loads_count_rows_and_those_of_mixed_work_say_only_per_se
     assert!(labels(&of_loads).contains(&"rows per second".to_owned()), "{:?}", labels(&of_loads));
     let names = ["a.json".to_owned(), "b.json".to_owned()];
     let trials = loads.map(|(_, findings)| findings);
-    let summed = summary_text(&summarise(Side { name: "loads", records: &names, trials: &trials }));
+    let summed = summary_text(&summarize(Side { name: "loads", records: &names, trials: &trials }));
     assert!(summed.contains("rows/s") && !summed.contains("tx/s"), "{summed}");
     let mixed = report(vec![task("prepare", "a.json"), task("run", "b.json")]);
     assert!(markdown(&mixed, &[]).contains("| per s"), "{}", markdown(&mixed, &[]));

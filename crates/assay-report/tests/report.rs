@@ -1131,15 +1131,15 @@ fn a_report_fits_terminals_of_60_80_and_120_columns() {
     for record in [plain(), example()] {
         for width in [60, 80, 120] {
             for verbose in [false, true] {
-                let text = text_in(&findings(&record), View { width, verbose, colour: false, agents: false });
+                let text = text_in(&findings(&record), View { width, verbose, color: false, agents: false });
                 for line in text.lines() {
                     assert!(line.chars().count() <= width, "{width} columns, {verbose}: {line}\n{text}");
                 }
             }
         }
     }
-    let coloured = text_in(&findings(&example()), View { colour: true, ..View::default() });
-    assert!(coloured.contains("\u{1b}[1m2,400 tx/s\u{1b}[0m") && coloured.contains("\u{1b}[1;33m!"), "{coloured}");
+    let colored = text_in(&findings(&example()), View { color: true, ..View::default() });
+    assert!(colored.contains("\u{1b}[1m2,400 tx/s\u{1b}[0m") && colored.contains("\u{1b}[1;33m!"), "{colored}");
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn asked(report: &Report) -> Vec<Shown> {
         ShowAsked::Chart(ChartAsked {
             kind,
             x: None,
-            colour: None,
+            color: None,
             facet: None,
             values,
             ratio_to: None,
@@ -140,7 +140,7 @@ fn all_that_is_written_as_json_satisfies_the_schema_which_knows_every_field() {
         ("findings", json(&part)),
         ("findings", json(&minutes(|second| 500 + 10 * second))),
         ("findings", json(&minutes(|second| if second < 90 { 1000 } else { 400 }))),
-        ("summary", json(&summarise(Side { name: "both", records: &names, trials: &trials }))),
+        ("summary", json(&summarize(Side { name: "both", records: &names, trials: &trials }))),
         ("comparison", json(&compared())),
         ("report", report_json(&told, &[])),
         ("report", report_json(&told, &asked(&told))),

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_name_is_answered_with_the_nearest_ones() {
+    fn a_misspelled_name_is_answered_with_the_nearest_ones() {
         let error = library("/nowhere/?.lua").find("oltp_read_wirte").unwrap_err();
         assert_eq!(error.to_string(), "cannot find a workload `oltp_read_wirte`: no such built-in, file or module");
         assert_eq!(error.hint.as_deref(), Some("did you mean `oltp_read_write`?"));

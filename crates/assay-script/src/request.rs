@@ -32,8 +32,8 @@ pub enum Request<'a> {
     Defer(ConnectionNumber, Operation<'a>),
     /// The same in a pipeline, whatever the execution does (`Connection::pipe`). Answer: as for `Defer`.
     Pipe(ConnectionNumber, Operation<'a>),
-    /// The pipeline so far is a unit of its own (`Connection::synchronise`). Answer: `Done`, immediately.
-    Synchronise(ConnectionNumber),
+    /// The pipeline so far is a unit of its own (`Connection::synchronize`). Answer: `Done`, immediately.
+    Synchronize(ConnectionNumber),
     /// Whether a transaction is open, failed or not. Answer: `Proceed`, immediately.
     InTransaction(ConnectionNumber),
     /// Send deferred statements. Answer: `Done` if there were none, or `Reply`.

@@ -474,7 +474,7 @@ impl State {
                         _ => Request::Rollback(ConnectionNumber(connection)),
                     }
                 }
-                Asked::Synchronise => Request::Synchronise(ConnectionNumber(number(2) as u32)),
+                Asked::Synchronize => Request::Synchronize(ConnectionNumber(number(2) as u32)),
                 Asked::InTransaction => Request::InTransaction(ConnectionNumber(number(2) as u32)),
                 Asked::Ready => Request::Ready,
                 Asked::Next => {

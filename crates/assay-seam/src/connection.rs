@@ -106,7 +106,7 @@ pub trait Connection {
     }
 
     /// The same in a pipeline requested by the script: any execution may wait, even if it returns rows, which nobody
-    /// reads. What waits between two calls of `synchronise` is one implicit transaction, if the protocol has them.
+    /// reads. What waits between two calls of `synchronize` is one implicit transaction, if the protocol has them.
     /// False: it cannot wait, and must be executed.
     fn pipe(&mut self, operation: &Operation<'_>) -> bool {
         let _ = operation;
@@ -114,7 +114,7 @@ pub trait Connection {
     }
 
     /// Ends a unit: what comes later is executed even if this unit is refused.
-    fn synchronise(&mut self) {}
+    fn synchronize(&mut self) {}
 
     /// Sends what waits, if anything; answered like an operation.
     fn flush(&mut self, exchange: &mut Exchange<'_>) -> Progress {

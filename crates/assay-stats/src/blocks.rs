@@ -5,7 +5,7 @@
 //! squares, which also holds when trials are missing. Ratios of one family have intervals that all hold together with
 //! the level.
 //!
-//! Sources: Montgomery 2013, Design and Analysis of Experiments, ch. 4 (randomised blocks, missing values); Šidák 1967
+//! Sources: Montgomery 2013, Design and Analysis of Experiments, ch. 4 (randomized blocks, missing values); Šidák 1967
 //! (joint intervals).
 
 use crate::comparison::Verdict;

@@ -106,15 +106,15 @@ fn sharpened(series: &[f64], from: usize, at: usize, to: usize, batch: usize) ->
     let (first, last) = (at.saturating_sub(batch).max(from + 1), (at + batch).min(to - 1));
     let split = |at: usize| {
         let of = |part: &[f64]| {
-            let centre = mean(part);
-            part.iter().map(|x| (x - centre).powi(2)).sum::<f64>()
+            let center = mean(part);
+            part.iter().map(|x| (x - center).powi(2)).sum::<f64>()
         };
         of(&series[from..at]) + of(&series[at..to])
     };
     if batch == 1 { at } else { (first..=last).min_by(|a, b| split(*a).total_cmp(&split(*b))).unwrap_or(at) }
 }
 
-/// Values far from the median of their neighbours, replaced by it.
+/// Values far from the median of their neighbors, replaced by it.
 fn without_outliers(series: &[f64]) -> Vec<f64> {
     const REACH: usize = 3;
     /// Median absolute deviations, each 1/1.4826 of a standard deviation.
@@ -139,11 +139,11 @@ struct Division {
 /// The best divisions if a shift must gain `PENALTY` and `PENALTY_POSSIBLE`; `None` for a constant.
 fn best_divisions(series: &[f64], segment_min: usize) -> Option<[Division; 2]> {
     let n = series.len() as f64;
-    let centre = mean(series);
-    let series: Vec<f64> = series.iter().map(|x| x - centre).collect();
+    let center = mean(series);
+    let series: Vec<f64> = series.iter().map(|x| x - center).collect();
     let all: f64 = series.iter().map(|x| x * x).sum();
     // Rounding errors of a constant.
-    if all <= n * (centre.abs() * 1e-9).powi(2) {
+    if all <= n * (center.abs() * 1e-9).powi(2) {
         return None;
     }
     let least = all * 1e-9;

@@ -142,8 +142,8 @@ fn pair_counts(n: usize, m: usize) -> Vec<f64> {
 fn trials_needed(baseline: &[f64], candidate: &[f64], difference: f64) -> usize {
     let squares = |side: &[f64]| {
         let logs: Vec<f64> = side.iter().map(|value| value.ln()).collect();
-        let centre = mean(&logs);
-        logs.iter().map(|log| (log - centre).powi(2)).sum::<f64>()
+        let center = mean(&logs);
+        logs.iter().map(|log| (log - center).powi(2)).sum::<f64>()
     };
     let there = baseline.len().min(candidate.len());
     let freedom = baseline.len() + candidate.len() - 2;

@@ -30,7 +30,7 @@ pub enum Missing {
 /// A process with variance 1: an autoregression with this correlation, and independent noise.
 #[derive(Clone, Copy)]
 pub(crate) struct Process {
-    /// Of neighbours in the autoregression. -1 < correlation < 1
+    /// Of neighbors in the autoregression. -1 < correlation < 1
     correlation: f64,
     /// Share of the variance that is noise. 0 <= noise < 1
     noise: f64,
@@ -93,14 +93,14 @@ static PROCESSES: LazyLock<Vec<(f64, Process)>> = LazyLock::new(|| {
 });
 
 impl Spread {
-    /// Of `series` around `centre`, by its cosines from `first` >= 1 on. Cost: O(240 n).
-    pub(crate) fn of(series: &[f64], centre: f64, first: usize) -> Result<Spread, Missing> {
+    /// Of `series` around `center`, by its cosines from `first` >= 1 on. Cost: O(240 n).
+    pub(crate) fn of(series: &[f64], center: f64, first: usize) -> Result<Spread, Missing> {
         let length = series.len();
         if length < LENGTH_MIN {
             return Err(Missing::TooShort);
         }
         let last = (length - 1).min(COSINES_MAX);
-        let squares = squares_of_cosines(series, centre, first, last);
+        let squares = squares_of_cosines(series, center, first, last);
         let freedom = squares.len();
         if squares.iter().sum::<f64>() <= 0.0 {
             return Ok(Spread { known: vec![(1.0, PROCESSES[0].1, 0.0)], freedom });
@@ -160,13 +160,13 @@ impl Spread {
 
 /// The squares of the cosines `first` to `last` of a series, scaled so that those of independent values have their
 /// variance as mean: the discrete cosine transform of the second kind.
-fn squares_of_cosines(series: &[f64], centre: f64, first: usize, last: usize) -> Vec<f64> {
+fn squares_of_cosines(series: &[f64], center: f64, first: usize, last: usize) -> Vec<f64> {
     let length = series.len() as f64;
     let mut sums = vec![0.0; last + 1 - first];
     for (t, value) in series.iter().enumerate() {
         // Chebyshev's recurrence, from the angle of this value.
         let angle = PI * (t as f64 + 0.5) / length;
-        let (twice, value) = (2.0 * angle.cos(), value - centre);
+        let (twice, value) = (2.0 * angle.cos(), value - center);
         let (mut before, mut cos) = ((angle * (first as f64 - 1.0)).cos(), (angle * first as f64).cos());
         for sum in &mut sums {
             *sum += value * cos;
@@ -193,9 +193,9 @@ mod tests {
     #[test]
     fn cosines_keep_the_sum_of_squares_and_find_a_cosine() {
         let series: Vec<f64> = (0..50).map(|t| f64::from(t * t % 7)).collect();
-        let centre = series.iter().sum::<f64>() / 50.0;
-        let squares: f64 = series.iter().map(|x| (x - centre).powi(2)).sum();
-        let cosines: f64 = squares_of_cosines(&series, centre, 1, 49).iter().sum();
+        let center = series.iter().sum::<f64>() / 50.0;
+        let squares: f64 = series.iter().map(|x| (x - center).powi(2)).sum();
+        let cosines: f64 = squares_of_cosines(&series, center, 1, 49).iter().sum();
         assert!((squares - cosines).abs() < 1e-9, "{squares} {cosines}");
         let wave: Vec<f64> = (0..50).map(|t| (PI * 3.0 * (f64::from(t) + 0.5) / 50.0).cos()).collect();
         let found = squares_of_cosines(&wave, 0.0, 2, 5);

@@ -131,8 +131,8 @@ fn beginning(series: &[f64]) -> usize {
     let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean).collect();
     let error = |cut: usize| {
         let (rest, left) = (&batches[cut..], (batches.len() - cut) as f64);
-        let centre = mean(rest);
-        rest.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / (left * left)
+        let center = mean(rest);
+        rest.iter().map(|x| (x - center).powi(2)).sum::<f64>() / (left * left)
     };
     let cuts = 0..=batches.len().saturating_sub(BATCHES_LEFT);
     let cut = cuts.min_by(|a, b| error(*a).total_cmp(&error(*b))).unwrap_or(0);
@@ -141,10 +141,10 @@ fn beginning(series: &[f64]) -> usize {
         return 0;
     }
     // If the rest is too short or too correlated to know its own mean, nothing can differ from it.
-    let centre = mean(rest);
-    let Ok(spread) = Spread::of(rest, centre, 1) else { return 0 };
+    let center = mean(rest);
+    let Ok(spread) = Spread::of(rest, center, 1) else { return 0 };
     let reach = spread.reach(DIFFERENT_LEVEL, |process| process.error_of_mean(before.len()));
-    let differs = (mean(before) - centre).abs() > reach;
+    let differs = (mean(before) - center).abs() > reach;
     if differs { before.len() } else { 0 }
 }
 

@@ -82,8 +82,8 @@ pub fn drift(values: &[f64]) -> Option<f64> {
 /// outlier does not widen it. Source: Silverman 1986, 3.4.2, with the median deviation instead of the quartiles.
 fn width(values: &[f64]) -> f64 {
     let n = values.len() as f64;
-    let centre = mean(values);
-    let deviation = (values.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    let center = mean(values);
+    let deviation = (values.iter().map(|x| (x - center).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
     let middle = median(values);
     let off: Vec<f64> = values.iter().map(|x| (x - middle).abs()).collect();
     0.9 * deviation.min(median(&off) * 1.4826) * n.powf(-0.2)

@@ -84,7 +84,7 @@ fn intervals_of_the_mean_hold_for_series_that_are_no_autoregression() {
             interval(slow.iter().map(|x| x + deviation * noise.0.normal()))
         });
     }
-    // Work carried over into the next second makes neighbours differ: that is not made use of.
+    // Work carried over into the next second makes neighbors differ: that is not made use of.
     let carried_over = coverage("carried over", 1000, 0.9, 100.0, |noise| {
         let carried: Vec<f64> = (0..=120).map(|_| noise.0.normal()).collect();
         interval(carried.windows(2).map(|pair| pair[0] - 0.5 * pair[1]))

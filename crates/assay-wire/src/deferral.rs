@@ -47,7 +47,7 @@ impl Deferral {
     }
 
     /// Adds a synchronization point, with these bytes of the protocol.
-    pub(crate) fn synchronise(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn synchronize(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if self.waiting > 0 {
             write(&mut self.held);
             self.syncs += 1;

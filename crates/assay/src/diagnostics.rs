@@ -106,8 +106,8 @@ impl Trouble {
     }
 
     /// The text for stderr: `error:`, indented details, a blank line, hints.
-    pub fn text(&self, colour: bool) -> String {
-        let mut text = format!("{} {}\n", terminal::paint("error:", terminal::RED, colour), self.cause);
+    pub fn text(&self, color: bool) -> String {
+        let mut text = format!("{} {}\n", terminal::paint("error:", terminal::RED, color), self.cause);
         for line in &self.details {
             let _ = writeln!(text, "{}", format!("  {line}").trim_end());
         }
@@ -115,7 +115,7 @@ impl Trouble {
             text.push('\n');
         }
         for hint in &self.hints {
-            let _ = writeln!(text, "{} {hint}", terminal::paint("hint:", terminal::CYAN, colour));
+            let _ = writeln!(text, "{} {hint}", terminal::paint("hint:", terminal::CYAN, color));
         }
         text
     }
@@ -142,7 +142,7 @@ pub fn report(result: Result<impl Into<ExitCode>, Trouble>) -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
         Err(trouble) => {
-            terminal::say(&trouble.text(terminal::stderr_colour()));
+            terminal::say(&trouble.text(terminal::stderr_color()));
             trouble.exit.into()
         }
     }
@@ -159,7 +159,7 @@ pub fn install_panic_hook() {
             .detail(place)
             .detail(backtrace.to_string())
             .hint("please report this with the command line and the lines above; do not trust the results of this run");
-        terminal::say(&trouble.text(terminal::stderr_colour()));
+        terminal::say(&trouble.text(terminal::stderr_color()));
         std::process::exit(Exit::Bug as i32);
     }));
 }

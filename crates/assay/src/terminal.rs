@@ -15,16 +15,16 @@ pub const YELLOW: &str = "1;33";
 pub const CYAN: &str = "36";
 
 /// `text` in a color, or unchanged.
-pub fn paint(text: &str, colour: &str, wanted: bool) -> String {
-    if wanted { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text.to_owned() }
+pub fn paint(text: &str, color: &str, wanted: bool) -> String {
+    if wanted { format!("\u{1b}[{color}m{text}\u{1b}[0m") } else { text.to_owned() }
 }
 
 /// Whether stderr is a terminal with color.
-pub fn stderr_colour() -> bool {
-    stderr_is_terminal() && colour_is_welcome()
+pub fn stderr_color() -> bool {
+    stderr_is_terminal() && color_is_welcome()
 }
 
-fn colour_is_welcome() -> bool {
+fn color_is_welcome() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
     !refused && !dumb
@@ -36,13 +36,13 @@ pub fn view(verbose: bool) -> View {
         return View { verbose, ..View::default() };
     }
     let width = width(terminal_size::terminal_size_of(std::io::stdout()));
-    View { width, colour: colour_is_welcome(), verbose, ..View::default() }
+    View { width, color: color_is_welcome(), verbose, ..View::default() }
 }
 
 /// The same of stderr.
 pub fn stderr_view() -> View {
     let width = width(terminal_size::terminal_size_of(std::io::stderr()));
-    View { width, colour: stderr_colour(), ..View::default() }
+    View { width, color: stderr_color(), ..View::default() }
 }
 
 fn width(size: Option<(terminal_size::Width, terminal_size::Height)>) -> usize {

@@ -111,7 +111,7 @@ impl<'a> Watch<'a> {
     }
 
     fn say_warning(&self, text: &str) {
-        let label = terminal::paint("warning:", terminal::YELLOW, terminal::stderr_colour());
+        let label = terminal::paint("warning:", terminal::YELLOW, terminal::stderr_color());
         self.line(&format!("{label} {text}"));
     }
 }

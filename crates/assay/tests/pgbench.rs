@@ -260,7 +260,7 @@ fn command_lines_are_understood_and_refused_alike() {
 }
 
 #[test]
-fn initialisation_and_runs_report_alike() {
+fn initialization_and_runs_report_alike() {
     if !Kind::Postgres.present() {
         return;
     }
@@ -749,7 +749,7 @@ fn scripts_are_workloads_on_every_database() {
         };
         assert_eq!(of("read") + of("write"), 200, "{}", ran.stdout);
         assert!((20..=80).contains(&of("write")), "{}", ran.stdout);
-        let misspelt = expect("run move.sql --scael 1", 2);
-        assert!(misspelt.stderr.contains("--scale"), "{}", misspelt.stderr);
+        let misspelled = expect("run move.sql --scael 1", 2);
+        assert!(misspelled.stderr.contains("--scale"), "{}", misspelled.stderr);
     }
 }

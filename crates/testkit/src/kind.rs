@@ -140,14 +140,14 @@ pub fn versions() -> Vec<String> {
         let fetched = cache().join("binaries").join(format!("{product}-{version}"));
         matrix || fetched.exists() || absent(&format!("{wanted} is missing (`cargo xtask install` fetches it)"))
     };
-    catalogue(|place, last| matrix || place == 0 || place == last).into_iter().filter(here).collect()
+    catalog(|place, last| matrix || place == 0 || place == last).into_iter().filter(here).collect()
 }
 
 /// Those that are in the Maven repository but not on this machine, with megabytes.
 pub fn missing_versions() -> Vec<(String, u32)> {
-    let all = PRODUCTS.iter().flat_map(|product| product.catalogue().iter().map(move |artifact| (product, artifact)));
+    let all = PRODUCTS.iter().flat_map(|product| product.catalog().iter().map(move |artifact| (product, artifact)));
     let named = all.map(|(product, artifact)| (format!("{}:{}", product.name(), artifact.version), artifact.megabytes));
-    let wanted = catalogue(|place, last| place == 0 || place == last);
+    let wanted = catalog(|place, last| place == 0 || place == last);
     let missing = |wanted: &str| !cache().join("binaries").join(wanted.replace(':', "-")).exists();
     named.filter(|(name, _)| wanted.contains(name) && missing(name)).collect()
 }
@@ -163,10 +163,10 @@ pub fn fetch_versions() -> Result<()> {
 }
 
 /// From each product's catalog, in which the oldest version comes first, those selected by position.
-fn catalogue(chosen: impl Fn(usize, usize) -> bool) -> Vec<String> {
+fn catalog(chosen: impl Fn(usize, usize) -> bool) -> Vec<String> {
     let mut all = Vec::new();
     for product in PRODUCTS {
-        let versions = product.catalogue();
+        let versions = product.catalog();
         let places = (0..versions.len()).filter(|place| chosen(*place, versions.len() - 1));
         all.extend(places.map(|place| format!("{}:{}", product.name(), versions[place].version)));
     }

@@ -5,6 +5,18 @@ use super::file::File;
 /// Paths of the machines on which this was written; a reader of the project has no such place.
 const PRIVATE_PLACES: [&str; 2] = [concat!("../", "shared"), concat!("/wo", "rk/")];
 
+/// British spellings; names and texts are American, as are the terms of the databases. An alias may keep one.
+const BRITISH: [&str; 8] = [
+    concat!("col", "our"),
+    concat!("behavi", "our"),
+    concat!("cata", "logue"),
+    concat!("lic", "ence"),
+    concat!("initial", "is"),
+    concat!("synchron", "is"),
+    concat!("neighb", "our"),
+    concat!("fav", "our"),
+];
+
 pub(super) fn complaints(files: &[File]) -> Vec<String> {
     files.iter().flat_map(|file| head(file).into_iter().chain(lines(file))).collect()
 }
@@ -27,6 +39,10 @@ fn lines(file: &File) -> Vec<String> {
         let mut complain = |what: &str| complaints.push(format!("{}:{}: {what}", file.path, number + 1));
         if PRIVATE_PLACES.iter().any(|place| line.contains(place)) {
             complain("names a place outside the project");
+        }
+        let lower = line.to_lowercase();
+        if let Some(word) = BRITISH.iter().find(|word| lower.contains(**word) && !line.contains("alias = ")) {
+            complain(&format!("British spelling: {word}"));
         }
         if !rust {
             continue;
@@ -74,6 +90,12 @@ mod tests {
         check("crates/x/src/x.rs", sleeps, &[]);
         let unit = concat!("//! Head.\n#[cfg(test)]\nmod tests { fn f() { std::thread::", "sleep(d) } }\n");
         check("crates/x/src/x.rs", unit, &["x.rs:3: a test that sleeps"]);
+    }
+
+    #[test]
+    fn a_british_spelling_is_found() {
+        check("docs/x.md", &format!("Its {} is red.", BRITISH[0]), &["x.md:1: British spelling"]);
+        check("docs/x.md", &format!("alias = {:?}", BRITISH[0]), &[]);
     }
 
     #[test]

@@ -304,7 +304,7 @@ impl<I: Io> Worker<I> {
         let at = self.stage.begin;
         for session in 0..self.sessions.len() {
             match self.sessions.doing(session) {
-                Doing::Initialised => self.sessions.queue(session, Answer::Done, at),
+                Doing::Initialized => self.sessions.queue(session, Answer::Done, at),
                 Doing::Parked => {
                     if let Some(answer) = self.grant(session, at) {
                         self.sessions.queue(session, answer, at);
@@ -385,7 +385,7 @@ impl<I: Io> Worker<I> {
         match self.phase {
             Phase::Preparing => {
                 let own = self.stage.own_sessions();
-                let settled = |doing| matches!(doing, Doing::Initialised | Doing::Parked | Doing::Gone);
+                let settled = |doing| matches!(doing, Doing::Initialized | Doing::Parked | Doing::Gone);
                 let ready = self.sessions.count(own, settled) as u32;
                 if ready != self.ready_told {
                     self.ready_told = ready;
@@ -475,8 +475,8 @@ impl<I: Io> Worker<I> {
     /// Gives a report to the session for reports, which is ready again when the report is made.
     fn begin_report(&mut self, report: Report) {
         self.phase = Phase::Preparing;
-        let initialised = |session: &usize| self.sessions.doing(*session) == Doing::Initialised;
-        if let Some(session) = (0..self.sessions.len()).find(initialised) {
+        let initialized = |session: &usize| self.sessions.doing(*session) == Doing::Initialized;
+        if let Some(session) = (0..self.sessions.len()).find(initialized) {
             self.sessions.queue(session, Answer::Report(report), self.now());
         }
     }

@@ -40,7 +40,7 @@ pub(super) enum Doing {
     /// For a reply, a connection or a pause.
     Waiting,
     /// In `thread_init`; for this session the run has not started.
-    Initialised,
+    Initialized,
     /// Asked for a transaction and has none yet.
     Parked,
     /// In `Sessions::runnable`.

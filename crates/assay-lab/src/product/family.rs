@@ -29,8 +29,8 @@ pub(super) trait Member: Sync {
     const PLACES: &'static [&'static str];
     /// See `Product::package`.
     const PACKAGE: &'static str;
-    /// See `Product::catalogue`.
-    const CATALOGUE: &'static [Artifact];
+    /// See `Product::catalog`.
+    const CATALOG: &'static [Artifact];
 
     /// Whether what a program answers to `--version` is of this product.
     fn is_said(words: &str) -> bool;
@@ -39,7 +39,7 @@ pub(super) trait Member: Sync {
     fn environment(binaries: &Binaries) -> Vec<(String, String)>;
 
     /// The command that makes an empty data directory, without the settings of the layout.
-    fn initialiser(site: &Site<'_>) -> Command;
+    fn initializer(site: &Site<'_>) -> Command;
 
     /// Lines of the configuration that only this product needs.
     fn special(site: &Site<'_>, role: &Role) -> Vec<String>;
@@ -83,8 +83,8 @@ impl<T: Member> Product for T {
         T::PACKAGE
     }
 
-    fn catalogue(&self) -> &'static [Artifact] {
-        T::CATALOGUE
+    fn catalog(&self) -> &'static [Artifact] {
+        T::CATALOG
     }
 
     fn version_said(&self, words: &str) -> Option<Version> {
@@ -101,8 +101,8 @@ impl<T: Member> Product for T {
         &["innodb_page_size", "innodb_data_file_path", "innodb_undo_tablespaces", "lower_case_table_names"]
     }
 
-    fn initialise(&self, site: &Site<'_>, layout: &[Asked]) -> Result<()> {
-        let mut command = T::initialiser(site);
+    fn initialize(&self, site: &Site<'_>, layout: &[Asked]) -> Result<()> {
+        let mut command = T::initializer(site);
         command.args(layout.iter().map(|asked| format!("--{}={}", asked.name, asked.value.as_deref().unwrap_or("ON"))));
         output("create a data directory", &mut command).map(drop)
     }

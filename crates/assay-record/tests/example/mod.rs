@@ -214,7 +214,7 @@ fn environment() -> Environment {
             restored_by: Some("copy".into()),
             settled: vec![SettledStep {
                 step: "settle".into(),
-                reached: vec!["vacuumed and analysed".into()],
+                reached: vec!["vacuumed and analyzed".into()],
                 complete: true,
             }],
             timings_ns: BTreeMap::from([("start".into(), 800_000_000)]),

@@ -62,7 +62,7 @@ pub struct ChartAsked {
     /// The factor on the horizontal axis; `None`: the first one, for curves `sessions`. Over time there is none.
     pub x: Option<String>,
     /// The factor shown by color; `None`: for curves and lines `setting`, if there is such a factor.
-    pub colour: Option<String>,
+    pub color: Option<String>,
     /// The factor with one panel per level, side by side.
     pub facet: Option<String>,
     /// Metrics, one row of panels each: `tps`, `p99`; over time also readings such as `server.log_bytes`.
@@ -101,7 +101,7 @@ impl Experiment {
         let unfit = |words: &str| Err(NoChart::Unfit(words.to_owned()));
         let over_time = matches!(asked.kind, ChartKind::Dots | ChartKind::Lines);
         if over_time && asked.x.is_some() {
-            return unfit("dots and lines are drawn over time: name factors as colour or facet");
+            return unfit("dots and lines are drawn over time: name factors as color or facet");
         }
         if asked.ratio_to.as_deref().is_some_and(|base| base != BEST) {
             return unfit("charts can show ratios to the best value only (best); for ratios to a level use a table");
@@ -113,18 +113,18 @@ impl Experiment {
             return unfit("only bars and boxes can show ratios to the best value");
         }
         let named = |name: &Option<String>| name.as_ref().map(|name| self.axis(name)).transpose();
-        let [x, colour, facet] = [named(&asked.x)?, named(&asked.colour)?, named(&asked.facet)?];
-        let x = x.or_else(|| self.usual_x(asked.kind, [colour, facet]));
-        let colour = colour.or_else(|| self.usual_colour(asked.kind, [x, facet]));
-        let twice = [x, colour, facet]
+        let [x, color, facet] = [named(&asked.x)?, named(&asked.color)?, named(&asked.facet)?];
+        let x = x.or_else(|| self.usual_x(asked.kind, [color, facet]));
+        let color = color.or_else(|| self.usual_color(asked.kind, [x, facet]));
+        let twice = [x, color, facet]
             .iter()
             .flatten()
             .enumerate()
-            .any(|(at, one)| [x, colour, facet].iter().flatten().skip(at + 1).any(|other| other == one));
+            .any(|(at, one)| [x, color, facet].iter().flatten().skip(at + 1).any(|other| other == one));
         if twice {
             return unfit("a factor can be used only once in a chart");
         }
-        let rest: Vec<Axis> = self.others(&[x, colour]);
+        let rest: Vec<Axis> = self.others(&[x, color]);
         let mut facets = self.combinations(&rest);
         facets.retain(|facet| self.has_trials(facet));
         let rows = asked.values.len().max(1);
@@ -140,7 +140,7 @@ impl Experiment {
         for value in &asked.values {
             for facet in &facets {
                 let name = clean(&self.facet_name(facet), NAME_WIDTH);
-                let place = Place { experiment: self, facet, x, colour };
+                let place = Place { experiment: self, facet, x, color };
                 let (label, body) = match asked.kind {
                     ChartKind::Dots | ChartKind::Lines => place.over_time(value, asked.kind == ChartKind::Dots)?,
                     ChartKind::Boxes => place.boxes(value)?,
@@ -185,7 +185,7 @@ impl Experiment {
         }
     }
 
-    fn usual_colour(&self, kind: ChartKind, taken: [Option<Axis>; 2]) -> Option<Axis> {
+    fn usual_color(&self, kind: ChartKind, taken: [Option<Axis>; 2]) -> Option<Axis> {
         let setting = self.axis(SETTING).ok().filter(|one| !taken.contains(&Some(*one)));
         let first = || (0..self.factors.len()).map(Axis::Factor).find(|one| !taken.contains(&Some(*one)));
         match kind {
@@ -269,13 +269,13 @@ struct Place<'a> {
     experiment: &'a Experiment,
     facet: &'a [(Axis, usize)],
     x: Option<Axis>,
-    colour: Option<Axis>,
+    color: Option<Axis>,
 }
 
 impl Place<'_> {
     /// A name and a number for each color.
-    fn colours(&self) -> Vec<(String, Option<(Axis, usize)>)> {
-        let Some(axis) = self.colour else { return vec![(String::new(), None)] };
+    fn colors(&self) -> Vec<(String, Option<(Axis, usize)>)> {
+        let Some(axis) = self.color else { return vec![(String::new(), None)] };
         if self.experiment.levels(axis).len() == 1 {
             return vec![(String::new(), Some((axis, 0)))];
         }
@@ -290,14 +290,14 @@ impl Place<'_> {
     }
 
     /// The cell with these levels, and its sessions.
-    fn cell(&self, colour: Option<(Axis, usize)>, x: Option<usize>) -> Option<(usize, u32)> {
-        let at = self.facet.iter().copied().chain(colour).chain(self.x.zip(x));
+    fn cell(&self, color: Option<(Axis, usize)>, x: Option<usize>) -> Option<(usize, u32)> {
+        let at = self.facet.iter().copied().chain(color).chain(self.x.zip(x));
         let (cell, step) = self.experiment.cell(at);
         Some((cell?, *self.experiment.sessions().get(step)?))
     }
 
-    fn stages(&self, colour: Option<(Axis, usize)>, x: Option<usize>) -> Vec<&StageFindings> {
-        self.cell(colour, x).map_or(Vec::new(), |(cell, sessions)| self.experiment.stages(cell, sessions).collect())
+    fn stages(&self, color: Option<(Axis, usize)>, x: Option<usize>) -> Vec<&StageFindings> {
+        self.cell(color, x).map_or(Vec::new(), |(cell, sessions)| self.experiment.stages(cell, sessions).collect())
     }
 
     fn unknown(&self, value: &str) -> Unknown {
@@ -322,8 +322,8 @@ impl Place<'_> {
         }
         let mut lines = Vec::new();
         let mut label = value.to_owned();
-        for (number, (name, colour)) in self.colours().into_iter().enumerate().take(LINES_MAX) {
-            let stages = self.stages(colour, None);
+        for (number, (name, color)) in self.colors().into_iter().enumerate().take(LINES_MAX) {
+            let stages = self.stages(color, None);
             let courses: Vec<Course> = stages.iter().filter_map(|stage| course(stage, value)).collect();
             if courses.is_empty() {
                 continue;
@@ -337,7 +337,7 @@ impl Place<'_> {
                 (false, trials) => trials | 1,
                 (true, trials) => ((points.len() / MEDIANS) | 1).max((5 * trials) | 1),
             };
-            let group = if self.colour.is_some() { number } else { 0 };
+            let group = if self.color.is_some() { number } else { 0 };
             if dots {
                 let step = points.len().div_ceil(DOTS_MAX).max(1);
                 let (x, y) = points.iter().step_by(step).map(|(x, y)| (*x, y.map(rounded))).unzip();
@@ -365,12 +365,12 @@ impl Place<'_> {
 
     fn columns(&self, bars: bool, of: &dyn Fn(Option<(Axis, usize)>, usize) -> Option<Boxed>) -> PanelBody {
         let levels = self.x.map_or(vec![String::new()], |axis| self.experiment.levels(axis));
-        let set = |(number, (name, colour)): (usize, (String, Option<(Axis, usize)>))| ColumnSet {
+        let set = |(number, (name, color)): (usize, (String, Option<(Axis, usize)>))| ColumnSet {
             name,
             group: number,
-            columns: (0..levels.len()).map(|level| of(colour, level)).collect(),
+            columns: (0..levels.len()).map(|level| of(color, level)).collect(),
         };
-        let sets = self.colours().into_iter().enumerate().map(set).collect();
+        let sets = self.colors().into_iter().enumerate().map(set).collect();
         PanelBody::Columns { levels: levels.iter().map(|level| clean(level, NAME_WIDTH)).collect(), sets, bars }
     }
 
@@ -379,8 +379,8 @@ impl Place<'_> {
             return Err(self.unknown(value).into());
         }
         let unit = std::cell::Cell::new("");
-        let of_cell = |colour: Option<(Axis, usize)>, level: usize| {
-            let stages = self.stages(colour, Some(level));
+        let of_cell = |color: Option<(Axis, usize)>, level: usize| {
+            let stages = self.stages(color, Some(level));
             let courses: Vec<Course> = stages.iter().filter_map(|stage| course(stage, value)).collect();
             unit.set(courses.first().map_or(unit.get(), |one| one.unit));
             boxed(courses.iter().flat_map(|course| &course.points).filter_map(|(_, value)| *value).collect())
@@ -395,8 +395,8 @@ impl Place<'_> {
         for sessions in self.experiment.sessions() {
             fits.insert(sessions, self.experiment.fit(value, sessions, scale));
         }
-        let bar = |colour: Option<(Axis, usize)>, level: usize| {
-            let (cell, sessions) = self.cell(colour, Some(level))?;
+        let bar = |color: Option<(Axis, usize)>, level: usize| {
+            let (cell, sessions) = self.cell(color, Some(level))?;
             let points: Vec<f64> =
                 self.experiment.values(value, cell, sessions).iter().map(|one| rounded(one * scale)).collect();
             let fitted = fits.get(&sessions)?.as_ref().and_then(|fit| fit.value(cell));
@@ -428,10 +428,10 @@ impl Place<'_> {
             return Err(NoChart::Unfit(format!("curves need numbers on the x axis, and {name} has none: use bars")));
         };
         let mut lines = Vec::new();
-        for (number, (name, colour)) in self.colours().into_iter().enumerate().take(LINES_MAX) {
+        for (number, (name, color)) in self.colors().into_iter().enumerate().take(LINES_MAX) {
             let mut line = Line::new(&name, number);
             for (level, place) in places.iter().enumerate() {
-                let cell = self.cell(colour, Some(level));
+                let cell = self.cell(color, Some(level));
                 let values = cell.map_or(Vec::new(), |(cell, sessions)| self.experiment.values(value, cell, sessions));
                 if !values.is_empty() {
                     line.push(*place, &values.iter().map(|one| one * scale).collect::<Vec<_>>());

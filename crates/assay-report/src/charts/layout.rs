@@ -40,7 +40,7 @@ pub(crate) struct Tick {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Look {
     /// In `Palette::series`.
-    pub(crate) colour: usize,
+    pub(crate) color: usize,
     /// Lengths of dashes and gaps; empty for a solid line.
     pub(crate) dash: &'static [f32],
 }
@@ -123,7 +123,7 @@ fn values(one: &Boxed) -> impl Iterator<Item = f64> {
 }
 
 pub(crate) fn look(line: &Line) -> Look {
-    Look { colour: line.group % SERIES_MANY, dash: DASHES[line.group / SERIES_MANY % DASHES.len()] }
+    Look { color: line.group % SERIES_MANY, dash: DASHES[line.group / SERIES_MANY % DASHES.len()] }
 }
 
 fn across(axis: &Axis, lines: &[Line]) -> Range {

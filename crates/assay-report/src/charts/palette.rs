@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 /// Red, green, blue.
-pub(crate) type Colour = [u8; 3];
+pub(crate) type Color = [u8; 3];
 
 /// The background of a picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,17 +20,17 @@ pub enum Theme {
 
 /// The colors of one background.
 pub(crate) struct Palette {
-    pub(crate) paper: Colour,
-    pub(crate) ink: Colour,
-    pub(crate) soft: Colour,
-    pub(crate) grid: Colour,
-    pub(crate) warn: Colour,
-    pub(crate) bad: Colour,
+    pub(crate) paper: Color,
+    pub(crate) ink: Color,
+    pub(crate) soft: Color,
+    pub(crate) grid: Color,
+    pub(crate) warn: Color,
+    pub(crate) bad: Color,
     /// Behind every second stage.
-    pub(crate) shade: Colour,
-    pub(crate) outage: Colour,
-    pub(crate) series: [Colour; SERIES_MANY],
-    heat: [Colour; 6],
+    pub(crate) shade: Color,
+    pub(crate) outage: Color,
+    pub(crate) series: [Color; SERIES_MANY],
+    heat: [Color; 6],
 }
 
 /// Series distinguished by color.
@@ -102,7 +102,7 @@ impl Palette {
     }
 
     /// A color of the heat map; `share`: 0 (few) … 1 (many).
-    pub(crate) fn heat(&self, share: f64) -> Colour {
+    pub(crate) fn heat(&self, share: f64) -> Color {
         let at = share.clamp(0.0, 1.0) * (self.heat.len() - 1) as f64;
         let (one, other) = (self.heat[at.floor() as usize], self.heat[at.ceil() as usize]);
         let mixed = |i: usize| f64::from(one[i]) + (f64::from(other[i]) - f64::from(one[i])) * at.fract();
@@ -111,7 +111,7 @@ impl Palette {
 }
 
 /// `#0072b2`.
-pub(crate) fn hex([red, green, blue]: Colour) -> String {
+pub(crate) fn hex([red, green, blue]: Color) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
@@ -126,14 +126,14 @@ pub(crate) fn css() -> String {
 
 fn properties(of: &Palette) -> String {
     let mut text = String::new();
-    let mut put = |name: &str, colour: Colour| {
-        write!(text, " --{name}: {};", hex(colour)).expect("writing to memory does not fail");
+    let mut put = |name: &str, color: Color| {
+        write!(text, " --{name}: {};", hex(color)).expect("writing to memory does not fail");
     };
-    for (name, colour) in [("ink", of.ink), ("soft", of.soft), ("grid", of.grid), ("warn", of.warn), ("bad", of.bad)] {
-        put(name, colour);
+    for (name, color) in [("ink", of.ink), ("soft", of.soft), ("grid", of.grid), ("warn", of.warn), ("bad", of.bad)] {
+        put(name, color);
     }
-    for (letter, colours) in [("s", &of.series[..]), ("h", &of.heat[..])] {
-        colours.iter().enumerate().for_each(|(number, colour)| put(&format!("{letter}{number}"), *colour));
+    for (letter, colors) in [("s", &of.series[..]), ("h", &of.heat[..])] {
+        colors.iter().enumerate().for_each(|(number, color)| put(&format!("{letter}{number}"), *color));
     }
     text + " "
 }

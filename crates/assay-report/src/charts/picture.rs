@@ -5,7 +5,7 @@ use tiny_skia::Pixmap;
 
 use crate::charts::chart::{Body, Boxed, Chart, ColumnSet, Line, MarkKind, Panel, PanelBody, Scale};
 use crate::charts::layout::{Layout, Look, Range, Tick, look, panel_ranges};
-use crate::charts::palette::{Colour, Palette, Theme, hex};
+use crate::charts::palette::{Color, Palette, Theme, hex};
 use crate::charts::shape::{Anchor, DENSITY, Shape, width_of};
 use crate::plain::{DOT, clean};
 
@@ -106,9 +106,9 @@ impl Place<'_> {
 
 /// What stands before a text of the legend.
 enum Swatch {
-    Line(Colour, &'static [f32]),
-    Dot(Colour),
-    Square(Colour),
+    Line(Color, &'static [f32]),
+    Dot(Color),
+    Square(Color),
     Nothing,
 }
 
@@ -150,15 +150,15 @@ impl Drawing {
         drawing
     }
 
-    fn text(&mut self, at: (f32, f32), text: &str, size: f32, colour: Colour, anchor: Anchor) {
-        self.shapes.push(Shape::Text { at, text: clean(text, 400), size, colour, anchor, upwards: false });
+    fn text(&mut self, at: (f32, f32), text: &str, size: f32, color: Color, anchor: Anchor) {
+        self.shapes.push(Shape::Text { at, text: clean(text, 400), size, color, anchor, upwards: false });
     }
 
-    fn line(&mut self, points: Vec<(f32, f32)>, colour: Colour, width: f32) {
-        self.shapes.push(Shape::Lines { points, colour, width, dash: &[] });
+    fn line(&mut self, points: Vec<(f32, f32)>, color: Color, width: f32) {
+        self.shapes.push(Shape::Lines { points, color, width, dash: &[] });
     }
 
-    fn rect(&mut self, at: (f32, f32), size: (f32, f32), fill: Colour) {
+    fn rect(&mut self, at: (f32, f32), size: (f32, f32), fill: Color) {
         self.shapes.push(Shape::Rect { at, size, fill });
     }
 
@@ -193,7 +193,7 @@ impl Drawing {
                 let points = low.chain(high.collect::<Vec<_>>().into_iter().rev()).collect();
                 self.shapes.push(Shape::Area {
                     points,
-                    colour: self.palette.series[look.colour],
+                    color: self.palette.series[look.color],
                     opacity: if line.stacked { STACK_OPACITY } else { BAND_OPACITY },
                 });
             }
@@ -203,20 +203,20 @@ impl Drawing {
     fn lines(&mut self, chart: &Chart, lines: &[Line], looks: &[Look], (x, y): (&Place, &Place)) {
         let few = lines.iter().map(|line| line.x.len()).max().unwrap_or(0) < 90 && chart.x.scale != Scale::Nines;
         for (line, look) in lines.iter().zip(looks) {
-            let (colour, dash) = (self.palette.series[look.colour], look.dash);
+            let (color, dash) = (self.palette.series[look.color], look.dash);
             let all = || line.x.iter().zip(&line.y).map(|(at, value)| Some((x.of(*at), y.of((*value)?))));
             if line.dots {
-                let dot = |at| Shape::Circle { at, radius: 2.0, colour, opacity: DOT_OPACITY };
+                let dot = |at| Shape::Circle { at, radius: 2.0, color, opacity: DOT_OPACITY };
                 self.shapes.extend(all().flatten().map(dot));
                 continue;
             }
             for points in all().collect::<Vec<_>>().split(Option::is_none) {
                 let points = points.iter().copied().flatten().collect();
                 let width = if lines.iter().any(|line| line.dots) { 2.0 } else { 1.5 };
-                self.shapes.push(Shape::Lines { points, colour, width, dash });
+                self.shapes.push(Shape::Lines { points, color, width, dash });
             }
             if few && !lines.iter().any(|line| line.dots) {
-                let point = |at| Shape::Circle { at, radius: 2.5, colour, opacity: 1.0 };
+                let point = |at| Shape::Circle { at, radius: 2.5, color, opacity: 1.0 };
                 self.shapes.extend(all().flatten().map(point));
             }
         }
@@ -258,7 +258,7 @@ impl Drawing {
 
     fn one_box(&mut self, one: &Boxed, x: &Place, middle: f32) {
         let palette = self.palette;
-        let colour = palette.series[one.group % palette.series.len()];
+        let color = palette.series[one.group % palette.series.len()];
         if let Some(of) = one.quartiles {
             let [low, from, to, high] = [of.low, of.lower, of.upper, of.high].map(|value| x.of(value));
             self.line(vec![(low, middle), (high, middle)], palette.ink, 1.0);
@@ -268,7 +268,7 @@ impl Drawing {
             let (above, below) = (middle - 10.0, middle + 10.0);
             self.rect((from, above), (to - from, 20.0), palette.paper);
             let points = vec![(from, above), (to, above), (to, below), (from, below)];
-            self.shapes.push(Shape::Area { points, colour, opacity: 0.35 });
+            self.shapes.push(Shape::Area { points, color, opacity: 0.35 });
         }
         if let Some((low, high)) = one.interval {
             let [low, high] = [low, high].map(|value| x.of(value));
@@ -276,8 +276,8 @@ impl Drawing {
         }
         let (radius, opacity) = if one.quartiles.is_some() { (2.0, 1.0) } else { (4.0, 0.6) };
         for value in &one.points {
-            let fill = if one.quartiles.is_some() { palette.soft } else { colour };
-            self.shapes.push(Shape::Circle { at: (x.of(*value), middle), radius, colour: fill, opacity });
+            let fill = if one.quartiles.is_some() { palette.soft } else { color };
+            self.shapes.push(Shape::Circle { at: (x.of(*value), middle), radius, color: fill, opacity });
         }
         let median = x.of(one.median);
         self.line(vec![(median, middle - 10.0), (median, middle + 10.0)], palette.ink, 2.5);
@@ -331,7 +331,7 @@ impl Drawing {
                 at,
                 text: label,
                 size: 12.0,
-                colour: palette.soft,
+                color: palette.soft,
                 anchor: Anchor::Middle,
                 upwards: true,
             });
@@ -380,10 +380,10 @@ impl Drawing {
     /// `at`: its center, and half its width.
     fn column(&mut self, one: &Boxed, group: usize, bars: bool, (at, half): (f32, f32), y: &Place) {
         let palette = self.palette;
-        let colour = palette.series[group % palette.series.len()];
+        let color = palette.series[group % palette.series.len()];
         let mut filled = |from: f32, to: f32, opacity: f32| {
             let points = vec![(at - half, from), (at + half, from), (at + half, to), (at - half, to)];
-            self.shapes.push(Shape::Area { points, colour, opacity });
+            self.shapes.push(Shape::Area { points, color, opacity });
         };
         if bars {
             filled(y.from, y.of(one.median), 0.45);
@@ -397,9 +397,9 @@ impl Drawing {
                 self.line(vec![(at - half / 2.0, end), (at + half / 2.0, end)], palette.ink, 1.0);
             }
         }
-        let (radius, colour) = if one.quartiles.is_some() { (1.5, palette.soft) } else { (3.0, colour) };
+        let (radius, color) = if one.quartiles.is_some() { (1.5, palette.soft) } else { (3.0, color) };
         for value in &one.points {
-            self.shapes.push(Shape::Circle { at: (at, y.of(*value)), radius, colour, opacity: 0.7 });
+            self.shapes.push(Shape::Circle { at: (at, y.of(*value)), radius, color, opacity: 0.7 });
         }
         if let Some((low, high)) = one.interval {
             let [low, high] = [low, high].map(|value| y.of(value));
@@ -420,15 +420,15 @@ impl Drawing {
                 PanelBody::Lines { lines } => {
                     let entry = |line| {
                         let look: Look = look(line);
-                        let colour = self.palette.series[look.colour];
-                        let swatch = if line.dots { Swatch::Dot(colour) } else { Swatch::Line(colour, look.dash) };
+                        let color = self.palette.series[look.color];
+                        let swatch = if line.dots { Swatch::Dot(color) } else { Swatch::Line(color, look.dash) };
                         (line.name.as_str(), line.group, line.dots, swatch)
                     };
                     lines.iter().map(entry).collect()
                 }
                 PanelBody::Columns { sets, .. } => {
-                    let colour = |set: &ColumnSet| self.palette.series[set.group % self.palette.series.len()];
-                    sets.iter().map(|set| (set.name.as_str(), set.group, false, Swatch::Square(colour(set)))).collect()
+                    let color = |set: &ColumnSet| self.palette.series[set.group % self.palette.series.len()];
+                    sets.iter().map(|set| (set.name.as_str(), set.group, false, Swatch::Square(color(set)))).collect()
                 }
             };
             for (name, group, dots, swatch) in all {
@@ -500,7 +500,7 @@ impl Drawing {
             at: (16.0, f32::midpoint(self.top, bottom)),
             text: clean(&chart.y.label, 80),
             size: 12.0,
-            colour: palette.soft,
+            color: palette.soft,
             anchor: Anchor::Middle,
             upwards: true,
         });
@@ -514,15 +514,15 @@ impl Drawing {
         }
         if let Body::Lines { lines } = &chart.body {
             for (line, look) in lines.iter().zip(looks) {
-                let colour = self.palette.series[look.colour];
-                let swatch = if line.dots { Swatch::Dot(colour) } else { Swatch::Line(colour, look.dash) };
+                let color = self.palette.series[look.color];
+                let swatch = if line.dots { Swatch::Dot(color) } else { Swatch::Line(color, look.dash) };
                 entries.push((swatch, fitting(&line.name, 12.0, self.width - LEFT - RIGHT - 30.0)));
             }
         }
         let kinds = [(MarkKind::Outage, self.palette.bad, "outage"), (MarkKind::Errors, self.palette.warn, "errors")];
-        for (kind, colour, words) in kinds {
+        for (kind, color, words) in kinds {
             if chart.marks.iter().any(|mark| mark.kind == kind) {
-                entries.push((Swatch::Square(colour), words.to_owned()));
+                entries.push((Swatch::Square(color), words.to_owned()));
             }
         }
         if !chart.caption.is_empty() {
@@ -550,23 +550,23 @@ impl Drawing {
             top += LEGEND_ROW;
             for (left, swatch, text) in row {
                 let middle = top - 12.0;
-                let colour = if matches!(swatch, Swatch::Nothing) { self.palette.soft } else { self.palette.ink };
+                let color = if matches!(swatch, Swatch::Nothing) { self.palette.soft } else { self.palette.ink };
                 let before = swatch.width();
                 match swatch {
-                    Swatch::Line(colour, dash) => self.shapes.push(Shape::Lines {
+                    Swatch::Line(color, dash) => self.shapes.push(Shape::Lines {
                         points: vec![(left, middle), (left + 22.0, middle)],
-                        colour,
+                        color,
                         width: 3.0,
                         dash,
                     }),
-                    Swatch::Dot(colour) => {
+                    Swatch::Dot(color) => {
                         let at = (left + 5.0, middle);
-                        self.shapes.push(Shape::Circle { at, radius: 3.0, colour, opacity: 0.6 });
+                        self.shapes.push(Shape::Circle { at, radius: 3.0, color, opacity: 0.6 });
                     }
-                    Swatch::Square(colour) => self.rect((left, middle - 4.0), (8.0, 8.0), colour),
+                    Swatch::Square(color) => self.rect((left, middle - 4.0), (8.0, 8.0), color),
                     Swatch::Nothing => (),
                 }
-                self.text((left + before, middle + 4.0), &text, 12.0, colour, Anchor::Start);
+                self.text((left + before, middle + 4.0), &text, 12.0, color, Anchor::Start);
             }
         }
         self.height = top + FOOT;

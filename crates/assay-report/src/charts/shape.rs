@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use tiny_skia::{FillRule, LineCap, Paint, PathBuilder, Pixmap, Rect, Stroke, StrokeDash, Transform};
 use ttf_parser::{Face, OutlineBuilder};
 
-use crate::charts::palette::{Colour, hex};
+use crate::charts::palette::{Color, hex};
 
 const FONT: &[u8] = include_bytes!("../../page/vendor/roboto/Roboto-Regular.ttf");
 
@@ -23,32 +23,32 @@ pub(crate) enum Anchor {
 pub(crate) enum Shape {
     Lines {
         points: Vec<(f32, f32)>,
-        colour: Colour,
+        color: Color,
         width: f32,
         dash: &'static [f32],
     },
     Rect {
         at: (f32, f32),
         size: (f32, f32),
-        fill: Colour,
+        fill: Color,
     },
     /// A closed path; `opacity`: 0 … 1.
     Area {
         points: Vec<(f32, f32)>,
-        colour: Colour,
+        color: Color,
         opacity: f32,
     },
     Circle {
         at: (f32, f32),
         radius: f32,
-        colour: Colour,
+        color: Color,
         opacity: f32,
     },
     Text {
         at: (f32, f32),
         text: String,
         size: f32,
-        colour: Colour,
+        color: Color,
         anchor: Anchor,
         upwards: bool,
     },
@@ -58,13 +58,13 @@ impl Shape {
     pub(crate) fn svg(&self) -> String {
         match self {
             Shape::Lines { points, .. } if points.len() < 2 => String::new(),
-            Shape::Lines { points, colour, width, dash } => {
+            Shape::Lines { points, color, width, dash } => {
                 let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
                 let dash = dash.iter().map(|length| length.to_string()).collect::<Vec<_>>().join(" ");
                 let dash = if dash.is_empty() { dash } else { format!(" stroke-dasharray=\"{dash}\"") };
-                let (points, colour) = (points.join(" "), hex(*colour));
+                let (points, color) = (points.join(" "), hex(*color));
                 format!(
-                    "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"{dash}/>\n"
+                    "<polyline points=\"{points}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"{width}\"{dash}/>\n"
                 )
             }
             Shape::Rect { at: (x, y), size: (width, height), fill } => {
@@ -73,17 +73,17 @@ impl Shape {
                     "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{fill}\"/>\n"
                 )
             }
-            Shape::Area { points, colour, opacity } => {
+            Shape::Area { points, color, opacity } => {
                 let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-                let (points, colour) = (points.join(" "), hex(*colour));
-                format!("<polygon points=\"{points}\" fill=\"{colour}\" fill-opacity=\"{opacity}\"/>\n")
+                let (points, color) = (points.join(" "), hex(*color));
+                format!("<polygon points=\"{points}\" fill=\"{color}\" fill-opacity=\"{opacity}\"/>\n")
             }
-            Shape::Circle { at: (x, y), radius, colour, opacity } => {
-                let (colour, faint) = (hex(*colour), format!(" fill-opacity=\"{opacity}\""));
+            Shape::Circle { at: (x, y), radius, color, opacity } => {
+                let (color, faint) = (hex(*color), format!(" fill-opacity=\"{opacity}\""));
                 let faint = if *opacity < 1.0 { faint } else { String::new() };
-                format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{colour}\"{faint}/>\n")
+                format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{color}\"{faint}/>\n")
             }
-            Shape::Text { at: (x, y), text, size, colour, anchor, upwards } => {
+            Shape::Text { at: (x, y), text, size, color, anchor, upwards } => {
                 let anchor = match anchor {
                     Anchor::Start => "start",
                     Anchor::Middle => "middle",
@@ -92,7 +92,7 @@ impl Shape {
                 let turned = if *upwards { format!(" transform=\"rotate(-90 {x:.1} {y:.1})\"") } else { String::new() };
                 format!(
                     "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" fill=\"{}\" text-anchor=\"{anchor}\"{turned}>{}</text>\n",
-                    hex(*colour),
+                    hex(*color),
                     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
                 )
             }
@@ -101,14 +101,14 @@ impl Shape {
 
     pub(crate) fn paint(&self, image: &mut Pixmap) {
         let scaled = Transform::from_scale(DENSITY, DENSITY);
-        let faint = |[red, green, blue]: Colour, opacity: f32| {
+        let faint = |[red, green, blue]: Color, opacity: f32| {
             let mut paint = Paint { anti_alias: true, ..Paint::default() };
             paint.set_color_rgba8(red, green, blue, (opacity * 255.0).round() as u8);
             paint
         };
-        let paint = |colour: Colour| faint(colour, 1.0);
+        let paint = |color: Color| faint(color, 1.0);
         match self {
-            Shape::Lines { points, colour, width, dash } => {
+            Shape::Lines { points, color, width, dash } => {
                 let mut path = PathBuilder::new();
                 for (number, (x, y)) in points.iter().enumerate() {
                     if number == 0 { path.move_to(*x, *y) } else { path.line_to(*x, *y) }
@@ -116,7 +116,7 @@ impl Shape {
                 let dash = StrokeDash::new(dash.to_vec(), 0.0).filter(|_| !dash.is_empty());
                 let stroke = Stroke { width: *width, line_cap: LineCap::Round, dash, ..Stroke::default() };
                 if let Some(path) = path.finish() {
-                    image.stroke_path(&path, &paint(*colour), &stroke, scaled, None);
+                    image.stroke_path(&path, &paint(*color), &stroke, scaled, None);
                 }
             }
             Shape::Rect { at, size, fill } => {
@@ -124,22 +124,22 @@ impl Shape {
                     image.fill_rect(rect, &paint(*fill), scaled, None);
                 }
             }
-            Shape::Area { points, colour, opacity } => {
+            Shape::Area { points, color, opacity } => {
                 let mut path = PathBuilder::new();
                 for (number, (x, y)) in points.iter().enumerate() {
                     if number == 0 { path.move_to(*x, *y) } else { path.line_to(*x, *y) }
                 }
                 path.close();
                 if let Some(path) = path.finish() {
-                    image.fill_path(&path, &faint(*colour, *opacity), FillRule::Winding, scaled, None);
+                    image.fill_path(&path, &faint(*color, *opacity), FillRule::Winding, scaled, None);
                 }
             }
-            Shape::Circle { at, radius, colour, opacity } => {
+            Shape::Circle { at, radius, color, opacity } => {
                 if let Some(path) = PathBuilder::from_circle(at.0, at.1, *radius) {
-                    image.fill_path(&path, &faint(*colour, *opacity), FillRule::Winding, scaled, None);
+                    image.fill_path(&path, &faint(*color, *opacity), FillRule::Winding, scaled, None);
                 }
             }
-            Shape::Text { at, text, size, colour, anchor, upwards } => {
+            Shape::Text { at, text, size, color, anchor, upwards } => {
                 let width = width_of(text, *size);
                 let left = match anchor {
                     Anchor::Start => 0.0,
@@ -157,7 +157,7 @@ impl Shape {
                 let there =
                     scaled.pre_translate(at.0, at.1).pre_rotate(turn).pre_translate(left, 0.0).pre_scale(scale, -scale);
                 if let Some(path) = outline.path.finish() {
-                    image.fill_path(&path, &paint(*colour), FillRule::Winding, there, None);
+                    image.fill_path(&path, &paint(*color), FillRule::Winding, there, None);
                 }
             }
         }

@@ -9,7 +9,7 @@ use assay_stats::{Change, Verdict as Found, change};
 use serde::Serialize;
 
 use crate::findings::capacity::{Capacity, CapacityFindings};
-use crate::findings::judgement::ConditionFindings;
+use crate::findings::judgment::ConditionFindings;
 use crate::findings::limit::LimitedTrials;
 use crate::findings::metric::{Better, Metric, TrialsFindings, over_trials, stage_sessions};
 use crate::findings::run::Findings;

@@ -4,7 +4,7 @@
 //! Without such an interval the change may be chance, and the condition is undecided.
 
 use crate::findings::comparison::{Comparison, StageComparison};
-use crate::findings::judgement::{ConditionFindings, Judged, Judgement};
+use crate::findings::judgment::{ConditionFindings, Judged, Judgment};
 
 /// A condition.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +56,7 @@ impl Condition {
         ConditionFindings { condition: self.text.clone(), stages }
     }
 
-    fn judge_stage(&self, stage: &StageComparison) -> Judgement {
+    fn judge_stage(&self, stage: &StageComparison) -> Judgment {
         let change = stage.metric(&self.metric).and_then(|metric| metric.change);
         let outcome = match change {
             None => Judged::Unknown,
@@ -67,7 +67,7 @@ impl Condition {
                 _ => Judged::TooFewTrials,
             },
         };
-        Judgement { sessions: stage.sessions, outcome, change: change.map(|change| change.ratio - 1.0) }
+        Judgment { sessions: stage.sessions, outcome, change: change.map(|change| change.ratio - 1.0) }
     }
 
     fn is_beyond(&self, ratio: f64) -> bool {

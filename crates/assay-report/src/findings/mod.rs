@@ -13,7 +13,7 @@ pub(crate) mod experiment;
 pub(crate) mod factors;
 pub(crate) mod harmless;
 pub(crate) mod interval;
-pub(crate) mod judgement;
+pub(crate) mod judgment;
 pub(crate) mod latency;
 pub(crate) mod limit;
 pub(crate) mod loaded;

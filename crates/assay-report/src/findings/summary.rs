@@ -36,7 +36,7 @@ pub struct MetricSummary {
 }
 
 /// The summary of one setting's trials.
-pub fn summarise(side: Side<'_>) -> Summary {
+pub fn summarize(side: Side<'_>) -> Summary {
     let stage = |sessions: u32| {
         let of = side.trials.iter().filter_map(|one| one.stages.iter().find(|stage| stage.sessions == sessions));
         StageSummary {

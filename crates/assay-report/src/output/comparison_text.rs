@@ -4,14 +4,14 @@
 //! there is none. Combines what `words` and `tables` created, and computes nothing.
 
 use crate::findings::comparison::{Comparison, MetricComparison, SideFindings, StageComparison};
-use crate::findings::judgement::{ConditionFindings, Judgement};
+use crate::findings::judgment::{ConditionFindings, Judgment};
 use crate::findings::setting::{Difference, SettingKind};
 use crate::findings::summary::Summary;
 use crate::plain::{DOT, clean, wrap_to};
 use crate::tables::comparison::{changes, grid, trials};
 use crate::tables::telemetry::changes as telemetry_changes;
 use crate::words::comparison::{
-    conclusion, difference_words, differences_by_kind, doubts_of, judgement_words, side_facts,
+    conclusion, difference_words, differences_by_kind, doubts_of, judgment_words, side_facts,
 };
 use crate::words::run::sessions;
 
@@ -122,9 +122,9 @@ fn stage_text(stage: &StageComparison) -> String {
 
 fn condition_text(found: &ConditionFindings) -> String {
     let condition = clean(&found.condition, VALUE_WIDTH);
-    let judgement = |one: &Judgement| {
-        let words = judgement_words(one, found.stages.len() > 1);
+    let judgment = |one: &Judgment| {
+        let words = judgment_words(one, found.stages.len() > 1);
         wrap_to(WIDTH, "", format!("fail-if {condition}: {words}").split(' '), " ")
     };
-    found.stages.iter().map(judgement).collect()
+    found.stages.iter().map(judgment).collect()
 }

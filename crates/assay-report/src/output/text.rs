@@ -45,7 +45,7 @@ pub fn text(findings: &Findings) -> String {
 pub fn text_in(findings: &Findings, view: View) -> String {
     if let Some(cases) = &findings.cases {
         let text = statements(findings, cases, view);
-        return if view.colour { coloured(&text) } else { text };
+        return if view.color { colored(&text) } else { text };
     }
     let mut text = head(findings, view);
     if let Some(failure) = &findings.failure {
@@ -75,7 +75,7 @@ pub fn text_in(findings: &Findings, view: View) -> String {
         text += &below(agents(findings), view);
     }
     text += &below(work::errors(&findings.errors), view);
-    if view.colour { coloured(&text) } else { text }
+    if view.color { colored(&text) } else { text }
 }
 
 /// The agents of a fleet as a table; empty if there are none.
@@ -289,8 +289,8 @@ fn below(table: Option<Table>, view: View) -> String {
 }
 
 /// The rate in bold; warnings, hints, errors and verdicts in the colors used on stderr.
-fn coloured(text: &str) -> String {
-    let paint = |colour: &str, text: &str| format!("\u{1b}[{colour}m{text}\u{1b}[0m");
+fn colored(text: &str) -> String {
+    let paint = |color: &str, text: &str| format!("\u{1b}[{color}m{text}\u{1b}[0m");
     let line = |line: &str| match line {
         line if line.starts_with("! ") => paint("1;33", "!") + &line[1..],
         line if line.starts_with("  hint:") => paint("36", "  hint:") + &line["  hint:".len()..],

@@ -4,7 +4,7 @@ use assay_record::Status;
 
 use crate::digits::{change, count, figure, percent, with_interval};
 use crate::findings::comparison::{ChangeFindings, Comparison, MetricComparison, SideFindings, StageComparison};
-use crate::findings::judgement::{Judged, Judgement};
+use crate::findings::judgment::{Judged, Judgment};
 use crate::findings::limit::Limit;
 use crate::findings::metric::{Metric, MetricUnit, TrialsFindings};
 use crate::findings::setting::SETTING_WIDTH;
@@ -248,7 +248,7 @@ pub(crate) fn conclusion(found: &Comparison, stage: &StageComparison) -> Option<
 }
 
 /// The outcome of a condition in one of `several` stages.
-pub(crate) fn judgement_words(one: &Judgement, several: bool) -> String {
+pub(crate) fn judgment_words(one: &Judgment, several: bool) -> String {
     let at = if several { format!(" with {}", sessions(one.sessions)) } else { String::new() };
     let by = one.change.map_or("not known".into(), change);
     match one.outcome {

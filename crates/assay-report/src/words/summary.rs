@@ -8,7 +8,7 @@ use crate::findings::limit::limits;
 use crate::findings::report::{Entry, Report};
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
-use crate::findings::summary::{StageSummary, summarise};
+use crate::findings::summary::{StageSummary, summarize};
 use crate::plain::clean;
 use crate::words::capacity::capacity_words;
 use crate::words::comparison::conclusion;
@@ -220,7 +220,7 @@ fn several(entries: &[Entry], settings: usize) -> Vec<String> {
 fn over_trials(trials: &[&Entry]) -> String {
     let records: Vec<String> = trials.iter().map(|entry| entry.file.clone()).collect();
     let findings: Vec<Findings> = trials.iter().map(|entry| entry.findings.clone()).collect();
-    let summary = summarise(Side { name: "", records: &records, trials: &findings });
+    let summary = summarize(Side { name: "", records: &records, trials: &findings });
     let tps = |stage: &StageSummary| Some((stage.sessions, stage.metric("tps")?.clone()));
     let best = summary.stages.iter().filter_map(tps).max_by(|(_, a), (_, b)| a.median.total_cmp(&b.median));
     let Some((sessions_many, tps)) = best else { return "nothing was measured".into() };

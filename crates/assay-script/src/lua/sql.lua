@@ -10,7 +10,7 @@ local ask, shared, current, raise = core.ask, core.shared, core.current, core.ra
 local front = core.front -- what the front end says or does in its own way; empty where it has nothing to add
 local yield = coroutine.yield
 local CONNECT, DISCONNECT, RECONNECT, LEAVE = ask.CONNECT, ask.DISCONNECT, ask.RECONNECT, ask.LEAVE
-local QUERY, FLUSH, SYNCHRONISE, IN_TRANSACTION = ask.QUERY, ask.FLUSH, ask.SYNCHRONISE, ask.IN_TRANSACTION
+local QUERY, FLUSH, SYNCHRONIZE, IN_TRANSACTION = ask.QUERY, ask.FLUSH, ask.SYNCHRONIZE, ask.IN_TRANSACTION
 
 -- The answer's first value; anything else that is not nil is an error of the statement.
 local ROWS = 1
@@ -287,8 +287,8 @@ function Connection:in_transaction()
 end
 
 --- In a pipeline: ends a unit of what was piped so far.
-function Connection:synchronise()
-  if self.deferring then yield(SYNCHRONISE, self[NUMBER]) end
+function Connection:synchronize()
+  if self.deferring then yield(SYNCHRONIZE, self[NUMBER]) end
 end
 
 --- The columns of the first row, as several values.

@@ -43,9 +43,9 @@ fn a_pipeline_waits_until_it_is_flushed() {
         function event()
           local con = sysbench.sql.driver():connect()
           local add = con:prepare("UPDATE t SET a = a + ?", "i")
-          con:synchronise()
+          con:synchronize()
           add:pipe(1)
-          con:synchronise()
+          con:synchronize()
           assert(add:pipe(2) == true)
           con:flush()
           con:flush()
@@ -58,7 +58,7 @@ fn a_pipeline_waits_until_it_is_flushed() {
          connect 0
          prepare 0.0: UPDATE t SET a = a + ?
          pipe 0.0: [Int(1)]
-         synchronise 0
+         synchronize 0
          pipe 0.0: [Int(2)]
          flush 0
          pipe 0.0: [Int(3)]

@@ -148,7 +148,7 @@ impl Driver {
                 let Operation::Execute { statement, parameters } = operation else { panic!("{operation:?}") };
                 (format!("pipe {}.{}: {parameters:?}", number.0, statement.0), Some(Answer::Proceed(true)))
             }
-            Request::Synchronise(number) => (format!("synchronise {}", number.0), Some(Answer::Done)),
+            Request::Synchronize(number) => (format!("synchronize {}", number.0), Some(Answer::Done)),
             Request::InTransaction(number) => (format!("in transaction {}?", number.0), Some(Answer::Proceed(false))),
             Request::Flush(number) => {
                 let replies = self.replies.get_mut("load").filter(|replies| self.loads_ahead && !replies.is_empty());

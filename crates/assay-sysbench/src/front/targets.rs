@@ -15,7 +15,7 @@ use crate::{Options, servers};
 /// in a driver's options are reported when it connects.
 pub(super) fn targets(process: &dyn Process, options: &Options) -> Vec<Target> {
     if options.is_on("mysql_compression") && !["pgsql", "sqlite"].contains(&options.text("db_driver")) {
-        process.complain("WARNING: --mysql-compression is not honoured: nothing is compressed\n");
+        process.complain("WARNING: --mysql-compression is not honored: nothing is compressed\n");
     }
     ["mysql", "pgsql", "sqlite"].into_iter().flat_map(|driver| targets_of(process, driver, options)).collect()
 }

@@ -285,8 +285,8 @@ impl Connection for PostgresConnection {
         true
     }
 
-    fn synchronise(&mut self) {
-        self.deferral.synchronise(message::write_sync);
+    fn synchronize(&mut self) {
+        self.deferral.synchronize(message::write_sync);
     }
 
     fn flush(&mut self, exchange: &mut Exchange<'_>) -> Progress {

@@ -665,10 +665,10 @@ fn a_pipeline_is_sent_as_one_whatever_its_statements_mean() {
     let answer = |rest: &[u8]| [&done("BEGIN")[..], rest].concat();
     let selected = [message(b'2', b""), row(&[Some("x")]), complete("SELECT 1")].concat();
 
-    // Begin and select, synchronised, and another select: two units, one send.
-    connection.synchronise();
+    // Begin and select, synchronized, and another select: two units, one send.
+    connection.synchronize();
     assert!(connection.pipe(&statement(0)) && connection.pipe(&statement(1)));
-    connection.synchronise();
+    connection.synchronize();
     assert!(connection.pipe(&statement(1)));
     assert!(matches!(connection.flush(&mut exchange), Progress::Pending));
     assert_eq!(exchange.out.windows(5).filter(|bytes| bytes == b"S\0\0\0\x04").count(), 2);
@@ -681,7 +681,7 @@ fn a_pipeline_is_sent_as_one_whatever_its_statements_mean() {
 
     // An error in the first unit is the answer of all, once the second is over.
     assert!(connection.pipe(&statement(1)) && connection.pipe(&statement(1)));
-    connection.synchronise();
+    connection.synchronize();
     assert!(connection.pipe(&statement(1)));
     connection.flush(&mut exchange);
     let refused = [refusal("ERROR", "22012", "division by zero", "x"), ready(b'I')].concat();
@@ -1181,7 +1181,7 @@ fn tls_settings_follow_sslmode_and_the_files_in_home() {
 }
 
 #[test]
-fn targets_we_cannot_honour_are_refused() {
+fn targets_we_cannot_honor_are_refused() {
     for (url, message) in [
         ("postgres://h/?sslmode=maybe", "sslmode cannot be `maybe` for PostgreSQL"),
         ("postgres://h/?sslmode=require&sslrootcert=system", "sslmode cannot be `require` for PostgreSQL"),

@@ -199,7 +199,7 @@ impl Session {
                 let progress = self.links[link].begin(&operation, world);
                 return self.progress(link, progress, world);
             }
-            Request::Flush(_) | Request::Synchronise(_) => Answer::Done,
+            Request::Flush(_) | Request::Synchronize(_) => Answer::Done,
             Request::InTransaction(_) => Answer::Proceed(false),
             Request::Rollback(number) => {
                 let link = number.0 as usize;

@@ -20,7 +20,7 @@ pub struct CompareOptions {
     pub candidate: Vec<std::path::PathBuf>,
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
-    pub judgement: JudgementOptions,
+    pub judgment: JudgmentOptions,
     /// Output format
     #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
     pub format: Format,
@@ -31,7 +31,7 @@ pub struct CompareOptions {
 
 /// What a comparison is to conclude.
 #[derive(Args, Clone)]
-pub struct JudgementOptions {
+pub struct JudgmentOptions {
     /// Smallest difference that matters; smaller ones count as no difference
     #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = margin)]
     pub margin: f64,
@@ -66,7 +66,7 @@ pub struct DuelOptions {
     pub records: Option<std::path::PathBuf>,
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
-    pub judgement: JudgementOptions,
+    pub judgment: JudgmentOptions,
     /// Output format
     #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
     pub format: Format,

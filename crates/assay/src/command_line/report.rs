@@ -84,7 +84,7 @@ pub struct ShownOptions {
     pub x: Option<String>,
     /// Factor shown as colors
     #[arg(long = "color", alias = "colour", value_name = "FACTOR", help_heading = "Charts and tables of settings")]
-    pub colour: Option<String>,
+    pub color: Option<String>,
     /// Factor shown as panels side by side
     #[arg(long, value_name = "FACTOR", help_heading = "Charts and tables of settings")]
     pub facet: Option<String>,

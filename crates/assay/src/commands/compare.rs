@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use assay_report::{Comparison, Condition, ConditionFindings, Findings, Group, Side};
 
-use crate::command_line::{CompareOptions, Format, JudgementOptions};
+use crate::command_line::{CompareOptions, Format, JudgmentOptions};
 use crate::commands::show;
 use crate::diagnostics::{self, Exit, Trouble};
 use crate::terminal;
@@ -22,9 +22,9 @@ pub fn run(options: &CompareOptions) -> Result<Exit, Trouble> {
     };
     let (first, others) = groups.split_first().expect("at least one record was read");
     let exit = if !others.is_empty() {
-        let comparisons = others.iter().map(|other| compared(first, other, &options.judgement)).collect();
-        conclude(comparisons, &options.judgement, options.format)
-    } else if options.judgement.fail_if.is_empty() {
+        let comparisons = others.iter().map(|other| compared(first, other, &options.judgment)).collect();
+        conclude(comparisons, &options.judgment, options.format)
+    } else if options.judgment.fail_if.is_empty() {
         terminal::result(&summary(first, options.format))?;
         Ok(Exit::Success)
     } else {
@@ -54,13 +54,13 @@ pub(crate) fn group(name: &str, trials: Vec<(String, Findings)>) -> Group {
 }
 
 /// Two settings, compared.
-pub(crate) fn compared(baseline: &Group, candidate: &Group, options: &JudgementOptions) -> Comparison {
+pub(crate) fn compared(baseline: &Group, candidate: &Group, options: &JudgmentOptions) -> Comparison {
     assay_report::compare(side(baseline), side(candidate), options.margin)
 }
 
 /// The summary of one setting's trials, in the requested format.
 pub(crate) fn summary(of: &Group, format: Format) -> String {
-    let summary = assay_report::summarise(side(of));
+    let summary = assay_report::summarize(side(of));
     match format {
         Format::Text => assay_report::summary_text(&summary),
         Format::Json => assay_report::json(&summary),
@@ -71,7 +71,7 @@ pub(crate) fn summary(of: &Group, format: Format) -> String {
 /// Judges the conditions, prints everything, and fails if one holds.
 pub(crate) fn conclude(
     mut comparisons: Vec<Comparison>,
-    options: &JudgementOptions,
+    options: &JudgmentOptions,
     format: Format,
 ) -> Result<Exit, Trouble> {
     for comparison in &mut comparisons {

@@ -67,8 +67,8 @@ pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
         let line = |side: &Side| format!("{}  {}\n", side.name, url_text::shell_line(side.shown()));
         terminal::result(&format!("{}{}\n", line(&sides[0]), line(&sides[1])))?;
     }
-    let compared = compare::compared(&compare::group("A", a), &compare::group("B", b), &options.judgement);
-    let concluded = compare::conclude(vec![compared], &options.judgement, options.format);
+    let compared = compare::compared(&compare::group("A", a), &compare::group("B", b), &options.judgment);
+    let concluded = compare::conclude(vec![compared], &options.judgment, options.format);
     if !options.quiet {
         terminal::say(&format!("records: {}\n", folder.display()));
     }

@@ -152,13 +152,13 @@ fn suggest_steady(report: &Report) {
 
 /// The requested charts and tables of settings.
 fn shown(report: &Report, options: &ShownOptions) -> Result<Vec<Shown>, Trouble> {
-    let axes = [&options.x, &options.colour, &options.facet, &options.rows, &options.columns];
+    let axes = [&options.x, &options.color, &options.facet, &options.rows, &options.columns];
     let mut axes: Vec<String> = axes.into_iter().flatten().cloned().collect();
     let kinds = match (&options.chart[..], &options.rows) {
         // A place for a factor is enough to ask for the chart that it suits.
         ([], None) if options.x.is_some() => vec![ChartKind::Boxes],
         ([], None) if options.facet.is_some() => vec![ChartKind::Dots],
-        ([], None) if options.colour.is_some() => vec![ChartKind::Lines],
+        ([], None) if options.color.is_some() => vec![ChartKind::Lines],
         (kinds, _) => kinds.to_vec(),
     };
     if kinds.is_empty() && options.rows.is_none() {
@@ -186,7 +186,7 @@ fn shown(report: &Report, options: &ShownOptions) -> Result<Vec<Shown>, Trouble>
         asked.push(ShowAsked::Chart(ChartAsked {
             kind,
             x: options.x.clone(),
-            colour: options.colour.clone(),
+            color: options.color.clone(),
             facet: options.facet.clone(),
             values: options.value.clone(),
             ratio_to: of_chart.clone(),

@@ -203,7 +203,7 @@ fn sources(home: &Home, named: Option<&str>) -> Result<Exit, Trouble> {
             let version = binaries::version_of(&source).to_string();
             let (what, place) = match &source {
                 Source::Here(found) => (origin(found.origin).to_owned(), found.program.display().to_string()),
-                Source::Catalogue(_, artifact) => {
+                Source::Catalog(_, artifact) => {
                     (format!("can be downloaded, {} MB", artifact.megabytes), binaries::fetch_command(artifact))
                 }
                 Source::Container(image) => {

@@ -265,7 +265,7 @@ fn a_step_beside_the_run_counts_from_the_start_of_the_measurement() {
 }
 
 /// Two servers, statements on one of them, a crash of the other.
-const TWO: &str = r#"title = "Does a neighbour that crashes matter?"
+const TWO: &str = r#"title = "Does a neighbor that crashes matter?"
 
 [server.db]
 product = "postgres"

@@ -166,7 +166,7 @@ fn sources_list_what_can_be_started_and_the_command_that_fetches_the_rest() {
     assert!(unknown.stderr.contains("unknown server oracle"), "{}", unknown.shown());
 }
 
-/// The oldest and the newest version of each product; with `ASSAY_TEST_MATRIX` all of the catalogue.
+/// The oldest and the newest version of each product; with `ASSAY_TEST_MATRIX` all of the catalog.
 #[test]
 fn every_version_runs_the_workloads_directly_and_through_each_front() {
     let folder = Folder::new();

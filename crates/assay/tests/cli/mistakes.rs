@@ -10,7 +10,7 @@ fn told(line: &str) -> String {
 }
 
 #[test]
-fn a_misspelt_fixed_option_is_refused_with_the_nearest_name() {
+fn a_misspelled_fixed_option_is_refused_with_the_nearest_name() {
     assert_snapshot!(told("run oltp_read_write --sesions 4"), @r"
     exit 2
     --- stderr
@@ -21,7 +21,7 @@ fn a_misspelt_fixed_option_is_refused_with_the_nearest_name() {
 }
 
 #[test]
-fn a_misspelt_workload_option_is_refused_with_the_nearest_name() {
+fn a_misspelled_workload_option_is_refused_with_the_nearest_name() {
     assert_snapshot!(told("run oltp_read_write --tabel-size=4"), @r"
     exit 2
     --- stderr

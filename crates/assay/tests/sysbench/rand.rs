@@ -142,7 +142,7 @@ fn gaussian_is_the_mean_of_uniforms() {
 }
 
 #[test]
-fn special_has_its_hot_centre() {
+fn special_has_its_hot_center() {
     as_in_sysbench("special", "");
     as_in_sysbench("default", "");
     as_in_sysbench("default", "--rand-spec-pct=20 --rand-spec-res=40 --rand-spec-iter=5");

@@ -22,7 +22,7 @@ fn broken_rules(place: &Place, script: &str) -> Vec<String> {
 
 /// The rules on NURand, in the order of the report.
 const NOT_SKEWED: [&str; 3] =
-    ["items that NURand favours", "customers that NURand favours", "last names that NURand favours"];
+    ["items that NURand favors", "customers that NURand favors", "last names that NURand favors"];
 
 #[test]
 fn the_audit_fails_for_a_workload_that_breaks_its_rules_and_for_no_other() {

@@ -117,25 +117,25 @@ const DEFECTS: &[Defect] = &[
         "tpcc_new_order",
         "nurand(8191, session.c_for_items, 1, session.items)",
         "uniform(1, session.items)",
-        Audit("items that NURand favours"),
+        Audit("items that NURand favors"),
     ),
     defect(
         "tpcc_customers",
         "nurand(1023, session.c_for_customers, 1, session.customers)",
         "sysbench.rand.uniform(1, session.customers)",
-        Audit("customers that NURand favours"),
+        Audit("customers that NURand favors"),
     ),
     defect(
         "tpcc_customers",
         "0, session.names - 1) end",
         "0, session.names / 2 - 1) end",
-        Audit("last names that NURand favours"),
+        Audit("last names that NURand favors"),
     ),
     defect(
         "tpcc_customers",
         "nurand(255, session.sets[set].c_last,",
         "nurand(255, session.sets[set].c_last_of_load,",
-        Audit("last names that NURand favours"),
+        Audit("last names that NURand favors"),
     ),
     defect(
         "tpcc_common",
@@ -335,7 +335,7 @@ const DEFECTS: &[Defect] = &[
 
 /// It takes more items than A to tell one A from another.
 const DEFECT_OF_ITEMS: Defect =
-    defect("tpcc_new_order", "nurand(8191, session", "nurand(1023, session", Audit("items that NURand favours"));
+    defect("tpcc_new_order", "nurand(8191, session", "nurand(1023, session", Audit("items that NURand favors"));
 
 /// Length of a run, in cards: 100 decks. Each district has orders enough for all deliveries.
 const RUN: &str = "--sessions 1 --transactions 2300 --seed 1";

@@ -68,16 +68,16 @@ fn last_names_constants_and_nurand_follow_their_clauses() {
     local expected = wanted[value] or 0
     within(found[value] or 0, expected - 5 * math.sqrt(expected), expected + 5 * math.sqrt(expected))
   end
-  -- What NURand favours, against all pairs counted one by one, and against an even generator
+  -- What NURand favors, against all pairs counted one by one, and against an even generator
   for _, of in ipairs { { 7, 3, 22 }, { 3, 1, 4 }, { 15, 0, 99 }, { 7, 1, 100 } } do
     local a, low, high = unpack(of)
-    local flags, share = tpcc.favoured(a, low, high)
-    local range, favoured = high - low + 1, 0
+    local flags, share = tpcc.favored(a, low, high)
+    local range, favored = high - low + 1, 0
     same(#flags, range)
     for x = 0, a do for y = low, high do
-      if flags:sub(bit.bor(x, y) % range + 1, bit.bor(x, y) % range + 1) == "1" then favoured = favoured + 1 end
+      if flags:sub(bit.bor(x, y) % range + 1, bit.bor(x, y) % range + 1) == "1" then favored = favored + 1 end
     end end
-    same(favoured / ((a + 1) * range), share)
+    same(favored / ((a + 1) * range), share)
     local _, ones = flags:gsub("1", "")
     if ones > 0 then within(share / (ones / range), 1.2, 100) end
   end

@@ -336,9 +336,9 @@ impl<I: Io> Sessions<I> {
                     let link = self.links.usable(self.all[session].link(connection.0));
                     Answer::Proceed(link.is_some_and(|link| self.links[link].machine.in_transaction()))
                 }
-                Request::Synchronise(connection) => {
+                Request::Synchronize(connection) => {
                     if let Some(link) = self.links.usable(self.all[session].link(connection.0)) {
-                        self.links[link].machine.synchronise();
+                        self.links[link].machine.synchronize();
                     }
                     Answer::Done
                 }
@@ -368,7 +368,7 @@ impl<I: Io> Sessions<I> {
                 }
                 Request::Ready => {
                     if !self.under_way {
-                        self.all[session].doing = Doing::Initialised;
+                        self.all[session].doing = Doing::Initialized;
                         return;
                     }
                     Answer::Done
@@ -550,7 +550,7 @@ impl<I: Io> Sessions<I> {
             let at = self.links.io.now();
             let this = &self.all[session];
             match this.doing {
-                Doing::Initialised => self.runnable.push_back((session, Answer::Done, at)),
+                Doing::Initialized => self.runnable.push_back((session, Answer::Done, at)),
                 Doing::Parked => self.runnable.push_back((session, Answer::Proceed(false), at)),
                 Doing::Queued => {}
                 // Outside a transaction it is still in its own loop, and may reach its end.

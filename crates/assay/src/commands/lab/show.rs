@@ -151,7 +151,7 @@ fn one_asked(show: &Show) -> ShowAsked {
         Show::Chart(kind, chart) => ShowAsked::Chart(ChartAsked {
             kind: ChartKind::of_name(kind).expect("a test compares the names of recipes and reports"),
             x: chart.x.clone(),
-            colour: chart.colour.clone(),
+            color: chart.color.clone(),
             facet: chart.facet.clone(),
             values: match &chart.value.0[..] {
                 [] => vec!["tps".to_owned()],
@@ -217,7 +217,7 @@ fn as_one_step(trials: &mut [ExperimentTrial], asked: &[ShowAsked]) {
     let by_sessions = asked.iter().any(|asked| match asked {
         ShowAsked::Table(table) => table.rows == "sessions" || is_axis(&table.columns),
         ShowAsked::Chart(chart) => {
-            [&chart.x, &chart.colour, &chart.facet].into_iter().any(is_axis)
+            [&chart.x, &chart.color, &chart.facet].into_iter().any(is_axis)
                 || (chart.kind == ChartKind::Curves && chart.x.is_none())
         }
     });

@@ -30,7 +30,7 @@ const ABORTED: u8 = 2;
 /// What the session before the clients does.
 const SETUP: &str = "local S = assay.share(\"pgbench_setup\")\n\
                      function before() S.before() end\n\
-                     function initialise() S.initialise() end\n";
+                     function initialize() S.initialize() end\n";
 
 /// Runs a command line, starting with the program's name.
 pub fn run(words: Vec<String>) -> Result<ExitCode, Trouble> {
@@ -65,13 +65,13 @@ fn obey(words: &[String]) -> u8 {
 
 /// The exit code, or the error; empty if that was printed.
 fn work(arguments: &Arguments) -> Result<u8, String> {
-    let scripts = if arguments.initialise { Vec::new() } else { read_scripts(arguments)? };
+    let scripts = if arguments.initialize { Vec::new() } else { read_scripts(arguments)? };
     let desk = Arc::new(Desk::new(&scripts));
     let target = plan::target(arguments)?;
     let seed = arguments.seed.unwrap_or_else(crate::plan::random_seed);
-    if arguments.initialise {
-        let options = plan::options_of_initialisation(arguments, &target);
-        alone(arguments, &desk, &target, "initialise", options, seed)?;
+    if arguments.initialize {
+        let options = plan::options_of_initialization(arguments, &target);
+        alone(arguments, &desk, &target, "initialize", options, seed)?;
         return Ok(0);
     }
     if arguments.tells_seed {

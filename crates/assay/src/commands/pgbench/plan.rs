@@ -32,8 +32,8 @@ const TRANSACTIONS_MAX: u64 = 1 << 60;
 /// The server, opened and resolved; or why not, in libpq's words.
 pub(super) fn target(arguments: &Arguments) -> Result<Target, String> {
     let connect = ConnectOptions {
-        // The initialisation learns the types of columns so, and loads in binary form.
-        prepared: arguments.initialise || arguments.mode != Mode::Simple,
+        // The initialization learns the types of columns so, and loads in binary form.
+        prepared: arguments.initialize || arguments.mode != Mode::Simple,
         unnamed: arguments.mode == Mode::Extended,
         session_sql: Vec::new(),
         application_name: "pgbench",
@@ -147,7 +147,7 @@ pub(super) fn options_of_setup(arguments: &Arguments, target: &Target) -> Vec<(S
 }
 
 /// The settings of the initialization.
-pub(super) fn options_of_initialisation(arguments: &Arguments, target: &Target) -> Vec<(String, OptionValue)> {
+pub(super) fn options_of_initialization(arguments: &Arguments, target: &Target) -> Vec<(String, OptionValue)> {
     let method = if arguments.partition_method == Some(Partitioning::Hash) { "hash" } else { "range" };
     let more = [
         ("steps", text(&arguments.steps)),
@@ -243,7 +243,7 @@ pub(super) fn of_session(
     Plan {
         program: Arc::clone(program),
         setup: Setup {
-            command: if arguments.initialise { "prepare" } else { "run" }.to_owned(),
+            command: if arguments.initialize { "prepare" } else { "run" }.to_owned(),
             entry,
             options,
             driver: target.database.dialect(),

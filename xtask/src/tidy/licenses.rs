@@ -27,14 +27,14 @@ pub(super) fn complaints(metadata: &Value) -> Vec<String> {
 
 fn complaint(package: &Value) -> Option<String> {
     let what = format!("{} {}", text(package, "name"), text(package, "version"));
-    let licence = text(package, "license");
-    if licence.is_empty() {
-        return Some(format!("{what}: names no licence"));
+    let license = text(package, "license");
+    if license.is_empty() {
+        return Some(format!("{what}: names no license"));
     }
     // Older packages write MIT/Apache-2.0.
-    match Expression::parse_mode(licence, ParseMode::LAX) {
-        Err(error) => Some(format!("{what}: licence {licence:?}: {}", error.reason)),
-        Ok(expression) => (!expression.evaluate(allowed)).then(|| format!("{what}: licence {licence} is not allowed")),
+    match Expression::parse_mode(license, ParseMode::LAX) {
+        Err(error) => Some(format!("{what}: license {license:?}: {}", error.reason)),
+        Ok(expression) => (!expression.evaluate(allowed)).then(|| format!("{what}: license {license} is not allowed")),
     }
 }
 
@@ -50,14 +50,14 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(licence: Option<&str>, expected: bool) {
-        let package = json!({ "name": "x", "version": "1.0.0", "license": licence });
+    fn check(license: Option<&str>, expected: bool) {
+        let package = json!({ "name": "x", "version": "1.0.0", "license": license });
         let complaint = complaint(&package);
         assert_eq!(complaint.is_none(), expected, "{complaint:?}");
     }
 
     #[test]
-    fn licences_are_judged_by_their_meaning() {
+    fn licenses_are_judged_by_their_meaning() {
         check(Some("MIT"), true);
         check(Some("MIT/Apache-2.0"), true);
         check(Some("GPL-2.0-only OR MIT"), true);

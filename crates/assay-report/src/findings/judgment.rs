@@ -8,12 +8,12 @@ pub struct ConditionFindings {
     /// As written by the user.
     pub condition: String,
     /// One per stage of the comparison.
-    pub stages: Vec<Judgement>,
+    pub stages: Vec<Judgment>,
 }
 
 /// Its outcome in one stage.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Judgement {
+pub struct Judgment {
     /// Sessions of the stage.
     pub sessions: u32,
     /// The outcome.
